@@ -1,0 +1,82 @@
+"""What every pluggable class has in common: a name, a help text, typed settings."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar
+
+import pydantic
+
+from debug_gym_core.errors import UsageError
+
+
+class Settings(pydantic.BaseModel):
+    """Base of all settings: frozen, and an unknown key is an error."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+class Component:
+    """Base of the classes that plugins provide.
+
+    A component is a class with a `name`, a docstring that is its help, and `Settings` that the config checks.
+
+    Attributes:
+        name: what a config calls it; unique among the components of its kind
+        settings: the checked settings of this instance
+    """
+
+    name: ClassVar[str]
+    Settings: ClassVar[type[Settings]] = Settings
+
+    def __init__(self, **settings: Any) -> None:
+        """Check and keep the settings.
+
+        Args:
+            settings: fields of `Settings`
+
+        Raises:
+            UsageError: a setting is unknown or has a wrong type
+        """
+        try:
+            self.settings = self.Settings(**settings)
+        except pydantic.ValidationError as error:
+            raise UsageError(f"{self.name}: {explain(error, self.Settings)}") from error
+
+    @classmethod
+    def help(cls) -> str:
+        """The component's docstring, cleaned of indentation."""
+        return inspect.getdoc(cls) or ""
+
+
+def explain(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | None = None) -> str:
+    """Say in one line what is wrong with values that a pydantic model refused.
+
+    Args:
+        error: what pydantic raised
+        model: the model, to name the nearest known key when a key is unknown
+
+    Returns:
+        `key.path: what is wrong`, several joined by `; `
+    """
+    from debug_gym_core.names import nearest
+
+    parts = []
+    for item in error.errors():
+        where = ".".join(str(step) for step in item["loc"])
+        if item["type"] == "extra_forbidden" and model is not None:
+            known = _keys_at(model, item["loc"][:-1])
+            parts.append(f"unknown key {where!r}{nearest(str(item['loc'][-1]), known)}")
+        else:
+            parts.append(f"{where}: {item['msg']} (got {item.get('input')!r:.80})" if where else item["msg"])
+    return "; ".join(parts)
+
+
+def _keys_at(model: type[pydantic.BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """Field names of the model that lies at a path below `model`."""
+    for step in path:
+        field = model.model_fields.get(str(step))
+        if field is None or not (inspect.isclass(field.annotation) and issubclass(field.annotation, pydantic.BaseModel)):
+            return []
+        model = field.annotation
+    return list(model.model_fields)

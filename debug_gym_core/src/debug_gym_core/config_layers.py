@@ -1,0 +1,218 @@
+"""Values of a config before they are checked: read from YAML, put over each other, each knowing where it came from."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from debug_gym_core.errors import UsageError
+
+KeyPath = tuple[str, ...]
+
+
+@dataclass
+class Layer:
+    """Values by key, and for each the words that say where somebody wrote it.
+
+    Attributes:
+        data: nested mappings; lists and scalars are values
+        origins: `config.yaml:3` or `-p env.run_timeout` by key path
+        name: where values come from that have no origin of their own
+    """
+
+    data: dict[str, Any] = field(default_factory=dict)
+    origins: dict[KeyPath, str] = field(default_factory=dict)
+    name: str = "default"
+
+    def origin(self, path: Sequence[str | int]) -> str:
+        """Where the value at a path, or the nearest mapping above it, was written."""
+        steps = tuple(str(step) for step in path)
+        for length in range(len(steps), 0, -1):
+            if steps[:length] in self.origins:
+                return self.origins[steps[:length]]
+        return self.name
+
+    def over(self, below: Layer) -> Layer:
+        """This layer's values over those of another: mappings are merged, all else is replaced."""
+        merged = Layer(copy.deepcopy(below.data), dict(below.origins), below.name)
+        for path, value in leaves(self.data):
+            merged.set(path, copy.deepcopy(value), self.origin(path))
+            inner = {known: where for known, where in self.origins.items() if known[: len(path)] == path}
+            merged.origins.update(inner)
+        return merged
+
+    def part(self, key: str) -> Layer:
+        """The mapping below a key as a layer of its own (empty when there is none)."""
+        data = self.data.get(key)
+        return Layer(
+            copy.deepcopy(data) if isinstance(data, dict) else {},
+            {path[1:]: origin for path, origin in self.origins.items() if path[0] == key and len(path) > 1},
+            self.origin((key,)),
+        )
+
+    def without(self, keys: Collection[str]) -> Layer:
+        """The layer without some of its outermost keys."""
+        return Layer({k: v for k, v in self.data.items() if k not in keys}, self.origins, self.name)
+
+    def set(self, path: KeyPath, value: Any, origin: str) -> None:
+        """Set one value by its path; a step into a list is an index, or the name of an item.
+
+        Raises:
+            UsageError: a step of the path leads into something that has no keys
+        """
+        here: Any = self.data
+        for depth, step in enumerate(path[:-1]):
+            if isinstance(here, list):
+                here = _item(here, step, ".".join(path[:depth]), origin)
+                continue
+            if here.get(step) is None:
+                here[step] = {}
+            here = here[step]
+            if not isinstance(here, dict | list):
+                raise UsageError(f"{origin}: {'.'.join(path[: depth + 1])} is {here!r}, it has no keys of its own")
+        if isinstance(here, list):
+            here[_index(here, path[-1], ".".join(path[:-1]), origin)] = value
+        else:
+            here[path[-1]] = value
+        for known in [known for known in self.origins if known[: len(path)] == path]:
+            del self.origins[known]
+        self.origins[path] = origin
+
+
+def leaves(data: dict[str, Any], above: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    """Every value that is not a mapping with keys, with its path."""
+    for key, value in data.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, (*above, key))
+        else:
+            yield (*above, key), value
+
+
+def read_file(path: Path) -> Layer:
+    """Read a YAML file.
+
+    Raises:
+        UsageError: it is not there, not UTF-8, not YAML (with line and column), or not a mapping with words as keys
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
+    return read_text(text, str(path))
+
+
+def read_text(text: str, name: str) -> Layer:
+    """Read YAML; `name` says in errors where it stands.
+
+    Raises:
+        UsageError: as `read_file`
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        layer = Layer(name=name)
+        if node is None:
+            return layer
+        if not isinstance(node, yaml.MappingNode):
+            raise UsageError(f"{name}: a config is a mapping of sections, this is {_kind(node)}")
+        _walk(node, (), layer, ())
+        layer.data = loader.construct_document(node)
+        return layer
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise UsageError(f"{name}:{line}:{column}: {error.reason} (character #x{error.character:04x})") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        context = f", {error.context}" if error.context else ""
+        raise UsageError(f"{name}{place}: {error.problem}{context}") from error
+
+
+def parse_override(text: str) -> tuple[KeyPath, Any]:
+    """Read `key.path=value` of the option `-p`: split at the first `=`, the value parsed as YAML.
+
+    Raises:
+        UsageError: there is no `=`, no key, or the value is not YAML
+    """
+    key, equals, value = text.partition("=")
+    path = tuple(key.strip().split("."))
+    if not equals or not all(path):
+        raise UsageError(f"-p {text}: say key.path=value, as in -p env.run_timeout=60")
+    try:
+        return path, yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
+        raise UsageError(f"-p {text}: {problem}; put the value in quotes: -p {key}='\"...\"'") from error
+
+
+def tool_name(item: Any) -> str | None:
+    """The name of an item of the `tools` list: itself, or the only key of a mapping."""
+    if isinstance(item, str):
+        return item
+    if isinstance(item, dict) and len(item) == 1:
+        return str(next(iter(item)))
+    return None
+
+
+def _item(items: list[Any], step: str, where: str, origin: str) -> Any:
+    """Go from a list into one of its items, given by name or index; a plain name becomes `{name: {}}`."""
+    index = _index(items, step, where, origin)
+    item = items[index]
+    if isinstance(item, str):
+        items[index] = item = {item: {}}
+    if not step.isdecimal() and isinstance(item, dict):
+        item[step] = item[step] or {}
+        return item[step]
+    return item
+
+
+def _index(items: list[Any], step: str, where: str, origin: str) -> int:
+    names = [tool_name(item) for item in items]
+    if step in names:
+        return names.index(step)
+    if step.isdecimal() and int(step) < len(items):
+        return int(step)
+    listed = ", ".join(name for name in names if name)
+    raise UsageError(f"{origin}: {where} lists no {step!r}; it lists {listed or 'nothing'}")
+
+
+def _walk(node: yaml.Node, path: KeyPath, layer: Layer, above: tuple[int, ...]) -> None:
+    """Note the line of every key, and refuse what YAML would silently make something else of."""
+    if id(node) in above:
+        raise UsageError(f"{_place(layer, node)}: {'.'.join(path)} contains itself")
+    if isinstance(node, yaml.SequenceNode):
+        for child in node.value:
+            _walk(child, path, layer, (*above, id(node)))
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: dict[str, int] = {}
+    for key, value in node.value:
+        if key.tag == "tag:yaml.org,2002:merge":
+            continue
+        if key.tag != "tag:yaml.org,2002:str":
+            raise UsageError(f"{_place(layer, key)}: a key must be a word; put it in quotes: {_kind(key)}")
+        if key.value in seen:
+            raise UsageError(
+                f"{_place(layer, key)}: {'.'.join((*path, key.value))} is there twice, first in line {seen[key.value]}"
+            )
+        seen[key.value] = key.start_mark.line + 1
+        layer.origins[*path, key.value] = _place(layer, key)
+        _walk(value, (*path, key.value), layer, (*above, id(node)))
+
+
+def _place(layer: Layer, node: yaml.Node) -> str:
+    return f"{layer.name}:{node.start_mark.line + 1}"
+
+
+def _kind(node: yaml.Node) -> str:
+    if isinstance(node, yaml.ScalarNode):
+        return repr(node.value)
+    return "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"

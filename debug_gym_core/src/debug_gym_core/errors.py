@@ -1,0 +1,55 @@
+"""The errors of debug-gym, one hierarchy: who has to act decides the class."""
+
+from __future__ import annotations
+
+
+class DebugGymError(Exception):
+    """Base of every error that debug-gym raises on purpose; its text is one or two lines for a person.
+
+    Attributes:
+        exit_status: what the command line exits with when the error ends it
+    """
+
+    exit_status = 1
+
+
+class UsageError(DebugGymError):
+    """The person asked for something that does not exist or cannot be: wrong usage, an unknown name, a bad config."""
+
+    exit_status = 2
+
+
+class PluginError(DebugGymError):
+    """A plugin that was needed failed to load; the text names the distribution and the cause."""
+
+    exit_status = 3
+
+
+class RequirementError(DebugGymError):
+    """Something that is needed is missing on this machine: a sandbox, a package, a key; the text says how to get it."""
+
+    exit_status = 4
+
+
+class ActionError(DebugGymError):
+    """The agent's action cannot be carried out; becomes an observation, never ends an episode."""
+
+
+class SandboxError(DebugGymError):
+    """The sandbox did not do what it must: infrastructure, never the agent's fault."""
+
+
+class SandboxLost(SandboxError):
+    """The sandbox, or the guest in it, is gone; what it held is lost, a new one must be started."""
+
+
+class GradingError(SandboxError):
+    """The clean grading could not be carried out."""
+
+
+class LLMError(DebugGymError):
+    """The language model's service failed, or answered what cannot be understood."""
+
+
+class TaskError(DebugGymError):
+    """A task is not what its benchmark says: it passes before the fix, or its gold patch does not apply."""

@@ -1,0 +1,89 @@
+"""The whole extension contract: what a plugin may implement, on one page.
+
+A plugin is a module, named by an entry point of the group `debug_gym`, with functions of these names marked
+`@hookimpl`. Registration hooks take nothing and return classes; they run when the plugins are loaded, so they must be
+quick and import no SDK. Observers are called while a run goes on; what they raise is reported and does not stop it.
+Commands are entry points of the group `debug_gym.commands`: the name is the command's, the value a click command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from debug_gym_core.agent import Agent
+    from debug_gym_core.env import RepoEnv
+    from debug_gym_core.experiment import Executor, Exporter, Run
+    from debug_gym_core.llm import LLM
+    from debug_gym_core.task import Benchmark
+    from debug_gym_core.terminal import Terminal
+    from debug_gym_core.tool import Tool
+    from debug_gym_core.trajectory import Event, Result
+
+PROJECT = "debug_gym"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def debug_gym_register_tools() -> Sequence[type[Tool]]:  # type: ignore[empty-body]
+    """Tools that an agent can use."""
+
+
+@hookspec
+def debug_gym_register_terminals() -> Sequence[type[Terminal]]:  # type: ignore[empty-body]
+    """Sandbox backends."""
+
+
+@hookspec
+def debug_gym_register_benchmarks() -> Sequence[type[Benchmark]]:  # type: ignore[empty-body]
+    """Named sources of tasks."""
+
+
+@hookspec
+def debug_gym_register_agents() -> Sequence[type[Agent]]:  # type: ignore[empty-body]
+    """Players of episodes."""
+
+
+@hookspec
+def debug_gym_register_llms() -> Sequence[type[LLM]]:  # type: ignore[empty-body]
+    """Language model backends."""
+
+
+@hookspec
+def debug_gym_register_executors() -> Sequence[type[Executor]]:  # type: ignore[empty-body]
+    """Ways to spread the tasks of a run over workers."""
+
+
+@hookspec
+def debug_gym_register_exporters() -> Sequence[type[Exporter]]:  # type: ignore[empty-body]
+    """Formats that a finished run can be exported to."""
+
+
+@hookspec
+def debug_gym_episode_started(env: RepoEnv) -> None:
+    """An environment was reset; `env` is live and must not be stepped from here."""
+
+
+@hookspec
+def debug_gym_episode_stepped(env: RepoEnv, event: Event) -> None:
+    """An event was written to the episode's trajectory: a step, a tool's words, a grade."""
+
+
+@hookspec
+def debug_gym_episode_finished(result: Result) -> None:
+    """An episode ended and was graded; `result` is its line of results.jsonl."""
+
+
+@hookspec
+def debug_gym_run_started(run: Run) -> None:
+    """A run begins; its directory exists, no task was started."""
+
+
+@hookspec
+def debug_gym_run_finished(run: Run) -> None:
+    """A run ended, also by Ctrl-C; all results that there will be are written."""

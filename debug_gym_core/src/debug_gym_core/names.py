@@ -1,0 +1,23 @@
+"""Names that people mistype: the nearest known one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Suggest what somebody may have meant.
+
+    Args:
+        name: what was typed
+        known: the names that exist
+
+    Returns:
+        `; did you mean 'x'?` when a known name is near, else `; known: a, b, c` (or nothing when there are none)
+    """
+    names = sorted(known)
+    matches = difflib.get_close_matches(name, names, n=1)
+    if matches:
+        return f"; did you mean {matches[0]!r}?"
+    return f"; known: {', '.join(names)}" if names else ""

@@ -1,0 +1,69 @@
+"""What tools answer: structured, bounded, rendered as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+TEXT_LIMIT = 20_000
+"""Characters of one tool's text that reach the agent; a tool bounds its own text more tightly where it can."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one tool, or the environment, said.
+
+    Attributes:
+        source: name of the tool, or `env`
+        text: what the model reads
+        data: the same facts for programs; JSON types only
+        error: whether the action could not be carried out
+    """
+
+    source: str
+    text: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+    error: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The observation as JSON types: `source`, `text`, `data` and, when true, `error`."""
+        result: dict[str, Any] = {"source": self.source, "text": self.text, "data": dict(self.data)}
+        if self.error:
+            result["error"] = True
+        return result
+
+
+def render(observations: Iterable[Observation]) -> dict[str, str]:
+    """Put the words of several tools together as the environment's observation.
+
+    Args:
+        observations: in the order in which they were spoken
+
+    Returns:
+        `text` (what the model reads; every part but the first begins with its source in brackets) and `json` (a JSON
+        list of `{source, text, data}`)
+    """
+    spoken = list(observations)
+    parts = [bound(o.text) if i == 0 else f"[{o.source}]\n{bound(o.text)}" for i, o in enumerate(spoken)]
+    return {
+        "text": "\n\n".join(parts),
+        "json": json.dumps([o.as_json() for o in spoken], ensure_ascii=False, sort_keys=True),
+    }
+
+
+def bound(text: str, limit: int = TEXT_LIMIT) -> str:
+    """Keep head and tail of a text that is too long.
+
+    Args:
+        text: any text
+        limit: characters to keep
+
+    Returns:
+        the text, or its head and tail around a line that says how many characters were left out
+    """
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"

@@ -1,0 +1,112 @@
+"""Tools: schemas from signatures, arguments checked against them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debug_gym_core import ActionError, Tool
+
+
+class Example(Tool):
+    """Do something.
+
+    At length.
+    """
+
+    name = "example"
+    examples = ({"path": "a.py", "depth": 2},)
+
+    def use(self, env: Unknown, path: str, depth: int = 1, deep: bool | None = None) -> str | Unknown:  # noqa: F821
+        """Do it.
+
+        Args:
+            path: the file, which
+                may go on
+            depth (int): how deep
+            deep: whether
+        """
+        return path
+
+
+class Short(Tool):
+    """Count words."""
+
+    name = "short"
+
+    def use(self, env, path: str):
+        """Args:
+            path: the file
+        """  # fmt: skip
+
+
+def test_schema() -> None:
+    schema = Example.schema()
+    assert schema["name"] == "example"
+    assert schema["description"] == "Do something.\n\nAt length."
+    parameters = schema["parameters"]
+    assert parameters["required"] == ["path"]
+    assert parameters["additionalProperties"] is False
+    assert parameters["properties"]["path"] == {"description": "the file, which may go on", "type": "string"}
+    assert parameters["properties"]["depth"] == {"default": 1, "description": "how deep", "type": "integer"}
+
+
+def test_docstring_that_begins_with_its_arguments() -> None:
+    assert Short.schema()["parameters"]["properties"]["path"]["description"] == "the file"
+
+
+def test_null_counts_as_left_out() -> None:
+    assert Example.check({"path": "x", "depth": None, "deep": None}) == {"path": "x"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, "missing argument 'path': the file"),
+        ({"path": None}, "missing argument 'path'"),
+        ({"path": 3}, "argument 'path'.*valid string, got 3"),
+        ({"path": "x", "depth": "many"}, r"argument 'depth' \(how deep\)"),
+        ({"path": "x", "depth": 1.5}, "argument 'depth'"),
+        ({"path": "x", "pth": 1}, "unknown argument 'pth'; did you mean 'path'"),
+        (["x"], "must be an object"),
+    ],
+)
+def test_wrong_arguments_are_explained_with_an_example(arguments: Any, said: str) -> None:
+    with pytest.raises(ActionError, match="(?s)" + said) as caught:
+        Example.check(arguments)
+    assert 'example: {"name": "example", "arguments": {"path": "a.py", "depth": 2}}' in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+def test_deep_nesting_is_an_error_of_the_agent() -> None:
+    value: Any = []
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(ActionError):
+        Example.check({"path": value})
+    while value:  # freed step by step: the interpreter would recurse
+        value = value[0]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+@given(st.dictionaries(st.sampled_from(["path", "depth", "deep", "other"]), json_values))
+def test_any_arguments_are_checked_or_refused(arguments: dict[str, Any]) -> None:
+    try:
+        checked = Example.check(arguments)
+    except ActionError:
+        return
+    assert isinstance(checked["path"], str)
+    assert isinstance(checked.get("depth", 1), int)
+
+
+def test_a_tool_without_use_is_refused() -> None:
+    with pytest.raises(TypeError, match="must have a method use"):
+        type("Broken", (Tool,), {"name": "broken", "__doc__": "Broken."})

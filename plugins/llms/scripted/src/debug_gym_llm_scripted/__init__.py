@@ -1,0 +1,89 @@
+"""The scripted LLM: plays a list of actions or a saved trajectory instead of asking a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import yaml
+
+from debug_gym_core import LLM, Completion, Message, Settings, ToolCall, UsageError, hookimpl
+
+
+class ScriptedSettings(Settings):
+    """What to play.
+
+    Attributes:
+        actions: tool calls in JSON or text form, played in order
+        script: a file with them: a saved trajectory (.jsonl), or a YAML or JSON list
+    """
+
+    actions: tuple[dict[str, Any] | str, ...] | None = None
+    script: Path | None = None
+
+
+class Scripted(LLM):
+    """Plays a list of actions (`llm.actions`) or a file of them (`llm.script`), then says that it is done."""
+
+    name = "scripted"
+    Settings: ClassVar[type[Settings]] = ScriptedSettings
+    settings: ScriptedSettings
+
+    def __init__(self, **settings: Any) -> None:
+        """Read the script."""
+        super().__init__(**settings)
+        if (self.settings.actions is None) == (self.settings.script is None):
+            raise UsageError("scripted: say what to play, either llm.actions or llm.script")
+        actions = self.settings.actions if self.settings.script is None else read_script(self.settings.script)
+        self._calls = [_call(action, number) for number, action in enumerate(actions or ())]
+        self._next = 0
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
+        """The next action; a message without a call when all are played."""
+        if self._next >= len(self._calls):
+            return Completion(Message("assistant", "The script is played to its end."))
+        call = self._calls[self._next]
+        self._next += 1
+        return Completion(Message("assistant", "", (call,)))
+
+
+def read_script(path: Path) -> list[dict[str, Any] | str]:
+    """Read the actions of a file.
+
+    Args:
+        path: a trajectory (`.jsonl`), or a YAML or JSON list of actions
+
+    Raises:
+        UsageError: there is no such file, or it holds something else
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".jsonl":
+            events = [json.loads(line) for line in text.splitlines() if line.strip()]
+            return [event["action"] for event in events if event.get("kind") == "step" and event.get("action")]
+        actions = yaml.safe_load(text)
+    except OSError as error:
+        raise UsageError(f"scripted: {path}: {error.strerror}") from error
+    except (ValueError, yaml.YAMLError) as error:
+        raise UsageError(f"scripted: {path}: {' '.join(str(error).split())}") from error
+    if not isinstance(actions, list) or not all(isinstance(action, dict | str) for action in actions):
+        raise UsageError(f"scripted: {path} must be a list of actions, each text or {{name, arguments}}")
+    return actions
+
+
+def _call(action: dict[str, Any] | str, number: int) -> ToolCall:
+    """An action as a call; text is understood by the environment, which knows the tools."""
+    identity = f"call-{number + 1}"
+    if isinstance(action, str):
+        return ToolCall(action, {}, identity)
+    if not isinstance(action.get("name"), str):
+        raise UsageError(f"scripted: action {number + 1} has no name: {str(action)[:80]}")
+    return ToolCall(action["name"], action.get("arguments") or {}, identity)
+
+
+@hookimpl
+def debug_gym_register_llms() -> Sequence[type[LLM]]:
+    """The LLM of this package."""
+    return [Scripted]

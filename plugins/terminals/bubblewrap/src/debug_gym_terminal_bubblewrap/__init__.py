@@ -1,0 +1,5 @@
+"""The bubblewrap terminal of debug-gym: a sandbox without a daemon."""
+
+from debug_gym_terminal_bubblewrap.terminal import Bubblewrap
+
+__all__ = ["Bubblewrap"]

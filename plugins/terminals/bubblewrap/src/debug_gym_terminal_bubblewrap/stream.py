@@ -1,0 +1,68 @@
+"""The byte stream to the guest: two pipes."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import threading
+from collections.abc import Callable
+
+_PIPE_SIZE = 1 << 20
+
+
+class PipeStream:
+    """A `debug_gym_core.terminal.Stream` over the guest's standard input and output."""
+
+    def __init__(self, stdin: int, stdout: int, end: Callable[[], None]) -> None:
+        """Take over the descriptors.
+
+        Args:
+            stdin: where the guest reads from; written here
+            stdout: where the guest writes to; read here
+            end: ends the guest's command; returns when both pipes are closed on its side
+        """
+        self._stdin = stdin
+        self._stdout = stdout
+        self._end = end
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC)
+        self._closed = False
+        self._closing = threading.Lock()
+        self._reading = threading.Lock()
+        self._writing = threading.Lock()
+        for descriptor in (stdin, stdout):
+            with contextlib.suppress(OSError):  # more than the user may have in pipes
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+
+    def read(self, size: int) -> bytes:
+        """Read up to `size` bytes, at least one; empty at the end; blocks."""
+        with self._reading:
+            if self._closed:
+                return b""
+            poll = select.poll()
+            poll.register(self._stdout, select.POLLIN)
+            poll.register(self._wake, select.POLLIN)
+            ready = {descriptor for descriptor, _ in poll.poll()}
+            return b"" if self._wake in ready else os.read(self._stdout, size)
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write all of `data`; blocks; raises OSError when the other side is gone."""
+        rest = memoryview(data).cast("B")
+        with self._writing:
+            if self._closed:
+                raise BrokenPipeError("the stream is closed")
+            while rest:
+                rest = rest[os.write(self._stdin, rest) :]
+
+    def close(self) -> None:
+        """End the stream and the guest's command; a blocked `read` returns. May be called twice."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            os.eventfd_write(self._wake, 1)
+            self._end()
+            with self._reading, self._writing:
+                for descriptor in (self._stdin, self._stdout, self._wake):
+                    os.close(descriptor)

@@ -1,0 +1,44 @@
+"""The submit tool: ends the episode and grades."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from debug_gym_core import Observation, Tool, hookimpl
+
+if TYPE_CHECKING:
+    from debug_gym_core import RepoEnv
+
+
+class Submit(Tool):
+    """Say that the bug is fixed: ends the episode, and the tests are run on a clean copy of the repository."""
+
+    name = "submit"
+    examples = ({"message": "The cache was shared between instances."},)
+
+    def use(self, env: RepoEnv, message: str | None = None) -> Observation:
+        """End the episode.
+
+        Args:
+            message: what was wrong and how it was fixed, in a few words
+        """
+        grade = env.submit(message)
+        verdict = "the task is resolved" if grade.resolved else "the task is not resolved"
+        return Observation(
+            self.name,
+            f"Submitted: {grade.score} of {grade.max_score} tests pass on a clean copy; {verdict}.",
+            {
+                "resolved": grade.resolved,
+                "score": grade.score,
+                "max_score": grade.max_score,
+                "grading": grade.grading,
+                "tests": grade.tests,
+            },
+        )
+
+
+@hookimpl
+def debug_gym_register_tools() -> Sequence[type[Tool]]:
+    """The tool of this package."""
+    return [Submit]

@@ -1,0 +1,141 @@
+"""The environment is a real Gymnasium environment."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import partial
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import debug_gym_core
+import debug_gym_core.envs
+from debug_gym_core import RepoEnv, ToolCall
+
+ACTIONS = [
+    ToolCall("eval"),
+    ToolCall("view", {"path": "tomorrow_date_code.py"}),
+    "pdb b tomorrow_date_code.py:1",
+    {"name": "listdir", "arguments": {}},
+    "nonsense",
+    ToolCall("pdb", {"command": "c"}),
+]
+
+
+@pytest.fixture
+def env(sandbox: str) -> Iterator[RepoEnv]:
+    made = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal=sandbox)
+    yield made
+    made.close()
+
+
+def test_the_checker_is_content(env: RepoEnv) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_env(env, skip_render_check=True)
+    assert [str(one.message) for one in caught] == []
+
+
+def test_made_through_the_registry(sandbox: str) -> None:
+    env = gymnasium.make("debug_gym_core.envs:debug_gym/mini_nightmare-v0", task="tomorrow_date", terminal=sandbox)
+    observation, info = env.reset(seed=3)
+    assert "tomorrow_date" in observation["text"]
+    assert info["max_score"] > 0
+    observation, reward, terminated, truncated, info = env.step(ToolCall("eval"))
+    assert env.observation_space.contains(observation)
+    assert reward == info["score"]
+    assert not terminated and not truncated
+    env.close()
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_vector_environments_step(kind: str, sandbox: str) -> None:
+    makers = [partial(debug_gym_core.make, f"mini_nightmare/{task}", terminal=sandbox) for task in ("purr", "grader")]
+    if kind == "sync":
+        vector: gymnasium.vector.VectorEnv = gymnasium.vector.SyncVectorEnv(makers)
+    else:
+        vector = gymnasium.vector.AsyncVectorEnv(makers, shared_memory=False, context="spawn")
+    try:
+        observations, infos = vector.reset(seed=5)
+        assert ["purr" in observations["text"][0], "grader" in observations["text"][1]] == [True, True]
+        actions = (ToolCall("eval"), ToolCall("listdir"))
+        observations, rewards, terminated, truncated, infos = vector.step(actions)
+        assert rewards[0] == infos["score"][0] and rewards[1] == 0
+        assert "grader_code.py" in observations["text"][1]
+        assert not terminated.any() and not truncated.any()
+    finally:
+        vector.close()
+
+
+SCRIPT = """
+import json, sys
+import debug_gym_core
+env = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal=sys.argv[1])
+seen = [env.reset(seed=11)]
+for action in json.loads(sys.argv[2]):
+    seen.append(env.step(action))
+env.close()
+print(json.dumps(seen, sort_keys=True))
+"""
+
+
+def test_the_same_seed_and_actions_give_equal_bytes_in_two_processes(sandbox: str) -> None:
+    actions = json.dumps([one.as_json() if isinstance(one, ToolCall) else one for one in ACTIONS])
+    outputs = [
+        subprocess.run([sys.executable, "-c", SCRIPT, sandbox, actions], capture_output=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert outputs[0] == outputs[1]
+    assert len(json.loads(outputs[0])) == len(ACTIONS) + 1
+
+
+def test_stepping_before_reset_is_an_error(env: RepoEnv) -> None:
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(ToolCall("eval"))
+
+
+def test_closing_twice_is_allowed(env: RepoEnv) -> None:
+    env.reset()
+    env.close()
+    env.close()
+
+
+def test_a_wrong_action_never_ends_the_episode(env: RepoEnv) -> None:
+    env.reset(seed=0)
+    for action in ["", "nosuch", {"name": None}, 3, None, ToolCall("view"), ToolCall("view", {"path": "/etc/passwd"}),
+                   ToolCall("view", {"path": "a" * 10_000_000}), ToolCall("pdb", {"command": "\0"})]:  # fmt: skip
+        observation, reward, terminated, truncated, _ = env.step(action)
+        assert (reward, terminated, truncated) == (0, False, False)
+        assert "Traceback" not in observation["text"]
+        assert len(observation["text"]) < 10_000
+
+
+def test_steps_and_rewrites_are_limited(sandbox: str) -> None:
+    env = debug_gym_core.make("mini_nightmare/purr", ["rewrite", "view"], sandbox, max_steps=4, max_rewrites=2)
+    env.reset(seed=0)
+    write = {"name": "rewrite", "arguments": {"path": "new.py", "new_code": "x = 1\n"}}
+    again = {"name": "rewrite", "arguments": {"path": "new.py", "new_code": "x = 2\n"}}
+    assert env.step(write)[3] is False
+    assert env.step(again)[3] is True
+    env.reset(seed=0)
+    assert [env.step("view purr_code.py 1 2")[3] for _ in range(4)] == [False, False, False, True]
+    env.close()
+
+
+def test_a_rewrite_that_fixes_the_bug_is_rewarded_and_graded_clean(sandbox: str) -> None:
+    env = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal=sandbox)
+    env.reset(seed=0)
+    _, before, *_ = env.step(ToolCall("eval"))
+    env.workspace.apply(env.task.gold_patch)
+    _, reward, terminated, _, info = env.step(ToolCall("eval"))
+    assert before + reward == info["max_score"]
+    assert terminated and info["resolved"]
+    grade = env.grade()
+    assert (grade.resolved, grade.score, grade.grading) == (True, info["max_score"], "clean")
+    assert env.patch.startswith(b"diff --git a/tomorrow_date_code.py b/tomorrow_date_code.py")
+    env.close()
