@@ -91,6 +91,15 @@ def read_task(name: str) -> dict[str, Any]:
     return yaml.safe_load((TASKS / name / "task.yaml").read_text(encoding="utf-8"))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let the subprocesses share compiled modules, also where none may be written beside the installed packages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
+        yield
+
+
 @pytest.fixture(params=NAMES)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
@@ -117,7 +126,9 @@ def run_tests(repo: Path, *options: str, **variables: str) -> tuple[int, str]:
     """Run a repository's tests and return pytest's exit status and output without the duration."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_", "COVERAGE_"))}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "test.py"]
-    environment = {**kept, "PYTHONDONTWRITEBYTECODE": "1", "PY_COLORS": "0", **variables}
+    # Some releases of pandas announce on import what the next ones will need; that is not the task's output.
+    fixed = {"PYTHONWARNINGS": "ignore::DeprecationWarning", "PY_COLORS": "0"}
+    environment = {**kept, **fixed, **variables}
     finished = subprocess.run(command, cwd=repo, env=environment, text=True, capture_output=True, timeout=60)
     return finished.returncode, DURATION.sub("in *s", finished.stdout + finished.stderr)
 
@@ -152,12 +163,7 @@ def executable_lines(code: CodeType) -> Iterator[int]:
     """Yield the lines inside the functions of a compiled module on which a debugger can stop."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            if hasattr(constant, "co_lines"):
-                yield from (line for _, _, line in constant.co_lines() if line is not None)
-            else:  # Python before 3.10
-                import dis
-
-                yield from (line for _, line in dis.findlinestarts(constant))
+            yield from (line for _, _, line in constant.co_lines() if line is not None)
             yield from executable_lines(constant)
 
 

@@ -6,7 +6,6 @@ of the playing agent's name, `-p key.path=value`, and the options of the command
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,6 +17,7 @@ from debug_gym_core.config_layers import Layer, parse_override, read_file, tool_
 from debug_gym_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from debug_gym_core.config_checks import Checker
     from debug_gym_core.plugins import Plugins
 
 Count = Annotated[int, Field(strict=True, ge=0)]
@@ -95,7 +95,7 @@ class EnvSection(Section):
     Attributes:
         entrypoint: command that runs the tests; null: the task's
         debug_entrypoint: command that the debugger starts; null: derived from the entrypoint
-        python: interpreter of the task's code; null: the repository's own, else the one that runs debug-gym
+        python: interpreter of the task's code; null: the repository's own, else ours
         run_timeout: seconds that one run of the entrypoint may take
         auto_eval_on_rewrite: run the tests after each change of a file
         end_on_resolved: end the episode when every test passes; null: as the agent has it
@@ -336,17 +336,7 @@ def from_data(data: Mapping[str, Any], name: str, plugins: Plugins | None = None
     return Checker(plugins or default_plugins()).check(Layer(dict(data), name=name))
 
 
-def attribute_help(model: type[Any]) -> dict[str, str]:
-    """What the docstrings of a settings class and its bases say about each attribute."""
-    found: dict[str, str] = {}
-    for cls in reversed(model.__mro__):
-        _, _, text = (cls.__doc__ or "").partition("Attributes:\n")
-        for name, words in re.findall(r"^ {4,8}(\w+): (.*(?:\n {9,}\S.*)*)", text, re.MULTILINE):
-            found[name] = " ".join(words.split())
-    return found
-
-
-def _read_source(source: str, checker: Any) -> Layer:
+def _read_source(source: str, checker: Checker) -> Layer:
     path = Path(source).expanduser()
     names = checker.plugins.benchmarks
     if path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir()):

@@ -40,7 +40,7 @@ class Checker:
         cls = self.plugins.benchmarks.get(benchmark)
         layer = Layer({"benchmark": {"name": benchmark}})
         if cls is not None:
-            layer = Layer(dict(getattr(cls, "config", {})), name=f"the config of {benchmark}").over(layer)
+            layer = Layer(dict(cls.config), name=f"the config of {benchmark}").over(layer)
         return layer
 
     def agent_sections(self, layer: Layer) -> dict[str, Layer]:
@@ -74,9 +74,7 @@ class Checker:
         """
         merged = section.over(below)
         written = [path for path, _ in leaves(section.data)]
-        mine = [
-            item for item in self._problems(merged) if any(_overlap(_steps(item["loc"]), path) for path in written)
-        ]
+        mine = [item for item in self._problems(merged) if any(_overlap(_steps(item["loc"]), path) for path in written)]
         self._refuse(mine, merged, under=under)
 
     def check(self, layer: Layer) -> Config:
@@ -182,10 +180,10 @@ class Checker:
                     with _said_at(origin):
                         self.plugins.get("tools", name)
                 continue
-            settings = item[name] or {} if isinstance(item, dict) else {}
+            settings: Any = item[name] if isinstance(item, dict) else None
             try:
-                if isinstance(settings, dict):
-                    self.plugins.tools[name].Settings(**settings)
+                if isinstance(settings, dict | None):
+                    self.plugins.tools[name].Settings(**(settings or {}))
             except pydantic.ValidationError as error:
                 found += [{**problem, "loc": ("tools", name, *problem["loc"])} for problem in error.errors()]
         return found
@@ -271,7 +269,7 @@ class Checker:
         return fields
 
 
-class _said_at:  # noqa: N801
+class _said_at:
     """Put the place of a name before the error that says it is unknown."""
 
     def __init__(self, where: str | None) -> None:

@@ -121,6 +121,12 @@ class Entrypoint:
         """The script's path, None when no script is started."""
         return self.target if self.kind is Kind.SCRIPT else None
 
+    def with_args(self, args: Sequence[str]) -> Entrypoint:
+        """The same program with other arguments, for what is no `Kind.COMMAND`."""
+        changed = replace(self, args=tuple(args))
+        assignments = [f"{name}={shlex.quote(value)}" for name, value in self.env.items()]
+        return replace(changed, text=" ".join([*assignments, shlex.join(changed.argv("python"))]))
+
     def argv(self, python: str) -> list[str]:
         """The command that runs it plainly; `env` has to be set besides.
 

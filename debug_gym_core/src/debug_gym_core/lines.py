@@ -114,6 +114,12 @@ def show(line: bytes) -> tuple[str, bool]:
     return _UNSHOWABLE.sub(_escape, text), undecodable
 
 
+def shown(path: str) -> str:
+    """A path for a message: whatever is in it, on one line, not too long."""
+    text = show(path.encode("utf-8", "surrogateescape"))[0]
+    return text if len(text) <= 200 else f"{text[:97]}...{text[-100:]}"
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
@@ -179,6 +185,8 @@ def diff(path: str, old: bytes | None, new: bytes | None, context: int = 3) -> I
     Yields:
         lines without ends; none when nothing changed
     """
+    if old is not None and new is not None and old.startswith(codecs.BOM_UTF8) and new.startswith(codecs.BOM_UTF8):
+        old, new = old.removeprefix(codecs.BOM_UTF8), new.removeprefix(codecs.BOM_UTF8)
     edits = edits_between(old, new)
     if not edits and (old is None) == (new is None):
         return

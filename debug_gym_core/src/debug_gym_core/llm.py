@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from debug_gym_core.action import ToolCall
 from debug_gym_core.component import Component
@@ -55,7 +55,13 @@ class Completion:
 
 
 class LLM(Component, abc.ABC):
-    """A language model backend."""
+    """A language model backend.
+
+    Attributes:
+        trusted: whether a person answers, who may do without a sandbox; a model never is
+    """
+
+    trusted: ClassVar[bool] = False
 
     @abc.abstractmethod
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:

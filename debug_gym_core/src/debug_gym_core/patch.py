@@ -34,11 +34,13 @@ def make(before: Mapping[str, FileState | None], after: Mapping[str, FileState |
     Raises:
         RequirementError: git is not installed
     """
+    # `git apply` fails on a link that is renamed to a place below itself; whatever changes so is shown without renames.
+    replaced = any(before.get(above) is not None for path in after for above in above_of(path))
     with _Store() as store:
         store.load({"before": before, "after": after})
         return store.git(
-            ["diff-tree", "-r", "-p", "--binary", "-M", "--no-color", "--no-ext-diff", "--no-textconv"]
-            + ["refs/heads/before", "refs/heads/after"]
+            ["diff-tree", "-r", "-p", "--binary", "--no-renames" if replaced else "-M", "--no-color", "--no-ext-diff"]
+            + ["--no-textconv", "refs/heads/before", "refs/heads/after"]
         )
 
 
@@ -85,6 +87,12 @@ def apply(patch: bytes, files: Mapping[str, FileState | None]) -> dict[str, File
         path, mode = decode(name), fields.split()[0].decode()
         result[path] = _state(data, mode, files.get(path))
     return {path: state for path, state in result.items() if state != files.get(path)}
+
+
+def above_of(path: str) -> list[str]:
+    """The directories above a path, from the top, without the root."""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
 _APPLY = ["apply", "--whitespace=nowarn"]

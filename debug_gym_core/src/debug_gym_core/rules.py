@@ -50,7 +50,7 @@ class Patterns:
         Raises:
             UsageError: a line is no pattern, and `lenient` is false
         """
-        self._patterns = []
+        self._patterns: list[tuple[re.Pattern[str], bool]] = []
         for line in lines:
             try:
                 compiled = GitIgnoreSpec.from_lines([line]).patterns
@@ -58,7 +58,12 @@ class Patterns:
                 if not lenient:
                     raise UsageError(f"{line!r} is not a pattern as .gitignore has them: {error}") from None
                 continue
-            self._patterns.extend(one for one in compiled if one.include is not None)
+            # pathspec lets `[!a]` match a slash, git does not.
+            self._patterns += [
+                (re.compile(one.regex.pattern.replace("[^", "[^/")), one.include)
+                for one in compiled
+                if one.include is not None
+            ]
         self._patterns.reverse()
 
     def __bool__(self) -> bool:
@@ -78,14 +83,12 @@ class Patterns:
         """
         # `.` and `$` of a regular expression treat a line end in a name differently from other characters.
         name = path.replace("\n", "\r") + ("/" if is_dir else "")
-        for pattern in self._patterns:
-            found = pattern.match_file(name)
-            if found is None:
-                continue
+        for pattern, include in self._patterns:
+            found = pattern.search(name)
             # pathspec marks with a named group the slash where a pattern matched a directory: the entry or one above.
-            mark = found.match.lastgroup
-            if mark is None or found.match.end(mark) == len(name):
-                return bool(pattern.include)
+            mark = found and found.lastgroup
+            if found and (mark is None or found.end(mark) == len(name)):
+                return include
         return None
 
 

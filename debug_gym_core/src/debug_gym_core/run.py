@@ -48,6 +48,7 @@ class Run:
         self.id = identity
         self.notes: list[str] = list(record.get("notes", []))
         self._record = record
+        self._made: list[Path] = []
         self._lock_descriptor = lock
         self._mutex = threading.Lock()
         self.results: dict[Key, Result] = {(item.task, item.repeat): item for item in read_results(self.results_file)}
@@ -69,6 +70,7 @@ class Run:
         now = datetime.datetime.now().astimezone()
         identity = f"{now:%Y%m%d-%H%M%S}-{config.agent.name}-{config.benchmark.name}-{secrets.token_hex(2)}"
         directory = (directory or config.run.output / identity).absolute()
+        made = [one for one in (directory, *directory.parents) if not one.exists()]
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -78,7 +80,7 @@ class Run:
             if (directory / "run.json").exists():
                 record = _read_record(directory)
                 _refuse_other_config(directory, record.get("config", {}), config)
-                return cls(directory, config, record.get("id", identity), record, lock)
+                return cls._go_on(directory, config, record, lock)
             record = {
                 "schema_version": SCHEMA_VERSION,
                 "id": identity,
@@ -90,6 +92,7 @@ class Run:
                 "notes": [],
             }
             run = cls(directory, config, identity, record, lock)
+            run._made = made
             run._write_record()
             return run
         except BaseException:
@@ -98,7 +101,12 @@ class Run:
 
     @classmethod
     def resume(
-        cls, directory: Path, *, plugins: Plugins | None = None, workers: int | None = None, config: Config | None = None
+        cls,
+        directory: Path,
+        *,
+        plugins: Plugins | None = None,
+        workers: int | None = None,
+        config: Config | None = None,
     ) -> Run:
         """Go on with a run.
 
@@ -123,10 +131,17 @@ class Run:
             config = config.model_copy(update={"run": config.run.model_copy(update={"workers": workers})})
         lock = _lock(directory)
         try:
-            return cls(directory.absolute(), config, str(record.get("id", directory.name)), record, lock)
+            return cls._go_on(directory.absolute(), config, record, lock)
         except BaseException:
             os.close(lock)
             raise
+
+    @classmethod
+    def _go_on(cls, directory: Path, config: Config, record: dict[str, Any], lock: int) -> Run:
+        run = cls(directory, config, str(record.get("id", directory.name)), record, lock)
+        record["config"] = config.model_dump(mode="json")
+        run._write_record()
+        return run
 
     @property
     def results_file(self) -> Path:
@@ -169,6 +184,15 @@ class Run:
             self.notes.append(text)
             self._write_record()
             return True
+
+    def discard(self) -> None:
+        """Remove the directory, and those above it that were made for it, when this process made it for nothing."""
+        if self._made and not self.results:
+            self.close()
+            shutil.rmtree(self.directory, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                for directory in self._made[1:]:
+                    directory.rmdir()
 
     def close(self) -> None:
         """Give the directory free; may be called twice."""

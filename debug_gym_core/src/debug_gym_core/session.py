@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import hashlib
+import json
+import posixpath
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from types import TracebackType
+from typing import Any, Literal
 
-from debug_gym_core.terminal import RunResult, SandboxSpec, Terminal
+from debug_gym_core.connection import CommandEnded, CommandLost, Connection, Waiter
+from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.frames import decode_output
+from debug_gym_core.process import Process
+from debug_gym_core.terminal import ROOT, RunResult, SandboxSpec, Terminal
+
+__all__ = ["OUTPUT_LIMIT", "CommandEnded", "CommandLost", "Entry", "Lines", "Process", "Session"]
 
 OUTPUT_LIMIT = 64 * 1024
 
+FILE_TIMEOUT = 120.0
+"""Seconds that one file operation, or one piece of a long one, may take before the guest counts as hung."""
 
-@dataclass(frozen=True)
+GRACE = 6.0
+"""Seconds over a command's timeout after which the guest, which enforces it, counts as hung."""
+
+ENVIRONMENT = {
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "NO_COLOR": "1",
+    "TERM": "dumb",
+    "COLUMNS": "80",
+}
+"""Variables of every command besides those that the terminal starts the guest with (PATH, HOME)."""
+
+_CHUNK = 1 << 18
+_WINDOW = 8
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One entry of a directory walk.
 
@@ -22,6 +53,7 @@ class Entry:
         mode: permission bits
         mtime_ns: time of last change
         target: where a symbolic link points
+        stamp: differs whenever the entry was changed or replaced: size, mode, times and inode, joined
     """
 
     path: str
@@ -30,89 +62,225 @@ class Entry:
     mode: int
     mtime_ns: int
     target: str | None = None
+    stamp: str = ""
 
 
-class Process:
-    """A program in the sandbox that runs while the host does other things (the debugger, a test runner, a PTY)."""
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Some lines of a file.
 
-    def send(self, message: bytes) -> None:
-        """Send one message over the program's own channel (framed: the program receives exactly this message)."""
-        raise NotImplementedError
+    Attributes:
+        real: absolute path of the file in the sandbox, links resolved
+        total: how many lines the file has
+        data: the lines with their ends, up to the limit asked for
+        length: bytes that the lines have in the file
+    """
 
-    def receive(self, timeout: float | None = None) -> bytes | None:
-        """Wait for the program's next message on its channel.
-
-        Everything that the program wrote to its output before the message is in `take_output` when this returns.
-
-        Returns:
-            the message, or None when the program ended without another one
-
-        Raises:
-            TimeoutError: none came in `timeout` seconds; the program goes on
-            SandboxLost: the guest is gone
-        """
-        raise NotImplementedError
-
-    def take_output(self) -> tuple[str, int]:
-        """What the program wrote to its standard streams since the last call: bounded text, bytes left out of it."""
-        raise NotImplementedError
-
-    def write_stdin(self, data: bytes) -> None:
-        """Type into the program's standard input (its PTY, or its pipe)."""
-        raise NotImplementedError
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the program itself (not its children)."""
-        raise NotImplementedError
-
-    def kill(self) -> None:
-        """End the program and every process that it left, whatever they do to survive; returns when they are gone."""
-        raise NotImplementedError
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end; returns the exit status, or minus the signal's number; raises TimeoutError."""
-        raise NotImplementedError
+    real: str
+    total: int
+    data: bytes
+    length: int
 
 
 class Session:
     """A live sandbox: a started terminal and the guest in it.
 
-    Paths are relative to the workspace. Safe to use from several threads.
+    Paths are relative to the workspace. Safe to use from several threads. A guest that dies costs what was under way
+    (`SandboxLost`); as long as the terminal stands, the next request starts another one over the same files.
 
     Attributes:
         terminal: the backend
+        spec: what the sandbox offers
         root: the workspace's real directory in the sandbox
         python: the interpreter for the task's code, as it is called in the sandbox
+        restarts: how often a guest was started again
     """
 
-    terminal: Terminal
-    root: str
-    python: str
+    def __init__(self, terminal: Terminal, spec: SandboxSpec) -> None:
+        """Use a terminal that was started; see `start`."""
+        self.terminal = terminal
+        self.spec = spec
+        self.root = terminal.root
+        self.python = str(spec.interpreter.executable) if spec.interpreter is not None else terminal.python
+        self.restarts = 0
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+        self._closed = False
 
     @classmethod
     def start(cls, terminal: Terminal, spec: SandboxSpec) -> Session:
-        """Start the terminal and the guest in it."""
-        raise NotImplementedError
+        """Start the terminal and the guest in it.
+
+        Args:
+            terminal: the backend, not yet started; stopped again when this fails
+            spec: what the sandbox must offer
+
+        Raises:
+            RequirementError: something is missing on this machine
+            SandboxError: the sandbox or the guest did not start
+        """
+        terminal.start(spec)
+        session = cls(terminal, spec)
+        try:
+            session._connect()
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of every command, besides those that the terminal or the image sets."""
+        return {**ENVIRONMENT, **self.spec.environment}
+
+    def guest(self) -> dict[str, Any]:
+        """What the guest says of itself: `pid`, `python` (its version), `notes` (what it cannot do here).
+
+        Raises:
+            SandboxError: there is no guest and none can be started
+        """
+        return dict(self._connect().hello)
+
+    # -- files
 
     def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
-        """Bytes of a file."""
-        raise NotImplementedError
+        """Bytes of a file.
 
-    def write(self, path: str, data: bytes, mode: int | None = None) -> None:
-        """Write a file atomically (temporary file and rename in the same directory), parents made."""
-        raise NotImplementedError
+        Args:
+            path: relative to the workspace; an absolute one is taken as it is, links are followed
+            offset: where to begin
+            size: how many bytes at most; None: to the end
+
+        Raises:
+            FileNotFoundError: there is none
+            IsADirectoryError: it is a directory
+            OSError: it cannot be read
+            SandboxLost: the guest is gone
+        """
+        return b"".join(self._file("read", path=path, offset=offset, size=size)[1])
+
+    def lines(self, path: str, start: int, count: int, limit: int) -> Lines:
+        """Lines of a file of any size, of which only they are sent; a line ends at a newline byte only.
+
+        Args:
+            path: relative to the workspace; links are followed, but nothing is read where they lead out of it
+            start: first line, from 1
+            count: how many lines
+            limit: bytes to send at most
+
+        Raises:
+            FileNotFoundError: there is none
+            IsADirectoryError: it is a directory
+            OSError: it cannot be read
+            SandboxLost: the guest is gone
+        """
+        fields, data = self._file("lines", path=path, start=start, count=count, limit=limit)
+        return Lines(fields["real"], fields["total"], b"".join(data), fields["length"])
+
+    def write(self, path: str, data: bytes, mode: int | None = None, *, follow: bool = False) -> None:
+        """Write a file atomically (temporary file and rename in the same directory), parents made.
+
+        Args:
+            path: relative to the workspace; a link to a file is written through
+            data: the new content
+            mode: permission bits; None: those that it had, 0o644 for a new file
+            follow: also write where a link leads out of the workspace
+
+        Raises:
+            PermissionError: the path leads out of the workspace, or may not be written
+            IsADirectoryError: it is a directory
+            OSError: it cannot be written: read-only, no space
+            SandboxLost: the guest is gone
+        """
+        self._file("write", data, path=path, mode=mode, follow=follow)
 
     def remove(self, path: str) -> None:
-        """Remove a file, link or directory tree; nothing happens when it is not there."""
-        raise NotImplementedError
+        """Remove a file, link or directory tree; nothing happens when it is not there.
 
-    def walk(self, path: str = ".", depth: int | None = None) -> Iterator[Entry]:
-        """Entries below a directory, sorted by path, links not followed."""
-        raise NotImplementedError
+        Raises:
+            PermissionError: the path leads out of the workspace, or may not be removed
+            SandboxLost: the guest is gone
+        """
+        self._file("remove", path=path)
 
-    def put(self, archive: Iterator[bytes] | bytes) -> None:
-        """Unpack an uncompressed tar stream into the workspace."""
-        raise NotImplementedError
+    def stat(self, path: str) -> Entry | None:
+        """What is at a path: a link itself, not where it leads; None: nothing.
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        entry = self._file("stat", path=path)[0]["entry"]
+        return None if entry is None else Entry(*entry)
+
+    def realpath(self, path: str) -> str:
+        """The absolute path in the sandbox with every link resolved, whether there is something or not.
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        real: str = self._file("realpath", path=path)[0]["real"]
+        return real
+
+    def walk(self, path: str = ".", depth: int | None = None, prune: Iterable[str] = ()) -> Iterator[Entry]:
+        """Entries below a directory: each directory just before what it holds, names sorted, links not followed.
+
+        Args:
+            path: relative to the workspace
+            depth: 1: only the directory's own entries; None: all
+            prune: names of directories whose content is left out
+
+        Raises:
+            FileNotFoundError: there is no such directory
+            NotADirectoryError: it is something else
+            SandboxLost: the guest is gone
+        """
+        _, bodies = self._file("walk", path=path, depth=depth, prune=list(prune))
+        return (Entry(*entry) for body in bodies for entry in json.loads(body))
+
+    def hashes(self, paths: Iterable[str]) -> dict[str, str | None]:
+        """SHA-256 of files, hexadecimal; None for what is no file or cannot be read.
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        result: dict[str, str | None] = json.loads(b"".join(self._file("hash", paths=list(paths))[1]))
+        return result
+
+    def put(self, archive: Iterable[bytes] | bytes) -> None:
+        """Unpack an uncompressed tar stream into the workspace.
+
+        Modes, times and links are kept; what is in the place of an entry is replaced; devices are left out.
+
+        Args:
+            archive: the stream, in pieces of any size
+
+        Raises:
+            PermissionError: an entry leads out of the workspace
+            OSError: the archive is damaged, or there is no space
+            SandboxLost: the guest is gone
+        """
+        connection = self._connect()
+        waiter = Waiter()
+        number = connection.submit(waiter, "put", path=".")
+        wait = lambda: connection.wait(waiter, "put", FILE_TIMEOUT)  # noqa: E731
+        wait()
+        room = _WINDOW
+        pieces = [archive] if isinstance(archive, bytes) else archive
+        try:
+            for piece in pieces:
+                view = memoryview(piece)
+                for start in range(0, len(view), _CHUNK):
+                    while room == 0:
+                        wait()
+                        room += 1
+                    connection.send({"op": "chunk", "of": number}, bytes(view[start : start + _CHUNK]))
+                    room -= 1
+        finally:
+            connection.send({"op": "end", "of": number})
+        while wait()[0]["t"] != "done":
+            pass
+
+    # -- commands
 
     def run(
         self,
@@ -120,24 +288,56 @@ class Session:
         *,
         timeout: float | None = None,
         cwd: str = ".",
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         stdin: bytes = b"",
         output_limit: int = OUTPUT_LIMIT,
     ) -> RunResult:
-        """Run a command to its end."""
-        raise NotImplementedError
+        """Run a command to its end; what it leaves running in the background is ended too.
+
+        Args:
+            command: text for `bash -c` (`sh -c` where there is no bash), or a program and its arguments
+            timeout: seconds; None: no limit
+            cwd: relative to the workspace
+            env: variables over those of the sandbox; None as a value removes one
+            stdin: what it reads
+            output_limit: bytes of output kept, head and tail
+
+        Raises:
+            FileNotFoundError: there is no such program, or no such directory
+            OSError: the program cannot be started
+            CommandLost: the guest's process that ran the command died, and the command with it
+            SandboxLost: the guest is gone
+        """
+        connection = self._connect()
+        waiter = Waiter()
+        fields = self._command(command, timeout, cwd, env, output_limit)
+        number = connection.submit(waiter, "run", stdin, **fields)
+        try:
+            backstop = None if timeout is None else timeout + GRACE
+            header, body = connection.wait(waiter, f"{_shown(command)!r}", backstop)
+        except (OSError, SandboxError):
+            raise
+        except BaseException:  # Ctrl-C
+            with contextlib.suppress(SandboxLost):
+                connection.submit(Waiter(), "kill", of=number)
+            raise
+        middle = header.get("head", len(body))
+        output, cut = decode_output(body[:middle], body[middle:], header.get("cut", 0))
+        return RunResult(header["status"], output, cut, header["timed_out"], header["seconds"])
 
     def process(
         self,
-        argv: Sequence[str],
+        argv: str | Sequence[str],
         *,
         pty: bool = False,
         channel: bool = True,
         blobs: Mapping[str, bytes] | None = None,
         cwd: str = ".",
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         timeout: float | None = None,
         output_limit: int = OUTPUT_LIMIT,
+        stdin: bool = False,
+        follow: bool = False,
     ) -> Process:
         """Start a program that the host talks to.
 
@@ -147,16 +347,104 @@ class Session:
             channel: give it a socket for framed messages (4 bytes big-endian length, then the message, both ways)
             blobs: files that it can read by descriptor, in no directory of the sandbox (memfd)
             cwd: relative to the workspace
-            env: variables over those of the sandbox
+            env: variables over those of the sandbox; None as a value removes one
             timeout: seconds after which guest kills it; None: never
             output_limit: bytes of output kept (head and tail) between two `take_output`
+            stdin: give it a pipe that `Process.write_stdin` writes to
+            follow: hand all output on as it comes, for `Process.read_text`, instead of keeping head and tail
+
+        Raises:
+            FileNotFoundError: there is no such program, or no such directory
+            OSError: the program cannot be started
+            SandboxError: the guest, or its process for this program, is gone
         """
-        raise NotImplementedError
+        connection = self._connect()
+        digests = {}
+        for name, data in (blobs or {}).items():
+            digest = digests[name] = hashlib.sha256(data).hexdigest()
+            if digest not in connection.blobs:
+                connection.request("blob", data, timeout=FILE_TIMEOUT, digest=digest)
+                connection.blobs.add(digest)
+        fields = self._command(argv, timeout, cwd, env, output_limit)
+        fields |= {"pty": pty, "channel": channel, "blobs": digests, "stdin": stdin, "follow": follow}
+        process = Process(connection, output_limit)
+        process.start(lambda handler: connection.submit(handler, "process", **fields))
+        return process
+
+    # -- the rest
 
     def mask(self, text: str) -> str:
         """Show the workspace under its public name `/testbed`, wherever it really lies."""
-        raise NotImplementedError
+        return text if self.root == ROOT else text.replace(self.root, ROOT)
 
     def close(self) -> None:
         """End the guest and stop the terminal; may be called twice."""
-        raise NotImplementedError
+        with self._lock:
+            self._closed = True
+            connection, self._connection = self._connection, None
+        try:
+            if connection is not None:
+                connection.close()
+        finally:
+            self.terminal.stop()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _connect(self) -> Connection:
+        """The live guest; a new one when the last is gone."""
+        with self._lock:
+            connection = self._connection
+            if connection is not None and connection.alive:
+                return connection
+            if self._closed:
+                raise SandboxLost(f"{self.terminal.name} sandbox: the session was closed")
+            if connection is not None:
+                connection.close()
+                if not self.terminal.alive():
+                    raise SandboxLost(connection.describe("it is gone"))
+                self.restarts += 1
+            settings: dict[str, Any] = {"root": self.root, "env": self.environment}
+            if self.spec.interpreter is not None:
+                settings["bin"] = posixpath.dirname(self.python)
+            self._connection = Connection(self.terminal, settings)
+            return self._connection
+
+    def _file(self, op: str, body: bytes = b"", **fields: Any) -> tuple[dict[str, Any], list[bytes]]:
+        """Make a file request: the header of the last reply, the bodies of all."""
+        connection = self._connect()
+        waiter = Waiter()
+        connection.submit(waiter, op, body, **fields)
+        bodies = []
+        while True:
+            header, data = connection.wait(waiter, op, FILE_TIMEOUT)
+            bodies.append(data)
+            if header["t"] == "done":
+                return header, bodies
+
+    def _command(
+        self,
+        command: str | Sequence[str],
+        timeout: float | None,
+        cwd: str,
+        env: Mapping[str, str | None] | None,
+        output_limit: int,
+    ) -> dict[str, Any]:
+        fields: dict[str, Any] = {"timeout": timeout, "cwd": cwd, "output_limit": output_limit}
+        if isinstance(command, str):
+            fields["shell"] = command
+        else:
+            fields["argv"] = list(command)
+        if env:
+            fields["env"] = dict(env)
+        return fields
+
+
+def _shown(command: str | Sequence[str]) -> str:
+    text = command if isinstance(command, str) else " ".join(command)
+    return text if len(text) <= 100 else text[:97] + "..."

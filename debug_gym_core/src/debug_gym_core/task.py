@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from debug_gym_core.component import Component, Settings
 
@@ -78,10 +78,15 @@ class BenchmarkSettings(Settings):
 
 
 class Benchmark(Component, abc.ABC):
-    """A named source of tasks."""
+    """A named source of tasks.
+
+    Attributes:
+        config: the config that it ships, as far as it differs from the defaults: values by section and key
+    """
 
     Settings: ClassVar[type[Settings]] = BenchmarkSettings
     settings: BenchmarkSettings
+    config: ClassVar[Mapping[str, Any]] = {}
 
     @abc.abstractmethod
     def names(self) -> Sequence[str]:

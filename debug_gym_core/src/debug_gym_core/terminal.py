@@ -7,12 +7,14 @@ alive, and stops it. Files, commands, PTYs and debuggers are written once, above
 from __future__ import annotations
 
 import abc
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
 from debug_gym_core.component import Component, Settings
+from debug_gym_core.errors import UsageError
 from debug_gym_core.interpreter import Interpreter
 
 ROOT = "/testbed"
@@ -64,6 +66,24 @@ class SandboxSpec:
     source: Path | None = None
     hidden: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse_size(text: str) -> int:
+    """Read a size such as `512m` or `4g`.
+
+    Args:
+        text: a whole number, and `b`, `k`, `m` or `g` for bytes and powers of 1024 (none: bytes)
+
+    Returns:
+        bytes
+
+    Raises:
+        UsageError: it is none
+    """
+    match = re.fullmatch(r"([1-9][0-9]*)([bkmg]?)", text.strip().lower())
+    if match is None:
+        raise UsageError(f"{text!r} is no size; write it as in 512m or 4g")
+    return int(match[1]) << {"": 0, "b": 0, "k": 10, "m": 20, "g": 30}[match[2]]
 
 
 class Stream(Protocol):
@@ -132,6 +152,15 @@ class Terminal(Component, abc.ABC):
     @abc.abstractmethod
     def stop(self) -> None:
         """End every process of the sandbox and remove all that it left on the host; may be called twice."""
+
+    @classmethod
+    def clean(cls) -> Sequence[str]:
+        """Remove what runs that were killed have left on this machine; what a live run owns stays.
+
+        Returns:
+            what was removed, a line each
+        """
+        return ()
 
     def log(self) -> str:
         """The last lines that the guest or the backend wrote to standard error, for error messages."""

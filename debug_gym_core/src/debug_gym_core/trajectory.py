@@ -82,6 +82,7 @@ class Event:
         observation: Mapping[str, str],
         reward: float,
         score: int,
+        max_score: int,
         terminated: bool,
         truncated: bool,
         seconds: float,
@@ -95,6 +96,7 @@ class Event:
                 "observation": {"text": observation["text"], "json": json.loads(observation["json"])},
                 "reward": reward,
                 "score": score,
+                "max_score": max_score,
                 "terminated": terminated,
                 "truncated": truncated,
                 "seconds": round(seconds, 6),
@@ -285,7 +287,9 @@ def read_journal(path: Path) -> list[Event]:
         if not isinstance(version, int) or "kind" not in data:
             raise UsageError(f"{path}:{position}: not an event of a trajectory")
         if version > SCHEMA_VERSION:
-            raise UsageError(f"{path}: written by a newer debug-gym (schema {version}, this one knows {SCHEMA_VERSION})")
+            raise UsageError(
+                f"{path}: written by a newer debug-gym (schema {version}, this one knows {SCHEMA_VERSION})"
+            )
         if data["kind"] not in EventKind.__members__.values():
             continue
         facts = {key: value for key, value in data.items() if key not in ("schema_version", "number", "kind", "time")}

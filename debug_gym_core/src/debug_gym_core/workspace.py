@@ -5,24 +5,19 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from debug_gym_core import patch as patches
+from debug_gym_core.changes import Changes, Comparison, read_state
 from debug_gym_core.errors import ActionError
-from debug_gym_core.lines import decode, encode, show
+from debug_gym_core.lines import decode, encode, shown
 from debug_gym_core.rules import Rules
-from debug_gym_core.session import Entry, Lines, Session, Stat
+from debug_gym_core.session import Entry, Lines, Session
 from debug_gym_core.snapshot import FileState, Snapshot, archive_of
 from debug_gym_core.terminal import ROOT
-
-FILE_LIMIT = 64 << 20
-"""Bytes of one changed file that go into a patch."""
-
-CHANGES_LIMIT = 256 << 20
-"""Bytes of all changed files together that go into a patch."""
 
 
 @dataclass(frozen=True)
@@ -42,33 +37,6 @@ class WorkspaceEntry:
     readonly: bool
     size: int = 0
     target: str | None = None
-
-
-class Changes(Mapping[str, FileState | None]):
-    """What is different from the pristine repository: files and links by path, None for those that are gone.
-
-    Attributes:
-        left_out: changed files that are not part of it, and why: too large, unreadable, neither file nor link
-    """
-
-    def __init__(self, files: Mapping[str, FileState | None], left_out: Mapping[str, str] | None = None) -> None:
-        """Keep the states.
-
-        Args:
-            files: by path
-            left_out: reason by path
-        """
-        self._files = dict(sorted(files.items()))
-        self.left_out = dict(sorted((left_out or {}).items()))
-
-    def __getitem__(self, path: str) -> FileState | None:
-        return self._files[path]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
 
 
 class Workspace:
@@ -99,7 +67,8 @@ class Workspace:
         self._snapshot = snapshot
         self._rules = rules
         self._on_change = on_change or (lambda path, old, new: None)
-        self._stamps = {entry.path: _stamp(entry) for entry in session.walk()}
+        self._root = session.realpath(".")
+        self._comparison = Comparison(session, snapshot)
 
     # Where a path leads
 
@@ -125,42 +94,66 @@ class Workspace:
         """
         return self._rules.readonly(path)
 
-    def _locate(self, path: str) -> tuple[str, Stat]:
+    def _locate(self, path: str) -> tuple[str, Entry | None]:
         """Where a path leads, and what is there."""
-        name = self._normalised(path)
-        with _refusals(name):
-            stat = self._session.stat(name)
-        return self._checked(name, stat), stat
+        name = self._named(path)
+        with self._refusals(name):
+            real = self._checked(name, self._session.realpath(name))
+            entry = self._session.stat(real)
+        if entry is not None and entry.kind == "directory" and real != "." and self._rules.ignored(real, True):
+            raise self._is_ignored(name)
+        return real, entry
 
-    def _checked(self, name: str, stat: Stat) -> str:
-        """The real path of what was found, if it may be seen."""
-        if not stat.inside or stat.real is None:
-            raise ActionError(f"{_shown(name)} leads out of the workspace through a symbolic link; that is refused")
-        is_dir = stat.kind == "directory"
-        if self._rules.ignored(name.removeprefix("."), is_dir) or (
-            stat.real != name and self._rules.ignored(stat.real.removeprefix("."), is_dir)
-        ):
-            raise ActionError(f"{_shown(name)} is ignored here (.debugignore): it can be neither shown nor changed")
-        return stat.real
-
-    def _normalised(self, path: str) -> str:
-        """A path relative to the root by its text alone."""
+    def _named(self, path: str) -> str:
+        """A path relative to the root by its text alone, not ignored."""
         if not path or "\0" in path:
             raise ActionError("the path is empty" if not path else "a path cannot hold a NUL character")
         encode(path)
         full = posixpath.normpath(posixpath.join(ROOT, re.sub(r"/+", "/", path)))
         for root in (ROOT, self._session.root):
             if full == root or full.startswith(f"{root}/"):
-                return full[len(root) + 1 :] or "."
-        raise ActionError(f"{_shown(path)} is outside the workspace {ROOT}; that is refused")
+                name = full[len(root) + 1 :] or "."
+                break
+        else:
+            raise ActionError(f"{shown(path)} is outside the workspace {ROOT}; that is refused")
+        if name != "." and self._rules.ignored(name):
+            raise self._is_ignored(name)
+        return name
 
-    def _missing(self, path: str) -> ActionError:
-        """There is no such file; say which ones are meant perhaps."""
+    def _checked(self, name: str, absolute: str) -> str:
+        """The path that a name really leads to, relative to the root, if it may be seen."""
+        if absolute == self._root:
+            return "."
+        if not absolute.startswith(self._root.rstrip("/") + "/"):
+            raise ActionError(f"{shown(name)} leads out of the workspace through a symbolic link; that is refused")
+        real = absolute[len(self._root.rstrip("/")) + 1 :]
+        if real != name and self._rules.ignored(real):
+            raise self._is_ignored(name)
+        return real
+
+    def _is_ignored(self, name: str) -> ActionError:
+        return ActionError(f"{shown(name)} is ignored in this task: it can be neither shown nor changed")
+
+    @contextmanager
+    def _refusals(self, name: str) -> Iterator[None]:
+        """Turn what the sandbox's file system refuses into words for the agent."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise ActionError(f"there is no file {shown(name)}{self._meant(name)}") from error
+        except IsADirectoryError as error:
+            raise ActionError(f"{shown(name)} is a directory, not a file") from error
+        except (ConnectionError, TimeoutError):
+            raise
+        except OSError as error:
+            raise ActionError(f"{shown(name)}: {error.strerror or error}") from error
+
+    def _meant(self, path: str) -> str:
+        """Which pristine files somebody may have meant."""
         known = [p for p, m in self._snapshot.members.items() if m.kind == "file" and not self._rules.ignored(p)]
-        same = [p for p in known if posixpath.basename(p) == posixpath.basename(path)]
+        same = [p for p in known if posixpath.basename(p) == posixpath.basename(path) and p != path]
         near = same or difflib.get_close_matches(path, known[:5000], n=3)
-        hint = f"; did you mean {' or '.join(map(_shown, near[:3]))}?" if near else ""
-        return ActionError(f"there is no file {_shown(path)}{hint}")
+        return f"; did you mean {' or '.join(map(shown, near[:3]))}?" if near else ""
 
     # Reading
 
@@ -170,9 +163,26 @@ class Workspace:
         Raises:
             ActionError: it leads outside, is ignored, is not there, or is no file
         """
-        real, stat = self._file(path)
-        with _refusals(real):
-            return self._session.read(real)
+        name = self._named(path)
+        with self._refusals(name):
+            return self._session.read(self._checked(name, self._session.realpath(name)))
+
+    def read_existing(self, path: str, limit: int) -> bytes | None:
+        """The content of a file that is to be edited; None when there is nothing yet.
+
+        Args:
+            path: of the file
+            limit: bytes that it may have
+
+        Raises:
+            ActionError: it leads outside, is ignored, is no file, or is too large
+        """
+        real, entry = self._locate(path)
+        if entry is None:
+            return None
+        if entry.size > limit and entry.kind == "file":
+            raise ActionError(f"{shown(real)} has {entry.size} bytes; more than {limit} cannot be edited")
+        return self.read_bytes(real)
 
     def read_text(self, path: str) -> str:
         """The content of a file as text: UTF-8, other bytes as surrogates, line ends and BOM as they are.
@@ -192,30 +202,15 @@ class Workspace:
             limit: bytes to read at most
 
         Returns:
-            the real path, and what was read
+            the path that it leads to, and what was read
 
         Raises:
             ActionError: as `read_bytes`
         """
-        name = self._normalised(path)
-        with _refusals(name):
+        name = self._named(path)
+        with self._refusals(name):
             found = self._session.lines(name, start, count, limit)
-        real = self._checked(name, found.stat)
-        self._must_be_file(real, found.stat)
-        return real, found
-
-    def _file(self, path: str) -> tuple[str, Stat]:
-        real, stat = self._locate(path)
-        self._must_be_file(real, stat)
-        return real, stat
-
-    def _must_be_file(self, real: str, stat: Stat) -> None:
-        if stat.kind == "missing":
-            raise self._missing(real)
-        if stat.kind == "directory":
-            raise ActionError(f"{_shown(real)} is a directory, not a file")
-        if stat.kind != "file":
-            raise ActionError(f"{_shown(real)} is neither file nor directory")
+        return self._checked(name, found.real), found
 
     def list(self, path: str = ".", depth: int | None = None) -> list[WorkspaceEntry]:
         """What is below a directory, ignored entries left out, directories before what is in them.
@@ -227,24 +222,20 @@ class Workspace:
         Raises:
             ActionError: it leads outside, is ignored, is not there, or is no directory
         """
-        real, stat = self._locate(path)
-        if stat.kind == "missing":
-            raise ActionError(f"there is no directory {_shown(real)}")
-        if stat.kind != "directory":
-            raise ActionError(f"{_shown(real)} is a file, not a directory")
-        with _refusals(real):
-            found = [
-                WorkspaceEntry(
-                    entry.path,
-                    entry.kind,
-                    self._rules.readonly(entry.path, entry.kind == "directory"),
-                    entry.size,
-                    entry.target,
-                )
-                for entry in self._session.walk(real, depth)
-                if not self._rules.ignored(entry.path, entry.kind == "directory")
-            ]
-        return sorted(found, key=lambda entry: entry.path.split("/"))
+        real, entry = self._locate(path)
+        if entry is None:
+            raise ActionError(f"there is no directory {shown(real)}")
+        if entry.kind != "directory":
+            raise ActionError(f"{shown(real)} is a file, not a directory")
+        with self._refusals(real):
+            return list(self._listed(self._session.walk(real, depth)))
+
+    def _listed(self, entries: Iterator[Entry]) -> Iterator[WorkspaceEntry]:
+        for entry in entries:
+            is_dir = entry.kind == "directory"
+            if not self._rules.ignored(entry.path, is_dir):
+                readonly = self._rules.readonly(entry.path, is_dir)
+                yield WorkspaceEntry(entry.path, entry.kind, readonly, entry.size, entry.target)
 
     # Changing
 
@@ -254,12 +245,14 @@ class Workspace:
         Raises:
             ActionError: it leads outside, is ignored, read-only, or no file; or the sandbox has no room
         """
-        real, stat = self._locate(path)
-        self._must_be_editable(real)
-        if stat.kind not in ("file", "missing"):
-            self._must_be_file(real, stat)
-        with _refusals(real):
-            old = self._session.read(real) if stat.kind == "file" else None
+        name = self._named(path)
+        with self._refusals(name):
+            real = self._checked(name, self._session.realpath(name))
+            self._must_be_editable(real)
+            try:
+                old = self._session.read(real)
+            except FileNotFoundError:
+                old = None
             if old == data:
                 return
             self._session.write(real, data)
@@ -279,22 +272,20 @@ class Workspace:
         Raises:
             ActionError: it leads outside, is not there, or it or something in it is ignored or read-only
         """
-        name = self._normalised(path)
+        name = self._named(path)
         if name == ".":
             raise ActionError("the workspace itself cannot be removed")
         directory, base = posixpath.split(name)
-        parent, _ = self._locate(directory or ".")
-        real = posixpath.normpath(posixpath.join(parent, base))
-        with _refusals(real):
-            entry = self._entry(real)
+        real = posixpath.normpath(posixpath.join(self.resolve(directory or "."), base))
+        with self._refusals(name):
+            entry = self._session.stat(real)
             if entry is None:
-                raise self._missing(real)
+                raise FileNotFoundError
             doomed = [entry, *(self._session.walk(real) if entry.kind == "directory" else ())]
-        for one in doomed:
-            if self._rules.ignored(one.path, one.kind == "directory"):
-                raise ActionError(f"{_shown(one.path)} is ignored here (.debugignore): it cannot be removed")
-            self._must_be_editable(one.path, one.kind == "directory")
-        with _refusals(real):
+            for one in doomed:
+                if self._rules.ignored(one.path, one.kind == "directory"):
+                    raise ActionError(f"{shown(one.path)} is ignored in this task: it cannot be removed")
+                self._must_be_editable(one.path, one.kind == "directory")
             old = {one.path: self._session.read(one.path) for one in doomed if one.kind == "file"}
             self._session.remove(real)
         for gone, data in old.items():
@@ -302,24 +293,13 @@ class Workspace:
 
     def _must_be_editable(self, real: str, is_dir: bool = False) -> None:
         if self._rules.readonly(real, is_dir):
-            raise ActionError(f"{_shown(real)} is read-only here (.debugreadonly): it cannot be changed")
-
-    def _entry(self, real: str) -> Entry | None:
-        """What lies at a path whose directory is real, links not followed."""
-        for entry in self._session.walk(posixpath.dirname(real) or ".", 1):
-            if entry.path == real:
-                return entry
-        return None
+            raise ActionError(f"{shown(real)} is read-only in this task: it cannot be changed")
 
     # What changed
 
     def changes(self) -> Changes:
-        """What is different from the pristine repository; ignored files and caches are not looked at.
-
-        A file counts as changed when its content, its kind or its owner's permission to execute it is different; only
-        files whose size, time or permissions moved since the start are read.
-        """
-        return self._difference(lambda path: not self._rules.ignored(path))
+        """What is different from the pristine repository; ignored files and caches are not looked at."""
+        return self._comparison.run(lambda path: not self._rules.ignored(path))
 
     def patch(self) -> bytes:
         """All changes as a patch for `git apply`: edited, new, deleted, renamed and binary files, links, modes.
@@ -344,15 +324,16 @@ class Workspace:
         """
         if not patch.strip():
             return
-        paths = patches.touched(patch)
-        before = {path: self._state(path) for path in paths}
+        before = {path: self._state(path) for path in patches.touched(patch)}
         after = patches.apply(patch, before)
-        for path in after:
+        for path, new in after.items():
             self._must_be_editable(path)
+            if new is not None:
+                self._must_have_place(path, gone={path for path, state in after.items() if state is None})
         for path in sorted(after, key=lambda path: after[path] is not None):
             self._set(path, after[path])
-        for path, state in after.items():
-            old, new = before[path], state
+        for path, new in after.items():
+            old = before[path]
             self._on_change(path, old.data if old else None, new.data if new else None)
 
     def restore_readonly(self) -> list[str]:
@@ -361,113 +342,60 @@ class Workspace:
         Returns:
             the paths that were put back, or removed because they are new and match a read-only pattern
         """
-        mine = self._snapshot.members
-        changed = self._difference(
-            lambda path: self._rules.readonly(path) and (path in mine or not self._rules.ignored(path))
-        )
+        pristine, rules = self._snapshot.members, self._rules
+        changed = self._comparison.run(lambda path: rules.readonly(path) and (path in pristine or not rules.ignored(path)))
         paths = sorted({*changed, *changed.left_out})
-        for path in paths:
-            self._set(path, self._snapshot.state(path))
+        states = {path: self._snapshot.state(path) for path in paths}
+        for path in sorted(paths, key=lambda path: states[path] is not None):
+            for above in patches.above_of(path) if states[path] is not None else ():
+                with self._refusals(above):
+                    entry = self._session.stat(above)
+                    if entry is not None and entry.kind != "directory":
+                        self._session.remove(above)
+            self._set(path, states[path])
         return paths
 
-    def _difference(self, wanted: Callable[[str], bool]) -> Changes:
-        """Compare with the pristine repository.
-
-        Args:
-            wanted: whether a path whose stamp moved is to be looked at
-        """
-        files: dict[str, FileState | None] = {}
-        left_out: dict[str, str] = {}
-        seen = set()
-        room = CHANGES_LIMIT
-        for entry in self._session.walk():
-            if entry.kind == "directory":
-                continue
-            seen.add(entry.path)
-            if self._stamps.get(entry.path) == _stamp(entry) or not wanted(entry.path):
-                continue
-            pristine = self._snapshot.state(entry.path)
-            if entry.kind == "other":
-                left_out[entry.path] = "neither file nor link"
-            elif entry.size > min(FILE_LIMIT, room):
-                left_out[entry.path] = f"{entry.size} bytes are too many"
-            else:
-                state = self._read_state(entry)
-                if state is None:
-                    left_out[entry.path] = "cannot be read"
-                elif not _same(state, pristine):
-                    files[entry.path] = state
-                    room -= len(state.data)
-        for path, member in self._snapshot.members.items():
-            if member.kind != "directory" and path not in seen and path in self._stamps and wanted(path):
-                files[path] = None
-        return Changes(files, left_out)
-
-    def _read_state(self, entry: Entry) -> FileState | None:
-        """A file or link as it is now; None when it cannot be read."""
-        if entry.kind == "link":
-            return FileState(encode(entry.target or ""), 0o777, "link")
-        try:
-            return FileState(self._session.read(entry.path, 0, FILE_LIMIT), entry.mode)
-        except OSError:
-            return None
-
     def _state(self, path: str) -> FileState | None:
-        """What a patch finds at a path; refuses one that leads through links."""
-        name = self._normalised(path)
+        """What a patch finds at a path; one that leads through links is refused."""
+        name = self._named(path)
         directory = posixpath.dirname(name) or "."
-        parent, stat = self._locate(directory)
-        if name != path or parent != directory or self._rules.ignored(name):
-            reason = "ignored" if self._rules.ignored(name) else "no plain path"
-            raise ActionError(f"the patch touches {_shown(path)}, which is {reason} here")
-        if stat.kind != "directory":
-            return None
-        with _refusals(name):
-            entry = self._entry(name)
+        if name != path or self.resolve(directory) != directory:
+            raise ActionError(f"the patch touches {shown(path)}, which is not the plain path of a file")
+        with self._refusals(name):
+            entry = self._session.stat(name)
             if entry is None or entry.kind == "directory":
                 return None
-            state = self._read_state(entry) if entry.kind != "other" else None
+            state = read_state(self._session, entry) if entry.kind != "other" else None
         if state is None:
-            raise ActionError(f"the patch touches {_shown(path)}, which cannot be read")
+            raise ActionError(f"the patch touches {shown(path)}, which cannot be read")
         return state
+
+    def _must_have_place(self, path: str, gone: set[str]) -> None:
+        """Refuse to write a path when something that stays is in its place or in that of a directory above it.
+
+        Args:
+            path: what is to be written
+            gone: files that are removed before
+        """
+        with self._refusals(path):
+            for above in patches.above_of(path):
+                entry = self._session.stat(above)
+                if entry is not None and entry.kind != "directory" and above not in gone:
+                    raise ActionError(f"the patch writes {shown(path)}, but {shown(above)} is a file")
+            entry = self._session.stat(path)
+            below = self._session.walk(path) if entry is not None and entry.kind == "directory" else ()
+            for one in below:
+                if one.kind != "directory" and one.path not in gone and not self._rules.ignored(one.path):
+                    raise ActionError(f"the patch writes {shown(path)}, but that is a directory with {shown(one.path)}")
 
     def _set(self, path: str, state: FileState | None) -> None:
         """Make a path what it is to be, whatever is there now."""
-        with _refusals(path):
-            if state is not None and state.kind == "file" and self._session.stat(path).real == path:
-                self._session.write(path, state.data, state.mode)
-                return
-            self._session.remove(path)
-            if state is not None:
+        with self._refusals(path):
+            found = self._session.stat(path)
+            if found is not None and (state is None or state.kind == "link" or found.kind != "file"):
+                self._session.remove(path)
+            if state is not None and state.kind == "link":
                 self._session.put(archive_of({path: state}))
-
-
-def _stamp(entry: Entry) -> tuple[object, ...]:
-    """What moves when an entry is changed."""
-    return (entry.kind, entry.size, entry.mode, entry.mtime_ns, entry.ctime_ns, entry.target)
-
-
-def _same(state: FileState, pristine: FileState | None) -> bool:
-    """Whether two states are equal as far as a patch can say."""
-    return pristine is not None and (state.kind, state.executable, state.data) == (
-        pristine.kind,
-        pristine.executable,
-        pristine.data,
-    )
-
-
-def _shown(path: str) -> str:
-    """A path for a message: whatever is in it, on one line, not too long."""
-    text = show(path.encode("utf-8", "surrogatepass"))[0]
-    return text if len(text) <= 200 else f"{text[:97]}...{text[-100:]}"
-
-
-@contextmanager
-def _refusals(path: str) -> Iterator[None]:
-    """Turn what the sandbox's file system refuses into words for the agent."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, (ConnectionError, TimeoutError)):
-            raise
-        raise ActionError(f"{_shown(path)}: {error.strerror or error}") from error
+            elif state is not None:
+                # Not by an archive: its old times could make Python take stale bytecode for new.
+                self._session.write(path, state.data, state.mode)

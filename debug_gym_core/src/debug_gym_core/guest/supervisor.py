@@ -16,6 +16,7 @@ Standard library only, Python 3.6 and newer; started by `python -I -S -c BOOT`, 
 
 import collections
 import errno
+import gc
 import json
 import os
 import selectors
@@ -52,6 +53,7 @@ CHUNK = 1 << 18
 STREAM_WINDOW = 1 << 18  # bytes of followed output that the host has not acknowledged
 MESSAGE_WINDOW = 1 << 22  # the same for messages on a channel
 MESSAGE_LIMIT = 1 << 28  # a longer message means that something else than our program wrote to the channel
+SPARES = 4  # keepers that wait for a command
 BACKLOG = 1 << 22  # bytes for the host that wait before children are read no more
 
 READ = selectors.EVENT_READ
@@ -132,18 +134,10 @@ class Link:
             else:
                 self.outgoing[0] = memoryview(piece)[count:]
 
-    def flush_all(self, seconds: float) -> None:
-        """Write everything, waiting for the other side up to `seconds`."""
-        end = time.monotonic() + seconds
-        while self.outgoing and time.monotonic() < end:
-            self.flush()
-            if self.outgoing:
-                _wait_writable(self.write_fd, end - time.monotonic())
-
     def receive(self) -> "bool":
         """Read what is there; False at the end of the stream."""
         try:
-            data = os.read(self.read_fd, CHUNK)
+            data = os.read(self.read_fd, 1 << 16)
         except BlockingIOError:
             return True
         except OSError:
@@ -161,15 +155,6 @@ class Link:
             frame = bytes(self.incoming[:size])
             del self.incoming[:size]
             yield json.loads(frame[8 : 8 + head].decode("utf-8")), frame[8 + head :], frame
-
-
-def _wait_writable(descriptor: int, seconds: float) -> None:
-    selector = selectors.DefaultSelector()
-    try:
-        selector.register(descriptor, WRITE)
-        selector.select(max(0.0, seconds))
-    finally:
-        selector.close()
 
 
 class Loop:
@@ -201,7 +186,7 @@ class Loop:
                 self.selector.register(descriptor, events, callback)
         elif not events:
             self.selector.unregister(descriptor)
-        elif known.events != events or (callback is not None and known.data is not callback):
+        elif known.events != events or (callback is not None and known.data != callback):
             self.selector.modify(descriptor, events, callback or known.data)
 
     def turn(self, timeout: "float | None") -> None:
@@ -235,7 +220,6 @@ def _load_libc() -> "Any":
 
 
 LIBC = _load_libc()
-PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -391,7 +375,7 @@ class Output:
         if data:
             self.tail.append(data)
             self.tail_size += len(data)
-            while self.tail_size - len(self.tail[0]) >= self.tail_limit:
+            while self.tail and self.tail_size - len(self.tail[0]) >= self.tail_limit:
                 gone = len(self.tail.popleft())
                 self.tail_size -= gone
                 self.dropped += gone
@@ -423,17 +407,27 @@ class Keeper:
         self.loop = Loop()
         self.loop.watch(link.read_fd, READ, self._on_link)
         self.request = {}  # type: dict[str, Any]
-        self.id = 0
-        self.main = 0
+        self.subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1)
+        self.host_gone = False
+        self.output_fd = self.stdin_fd = self.terminal_fd = self.slave_fd = -1
+        self.channel = None  # type: Link | None
+        self._reset()
+
+    def _reset(self) -> None:
+        """Be ready for the next command."""
+        for descriptor in {self.output_fd, self.stdin_fd, self.terminal_fd, self.slave_fd} - {-1}:
+            self.loop.watch(descriptor, 0)
+            os.close(descriptor)
+        self._close_channel()
+        self.output_fd = self.stdin_fd = self.terminal_fd = self.slave_fd = -1
+        self.id = self.main = 0
+        self.cwd = b""
+        self.marker = ""
         self.status = None  # type: int | None
         self.childless = False
         self.output = Output(0)
-        self.output_fd = -1
-        self.stdin_fd = -1
         self.stdin = collections.deque()  # type: collections.deque[bytes | memoryview]
         self.close_stdin = False
-        self.terminal_fd = -1
-        self.channel = None  # type: Link | None
         self.unacknowledged = 0
         self.text_unacknowledged = 0
         self.started = 0.0
@@ -442,18 +436,15 @@ class Keeper:
         self.give_up_at = None  # type: float | None
         self.next_sweep = 0.0
         self.ending = False
+        self.draining = False
         self.timed_out = False
-        self.host_gone = False
         self.kill_requests = []  # type: list[int]
-        self.finished = False
-        self.subreaper = False
-        self.marker = ""
 
     # -- requests
 
     def run(self) -> None:
-        """Wait for the command, serve it to its end."""
-        while not self.finished:
+        """Wait for commands, serve each to its end, until the supervisor goes."""
+        while not self.host_gone or self.main:
             self.loop.turn(self._patience())
             if self.link.outgoing:
                 self.link.flush()
@@ -461,8 +452,7 @@ class Keeper:
                 self._lose_host()
             if self.main:
                 self._advance()
-            self.loop.watch(self.link.write_fd, self._link_events())
-        self.link.flush_all(5)
+            self.loop.watch(self.link.write_fd, self._link_events(), self._on_link)
 
     def _link_events(self) -> int:
         events = 0 if self.host_gone else READ
@@ -484,13 +474,14 @@ class Keeper:
         self.loop.watch(self.link.read_fd, 0)
         if self.main:
             self._begin_end(0.0)
-        else:
-            self.finished = True
 
     def _handle(self, header: "dict[str, Any]", body: bytes) -> None:
         op = header["op"]
         if op in ("run", "process"):
             self._start(header, body)
+        elif header.get("of") != self.id:  # about a command that has just ended
+            if "id" in header:
+                self.link.send(pack({"id": header["id"], "t": "error", "kind": "ended", "text": "has ended"}))
         elif op == "send" and self.channel is not None:
             self.channel.send(struct.pack(">I", len(body)) + body)
             self._watch_channel()
@@ -528,24 +519,28 @@ class Keeper:
         self.request = request
         self.id = request["id"]
         self.output = Output(request["output_limit"])
-        self.subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1)
         self.started = time.monotonic()
         try:
             self._spawn(body)
         except OSError as error:
-            failed = os_error(error, getattr(error, "subject", None))
-            self.link.send(pack(dict(failed, id=self.id)))
-            self.finished = True
+            known = error.filename == self.cwd
+            subject = request.get("cwd") if known else request.get("argv", ["the shell"])[0]
+            self._refuse(os_error(error, subject or "."))
             return
         except ValueError as error:  # a NUL in an argument
-            text = {"id": self.id, "t": "error", "kind": "os", "errno": "EINVAL", "text": str(error)}
-            self.link.send(pack(text))
-            self.finished = True
+            self._refuse(os_error(OSError(errno.EINVAL, str(error))))
+            return
+        except Exception as error:
+            self._refuse({"t": "error", "kind": "internal", "text": repr(error)})
             return
         if request.get("timeout") is not None:
             self.deadline = self.started + request["timeout"]
         if request["op"] == "process":
             self.link.send(pack({"id": self.id, "t": "started", "pid": self.main}))
+
+    def _refuse(self, reply: "dict[str, Any]") -> None:
+        self.link.send(pack(dict(reply, id=self.id)))
+        self._reset()
 
     def _spawn(self, stdin: bytes) -> None:
         request = self.request
@@ -573,13 +568,10 @@ class Keeper:
             passed.append(memory_file(self.settings.blobs[digest]))
             place = b"{blob:" + to_bytes(name) + b"}"
             argv = [b"%d" % passed[-1] if part == place else part for part in argv]
-        if any(b"\0" in part for part in argv) or any(b"\0" in k + v or b"=" in k for k, v in environment.items()):
-            raise ValueError("embedded null byte in an argument or variable")
-        given = []
         if request.get("pty"):
-            self.terminal_fd, slave = _open_terminal(request.get("rows", 24), request.get("columns", 80))
+            self.terminal_fd, self.slave_fd = _open_terminal(request.get("rows", 24), request.get("columns", 80))
             self.output_fd = self.stdin_fd = self.terminal_fd
-            given = [slave, slave, slave]
+            streams = self.slave_fd, self.slave_fd
         else:
             self.output_fd, write_end = os.pipe()
             if stdin or request.get("stdin"):
@@ -587,14 +579,15 @@ class Keeper:
                 os.set_blocking(self.stdin_fd, False)
             else:
                 read_end = os.open(os.devnull, os.O_RDONLY)
-            given = [read_end, write_end, write_end]
+            streams = read_end, write_end
         os.set_blocking(self.output_fd, False)
-        cwd = os.path.join(self.settings.root, to_bytes(request.get("cwd") or "."))
-        self.main = _fork_exec(argv, environment, cwd, request.get("cwd"), given, passed, bool(request.get("pty")))
-        if self.terminal_fd >= 0:
-            given = []  # the slave stays open here, so that reading the master never fails while nobody has it open
-        for descriptor in set(given) | set(passed):
-            os.close(descriptor)
+        self.cwd = os.path.join(self.settings.root, to_bytes(request.get("cwd") or "."))
+        try:
+            self.main = _spawn(argv, environment, self.cwd, streams, passed, self.terminal_fd >= 0)
+        finally:
+            # A PTY's slave stays open, so that reading its master does not fail when nobody else has it open.
+            for descriptor in passed if self.terminal_fd >= 0 else passed + list(streams):
+                os.close(descriptor)
         if stdin:
             self.stdin.append(stdin)
             self.close_stdin = self.terminal_fd < 0 and not request.get("stdin")
@@ -623,7 +616,7 @@ class Keeper:
         follow = self.request.get("follow")
         taken = 0
         while self.output_fd >= 0 and taken < limit:
-            if follow and self.text_unacknowledged >= STREAM_WINDOW and not self.finished:
+            if follow and self.text_unacknowledged >= STREAM_WINDOW and not self.draining:
                 self._watch_output()
                 return
             try:
@@ -794,23 +787,25 @@ class Keeper:
             signal_each(processes, signal.SIGCONT)
 
     def _finish(self) -> None:
-        self.finished = True
+        self.draining = True
         self._drain()
         if self.channel is not None:
             self.unacknowledged = 0
-            while self.channel is not None and self.channel.receive():
+            while self.channel is not None:
                 before = len(self.channel.incoming)
-                self._relay(self.channel)
-                if self.channel is None or len(self.channel.incoming) == before:
+                if not self.channel.receive() or len(self.channel.incoming) == before:
                     break
+                self._relay(self.channel)
         fields, data = self.output.take()
         reply = dict(fields, id=self.id, t="done" if self.request["op"] == "run" else "exit")  # type: dict[str, Any]
+        reply["clean"] = self.status is not None and self._gone()
         reply["status"] = -signal.SIGKILL if self.status is None else self.status
         reply["timed_out"] = self.timed_out
         reply["seconds"] = time.monotonic() - self.started
         self.link.send(pack(reply, data))
         for request in self.kill_requests:
             self.link.send(pack({"id": request, "t": "done"}))
+        self._reset()
 
 
 def _open_terminal(rows: int, columns: int) -> "tuple[int, int]":
@@ -834,103 +829,44 @@ def _set_window(terminal: int, rows: int, columns: int) -> None:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
-def _fork_exec(
+def _spawn(
     argv: "list[bytes]",
     environment: "dict[bytes, bytes]",
     cwd: bytes,
-    shown_cwd: "str | None",
-    given: "list[int]",
+    streams: "tuple[int, int]",
     passed: "list[int]",
     terminal: bool,
 ) -> int:
-    """Start a program; what stops its start is raised here, with `subject`: what it was about."""
-    parent = os.getpid()
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        stage = b"setup"
-        try:
-            signal.set_wakeup_fd(-1)
-            os.setsid()
-            _reset_signals()
-            if terminal:
-                import fcntl
-                import termios
+    """Start a program in a session of its own; returns its process id, raises OSError with the name of what is wrong."""
+    import subprocess
 
-                fcntl.ioctl(given[0], termios.TIOCSCTTY, 0)
-            for target, descriptor in enumerate(given):
-                os.dup2(descriptor, target)
-            for descriptor in passed:
-                os.set_inheritable(descriptor, True)
-            os.umask(0o022)
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            prctl(PR_SET_DUMPABLE, 1)
-            _prefer_for_oom()
-            if os.getppid() != parent:
-                os._exit(1)
-            stage = b"cwd"
-            os.chdir(cwd)
-            stage = b"exec"
-            _execute(argv, environment)
-        except OSError as error:
-            os.write(write_end, b"%d %s" % (error.errno or errno.EIO, stage))
-        except BaseException as error:
-            os.write(write_end, b"%d %s" % (errno.EIO, stage))
-            os.write(2, repr(error).encode("ascii", "backslashreplace"))
-        finally:
-            os._exit(127)
-    os.close(write_end)
-    answer = b""
-    while True:
-        piece = os.read(read_end, 100)
-        if not piece:
-            break
-        answer += piece
-    os.close(read_end)
-    if answer:
-        number, stage = answer.split()
-        os.waitpid(child, 0)
-        failure = OSError(int(number), os.strerror(int(number)))
-        subject = (shown_cwd or ".") if stage == b"cwd" else to_text(argv[0])
-        failure.subject = subject  # type: ignore[attr-defined]
-        raise failure
-    return child
+    def take_terminal() -> None:
+        import fcntl
+        import termios
 
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-def _execute(argv: "list[bytes]", environment: "dict[bytes, bytes]") -> None:
-    """Become a program, found as a shell finds it; raises OSError."""
-    if b"/" in argv[0]:
-        os.execve(argv[0], argv, environment)
-    refused = None
-    for directory in environment.get(b"PATH", DEFAULT_PATH).split(b":"):
-        try:
-            os.execve(os.path.join(directory, argv[0]), argv, environment)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            refused = refused or error
-    raise refused or FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-
-
-def _reset_signals() -> None:
-    """Give a child the dispositions that a program expects."""
-    for number in IGNORED + (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_SETMASK, [])
-
-
-def _prefer_for_oom() -> None:
-    """When memory runs out, the kernel ends the command and not us."""
-    try:
-        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
-    except OSError:
-        return
-    try:
-        os.write(descriptor, b"500")
+    for descriptor in passed:
+        os.set_inheritable(descriptor, True)
+    # Without preexec_fn, subprocess starts the program by vfork, at a third of the price of a fork.
+    process = subprocess.Popen(
+        argv,
+        stdin=streams[0],
+        stdout=streams[1],
+        stderr=streams[1],
+        cwd=cwd,
+        env=environment,
+        close_fds=False,
+        start_new_session=True,
+        preexec_fn=take_terminal if terminal else None,
+    )
+    process.returncode = 0  # the keeper waits for it itself
+    try:  # when memory runs out, the kernel shall end the command and not us
+        with open("/proc/%d/oom_score_adj" % process.pid, "wb", 0) as file:
+            file.write(b"500")
     except OSError:
         pass
-    os.close(descriptor)
+    return process.pid
 
 
 # ------------------------------------------------------------------------------------------------------ the worker
@@ -1043,6 +979,50 @@ class Worker:
             return {}, held
         finally:
             os.close(descriptor)
+
+    def do_lines(self, header: "dict[str, Any]", _body: bytes) -> "tuple[dict[str, Any], bytes]":
+        """Lines of a file of any size, by number from 1; a line ends at a newline byte only.
+
+        `real` is the path without links; nothing is read where it leads out of the workspace. `total` counts the file's
+        lines, `length` the bytes of the wanted lines, of which at most `limit` are sent.
+        """
+        real = os.path.realpath(self._path(header))
+        fields = {"real": to_text(real), "total": 0, "length": 0}  # type: dict[str, Any]
+        if not self._inside(real):
+            return fields, b""
+        first, behind, room = header["start"], header["start"] + header["count"], header["limit"]
+        line, last, body = 1, b"\n", []
+        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            mode = os.fstat(descriptor).st_mode
+            if stat.S_ISDIR(mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if not stat.S_ISREG(mode):
+                raise OSError(errno.EINVAL, "Not a regular file")
+            while True:
+                data = os.read(descriptor, CHUNK)
+                if not data:
+                    break
+                ends = data.count(b"\n")
+                if line < behind and line + ends >= first:
+                    begin = 0
+                    for _ in range(first - line):
+                        begin = data.index(b"\n", begin) + 1
+                    end = begin
+                    for _ in range(behind - max(first, line)):
+                        end = data.find(b"\n", end) + 1
+                        if not end:
+                            end = len(data)
+                            break
+                    fields["length"] += end - begin
+                    body.append(data[begin : min(end, begin + room)])
+                    room -= len(body[-1])
+                line += ends
+                last = data[-1:]
+        finally:
+            os.close(descriptor)
+        fields["total"] = line - 1 if last == b"\n" else line
+        return fields, b"".join(body)
 
     def do_write(self, header: "dict[str, Any]", body: bytes) -> "tuple[dict[str, Any], bytes]":
         """Write a file atomically."""
@@ -1226,7 +1206,7 @@ def _remove(directory: int, name: bytes) -> None:
     descriptor = os.open(name, flags, dir_fd=directory)
     try:
         for inner in os.listdir(descriptor):
-            _remove(descriptor, to_bytes(inner))
+            _remove(descriptor, os.fsencode(inner))
     finally:
         os.close(descriptor)
     os.rmdir(name, dir_fd=directory)
@@ -1408,12 +1388,14 @@ class Settings:
 
     def __init__(self, header: "dict[str, Any]") -> None:
         self.root = to_bytes(header["root"])
-        self.environment = {to_bytes(name): to_bytes(value) for name, value in os.environ.items()}
+        self.environment = dict(os.environb)
         path = self.environment.get(b"PATH") or DEFAULT_PATH
         if header.get("bin"):
             path = to_bytes(header["bin"]) + b":" + path
         self.environment[b"PATH"] = path
         self.environment.setdefault(b"HOME", b"/tmp")
+        if self.environment.get(b"LC_CTYPE") in (b"C.UTF-8", b"C.utf8", b"UTF-8"):
+            del self.environment[b"LC_CTYPE"]  # Python's own doing (PEP 538), which LANG makes unnecessary
         for name, value in header["env"].items():
             self.environment[to_bytes(name)] = to_bytes(value)
         self.shell = self._find_shell()
@@ -1434,8 +1416,12 @@ class Child:
         self.process = process
         self.connection = connection
         self.link = Link(connection.fileno(), connection.fileno())
+        self.request = 0
         self.requests = set()  # type: set[int]
         self.what = ""
+        self.blobs = 0
+        self.clean = False
+        self.callback = None  # type: Callable[[int], None] | None
         self.deadline = None  # type: float | None
 
 
@@ -1449,24 +1435,23 @@ class Supervisor:
         self.children = {}  # type: dict[int, Child]
         self.routes = {}  # type: dict[int, Child]
         self.worker = None  # type: Child | None
-        self.spare = None  # type: Child | None
+        self.spares = []  # type: list[Child]
         self.waiting = collections.deque()  # type: collections.deque[tuple[int, str, bytes]]
         self.active = None  # type: int | None
         self.failures = []  # type: list[bytes]
         self.sweep_until = None  # type: float | None
         self.held = set()  # type: set[int]
         self.over = False
+        self.prepared = False
         self.loop.watch(0, READ, self._on_host)
-        if self.host.write_fd != self.host.read_fd:
-            self.loop_writes = False
 
     def run(self) -> None:
         """Serve until the host goes, then end everything."""
         while not self.over:
             self.loop.turn(self._patience())
             self._look_after_children()
-            if self.settings is not None and self.spare is None and not self.over:
-                self.spare = self._fork_keeper()
+            if self.settings is not None and not self.prepared and not self.over:
+                self._prepare()
             self.host.flush()
             if self.host.broken:
                 self.over = True
@@ -1510,11 +1495,11 @@ class Supervisor:
             elif "id" in header:
                 self.host.send(pack({"id": header["id"], "t": "error", "kind": "ended", "text": "has ended"}))
         elif op in ("run", "process"):
-            child = self.spare or self._fork_keeper()
-            self.spare = None
+            child = self.spares.pop() if self.spares else self._fork_keeper()
             child.what = "the keeper of " + (header.get("shell") or " ".join(header.get("argv", ())))[:200]
             if header.get("timeout") is not None:
                 child.deadline = time.monotonic() + header["timeout"] + KEEPER_GRACE
+            child.request = header["id"]
             self._route(header["id"], child)
             self._send(child, frame)
         elif op == "start":
@@ -1524,10 +1509,10 @@ class Supervisor:
         elif op == "blob":
             assert self.settings is not None
             self.settings.blobs[header["digest"]] = body
-            self._retire_spare()
+            for child in self.spares:  # they were forked without it
+                self._forget(child)
+            del self.spares[:]
             self.host.send(pack({"id": header["id"], "t": "done"}))
-        elif op == "cancel":
-            self._cancel(header["request"])
         else:
             self.waiting.append((header["id"], op, frame))
             self._feed_worker()
@@ -1558,16 +1543,10 @@ class Supervisor:
             if self.worker is None:
                 self.worker = self._fork_worker()
             request, op, frame = self.waiting.popleft()
-            self.active = request
+            self.active = self.worker.request = request
             self.worker.what = "the file worker at " + op
             self._route(request, self.worker)
             self._send(self.worker, frame)
-
-    def _cancel(self, request: int) -> None:
-        """The host waits for a file operation no more."""
-        if request == self.active and self.worker is not None:
-            signal_each([self.worker.process], signal.SIGKILL)
-        self.waiting = collections.deque(item for item in self.waiting if item[0] != request)
 
     # -- the children
 
@@ -1603,7 +1582,9 @@ class Supervisor:
         def main(connection: socket.socket) -> None:
             Keeper(Link(connection.fileno(), connection.fileno()), settings).run()
 
-        return self._fork(main)
+        child = self._fork(main)
+        child.blobs = len(settings.blobs)
+        return child
 
     def _fork_worker(self) -> Child:
         settings = self.settings
@@ -1615,33 +1596,58 @@ class Supervisor:
 
         return self._fork(main)
 
-    def _retire_spare(self) -> None:
-        if self.spare is not None:
-            self._forget(self.spare)
-            self.spare = None
+    def _prepare(self) -> None:
+        """Do after the start, while the host is not waiting, what makes the first command quick."""
+        self.prepared = True
+        import subprocess  # noqa: F401
+
+        if hasattr(gc, "freeze"):
+            gc.freeze()
+        if not self.spares:
+            self.spares.append(self._fork_keeper())
+
+    def _release(self, child: Child, clean: bool) -> None:
+        """A keeper has done its command: it serves the next one if it left nothing and knows all blobs."""
+        assert self.settings is not None
+        child.deadline = None
+        if clean and len(self.spares) < SPARES and child.blobs == len(self.settings.blobs):
+            self.spares.append(child)
+        else:
+            self._forget(child)
 
     def _watch(self, child: Child) -> None:
-        events = READ | WRITE if child.link.outgoing else READ
-        self.loop.watch(child.link.read_fd, events, lambda events: self._on_child(child, events))
+        if child.callback is None:
+            child.callback = lambda events: self._on_child(child, events)
+        self.loop.watch(child.link.read_fd, READ | WRITE if child.link.outgoing else READ, child.callback)
 
     def _on_child(self, child: Child, events: int) -> None:
         if events & WRITE:
             child.link.flush()
         if events & READ:
             alive = child.link.receive()
+            done = None  # type: dict[str, Any] | None
             for header, _, frame in child.link.frames():
                 request = header["id"]
                 if header["t"] in FINAL:
                     child.requests.discard(request)
                     self.routes.pop(request, None)
-                    if request == self.active:
-                        self.active = None
+                    if request == child.request:
+                        done = header
                 self.host.send(frame)
             if not alive:
                 self._lose(child)
                 return
             if child is self.worker:
+                if done is not None:
+                    self.active = None
                 self._feed_worker()
+            elif child.request not in child.requests and child.request:
+                child.clean = child.clean if done is None else bool(done.get("clean"))
+                if not child.requests:
+                    child.request = 0
+                    self._release(child, child.clean)
+                    if child not in self.spares:
+                        return
             if self.host.waiting > BACKLOG:
                 self.loop.watch(child.link.read_fd, 0)
                 self.held.add(child.link.read_fd)
@@ -1660,9 +1666,12 @@ class Supervisor:
     def _lose(self, child: Child) -> None:
         """A child closed its stream: it is done, or died."""
         self._forget(child)
-        if child is self.spare:
-            self.spare = None
-        if child.requests:
+        if child in self.spares:
+            self.spares.remove(child)
+        if child.requests and child.request not in child.requests:  # it was done; these came too late
+            for request in child.requests:
+                self.host.send(pack({"id": request, "t": "error", "kind": "ended", "text": "has ended"}))
+        elif child.requests:
             signal_each([child.process], signal.SIGKILL)
             for request in child.requests:
                 text = child.what + " died"
@@ -1744,9 +1753,12 @@ def main() -> None:
     """Run the guest on standard input and output."""
     prctl(PR_SET_DUMPABLE, 0)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    for number in range(1, signal.NSIG):  # what a parent of ours ignored, programs would inherit
+        if number != signal.SIGPIPE and signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in IGNORED:
-        signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        signal.signal(number, _ignore_signal)
     try:
         inherited = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:

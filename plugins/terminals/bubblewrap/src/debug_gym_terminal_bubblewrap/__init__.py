@@ -1,5 +1,5 @@
 """The bubblewrap terminal of debug-gym: a sandbox without a daemon."""
 
-from debug_gym_terminal_bubblewrap.terminal import Bubblewrap
+from debug_gym_terminal_bubblewrap.terminal import BubblewrapTerminal
 
-__all__ = ["Bubblewrap"]
+__all__ = ["BubblewrapTerminal"]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from debug_gym_core.hookspecs import hookimpl
 from debug_gym_core.terminal import Terminal
 
-from debug_gym_terminal_bubblewrap.terminal import Bubblewrap
+from debug_gym_terminal_bubblewrap.terminal import BubblewrapTerminal
 
 
 @hookimpl
 def debug_gym_register_terminals() -> Sequence[type[Terminal]]:
     """The bubblewrap terminal."""
-    return [Bubblewrap]
+    return [BubblewrapTerminal]

@@ -18,7 +18,9 @@ _jobs: queue.SimpleQueue[_Job] | None = None
 _lock = threading.Lock()
 
 
-def spawn(argv: Sequence[str], *, stdin: int, stdout: int, stderr: int, pass_fds: Sequence[int]) -> subprocess.Popen[bytes]:
+def spawn(
+    argv: Sequence[str], *, stdin: int, stdout: int, stderr: int, pass_fds: Sequence[int]
+) -> subprocess.Popen[bytes]:
     """Start a process, with an empty environment, whose parent is a thread that ends only with this process.
 
     Args:

@@ -1,4 +1,4 @@
-"""The filter of system calls: a classic BPF program, assembled here, that bubblewrap loads.
+"""The filter of system calls: a classic BPF program, assembled here, that sandbox backends load.
 
 Format: `struct sock_filter` and `struct seccomp_data` of linux/filter.h and linux/seccomp.h. Everything is allowed but
 what reaches into the kernel or into other processes; those calls fail with EPERM, so that programs can cope. Calls

@@ -1,0 +1,212 @@
+"""The command line. Each command is a module of its own, imported when it is run or asked for help."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from debug_gym_core.errors import DebugGymError
+from debug_gym_core.names import nearest
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+COMMANDS = {
+    "run": "Play the tasks of a benchmark with an agent.",
+    "tasks": "List the tasks of a benchmark.",
+    "plugins": "List what is installed, and what failed to load.",
+    "config": "Show the config of a run.",
+}
+"""Every command of core, with its line of help: shown without importing the command."""
+
+GROUP = "debug_gym.commands"
+INTERRUPTED = 130
+
+
+class Commands(click.Group):
+    """The group of all commands: those of core, and those that plugins bring as entry points."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands, core's first."""
+        return [*COMMANDS, *sorted(set(_entry_points()) - set(COMMANDS))]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None when there is none of that name."""
+        if cmd_name in COMMANDS:
+            command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
+            return command
+        entry = _entry_points().get(cmd_name)
+        return None if entry is None else _load(entry)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments name."""
+        command = self.get_command(ctx, args[0])
+        if command is None:
+            raise click.UsageError(f"no command {args[0]!r}{nearest(args[0], self.list_commands(ctx))}", ctx)
+        return args[0], command, args[1:]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing one."""
+        rows = list(COMMANDS.items())
+        rows += [
+            (name, f"From {entry.dist.name}." if entry.dist else "From a plugin.")
+            for name, entry in sorted(_entry_points().items())
+            if name not in COMMANDS
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples as they stand."""
+        write_examples(self, formatter)
+
+    def main(  # type: ignore[override]
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        *,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command and exit: errors are one or two lines on standard error, a traceback only with `-vv`."""
+        given = list(sys.argv[1:] if args is None else args)
+
+        def run() -> Any:
+            return super(Commands, self).main(given, prog_name or "debug-gym", standalone_mode=False, **extra)
+
+        if not standalone_mode:
+            return run()
+        sys.exit(guarded(run, given))
+
+
+class Command(click.Command):
+    """A command whose examples are shown as they stand."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        write_examples(self, formatter)
+
+
+def write_examples(command: click.Command, formatter: click.HelpFormatter) -> None:
+    """Write a command's epilog, line by line, as the section of examples."""
+    if command.epilog:
+        with formatter.section("Examples"):
+            for line in command.epilog.strip().splitlines():
+                formatter.write(f"{'':{formatter.current_indent}}{line.strip()}\n" if line.strip() else "\n")
+
+
+def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
+    """Run something and turn its errors into words on standard error.
+
+    Args:
+        run: what to run; a number that it returns is the exit status
+        arguments: of the command line, to see whether `-vv` is among them
+
+    Returns:
+        the exit status
+    """
+    try:
+        status = run()
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except click.ClickException as error:
+        say_error(error.format_message())
+        context = getattr(error, "ctx", None)
+        if context is not None:
+            click.echo(f"See: {context.command_path} --help", err=True)
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort) as error:
+        return int(getattr(error, "exit_status", INTERRUPTED))
+    except BrokenPipeError:
+        # Whoever read our output has gone: say nothing more, also not when Python flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except DebugGymError as error:
+        _traceback_if_asked(arguments)
+        say_error(str(error))
+        return error.exit_status
+    except Exception as error:
+        shown = _traceback_if_asked(arguments)
+        say_error(f"{type(error).__name__}: {error}")
+        if not shown:
+            click.echo("This is a bug in debug-gym or a plugin; -vv shows where.", err=True)
+        return 1
+
+
+def say_error(text: str) -> None:
+    """Write `error: ...` to standard error."""
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {text}", err=True)
+
+
+def say_note(text: str) -> None:
+    """Write `note: ...` to standard error."""
+    click.echo(f"{click.style('note:', fg='yellow', bold=True)} {text}", err=True)
+
+
+def _traceback_if_asked(arguments: Sequence[str]) -> bool:
+    count = sum(word == "--verbose" or (word[:1] == "-" and word[1:2] != "-" and word.count("v")) for word in arguments)
+    if count < 2:
+        return False
+    import traceback
+
+    click.echo(traceback.format_exc(), err=True, nl=False)
+    return True
+
+
+_found: dict[str, EntryPoint] | None = None
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    """The commands of plugins by name, looked for once."""
+    global _found
+    if _found is None:
+        import importlib.metadata
+
+        _found = {entry.name: entry for entry in importlib.metadata.entry_points(group=GROUP)}
+    return _found
+
+
+def _load(entry: EntryPoint) -> click.Command:
+    from debug_gym_core.errors import PluginError
+
+    who = f"command {entry.name!r} of {entry.dist.name} {entry.dist.version}" if entry.dist else repr(entry.name)
+    try:
+        command = entry.load()
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"{who} failed to load: {type(error).__name__}: {error}") from error
+    if not isinstance(command, click.Command):
+        raise PluginError(f"{who} is not a click command but {type(command).__name__}")
+    return command
+
+
+def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        import platform
+
+        from debug_gym_core import __version__
+
+        click.echo(f"debug-gym {__version__} (Python {platform.python_version()})")
+        ctx.exit()
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""
+    debug-gym run mini_nightmare --agent solution_agent
+    debug-gym run mini_nightmare --task 'c*' --llm gpt-4o -n 4
+    debug-gym config show mini_nightmare > config.yaml
+    """,
+)
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version."
+)
+def main() -> None:
+    """Let AI agents find and fix bugs with a real debugger, in a sandbox."""

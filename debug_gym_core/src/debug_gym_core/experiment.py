@@ -1,0 +1,249 @@
+"""Runs: an agent on many tasks, several at once, stopped and gone on with at will."""
+
+from __future__ import annotations
+
+import abc
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from debug_gym_core.component import Component
+from debug_gym_core.config import Config
+from debug_gym_core.run import Key, Run
+from debug_gym_core.selection import select_tasks
+from debug_gym_core.trajectory import Event, Result
+
+if TYPE_CHECKING:
+    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.task import Benchmark
+
+__all__ = ["Executor", "Experiment", "Exporter", "Job", "Run", "Watch", "plan"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One episode to play.
+
+    Attributes:
+        task: `benchmark/name`
+        name: the task's name in its benchmark
+        seed: seed of the episode
+        repeat: which of several episodes of the task, from 1; None when there is one
+    """
+
+    task: str
+    name: str
+    seed: int
+    repeat: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """What its result is kept under."""
+        return self.task, self.repeat
+
+    def __str__(self) -> str:
+        return self.task if self.repeat is None else f"{self.task} #{self.repeat}"
+
+
+class Watch(Protocol):
+    """Somebody who looks on while a run goes on; called from the threads that play."""
+
+    def started(self, job: Job) -> None:
+        """An episode is about to start."""
+
+    def event(self, job: Job, event: Event) -> None:
+        """An event was written to an episode's trajectory."""
+
+    def finished(self, job: Job, result: Result | None) -> None:
+        """An episode has its result; None when it was stopped."""
+
+    def note(self, text: str) -> None:
+        """Something that a person should read, in a line."""
+
+    def stopping(self) -> None:
+        """The run is being stopped; episodes under way end. Called from the thread that stops it."""
+
+
+class Executor(Component, abc.ABC):
+    """A way to spread the episodes of a run over workers."""
+
+    @abc.abstractmethod
+    def execute(
+        self,
+        jobs: Sequence[Job],
+        play: Callable[[Job], Result | None],
+        finished: Callable[[Job, Result | None], None],
+        *,
+        workers: int,
+        stop: threading.Event,
+    ) -> None:
+        """Play every job; returns when all are played, or when `stop` is set and those under way have ended.
+
+        Args:
+            jobs: what to play, in this order
+            play: plays one episode; raises nothing that belongs to the episode; None when it was stopped
+            finished: is told each result in this process, from any thread
+            workers: how many at the same time
+            stop: no further job is begun once it is set
+
+        Raises:
+            Exception: what `finished` raised; nothing further is begun
+        """
+
+
+class Exporter(Component, abc.ABC):
+    """A format that a finished run can be exported to."""
+
+    @abc.abstractmethod
+    def export(self, run: Path, target: Path) -> None:
+        """Write a run's results in this format.
+
+        Args:
+            run: the run's directory
+            target: the file or directory to make
+
+        Raises:
+            UsageError: there is no run, or the target cannot be written
+        """
+
+
+def plan(config: Config, benchmark: Benchmark) -> list[Job]:
+    """The episodes that a config asks for.
+
+    Args:
+        config: the effective config
+        benchmark: where its tasks are
+
+    Raises:
+        UsageError: the config names tasks that do not exist
+    """
+    repeats = config.run.repeats
+    return [
+        Job(f"{benchmark.name}/{name}", name, config.run.seed + number, number + 1 if repeats > 1 else None)
+        for name in select_tasks(benchmark, config.benchmark.tasks)
+        for number in range(repeats)
+    ]
+
+
+class Experiment:
+    """The episodes of a run, about to be played.
+
+    Attributes:
+        run: where they are kept
+        jobs: all of them
+        pending: those without a result yet
+    """
+
+    def __init__(
+        self, run: Run, plugins: Plugins, watch: Watch, *, verbose: bool = False, workers: int | None = None
+    ) -> None:
+        """Look everything up that the config names, so that what is missing is known before anything starts.
+
+        Args:
+            run: the run
+            plugins: what is installed
+            watch: is told what happens
+            verbose: keep prompts and answers of models in the trajectories
+            workers: episodes at the same time; None: as the config says
+
+        Raises:
+            UsageError: a name is unknown, or a setting is wrong
+            PluginError: a plugin that is needed failed
+            RequirementError: a sandbox, a model or a key is missing
+        """
+        from debug_gym_core.episode import Players
+
+        self.run = run
+        self._plugins = plugins
+        self._watch = watch
+        self._workers = workers or run.config.run.workers
+        self._stop = threading.Event()
+        self._players = Players(run, plugins, watch, self._stop, verbose=verbose)
+        self.jobs = plan(run.config, self._players.benchmark)
+        self.pending = list(self.jobs)
+
+    def choose(self, *, force_all: bool = False, force_failed: bool = False) -> None:
+        """Leave out what is finished already; what failed for infrastructure is played again.
+
+        Args:
+            force_all: play everything again, and forget its results
+            force_failed: play again what is not resolved
+        """
+        results = self.run.results
+        keys = {job.key for job in self.jobs}
+        if force_all:
+            again = keys
+        elif force_failed:
+            again = {key for key in keys if key in results and not results[key].resolved}
+        else:
+            again = {key for key in keys if key in results and results[key].status == "error"}
+        if again & set(results) or force_all:
+            self.run.forget(again)
+        self.pending = [job for job in self.jobs if job.key not in self.run.results]
+
+    def check(self) -> None:
+        """Make sure that the first episode could start.
+
+        Raises:
+            UsageError, PluginError, RequirementError: it could not
+        """
+        if self.pending:
+            self._players.check(self.pending[0])
+
+    def play(self) -> None:
+        """Play what is pending.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted; everything under way has been stopped and what was done is kept. A
+                second interrupt comes through at once.
+        """
+        executor: Executor = self._plugins.get("executors", self.run.config.run.executor)()
+        failures: list[BaseException] = []
+        done = threading.Event()
+
+        def execute() -> None:
+            try:
+                executor.execute(
+                    self.pending, self._players.play, self._finished, workers=self._workers, stop=self._stop
+                )
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                done.set()
+
+        self._plugins.notify("debug_gym_run_started", run=self.run)
+        threading.Thread(target=execute, name="executor", daemon=True).start()
+        try:
+            done.wait()
+        except KeyboardInterrupt:
+            self.stop()
+            done.wait()
+            raise
+        finally:
+            self._plugins.notify("debug_gym_run_finished", run=self.run)
+        if failures:
+            raise failures[0]
+
+    def stop(self) -> None:
+        """Begin no further episode and end those under way without a result; returns at once."""
+        self._stop.set()
+        self._watch.stopping()
+        self._players.stop()
+
+    @property
+    def out_of_money(self) -> bool:
+        """Whether the run has spent what it may, so that episodes were left out."""
+        return self._players.is_spent()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run was stopped before its end."""
+        return self._stop.is_set()
+
+    def _finished(self, job: Job, result: Result | None) -> None:
+        if result is not None:
+            self.run.record(result)
+            self._plugins.notify("debug_gym_episode_finished", result=result)
+        self._watch.finished(job, result)

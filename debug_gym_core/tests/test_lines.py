@@ -1,0 +1,138 @@
+"""Files as lines: no byte is lost that an edit does not touch."""
+
+from __future__ import annotations
+
+import codecs
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from debug_gym_core.errors import ActionError
+from debug_gym_core.lines import body_of, declared_encoding, decode, diff, encode, end_of, replace, show, shown, split
+
+contents = st.lists(
+    st.sampled_from([b"a", b"b = 1", b"\xe9", b"\r", b"\x0c", b"\x00", b"\n", b"\r\n", "\u2028".encode(), b"\x85", b"\x1c"])
+).map(b"".join)
+
+
+@given(contents)
+def test_lines_joined_are_the_content(data: bytes) -> None:
+    lines = split(data)
+    assert b"".join(lines) == data
+    assert all(b"\n" not in body_of(line) for line in lines)
+    assert all(end_of(line) for line in lines[:-1])
+    assert b"".join(body_of(line) + end_of(line) for line in lines) == data
+
+
+def test_only_newlines_end_lines() -> None:
+    data = "a\fb\rc\x1cd\u2028e\x85f\r\ng\n".encode()
+    assert split(data) == ["a\fb\rc\x1cd\u2028e\x85f\r\n".encode(), b"g\n"]
+    assert split(b"") == [] and split(b"\n") == [b"\n"] and split(b"a") == [b"a"]
+
+
+@given(st.binary())
+def test_text_and_content_are_each_others_reverse(data: bytes) -> None:
+    assert encode(decode(data)) == data
+
+
+@settings(max_examples=300)
+@given(contents, st.data())
+def test_an_edit_touches_nothing_else(data: bytes, draw: st.DataObject) -> None:
+    lines = split(data)
+    start = draw.draw(st.integers(1, len(lines) + 1))
+    end = draw.draw(st.integers(start - 1, len(lines)))
+    code = draw.draw(st.text(st.sampled_from("xy\n é"), max_size=8))
+    new = split(replace(data, start, end, code))
+    behind = len(lines) - end
+    before, after = lines[: start - 1], lines[end:]
+    if before and len(new) >= len(before) and code and not end_of(before[-1]):
+        before[-1] += b"\n" if not data.count(b"\r\n") else end_of(new[len(before) - 1])
+    assert new[: len(before)] == before
+    assert new[len(new) - behind :] == after
+    inserted = new[len(before) : len(new) - behind]
+    wanted = code.split("\n")[:-1] if code.endswith("\n") or not code else code.split("\n")
+    bodies = [body_of(line).removeprefix(codecs.BOM_UTF8).decode() for line in inserted]
+    assert bodies == wanted
+
+
+def test_new_lines_end_as_those_around_them() -> None:
+    assert replace(b"a\r\nb\r\nc\r\n", 2, 2, "x\ny") == b"a\r\nx\r\ny\r\nc\r\n"
+    assert replace(b"a\nb\n", 1, 1, "x\r\ny\r\n") == b"x\ny\nb\n"
+    assert replace(b"a\r\nb", 3, 2, "c") == b"a\r\nb\r\nc"
+    assert replace(b"a\r\nb\n", 2, 2, "x") == b"a\r\nx\n"
+    assert replace(b"a\r\n", 1, 1, "x\ny\n") == b"x\r\ny\r\n"
+    assert replace(b"", 1, 0, "x\r\ny\n") == b"x\r\ny\n"
+
+
+def test_the_last_newline_stays_as_it_was() -> None:
+    assert replace(b"a\nb\n", 2, 2, "x") == b"a\nx\n"
+    assert replace(b"a\nb", 2, 2, "x") == b"a\nx"
+    assert replace(b"a\nb", 2, 2, "x\n") == b"a\nx\n"
+    assert replace(b"a\nb", 1, 1, "x") == b"x\nb"
+    assert replace(b"a\nb", 3, 2, "c") == b"a\nb\nc"
+    assert replace(b"a\nb\n", 1, 2, "x") == b"x\n"
+    assert replace(b"a\nb\n", 1, 2, "") == b""
+    assert replace(b"", 1, 0, "x") == b"x"
+
+
+def test_a_byte_order_mark_stays() -> None:
+    bom = codecs.BOM_UTF8
+    assert replace(bom + b"a\nb\n", 1, 1, "x") == bom + b"x\nb\n"
+    assert replace(bom + b"a\n", 1, 1, "\ufeffx") == bom + b"x\n"
+    assert replace(bom + b"a\nb\n", 1, 1, "") == bom + b"b\n"
+    assert replace(bom + b"a\nb\n", 2, 2, "x") == bom + b"a\nx\n"
+
+
+def test_python_source_is_written_in_the_encoding_that_it_declares() -> None:
+    source = b"# -*- coding: latin-1 -*-\nname = '\xe9'\n"
+    assert replace(source, 3, 2, "other = 'ü'") == source + b"other = '\xfc'\n"
+    with pytest.raises(ActionError, match="U\\+2192"):
+        replace(source, 2, 2, "'→'")
+    assert replace(source, 2, 2, "'→'", python=False) == b"# -*- coding: latin-1 -*-\n'\xe2\x86\x92'\n"
+    assert replace(source, 1, 2, "'→'\n") == "'→'\n".encode()
+
+
+def test_declared_encodings() -> None:
+    assert declared_encoding(b"#!/bin/x\n# vim: set fileencoding=cp1252 :\n") == "cp1252"
+    assert declared_encoding(b"x = 1\n# coding: cp1252\n") == "utf-8"
+    assert declared_encoding(b"\n\n# coding: cp1252\n") == "utf-8"
+    for name in (b"utf-16", b"rot13", b"hex", b"nonsense", b"utf-8-sig"):
+        assert declared_encoding(b"# coding: " + name + b"\n") == "utf-8"
+
+
+def test_lone_surrogates_are_refused() -> None:
+    with pytest.raises(ActionError, match=r"character 2 is U\+D800"):
+        encode("a\ud800")
+
+
+def test_what_cannot_be_seen_is_escaped() -> None:
+    assert show(b"a\tb\x00\x1b[1m\xe9\x0c") == (r"a" + "\t" + r"b\x00\x1b[1m\xe9\x0c", True)
+    assert show("é\u2028\u202e".encode()) == (r"é\u2028\u202e", False)
+    assert shown("a\nb\udce9") == r"a\x0ab\xe9"
+    assert len(shown("x" * 5000)) < 250
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from("abcdefgh"), max_size=30), st.lists(st.sampled_from("abcdefgh"), max_size=30), st.booleans())
+def test_the_diff_is_one_that_git_applies(old: list[str], new: list[str], ended: bool) -> None:
+    before = "\n".join(old).encode() + (b"\n" if ended and old else b"")
+    after = "\n".join(new).encode() + (b"\n" if not ended and new else b"")
+    text = "".join(f"{line}\n" for line in diff("f", before, after))
+    if before == after:
+        assert text == ""
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "f").write_bytes(before)
+        command = ["git", "apply", "--whitespace=nowarn"]
+        subprocess.run(command, input=text.encode(), cwd=directory, check=True)
+        assert (Path(directory) / "f").read_bytes() == after
+
+
+def test_diff_of_new_and_removed_files() -> None:
+    assert list(diff("f", None, b"a\n")) == ["--- /dev/null", "+++ b/f", "@@ -0,0 +1 @@", "+a"]
+    assert list(diff("f", b"a\nb", None))[:3] == ["--- a/f", "+++ /dev/null", "@@ -1,2 +0,0 @@"]
+    assert list(diff("f", None, b"")) == ["--- /dev/null", "+++ b/f"]

@@ -1,0 +1,163 @@
+"""Patches: git on the other side must make of the old files exactly the new ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from debug_gym_core import patch as patches
+from debug_gym_core.errors import ActionError, RequirementError
+from debug_gym_core.snapshot import FileState
+
+LONG = b"".join(b"line %d\n" % number for number in range(40))
+
+names = st.sampled_from(
+    ["a", "b.py", "with space", 'quote"d', "caf\u00e9", "caf\udce9", "line\nend", "tab\t", "back\\slash", "-dash", "a b/c"]
+)
+paths = st.lists(names, min_size=1, max_size=2).map("/".join)
+files = st.builds(
+    FileState,
+    st.one_of(
+        st.binary(max_size=20),
+        st.sampled_from([LONG, LONG + b"more\n", LONG.replace(b"\n", b"\r\n"), LONG[:-1], b"\x00bin" + LONG, b"a\x0cb\n"]),
+    ),
+    st.sampled_from([0o644, 0o755, 0o600]),
+)
+# No link to itself: git apply cannot make a directory of one ("Too many levels of symbolic links").
+links = st.sampled_from([b"target", b"../out", b"/etc/passwd", b"caf\xe9x"]).map(lambda to: FileState(to, 0o777, "link"))
+
+
+def consistent(tree: dict[str, FileState]) -> dict[str, FileState]:
+    """Without what would need a path to be a file and a directory."""
+    return {path: state for path, state in tree.items() if not any(other.startswith(path + "/") for other in tree)}
+
+
+trees = st.dictionaries(paths, st.one_of(files, files, links), max_size=4).map(consistent)
+
+
+def write(root: Path, tree: dict[str, FileState]) -> None:
+    for path, state in tree.items():
+        place = Path(os.fsdecode(os.fsencode(root) + b"/" + path.encode("utf-8", "surrogateescape")))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if state.kind == "link":
+            place.symlink_to(os.fsdecode(state.data))
+        else:
+            place.write_bytes(state.data)
+            place.chmod(state.mode)
+
+
+def read(root: Path) -> dict[str, tuple[str, bytes, bool]]:
+    """All files: kind, content, executable."""
+    found = {}
+    for directory, _, inside in os.walk(os.fsencode(root)):
+        for name in [*inside, *(n for n in os.listdir(directory) if os.path.islink(os.path.join(directory, n)))]:
+            full = os.path.join(directory, name)
+            mode = os.lstat(full).st_mode
+            path = os.path.relpath(full, os.fsencode(root)).decode("utf-8", "surrogateescape")
+            if stat.S_ISLNK(mode):
+                found[path] = ("link", os.readlink(full), False)
+            else:
+                with open(full, "rb") as content:
+                    found[path] = ("file", content.read(), bool(mode & 0o100))
+    return found
+
+
+def facts(tree: dict[str, FileState]) -> dict[str, tuple[str, bytes, bool]]:
+    return {path: (state.kind, state.data, state.executable) for path, state in tree.items()}
+
+
+@settings(max_examples=50, deadline=None)
+@given(trees, trees)
+def test_git_makes_the_new_files_of_the_old_ones(before: dict[str, FileState], after: dict[str, FileState]) -> None:
+    patch = patches.make(before, after)
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        write(root, before)
+        if patch:
+            command = ["git", "apply", "--whitespace=nowarn", "-"]
+            environment = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+            subprocess.run(command, input=patch, cwd=root, check=True, env=environment)
+        assert read(root) == facts(after)
+
+
+@settings(max_examples=30, deadline=None)
+@given(trees, trees)
+def test_apply_is_the_reverse_of_make(before: dict[str, FileState], after: dict[str, FileState]) -> None:
+    patch = patches.make(before, after)
+    if not patch:
+        assert facts(before) == facts(after)
+        return
+    touched = patches.touched(patch)
+    assert set(touched) == {path for path in {*before, *after} if facts(before).get(path) != facts(after).get(path)}
+    result = patches.apply(patch, {path: before.get(path) for path in touched})
+    merged = {path: state for path, state in {**before, **result}.items() if state is not None}
+    assert facts(merged) == facts(after)
+
+
+def test_a_renamed_file_is_told_as_one() -> None:
+    patch = patches.make({"old.py": FileState(LONG)}, {"pkg/new.py": FileState(LONG + b"more\n")})
+    assert b"rename from old.py\nrename to pkg/new.py\n" in patch
+
+
+def test_permissions_stay_as_far_as_git_does_not_say_otherwise() -> None:
+    before = {"f": FileState(b"a\n", 0o600), "g": FileState(b"", 0o640)}
+    patch = patches.make(before, {"f": FileState(b"b\n", 0o600), "g": FileState(b"", 0o755)})
+    assert patches.apply(patch, before) == {"f": FileState(b"b\n", 0o600), "g": FileState(b"", 0o751)}
+
+
+def test_a_plain_diff_applies() -> None:
+    patch = b"--- a/x.py\t2020-01-01\n+++ b/x.py\t2020-01-02\n@@ -1 +1 @@\n-a\n+b\n"
+    assert patches.touched(patch) == ["x.py"]
+    assert patches.apply(patch, {"x.py": FileState(b"a\n")}) == {"x.py": FileState(b"b\n")}
+
+
+@pytest.mark.parametrize(
+    ("patch", "reason"),
+    [
+        (b"nonsense\n", "[Nn]o valid patches"),
+        (b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n", "corrupt patch"),
+        (b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-other\n+b\n", "does not apply"),
+        (b"--- a/../x\n+++ b/../x\n@@ -1 +1 @@\n-a\n+b\n", "x: "),
+        (b"--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+b\n", "already exists"),
+    ],
+)
+def test_a_patch_that_does_not_fit_is_refused_with_gits_reason(patch: bytes, reason: str) -> None:
+    with pytest.raises(ActionError, match=reason):
+        patches.apply(patch, {"x": FileState(b"a\n")})
+
+
+def test_the_users_git_configuration_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = {"a.py": FileState(b"a\n")}, {"a.py": FileState(b"b\n"), ".gitattributes": FileState(b"* -diff\n")}
+    expected = patches.make(before, after)
+    (tmp_path / ".gitconfig").write_text(
+        "[diff]\n\tnoprefix = true\n\tmnemonicPrefix = true\n\texternal = false\n[color]\n\tui = always\n"
+        "[core]\n\tautocrlf = true\n\tquotePath = false\n"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / ".gitconfig"))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")
+    assert patches.make(before, after) == expected
+    assert b"-a\n+b\n" in expected
+
+
+def test_without_git_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda program: None)
+    with pytest.raises(RequirementError, match="apt install git"):
+        patches.make({}, {"a": FileState(b"")})
+
+
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    patches.make({}, {"a": FileState(b"")})
+    with pytest.raises(ActionError):
+        patches.apply(b"nonsense", {})
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,204 @@
+"""A small benchmark with its agents, tool and model, to run experiments with: real components, nothing stands in for one.
+
+The tasks `a`, `b`, `c` are directories with a check.py that passes once `answer` holds 42.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import ClassVar
+
+from debug_gym_core import (
+    LLM,
+    Agent,
+    AgentSettings,
+    Benchmark,
+    BenchmarkSettings,
+    Completion,
+    Message,
+    Settings,
+    Task,
+    Tool,
+    ToolCall,
+    Usage,
+    UsageError,
+    hookimpl,
+)
+
+CHECK = """import pathlib, sys
+sys.exit(pathlib.Path("answer").read_text() != "42")
+"""
+
+
+class ToySettings(BenchmarkSettings):
+    extra_tasks: int = 0
+    journal: Path | None = None
+
+
+class Toy(Benchmark):
+    """Three tasks that want the answer 42."""
+
+    name = "toy"
+    Settings: ClassVar = ToySettings
+    config: ClassVar = {
+        "tools": ["sh"],
+        "terminal": {"name": "local"},
+        "agent": {"name": "fixer", "max_steps": 7},
+        "env": {"run_timeout": 20},
+        "fixer": {"agent": {"max_rewrites": 3}},
+    }
+
+    def names(self):
+        return ["a", "b", "c", *(f"x{number}" for number in range(self.settings.extra_tasks))]
+
+    def load(self, name):
+        if name not in (*self.names(), "hopeless"):
+            raise UsageError(f"no task {name}")
+        directory = Path(tempfile.mkdtemp(prefix="toy-"))
+        (directory / "check.py").write_text(CHECK)
+        (directory / "answer").write_text("41")
+        return Task(benchmark=self.name, name=name, repository=directory, entrypoint="python check.py", max_score=1)
+
+    def excluded(self):
+        return {"hopeless": "its tests pass before the fix"}
+
+
+class Sh(Tool):
+    """Run a command."""
+
+    name = "sh"
+
+    def use(self, env, command: str):
+        """Run it.
+
+        Args:
+            command: for the shell
+        """
+        return env.session.run(command, timeout=600).output
+
+
+class FixerSettings(AgentSettings):
+    played: Path | None = None
+    commands: dict[str, str] = {}
+    lose: int = 0
+
+
+class Fixer(Agent):
+    """Writes the answer, after a command that its settings name for the task."""
+
+    name = "fixer"
+    needs_llm = False
+    Settings: ClassVar = FixerSettings
+
+    def play(self, env, llm):
+        if self.settings.played:
+            with self.settings.played.open("a") as file:
+                file.write(f"{env.task.name} {env.seed}\n")
+        command = self.settings.commands.get(env.task.name)
+        if command:
+            env.step(ToolCall("sh", {"command": command}))
+        if self.settings.lose and self.settings.played.read_text().count(f"{env.task.name} ") <= self.settings.lose:
+            env.session.terminal.stop()
+        env.step(ToolCall("sh", {"command": "printf 42 > answer"}))
+
+
+class Breaker(Agent):
+    """Fails by a fault of its own."""
+
+    name = "breaker"
+    needs_llm = False
+
+    def play(self, env, llm):
+        raise ZeroDivisionError("this agent\nis broken")
+
+
+class Chatter(Agent):
+    """Does what the model says until it says nothing."""
+
+    name = "chatter"
+    end_on_resolved = False
+
+    def play(self, env, llm):
+        messages = [Message("user", env.last_text)]
+        while calls := llm.complete(messages, []).message.calls:
+            for call in calls:
+                _, _, terminated, truncated, _ = env.step(call)
+                if terminated or truncated:
+                    return
+
+
+class EchoSettings(Settings):
+    temperature: float | None = None
+    commands: tuple[str, ...] = ("printf 42 > answer",)
+    prices: float = 0.25
+
+
+class Echo(LLM):
+    """Says the commands of its settings, one after the other."""
+
+    name = "echo"
+    Settings: ClassVar = EchoSettings
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self._left = list(self.settings.commands)
+
+    def complete(self, messages, tools):
+        calls = (ToolCall("sh", {"command": self._left.pop(0)}),) if self._left else ()
+        return Completion(Message("assistant", "so be it", calls), Usage(100, 20, 50, self.settings.prices))
+
+
+class Watcher:
+    """Where the observers write, when the environment names a file."""
+
+    @staticmethod
+    def say(text):
+        if "TOY_OBSERVED" in os.environ:
+            with Path(os.environ["TOY_OBSERVED"]).open("a") as file:
+                file.write(text + "\n")
+
+
+@hookimpl
+def debug_gym_register_benchmarks():
+    return [Toy]
+
+
+@hookimpl
+def debug_gym_register_tools():
+    return [Sh]
+
+
+@hookimpl
+def debug_gym_register_agents():
+    return [Fixer, Breaker, Chatter]
+
+
+@hookimpl
+def debug_gym_register_llms():
+    return [Echo]
+
+
+@hookimpl
+def debug_gym_run_started(run):
+    Watcher.say(f"run {run.config.benchmark.name}")
+
+
+@hookimpl
+def debug_gym_episode_started(env):
+    Watcher.say(f"episode {env.task.id}")
+
+
+@hookimpl
+def debug_gym_episode_stepped(env, event):
+    Watcher.say(f"event {event.kind} {event.number}")
+
+
+@hookimpl
+def debug_gym_episode_finished(result):
+    Watcher.say(f"result {result.status}")
+    raise RuntimeError("an observer's fault stops nobody")
+
+
+@hookimpl
+def debug_gym_run_finished(run):
+    Watcher.say("end")

@@ -1,0 +1,173 @@
+"""How a sandbox is cut off, and whether that works here.
+
+An ordinary user's sandbox is a user namespace. In one that root makes, the sandbox's user is still root to the kernel,
+who owns /dev/null and /proc/sys: so root makes none, and the first process becomes another user before anything else
+(`DROP`). Where root may not do that, as in some containers, the user namespace is the second choice.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+USER = 1000
+"""The user's and the group's number inside."""
+
+_NESTED = (0, 8)
+_TIMEOUT = 10.0
+
+DROP = f"""
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+prctl = libc.prctl
+prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+os.chown("/testbed", {USER}, {USER})
+capability = 0
+while prctl(24, capability, 0, 0, 0) == 0:  # PR_CAPBSET_DROP
+    capability += 1
+os.setgroups([])
+os.setresgid({USER}, {USER}, {USER})
+os.setresuid({USER}, {USER}, {USER})
+if libc.capset(struct.pack("Ii", 0x20080522, 0), bytes(24)) != 0 or prctl(1, 9, 0, 0, 0) != 0:
+    sys.exit(os.strerror(ctypes.get_errno()))  # the second is PR_SET_PDEATHSIG, which a change of user takes back
+os.environ.pop("LC_CTYPE", None)  # Python's own, set for its children
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+"""What the first process of root's sandbox runs, in the task's interpreter; its arguments are the real command."""
+
+
+class Mode(enum.Enum):
+    """How the sandbox's user is made."""
+
+    USER_NAMESPACE = "user namespace"
+    CHANGE_USER = "change of user"
+
+
+def options(mode: Mode, network: bool) -> list[str]:
+    """The options of bubblewrap that isolate.
+
+    Args:
+        mode: how the user is made
+        network: whether the host's network stays
+    """
+    if mode is Mode.USER_NAMESPACE:
+        user = ["--unshare-user", *(["--disable-userns"] if _nested() else []), "--uid", str(USER), "--gid", str(USER)]
+        capabilities = ["--cap-drop", "ALL"]
+    else:
+        user = []
+        capabilities = ["--cap-drop", "ALL"]
+        for capability in ("CHOWN", "SETGID", "SETPCAP", "SETUID"):
+            capabilities += ["--cap-add", f"CAP_{capability}"]
+    return [
+        *user,
+        *([] if network else ["--unshare-net"]),
+        "--unshare-ipc",
+        "--unshare-pid",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--die-with-parent",
+        "--new-session",
+        "--clearenv",
+        *capabilities,
+        "--hostname",
+        "sandbox",
+    ]
+
+
+@functools.cache
+def mode() -> Mode | None:
+    """How sandboxes are made here; None: not at all, see `unavailable`. Really tries, once a process."""
+    for candidate in _candidates():
+        if _try(candidate) is None:
+            return candidate
+    return None
+
+
+def _candidates() -> list[Mode]:
+    return [Mode.CHANGE_USER, Mode.USER_NAMESPACE] if os.geteuid() == 0 else [Mode.USER_NAMESPACE]
+
+
+@functools.cache
+def unavailable() -> str | None:
+    """Why bubblewrap cannot make a sandbox here and what to do; None when it can."""
+    if not sys.platform.startswith("linux"):
+        return "bubblewrap needs Linux; use the docker terminal"
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed; get it with: apt-get install bubblewrap"
+    if mode() is not None:
+        return None
+    return f"bubblewrap cannot make a sandbox here: {_cause()} ({_try(_candidates()[-1])})"
+
+
+@functools.cache
+def _try(candidate: Mode) -> str | None:
+    """Make a sandbox that does nothing; returns what went wrong."""
+    links = [option for name in ("bin", "lib", "lib64") for option in ("--ro-bind-try", f"/{name}", f"/{name}")]
+    system = ["--ro-bind", "/usr", "/usr", *links, "--proc", "/proc", "--dev", "/dev"]
+    try:
+        done = subprocess.run(
+            ["bwrap", *options(candidate, network=False), *system, "--", "true"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return None
+    return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+
+
+@functools.cache
+def _nested() -> bool:
+    """Whether this bubblewrap can forbid further user namespaces in the sandbox."""
+    try:
+        said = subprocess.run(["bwrap", "--version"], capture_output=True, text=True, timeout=_TIMEOUT).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return tuple(map(int, re.findall(r"\d+", said)[:2])) >= _NESTED
+
+
+def _cause() -> str:
+    """What on this machine forbids namespaces, as far as one can see."""
+    if _value("/proc/sys/user/max_user_namespaces") == "0":
+        return "user namespaces are switched off; sysctl -w user.max_user_namespaces=10000 allows them"
+    if os.geteuid() != 0 and _value("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+        return "user namespaces are kept from users; sysctl -w kernel.unprivileged_userns_clone=1 allows them"
+    if os.geteuid() != 0 and _value("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+        return (
+            "AppArmor keeps user namespaces from programs without a profile; give bwrap one, or "
+            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 allows them"
+        )
+    if _in_chroot():
+        return "this is a chroot, in which the kernel makes no user namespace; use a container or pivot_root"
+    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+        return (
+            "the container around us forbids it; start it with --security-opt seccomp=unconfined "
+            "--security-opt systempaths=unconfined"
+        )
+    return "the kernel refuses"
+
+
+def _value(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None
+
+
+def _in_chroot() -> bool:
+    """Whether our root is not the root of a mount namespace: then no mount has it as its place."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return False
+    return not any(line.split(" ")[4] == "/" for line in lines)

@@ -1,0 +1,216 @@
+"""What a sandbox sees of the host: the arguments of bubblewrap that make its file system."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from debug_gym_core.interpreter import Interpreter, trace
+from debug_gym_core.terminal import ROOT, SandboxSpec
+
+_SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+
+# Files and directories of /etc that the system's own programs need, none of which says anything about the machine.
+_ETC = (
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "alternatives",
+    "localtime",
+    "services",
+    "protocols",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "pki/tls/certs",
+    "pki/ca-trust/extracted",
+    "crypto-policies",
+)
+
+_FILES = {
+    "passwd": "root:x:0:0:root:/:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/tmp:/bin/sh\n"
+    "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+    "group": "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
+    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost ip6-loopback\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+}
+
+# What /proc tells of the kernel and the machine and no program needs, besides what others may write or only root read.
+_MASKED = frozenset(("kcore", "keys", "key-users", "latency_stats", "sched_debug", "timer_list", "timer_stats"))
+_MASKED_DIRECTORIES = ("acpi", "asound", "driver", "fs", "pressure", "scsi")
+
+
+@dataclass
+class Mounts:
+    """The arguments, in order, and what goes with them.
+
+    Attributes:
+        arguments: options of bubblewrap; `{NUMBER}` at the place of a descriptor stands for `contents[NUMBER]`
+        contents: bytes of files that are made in the sandbox
+        notes: what could not be shown
+    """
+
+    arguments: list[str] = field(default_factory=list)
+    contents: list[bytes] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, *arguments: str) -> None:
+        """Append options."""
+        self.arguments += arguments
+
+    def parents(self, path: Path) -> None:
+        """Make the directories above a place; bubblewrap itself would make them for their owner only."""
+        for parent in reversed(path.parents[:-1]):
+            self.add("--perms", "0755", "--dir", str(parent))
+
+    def file(self, path: str, text: str) -> None:
+        """Make a file that everybody can read."""
+        self.add("--perms", "0444", "--file", f"{{{len(self.contents)}}}", path)
+        self.contents.append(text.encode())
+
+
+def mounts(spec: SandboxSpec, size: int, network: bool) -> Mounts:
+    """Decide what the sandbox sees.
+
+    Args:
+        spec: what the task needs
+        size: bound of the workspace and of /tmp, bytes
+        network: whether the host's network is there
+
+    Returns:
+        the arguments that make the file system: all read-only but the workspace, /tmp and /dev/shm
+    """
+    made = Mounts()
+    made.add("--ro-bind", "/usr", "/usr")
+    for name in _SYSTEM_LINKS:
+        link = Path("/", name)
+        if link.is_symlink():
+            made.add("--symlink", str(link.readlink()), str(link))
+        elif link.is_dir():
+            made.add("--ro-bind", str(link), str(link))
+    _etc(made, network)
+    _kernel(made)
+    made.add("--perms", "1777", "--size", str(size), "--tmpfs", "/tmp")
+    made.add("--perms", "0755", "--size", str(size), "--tmpfs", ROOT)
+    sources = _repository(spec.source)
+    places = _interpreter(spec, sources, made) if spec.interpreter else {}
+    _hide(made, spec.hidden, {Path("/usr"): Path("/usr"), **places})
+    for source in sources:
+        if not _covered(source, places.values()):
+            made.parents(source)
+            made.add("--symlink", ROOT, str(source))
+        else:
+            made.notes.append(f"{source} is no alias of the workspace: it lies in what the interpreter needs")
+    for path in ("/dev", "/"):
+        made.add("--remount-ro", path)
+    return made
+
+
+def _etc(made: Mounts, network: bool) -> None:
+    """A minimal /etc, never the host's as a whole."""
+    for path in ("/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted"):
+        if Path(path).exists():
+            made.parents(Path(path))
+    made.parents(Path("/etc/passwd"))
+    for name, text in _FILES.items():
+        made.file(f"/etc/{name}", text)
+    if network:
+        try:
+            made.file("/etc/resolv.conf", Path("/etc/resolv.conf").read_text())
+        except (OSError, UnicodeDecodeError):
+            made.notes.append("the host's /etc/resolv.conf cannot be read: names of other hosts will not be found")
+    for name in _ETC:
+        made.add("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+    made.add("--symlink", "../usr/lib/os-release", "/etc/os-release")
+    made.add("--symlink", "../proc/self/mounts", "/etc/mtab")
+
+
+def _kernel(made: Mounts) -> None:
+    """/proc and /dev, without what shows or changes the host."""
+    made.add("--proc", "/proc")
+    # Run by root, we own these files even without a capability, and /proc/sys/kernel/core_pattern names a program that
+    # root runs. bubblewrap does not see to it: it asks whether the directory can be written.
+    made.add("--ro-bind", "/proc/sys", "/proc/sys")
+    for path in sorted(Path("/proc").iterdir()):
+        if path.name.isdigit() or path.is_symlink():
+            continue
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode) and (path.name in _MASKED or mode & 0o222 or not mode & 0o004):
+            made.add("--ro-bind", "/dev/null", str(path))
+        elif path.name in _MASKED_DIRECTORIES:
+            _empty(made, str(path))
+    made.add("--dev", "/dev")
+    made.add("--perms", "1777", "--size", str(64 << 20), "--tmpfs", "/dev/shm")
+
+
+def _empty(made: Mounts, path: str) -> None:
+    """Cover a directory by an empty one."""
+    made.add("--perms", "0555", "--size", "4096", "--tmpfs", path, "--remount-ro", path)
+
+
+def _repository(source: Path | None) -> list[Path]:
+    """The names that the repository has on the host: as it was given, and free of symbolic links."""
+    if source is None:
+        return []
+    names = dict.fromkeys((source.absolute(), trace(source.absolute())[1]))
+    system = [Path("/", name) for name in ("usr", "etc", "proc", "dev", *_SYSTEM_LINKS)]
+    return [name for name in names if not _covered(name, system) and name not in (Path(ROOT), Path("/"), Path("/tmp"))]
+
+
+def _covered(path: Path, places: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(place) for place in places)
+
+
+def _interpreter(spec: SandboxSpec, sources: Sequence[Path], made: Mounts) -> dict[Path, Path]:
+    """Show the interpreter: what lies in the repository in the workspace, the rest in its own place.
+
+    Returns:
+        the directories shown and where
+    """
+    assert spec.interpreter is not None
+    shown: dict[Path, Path] = {}
+    for path in (*spec.interpreter.exposed, *_editable(spec.interpreter, (*sources, *spec.hidden))):
+        destination = path
+        for source in sources:
+            if path.is_relative_to(source) and path != source:
+                destination = Path(ROOT) / path.relative_to(source)
+        made.parents(destination)
+        if path.is_symlink():
+            made.add("--symlink", str(path.readlink()), str(destination))
+        else:
+            made.add("--ro-bind", str(path), str(destination))
+            shown[path] = destination
+    return shown
+
+
+def _editable(interpreter: Interpreter, without: Sequence[Path]) -> list[Path]:
+    """Other projects that the interpreter has as editable installs: their packages, not what lies beside them."""
+    shown = [path for path in interpreter.exposed if not path.is_symlink()]
+    found: list[Path] = []
+    for place in interpreter.editable:
+        real = trace(place)[1]
+        if not real.exists() or _covered(real, [*shown, *without, Path("/usr")]):
+            continue
+        if real.is_file() or (real / "__init__.py").exists():
+            found.append(real)
+        else:
+            found += [entry for entry in sorted(real.iterdir()) if _importable(entry)]
+    return [path for path in dict.fromkeys(found) if not _covered(path, [other for other in found if other != path])]
+
+
+def _importable(path: Path) -> bool:
+    """Whether an entry of a directory on `sys.path` is a module or a package."""
+    return not path.is_symlink() and (path.suffix in (".py", ".so") or (path / "__init__.py").exists())
+
+
+def _hide(made: Mounts, hidden: Sequence[Path], shown: dict[Path, Path]) -> None:
+    """Cover directories that must not be seen, under every name that they would have."""
+    for directory in hidden:
+        if not directory.is_dir():
+            continue
+        real = trace(directory.absolute())[1]
+        for place, destination in shown.items():
+            for name in dict.fromkeys((real, directory.absolute())):
+                if name.is_relative_to(place):
+                    _empty(made, str(destination / name.relative_to(place)))

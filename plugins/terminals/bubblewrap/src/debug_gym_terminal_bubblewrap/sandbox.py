@@ -1,0 +1,221 @@
+"""One running sandbox: bubblewrap started, its bounds set, its end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import re
+import resource
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from debug_gym_core.errors import SandboxError
+from debug_gym_core.terminal import ROOT
+
+from debug_gym_core import seccomp
+from debug_gym_terminal_bubblewrap import cgroup
+from debug_gym_terminal_bubblewrap.isolation import DROP, Mode, options
+from debug_gym_terminal_bubblewrap.mounts import Mounts
+from debug_gym_terminal_bubblewrap.spawn import spawn
+from debug_gym_terminal_bubblewrap.stream import PipeStream
+from debug_gym_terminal_bubblewrap.watch import watch
+
+_START_TIMEOUT = 20.0
+_END_TIMEOUT = 5.0
+_OPEN_FILES = 4096
+_COUNTS_BY_NAMESPACE = (5, 14)
+"""Since this Linux, RLIMIT_NPROC counts the processes of a user namespace, not those of a user everywhere."""
+
+
+def counts_processes() -> bool:
+    """Whether a resource limit can bound the number of a sandbox's processes: not if root's, not on an old Linux."""
+    release = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
+    return os.getuid() != 0 and release >= _COUNTS_BY_NAMESPACE
+
+
+class Sandbox:
+    """A sandbox with a command as its first process.
+
+    Attributes:
+        stream: the command's standard input and output
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        mode: Mode,
+        network: bool,
+        python: str,
+        mounts: Mounts,
+        environment: Mapping[str, str],
+        limits: cgroup.Limits,
+        file_size: int,
+        tell: Callable[[str], None],
+    ) -> None:
+        """Start it.
+
+        Args:
+            argv: the command
+            mode: how its user is made
+            network: whether it has the host's network
+            python: an interpreter in it
+            mounts: what it sees
+            environment: its variables
+            limits: bounds on all its processes
+            file_size: bytes that one file may have
+            tell: called with every line of standard error, from another thread
+
+        Raises:
+            SandboxError: it did not start
+        """
+        self._limits = limits
+        self._tell = tell
+        self._told = threading.Event()
+        self._child: int | None = None
+        self._first: int | None = None
+        self._cgroup = cgroup.Cgroup(limits)
+        with contextlib.ExitStack() as mine, contextlib.ExitStack() as theirs:
+            stdin, to_guest = os.pipe()
+            from_guest, stdout = os.pipe()
+            log, stderr = os.pipe()
+            info, info_end = os.pipe()
+            release_end, release = os.pipe()
+            for descriptor in (to_guest, from_guest, log, info, release):
+                mine.callback(os.close, descriptor)
+            for descriptor in (stdin, stdout, stderr, info_end, release_end):
+                theirs.callback(os.close, descriptor)
+
+            def memory(name: str, data: bytes) -> str:
+                descriptor = os.memfd_create(name)
+                theirs.callback(os.close, descriptor)
+                passed.append(descriptor)
+                while data:
+                    data = data[os.write(descriptor, data) :]
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                return str(descriptor)
+
+            passed = [info_end, release_end]
+            arguments = [*options(mode, network), "--as-pid-1"]
+            for name, value in environment.items():
+                arguments += ["--setenv", name, value]
+            numbers = [memory("file", content) for content in mounts.contents]
+            arguments += [
+                numbers[int(argument[1:-1])] if re.fullmatch(r"\{\d+\}", argument) else argument
+                for argument in mounts.arguments
+            ]
+            if seccomp.supported():
+                also = () if "memory" in self._cgroup.bounded else ("shmget",)
+                arguments += ["--seccomp", memory("seccomp", seccomp.program(also=also))]
+            arguments += ["--chdir", ROOT, "--info-fd", str(info_end), "--block-fd", str(release_end)]
+            options_file = memory("arguments", b"".join(os.fsencode(argument) + b"\0" for argument in arguments))
+            drop = [python, "-I", "-S", "-c", DROP] if mode is Mode.CHANGE_USER else []
+            command = ["bwrap", "--args", options_file, "--", *drop, *argv]
+            try:
+                self._process = spawn(command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=passed)
+            except OSError as error:
+                self._cgroup.remove()
+                raise SandboxError(f"bubblewrap did not start: {error}") from error
+            theirs.close()
+            mine.pop_all()
+        threading.Thread(target=self._listen, args=(log,), name="debug-gym-bubblewrap-log", daemon=True).start()
+        self.stream = PipeStream(to_guest, from_guest, self._end)
+        try:
+            self._admit(info, file_size)
+        except (OSError, ValueError) as error:
+            self.stream.close()
+            self._told.wait(1)
+            raise SandboxError("bubblewrap did not start") from error
+        finally:
+            os.close(info)
+            with contextlib.suppress(OSError):
+                os.write(release, b"1")
+            os.close(release)
+
+    def _admit(self, info: int, file_size: int) -> None:
+        """Set the bounds of the first process, before it runs anything."""
+        self._child = child = int(_read_json(info)["child-pid"])
+        self._first = os.pidfd_open(child)
+        self._cgroup.add(child)
+        for limit, value in (
+            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_FSIZE, file_size),
+            (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        ):
+            resource.prlimit(child, limit, (value, value))
+        memory = None if "memory" in self._cgroup.bounded else self._limits.memory
+        pids = None if "pids" in self._cgroup.bounded else self._limits.pids
+        if pids is not None and counts_processes():
+            resource.prlimit(child, resource.RLIMIT_NPROC, (pids, pids))
+            pids = None
+        if memory is not None or pids is not None:
+            namespace = Path(f"/proc/{child}/ns/pid").stat().st_ino
+            watch.add(child, namespace, memory, pids, self._tell)
+
+    def runs(self) -> bool:
+        """Whether its first process, and so the sandbox, is there."""
+        return self._process.poll() is None
+
+    def out_of_memory(self) -> int:
+        """How many processes the kernel killed for the bound on memory."""
+        return self._cgroup.out_of_memory()
+
+    def _listen(self, log: int) -> None:
+        """Pass on what is written to standard error, until the end."""
+        with os.fdopen(log, "rb", buffering=0) as file:
+            rest = b""
+            while data := file.read(65536):
+                *lines, rest = (rest + data).split(b"\n")
+                for line in [*lines[-50:], *([rest[:4096]] if len(rest) > 4096 else [])]:
+                    self._tell(line.decode("utf-8", "backslashreplace"))
+                rest = b"" if len(rest) > 4096 else rest
+            if rest:
+                self._tell(rest.decode("utf-8", "backslashreplace"))
+        self._told.set()
+
+    def _end(self) -> None:
+        """Kill the first process, by which the kernel kills all others, and wait until they are gone."""
+        if self._child is not None:
+            watch.remove(self._child)
+        if self._first is None:
+            self._process.kill()
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._first, signal.SIGKILL)
+            os.close(self._first)
+            self._first = None
+        try:
+            self._process.wait(_END_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._cgroup.remove()
+
+
+def _read_json(descriptor: int) -> dict[str, Any]:
+    """Read the facts that bubblewrap tells once the first process is there.
+
+    Raises:
+        TimeoutError: it told nothing in time
+        ValueError: it ended without
+    """
+    deadline = time.monotonic() + _START_TIMEOUT
+    data = b""
+    while True:
+        ready, _, _ = select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))
+        if not ready:
+            raise TimeoutError(f"it was not ready after {_START_TIMEOUT:.0f} s")
+        part = os.read(descriptor, 4096)
+        data += part
+        if not part or data.rstrip().endswith(b"}"):
+            break
+    facts: dict[str, Any] = json.loads(data)
+    return facts

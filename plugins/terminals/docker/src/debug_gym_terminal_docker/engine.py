@@ -1,0 +1,73 @@
+"""The connection to the Docker engine, and its errors in words that help."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from debug_gym_core.errors import RequirementError, SandboxError
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+TIMEOUT = 60
+"""Seconds that the engine may take for one answer."""
+
+_PING_TIMEOUT = 2
+
+
+def connect(timeout: int = TIMEOUT) -> APIClient:
+    """Connect to the engine that `DOCKER_HOST` names, or this machine's.
+
+    Raises:
+        RequirementError: the SDK is not installed, or no engine answers
+    """
+    try:
+        import docker
+        import requests
+        from docker.utils import kwargs_from_env
+    except ImportError as error:
+        raise RequirementError("the Docker SDK is not installed: pip install 'docker>=7,<8'") from error
+    try:
+        return docker.APIClient(timeout=timeout, version="auto", **kwargs_from_env())
+    except (docker.errors.DockerException, requests.exceptions.RequestException, OSError) as error:
+        raise RequirementError(_unreachable(error)) from error
+
+
+def _unreachable(error: Exception) -> str:
+    where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    text = str(error)
+    if "Permission denied" in text:
+        return f"this user may not use the Docker engine at {where}: add it to the group docker, or use rootless Docker"
+    return f"no Docker engine answers at {where}; start it (systemctl start docker, or dockerd), or set DOCKER_HOST"
+
+
+@functools.cache
+def unavailable() -> str | None:
+    """Why there is no Docker to use; None when there is."""
+    try:
+        connect(_PING_TIMEOUT).close()
+    except RequirementError as error:
+        return str(error)
+    return None
+
+
+@contextlib.contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn the SDK's errors into `SandboxError`.
+
+    Args:
+        what: what is being done, as in `the container did not start`
+    """
+    import docker.errors
+    import requests
+
+    try:
+        yield
+    except docker.errors.APIError as error:
+        raise SandboxError(f"docker: {what}: {error.explanation or error}") from error
+    except (docker.errors.DockerException, requests.exceptions.RequestException, OSError) as error:
+        raise SandboxError(f"docker: {what}: the engine does not answer ({type(error).__name__})") from error

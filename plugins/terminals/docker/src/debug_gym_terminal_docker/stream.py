@@ -1,0 +1,97 @@
+"""The byte stream to the guest: the attached socket of an exec, with standard output and error in frames."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from typing import Any
+
+_HEADER = struct.Struct(">BxxxI")
+_STDOUT = 1
+_CHUNK = 1 << 18
+
+
+class ExecStream:
+    """A `debug_gym_core.terminal.Stream` over an exec's socket.
+
+    Frame: one byte that names the stream, three zeros, the length (4 bytes, big-endian), the bytes; as the Docker
+    Engine API says under "attach to a container".
+    """
+
+    def __init__(self, attached: Any, tell: Callable[[bytes], None]) -> None:
+        """Take over the socket.
+
+        Args:
+            attached: what the SDK gives: a raw file over a socket, or a socket
+            tell: called with what comes on standard error
+        """
+        self._attached = attached
+        self._socket = getattr(attached, "_sock", attached)
+        self._tell = tell
+        self._closed = False
+        self._closing = threading.Lock()
+        self._reading = threading.Lock()
+        self._writing = threading.Lock()
+        self._received = b""
+        self._stream = 0
+        self._left = 0
+        self._socket.settimeout(None)
+
+    def read(self, size: int) -> bytes:
+        """Read up to `size` bytes of standard output, at least one; empty at the end; blocks."""
+        with self._reading:
+            while True:
+                if self._left == 0 and not self._next_frame():
+                    return b""
+                data = self._take(min(self._left, size if self._stream == _STDOUT else _CHUNK))
+                if not data:
+                    return b""
+                self._left -= len(data)
+                if self._stream == _STDOUT:
+                    return data
+                self._tell(data)
+
+    def _next_frame(self) -> bool:
+        """Read the head of a frame; False at the end."""
+        head = b""
+        while len(head) < _HEADER.size:
+            data = self._take(_HEADER.size - len(head))
+            if not data:
+                return False
+            head += data
+        self._stream, self._left = _HEADER.unpack(head)
+        return True
+
+    def _take(self, size: int) -> bytes:
+        """Some bytes of what was received, at most `size`; empty at the end."""
+        if size == 0:
+            return b""
+        if not self._received:
+            try:
+                self._received = self._socket.recv(_CHUNK)
+            except OSError:
+                return b""
+        data, self._received = self._received[:size], self._received[size:]
+        return data
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write all of `data`; blocks; raises OSError when the other side is gone."""
+        with self._writing:
+            if self._closed:
+                raise BrokenPipeError("the stream is closed")
+            self._socket.sendall(data)
+
+    def close(self) -> None:
+        """End the stream; the guest, whose standard input ends, ends too. May be called twice."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            with contextlib.suppress(OSError, AttributeError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            with self._reading, self._writing:
+                self._attached.close()
+                self._socket.close()

@@ -1,0 +1,271 @@
+"""The local terminal: commands run on this machine as the user, in a copy of the repository."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+
+from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
+from debug_gym_core.terminal import SandboxSpec, Stream, Terminal
+
+PREFIX = "debug-gym-local-"
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+END_PATIENCE = 4.0
+"""Seconds that the guest has to end everything before it is killed."""
+
+_LOG_SIZE = 4000
+
+# Removes the directory when the runner is gone, however it ended: its end of the pipe then closes. The guest sees the
+# same and may take a moment to end what writes there.
+_REMOVER = 'read -r line; for n in 1 2 3 4 5 6; do rm -rf -- "$1" && [ ! -e "$1" ] && exit; sleep 0.5; done'
+
+
+class LocalTerminal(Terminal):
+    """Runs commands on this machine without isolation, in a temporary directory.
+
+    Nothing protects the machine from what runs: for code that you trust, with agents that you trust. Memory, processes
+    and network are not limited.
+    """
+
+    name = "local"
+    isolates = False
+
+    def __init__(self, **settings: object) -> None:
+        """Check and keep the settings."""
+        super().__init__(**settings)
+        self._directory: Path | None = None
+        self._environment: dict[str, str] = {}
+        self._streams: list[_LocalStream] = []
+        self._remover: subprocess.Popen[bytes] | None = None
+        self._finalizer: weakref.finalize[..., LocalTerminal] | None = None
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """None on Linux; elsewhere processes cannot be followed."""
+        return None if sys.platform == "linux" else "the local terminal needs Linux: install Docker instead"
+
+    def start(self, spec: SandboxSpec) -> None:
+        """Make the directory."""
+        missing = self.unavailable()
+        if missing is not None:
+            raise RequirementError(missing)
+        try:
+            directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")).resolve()
+            write_lease(directory, spec.run)
+            for name in ("testbed", "home", "tmp"):
+                (directory / name).mkdir()
+        except OSError as error:
+            raise SandboxError(f"local sandbox: no temporary directory: {error}") from error
+        self._directory = directory
+        self.root = str(directory / "testbed")
+        self.python = str(spec.interpreter.executable) if spec.interpreter is not None else sys.executable
+        self._environment = {
+            "PATH": f"{Path(self.python).parent}:{SYSTEM_PATH}",
+            "HOME": str(directory / "home"),
+            "TMPDIR": str(directory / "tmp"),
+        }
+        shadows = editable_copies(spec, Path(self.root))
+        if shadows:
+            self._environment["PYTHONPATH"] = ":".join(map(str, shadows))
+        self._remover = subprocess.Popen(
+            ["sh", "-c", _REMOVER, "debug-gym-remover", str(directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+            env={"PATH": SYSTEM_PATH},
+        )
+        self._finalizer = weakref.finalize(self, _clean, directory, self._streams, self._remover)
+
+    def open(self, argv: Sequence[str]) -> Stream:
+        """Start the guest as a child process, in a session of its own."""
+        if self._directory is None or not self.alive():
+            raise SandboxLost("local sandbox: its directory is gone")
+        try:
+            stream = _LocalStream(argv, self._directory, self._environment)
+        except OSError as error:
+            raise SandboxError(f"local sandbox: {argv[0]} cannot be started: {error}") from error
+        self._streams.append(stream)
+        return stream
+
+    def alive(self) -> bool:
+        """Whether the directory is still there."""
+        return self._directory is not None and (self._directory / "testbed").is_dir()
+
+    def stop(self) -> None:
+        """End the guest with all that it started, and remove the directory."""
+        if self._finalizer is not None:
+            self._finalizer()
+        self._directory = None
+
+    def log(self) -> str:
+        """The end of what the guests wrote to standard error."""
+        if self._directory is None:
+            return ""
+        with contextlib.suppress(OSError), (self._directory / "log").open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_SIZE))
+            return file.read().decode("utf-8", "replace")
+        return ""
+
+
+def editable_copies(spec: SandboxSpec, root: Path) -> list[Path]:
+    """Where, in the workspace, the directories lie that editable installs of the repository add to the import system.
+
+    Without these on `PYTHONPATH`, the task's code would be imported from the user's own files instead of the copy.
+    """
+    if spec.interpreter is None or spec.source is None:
+        return []
+    source = spec.source.resolve()
+    directories = (directory.resolve() for directory in spec.interpreter.editable)
+    return [root / directory.relative_to(source) for directory in directories if directory.is_relative_to(source)]
+
+
+class _LocalStream:
+    """The guest as a child process; one socket is its standard input and output."""
+
+    def __init__(self, argv: Sequence[str], directory: Path, environment: dict[str, str]) -> None:
+        self._closing = threading.Lock()
+        self._socket, theirs = socket.socketpair()
+        try:
+            with theirs, (directory / "log").open("ab") as log:
+                self.process = subprocess.Popen(
+                    argv,
+                    stdin=theirs,
+                    stdout=theirs,
+                    stderr=log,
+                    cwd=directory / "testbed",
+                    env=environment,
+                    start_new_session=True,
+                )
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def read(self, size: int) -> bytes:
+        """Read what comes next; empty at the end."""
+        try:
+            return self._socket.recv(size)
+        except ConnectionResetError:
+            return b""
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write all of `data`."""
+        self._socket.sendall(data)
+
+    def close(self) -> None:
+        """Let the guest end, or make it."""
+        with self._closing:
+            if self.process.returncode is not None:
+                return
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
+            try:
+                self.process.wait(END_PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def release(self) -> None:
+        """Close the socket; nobody reads it any more."""
+        self._socket.close()
+
+
+def _clean(directory: Path, streams: list[_LocalStream], remover: subprocess.Popen[bytes]) -> None:
+    """End the guests and whatever still lives of a sandbox; remove its directory."""
+    for stream in streams:
+        stream.close()
+    if any(stream.process.returncode for stream in streams):  # a guest that was killed may have left something
+        end_processes_of(directory)
+    remove_tree(directory)
+    assert remover.stdin is not None
+    remover.kill()
+    remover.stdin.close()
+    remover.wait()
+    for stream in streams:
+        stream.release()
+
+
+def end_processes_of(directory: Path) -> None:
+    """Kill the processes that run in a sandbox's directory or have its variables; for when its guest was killed."""
+    needle = os.fsencode(directory) + b"/"
+    for _ in range(20):
+        found = False
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            with contextlib.suppress(OSError):
+                if (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] in (b"Z", b"X"):
+                    continue
+                cwd = os.fsencode((entry / "cwd").readlink()) + b"/"
+                variables = (entry / "environ").read_bytes().split(b"\0")
+                if cwd.startswith(needle) or b"HOME=" + needle + b"home" in variables:
+                    os.kill(int(entry.name), signal.SIGKILL)
+                    found = True
+        if not found:
+            return
+
+
+def remove_tree(directory: Path) -> None:
+    """Remove a directory, whatever modes its entries have."""
+
+    def unlock(function: object, path: str, error: BaseException) -> None:
+        with contextlib.suppress(OSError):
+            parent = Path(path).parent
+            parent.chmod(0o700)
+            Path(path).chmod(0o700)
+            if Path(path).is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                Path(path).unlink()
+
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(directory, onexc=unlock)
+    else:
+        shutil.rmtree(directory, onerror=lambda function, path, info: unlock(function, path, info[1]))
+
+
+def write_lease(directory: Path, run: str) -> None:
+    """Say whose the directory is, for `reap`: its process by number and start, since numbers are used again."""
+    lease = {"app": "debug-gym", "run": run, "pid": os.getpid(), "started": process_start(os.getpid())}
+    (directory / "lease.json").write_text(json.dumps(lease), encoding="utf-8")
+
+
+def process_start(pid: int) -> str | None:
+    """When a process started, in clock ticks since the machine did; None when it is not there."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return None
+
+
+def reap() -> list[Path]:
+    """Remove directories whose runner is gone; returns which."""
+    removed = []
+    for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        try:
+            lease = json.loads((directory / "lease.json").read_text(encoding="utf-8"))
+            owner, started = int(lease["pid"]), lease["started"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if directory.owner() == Path.home().owner() or os.geteuid() == directory.stat().st_uid:
+            if process_start(owner) == started:
+                continue
+            end_processes_of(directory)
+            remove_tree(directory)
+            removed.append(directory)
+    return removed

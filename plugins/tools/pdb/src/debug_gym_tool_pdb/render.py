@@ -1,0 +1,148 @@
+"""Debugger replies as text for models and people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from debug_gym_tool_pdb.session import End, Reply, signal_name
+
+PDB_LIMIT = 6000
+PRINTED_LIMIT = 3000
+VALUE_LIMIT = 400
+"""Characters of each part that are shown."""
+
+
+def cut(text: str, limit: int, more: str) -> str:
+    """Keep head and tail of a text.
+
+    Args:
+        text: any text
+        limit: characters to keep
+        more: how to see what is left out
+    """
+    if len(text) <= limit:
+        return text
+    head, tail = text[: limit // 2], text[len(text) - limit // 2 :]
+    return f"{head}\n[... {len(text) - len(head) - len(tail)} characters left out; {more} ...]\n{tail}"
+
+
+def reply_text(reply: Reply, *, last: bool = True) -> str:
+    """One command's outcome: what pdb printed, what the program printed, where it stopped.
+
+    Args:
+        reply: the outcome
+        last: whether it is the call's last; the others show of the stop only what changed
+    """
+    parts = [cut(reply.text.rstrip("\n"), PDB_LIMIT, "ask for less at once")]
+    if reply.printed.strip() or reply.printed_cut:
+        parts.append(_printed(reply))
+    if reply.stop is not None:
+        parts.append(stop_text(reply.stop) if last else _locals_line(reply.stop))
+    return "\n".join(part for part in parts if part)
+
+
+def _printed(reply: Reply) -> str:
+    text = cut(reply.printed.strip("\n"), PRINTED_LIMIT, "stop earlier to see it in pieces")
+    note = f" (it printed {reply.printed_cut} bytes more, left out of the middle)" if reply.printed_cut else ""
+    return f"program printed{note}:\n{text}"
+
+
+def stop_text(stop: Mapping[str, Any]) -> str:
+    """The stop report: reason and place, source, locals, stack, exceptions."""
+    lines = [f"stopped: {_reason(stop)}"]
+    if "file" in stop:
+        lines[0] += f" at {stop['file']}:{stop['line']} in {stop['function']} ({stop['thread']})"
+    if stop.get("note"):
+        lines.append(f"note: {stop['note']}")
+    lines += _exceptions(stop.get("exceptions", ()))
+    lines += _source(stop.get("source", ()), stop.get("line", 0))
+    if "return" in stop:
+        lines.append(f"return value: {_value(stop['return'])}")
+    lines.append(_locals_line(stop))
+    stack = stop.get("stack", ())
+    if len(stack) > 1:
+        lines.append("stack: " + " < ".join(f"{one['function']} {one['file']}:{one['line']}" for one in stack))
+    lines += [f"thread {one['name']}: {one['function']} {one['file']}:{one['line']}" for one in stop.get("threads", ())]
+    return "\n".join(line for line in lines if line)
+
+
+def _reason(stop: Mapping[str, Any]) -> str:
+    reason = str(stop["reason"])
+    if reason == "entry":
+        return "before the program's first line"
+    if reason == "breakpoint":
+        return f"breakpoint {stop['breakpoint']}" if stop.get("breakpoint") else "breakpoint() in the program"
+    if reason == "test failed":
+        when = stop.get("when")
+        return f"test failed: {stop['test']}" + (f" (in {when})" if when not in (None, "call") else "")
+    return reason
+
+
+def _exceptions(chain: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = []
+    for place, one in enumerate(chain):
+        where = f" (at {one['file']}:{one['line']} in {one['function']})" if "file" in one and place else ""
+        message = f": {_value(one['message'])}" if one["message"] else ""
+        lines.append(f"{'caused by' if place else 'exception'}: {one['type']}{message}{where}")
+    return lines
+
+
+def _source(window: Sequence[Sequence[Any]], current: int) -> list[str]:
+    width = len(str(window[-1][0])) if window else 0
+    return [
+        f"{'->' if number == current else '  '} {number:>{width}}  {text}".rstrip()
+        for number, text in window
+        if text.strip() or number == current or number not in (window[0][0], window[-1][0])
+    ]
+
+
+def _locals_line(stop: Mapping[str, Any]) -> str:
+    """Locals that changed; all of them at the first stop of a frame."""
+    found = stop.get("locals")
+    if not found or not (found["changed"] or found["unchanged"] or found["omitted"]):
+        return ""
+    notes = []
+    if found["unchanged"]:
+        notes.append(f"{found['unchanged']} unchanged")
+    if found["omitted"]:
+        notes.append(f"{found['omitted']} more: pp locals()")
+    suffix = f" ({', '.join(notes)})" if notes else ""
+    title = "locals" if found["first"] else "changed locals"
+    if not found["changed"]:
+        return f"{title}: none{suffix}"
+    values = {name: _value(text) for name, text in found["changed"].items()}
+    if len(values) <= 4 and sum(map(len, values.values())) <= 80 and not any("\n" in v for v in values.values()):
+        return f"{title}: " + ", ".join(f"{name} = {text}" for name, text in values.items()) + suffix
+    return f"{title}{suffix}:\n" + "\n".join(f"  {name} = {text}" for name, text in values.items())
+
+
+def _value(text: str) -> str:
+    """A value on several lines keeps them, indented."""
+    text = text if len(text) <= VALUE_LIMIT else text[:VALUE_LIMIT] + "..."
+    return text.rstrip().replace("\n", "\n    ")
+
+
+def end_text(reply: Reply, timeout: float) -> str:
+    """How a session ended, empty when it goes on."""
+    if reply.end is None:
+        return ""
+    again = "The next pdb command starts it again."
+    if reply.end is End.QUIT:
+        return f"The session ended. {again}"
+    if reply.end is End.STUCK:
+        stack = f" It was here:\n{reply.stack}" if reply.stack else ""
+        return (
+            f"The command ran longer than {timeout:g} s inside one call of C code, which cannot be interrupted: the"
+            f" program was ended. Breakpoints are kept. {again}{stack}"
+        )
+    status = reply.status or 0
+    if reply.end is End.DIED:
+        if status < 0:
+            cause = " (out of memory?)" if signal_name(-status) == "SIGKILL" else ""
+            return f"The program was killed by {signal_name(-status)}{cause}. {again}"
+        return f"The program ended at once with exit status {status} (os._exit). {again}"
+    if status < 0:
+        return f"The program was killed by {signal_name(-status)} at its end. {again}"
+    error = f" after {reply.exception['type']}: {_value(reply.exception['message'])}" if reply.exception else ""
+    return f"The program exited with status {status}{error}. {again}"

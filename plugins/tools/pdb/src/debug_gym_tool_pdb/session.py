@@ -1,0 +1,281 @@
+"""The host's end of one debug session: one process, from its start to its end."""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from debug_gym_core.breakpoints import Breakpoint, Breakpoints
+from debug_gym_core.entrypoint import Entrypoint
+from debug_gym_core.errors import ActionError, SandboxError
+from debug_gym_core.session import Process, Session
+
+from debug_gym_tool_pdb.boot import ARGUMENTS, NAME, blob
+
+START_SECONDS = 30.0
+"""How long an interpreter may take to the stop before the program's first line."""
+
+INTERRUPT_SECONDS = 2.0
+"""How long a program may take to stop after it was interrupted; only one long call of C code takes longer."""
+
+STACK_SECONDS = 0.5
+QUIT_SECONDS = 1.0
+END_SECONDS = 3.0
+PRINTED_LIMIT = 16 * 1024
+
+_THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+[^(\n]*\(most recent call first\):", re.MULTILINE)
+
+
+class End(enum.Enum):
+    """How a session ended."""
+
+    EXITED = "exited"
+    QUIT = "quit"
+    DIED = "died"
+    STUCK = "stuck"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What one command brought about.
+
+    Attributes:
+        text: what pdb printed
+        printed: what the program printed meanwhile
+        printed_cut: bytes left out of `printed`
+        stop: where the program stopped; None: it did not run
+        failed: whether pdb refused the command
+        used: lines that the command took from those after it
+        timed_out: whether it was interrupted because it took too long
+        end: how the session ended; None: it goes on
+        status: exit status at the end, or minus a signal's number
+        exception: type and message of the uncaught exception that ended the program
+        stack: Python stack of a program that could not be interrupted
+        restart: arguments to restart with, None for the same ones; in a tuple; empty: no restart is asked for
+    """
+
+    text: str = ""
+    printed: str = ""
+    printed_cut: int = 0
+    stop: Mapping[str, Any] | None = None
+    failed: bool = False
+    used: int = 0
+    timed_out: bool = False
+    end: End | None = None
+    status: int | None = None
+    exception: Mapping[str, str] | None = None
+    stack: str = ""
+    restart: tuple[Sequence[str] | None, ...] = ()
+
+
+@dataclass
+class DebugSession:
+    """One process under the debugger; at a prompt whenever no method runs.
+
+    Attributes:
+        session: the sandbox
+        entrypoint: what is debugged
+        breakpoints: all of them; follow what the commands do
+        lost: breakpoints that could not be set again, and why
+        alive: whether there is a prompt
+    """
+
+    session: Session
+    entrypoint: Entrypoint
+    breakpoints: Breakpoints
+    lost: tuple[str, ...] = ()
+    alive: bool = False
+    _process: Process = field(init=False)
+    _signals: dict[str, int] = field(init=False, default_factory=dict)
+
+    def start(self) -> Reply:
+        """Start the program and stop before its first line.
+
+        Raises:
+            ActionError: there is nothing that can be debugged; says why
+            SandboxError: the sandbox failed
+        """
+        entrypoint = self.entrypoint
+        python = entrypoint.interpreter or self.session.python
+        try:
+            self._process = self.session.process(
+                [python, *entrypoint.flags, *ARGUMENTS],
+                pty=True,
+                blobs={"code": blob()},
+                env=entrypoint.env,
+                output_limit=PRINTED_LIMIT,
+            )
+        except OSError as error:
+            raise ActionError(f"{entrypoint.text!r} cannot be started: {python}: {error.strerror or error}") from None
+        self._send(
+            {
+                "kind": entrypoint.kind.value,
+                "target": entrypoint.target,
+                "args": entrypoint.args,
+                "root": self.session.root,
+                "breakpoints": {"list": self.breakpoints.as_json(), "next": self.breakpoints.next_number},
+            }
+        )
+        try:
+            data = self._process.receive(START_SECONDS)
+        except TimeoutError:
+            self.close()
+            raise ActionError(f"{entrypoint.text!r}: the interpreter did not start in {START_SECONDS:g} s") from None
+        message = json.loads(data) if data is not None else {}
+        if message.get("t") == "prompt":
+            self.alive = True
+            self._signals = message["hello"]["signals"]
+            self.lost = tuple(f"{Breakpoint.from_json(_known(one))}: {one['why']}" for one in message["hello"]["lost"])
+            return self._reply(message)
+        printed = self.session.mask(self._process.take_output()[0]).strip()
+        self.close()
+        why = message.get("message") or f"the interpreter ended: {printed[-500:] or 'it printed nothing'}"
+        raise ActionError(f"{entrypoint.text!r} cannot be debugged: {self.session.mask(str(why))}")
+
+    def execute(self, command: str, rest: Sequence[str], timeout: float) -> Reply:
+        """Carry out one command.
+
+        Args:
+            command: one line
+            rest: the lines after it, which it may need
+            timeout: seconds after which it is interrupted
+
+        Raises:
+            SandboxError: the sandbox failed
+        """
+        self._send({"cmd": command, "rest": list(rest)})
+        try:
+            return self._reply(self._receive(timeout))
+        except TimeoutError:
+            return self._interrupt()
+
+    def close(self) -> None:
+        """End the program and all that it started; may be called twice."""
+        self.alive = False
+        self._process.kill()
+
+    def _interrupt(self) -> Reply:
+        self._process.signal(self._signals["interrupt"])
+        try:
+            return self._reply(self._receive(INTERRUPT_SECONDS), timed_out=True)
+        except TimeoutError:
+            pass
+        printed, cut = self._process.take_output()
+        self._process.signal(self._signals["stack"])
+        try:
+            return self._reply(self._receive(STACK_SECONDS), timed_out=True)
+        except TimeoutError:
+            pass
+        stack = self._process.take_output()[0]
+        self.close()
+        return Reply(
+            printed=self._clean(printed),
+            printed_cut=cut,
+            timed_out=True,
+            end=End.STUCK,
+            stack=_readable_stack(self._clean(stack)),
+        )
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        self._process.send(json.dumps(message).encode())
+
+    def _receive(self, timeout: float) -> dict[str, Any]:
+        """The program's next message; `{"t": "dead"}` when it ended without one."""
+        data = self._process.receive(timeout)
+        if data is None:
+            return {"t": "dead"}
+        message: dict[str, Any] = json.loads(data)
+        return message
+
+    def _reply(self, message: dict[str, Any], *, timed_out: bool = False) -> Reply:
+        kind = message["t"]
+        if kind in ("exit", "dead"):
+            return self._ended(message, timed_out)
+        printed, cut = self._process.take_output()
+        self._mirror(message)
+        return Reply(
+            text=self._clean(message.get("out", "")),
+            printed=self._clean(printed),
+            printed_cut=cut,
+            stop=self._masked(message.get("stop")),
+            failed=message.get("failed", False),
+            used=message.get("used", 0),
+            timed_out=timed_out,
+            restart=(message.get("args"),) if kind == "restart" else (),
+        )
+
+    def _ended(self, message: dict[str, Any], timed_out: bool) -> Reply:
+        self.alive = False
+        self._mirror(message)
+        quitting = message.get("quit", False)
+        try:
+            status = self._process.wait(QUIT_SECONDS if quitting else END_SECONDS)
+        except TimeoutError:
+            status = message.get("status") or 0
+        self._process.kill()
+        printed, cut = self._process.take_output()
+        end = End.DIED if message["t"] == "dead" else End.QUIT if quitting else End.EXITED
+        return Reply(
+            text=self._clean(message.get("out", "")),
+            printed=self._clean(printed),
+            printed_cut=cut,
+            timed_out=timed_out,
+            end=end,
+            status=status,
+            exception=self._masked(message.get("exception")),
+        )
+
+    def _mirror(self, message: dict[str, Any]) -> None:
+        """Take over the debuggee's breakpoints."""
+        state = message.get("breakpoints")
+        if state is not None:
+            self.breakpoints.replace([Breakpoint.from_json(one) for one in state["list"]], state["next"])
+
+    def _clean(self, text: str) -> str:
+        """Text as it may be shown: with the public path, encodable, with plain line ends."""
+        text = text.replace("\r\n", "\n").encode("utf-8", "backslashreplace").decode()
+        return self.session.mask(text)
+
+    def _masked(self, value: Any) -> Any:
+        """JSON with every text cleaned."""
+        if isinstance(value, str):
+            return self._clean(value)
+        if isinstance(value, list):
+            return [self._masked(one) for one in value]
+        if isinstance(value, dict):
+            return {key: self._masked(one) for key, one in value.items()}
+        return value
+
+
+def quit_politely(session: DebugSession) -> None:
+    """Let the program clean up behind itself, within a second, then end it."""
+    try:
+        if session.alive:
+            session.execute("q", (), QUIT_SECONDS)
+    except SandboxError:
+        pass
+    finally:
+        session.close()
+
+
+def _known(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key != "why"}
+
+
+def _readable_stack(text: str) -> str:
+    """What faulthandler wrote, without thread numbers and our own frames."""
+    text = _THREAD.sub("thread (most recent call first):", text)
+    return "\n".join(line for line in text.splitlines() if f'"{NAME}"' not in line).strip()
+
+
+def signal_name(number: int) -> str:
+    """Name of a signal, such as SIGSEGV."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

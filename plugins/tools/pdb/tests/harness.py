@@ -1,0 +1,151 @@
+"""The debuggee on a socketpair and a PTY, without guest, sandbox or host side."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+from debug_gym_core.entrypoint import Entrypoint
+from debug_gym_tool_pdb.boot import BOOT, blob
+
+PYTHONS = os.environ.get("DEBUG_GYM_TEST_PYTHONS", sys.executable).split(":")
+ENVIRONMENT = {
+    "PATH": os.environ["PATH"],
+    "LANG": "C.UTF-8",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONHASHSEED": "0",
+    "TERM": "dumb",
+}
+
+
+class Debuggee:
+    """A program stopped before its first line, and the other end of its channel."""
+
+    def __init__(
+        self,
+        python: str,
+        entrypoint: str,
+        root: Path,
+        breakpoints: dict[str, Any] | None = None,
+        raw_limit: float = 20.0,
+    ) -> None:
+        parsed = Entrypoint.parse(entrypoint)
+        self.limit = raw_limit
+        ours, theirs = socket.socketpair()
+        self.channel = ours
+        self.master, slave = pty.openpty()
+        self.printed = b""
+        with tempfile.TemporaryFile() as code:
+            code.write(blob())
+            code.seek(0)
+
+            def controlling_terminal() -> None:
+                os.setsid()
+                fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+            self.process = subprocess.Popen(
+                [python, *parsed.flags, "-c", BOOT, str(theirs.fileno()), str(code.fileno())],
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                cwd=root,
+                env={**ENVIRONMENT, **parsed.env},
+                pass_fds=[theirs.fileno(), code.fileno()],
+                preexec_fn=controlling_terminal,
+            )
+        os.close(slave)
+        theirs.close()
+        self.send(
+            {
+                "kind": parsed.kind.value,
+                "target": parsed.target,
+                "args": list(parsed.args),
+                "root": str(root),
+                "breakpoints": breakpoints or {"list": [], "next": 1},
+            }
+        )
+        self.breakpoints: dict[str, Any] = {}
+        self.first = self.receive()
+        self.hello = self.first.get("hello", {})
+
+    def send(self, message: dict[str, Any]) -> None:
+        data = json.dumps(message).encode()
+        with contextlib.suppress(BrokenPipeError):
+            self.channel.sendall(struct.pack(">I", len(data)) + data)
+
+    def receive(self, timeout: float | None = None) -> dict[str, Any]:
+        """The next message; `{"t": "dead"}` when there is none, TimeoutError when it takes too long."""
+        deadline = time.monotonic() + (timeout or self.limit)
+        data = b""
+        need = 4
+        while len(data) < need:
+            left = deadline - time.monotonic()
+            sources = [self.channel, self.master] if self.master >= 0 else [self.channel]
+            ready = select.select(sources, [], [], max(left, 0))[0]
+            if not ready:
+                raise TimeoutError(f"no message; printed: {self.printed[-2000:]!r}")
+            if self.master in ready:
+                self._drain()
+                if self.channel not in ready:
+                    continue
+            try:
+                chunk = self.channel.recv(need - len(data))
+            except ConnectionResetError:
+                chunk = b""
+            if not chunk:
+                status = self.process.wait(self.limit)
+                self._drain()
+                return {"t": "dead", "status": status}
+            data += chunk
+            if len(data) == 4:
+                need = 4 + struct.unpack(">I", data)[0]
+        self._drain()
+        message: dict[str, Any] = json.loads(data[4:])
+        if "breakpoints" in message:
+            self.breakpoints = message["breakpoints"]
+        return message
+
+    def _drain(self) -> None:
+        while self.master >= 0 and select.select([self.master], [], [], 0)[0]:
+            try:
+                self.printed += os.read(self.master, 65536)
+            except OSError:
+                os.close(self.master)
+                self.master = -1
+
+    def do(self, command: str, *rest: str, timeout: float | None = None) -> dict[str, Any]:
+        """Carry out a command; returns the message at the next prompt or the end."""
+        self.send({"cmd": command, "rest": list(rest)})
+        return self.receive(timeout)
+
+    def interrupt(self) -> dict[str, Any]:
+        os.kill(self.process.pid, self.hello["signals"]["interrupt"])
+        return self.receive()
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.channel.close()
+        if self.master >= 0:
+            os.close(self.master)
+
+    def __enter__(self) -> Debuggee:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

@@ -1,0 +1,156 @@
+"""The view tool: numbered lines of a file."""
+
+from __future__ import annotations
+
+import codecs
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from debug_gym_core import ActionError, Observation, Tool, hookimpl
+from debug_gym_core.lines import CRLF, body_of, end_of, show, shown, split
+
+if TYPE_CHECKING:
+    from debug_gym_core.env import RepoEnv
+    from debug_gym_core.session import Lines
+
+PAGE = 400
+"""Lines shown at most."""
+
+CHARACTERS = 18_000
+"""Characters shown at most."""
+
+LINE = 1_000
+"""Characters shown of one line at most."""
+
+BYTES = 256 * 1024
+"""Bytes read at most; lines behind them are on the next page."""
+
+
+class View(Tool):
+    """Show the lines of a file with their numbers; `B` marks lines with a breakpoint.
+
+    A long file is shown in pages; the observation names the call that shows the next one.
+    """
+
+    name = "view"
+    examples = ({"path": "src/app.py", "start": 1, "end": 40},)
+
+    def use(
+        self, env: RepoEnv, path: str, start: int | None = None, end: int | None = None, line_numbers: bool = True
+    ) -> Observation:
+        """Show lines of a file.
+
+        Args:
+            path: the file, relative to the repository's root
+            start: first line to show, from 1
+            end: last line to show
+            line_numbers: whether lines are numbered and breakpoints marked
+        """
+        first = 1 if start is None else start
+        if first < 1:
+            raise ActionError(f"view: start is {first}, but lines are numbered from 1")
+        if end is not None and end < first:
+            raise ActionError(f"view: end is {end}, before start {first}")
+        wanted = PAGE if end is None else min(end - first + 1, PAGE)
+        real, found = env.workspace.read_lines(path, first, wanted, BYTES)
+        if first > max(found.total, 1):
+            raise ActionError(f"view: {shown(real)} has {_count(found.total)}; line {first} is behind its end")
+        marks = env.breakpoints.lines(real)
+        page = _page(found, first, marks, len(str(found.total)) if line_numbers else 0)
+        last = page.last
+        header = f"{shown(real)}, " + (f"lines {first}-{last} of {found.total}" if found.total else "0 lines")
+        readonly = env.workspace.is_readonly(real)
+        header += " (read-only)" if readonly else " (editable)"
+        text = [header + "".join(f"; {note}" for note in page.notes), *page.lines]
+        if last < min(found.total, end or found.total):
+            following = min(last + PAGE, end or found.total, found.total)
+            text.append(f"[{found.total - last} more lines; next: view {_word(real)} {last + 1} {following}]")
+        data = {
+            "path": real,
+            "start": first,
+            "end": last,
+            "total": found.total,
+            "readonly": readonly,
+            "breakpoints": sorted(line for line in marks if first <= line <= last),
+        }
+        return Observation(self.name, "\n".join(text), data)
+
+
+@dataclass(frozen=True)
+class _Page:
+    """Lines as they are shown, the number of the last one, and what is special about them."""
+
+    lines: list[str]
+    last: int
+    notes: list[str]
+
+
+def _page(found: Lines, first: int, marks: frozenset[int], width: int) -> _Page:
+    """Lay out what was read, as much of it as there is room for.
+
+    Args:
+        found: the lines
+        first: number of the first one
+        marks: numbers of lines with a breakpoint
+        width: of the numbers; 0: no numbers
+    """
+    lines = split(found.data)
+    missing = found.length - len(found.data)
+    if missing and len(lines) > 1 and not end_of(lines[-1]):
+        lines.pop()  # cut; it comes whole with the next page
+        missing = 0
+    texts: list[str] = []
+    special: dict[str, bool] = {}
+    room = CHARACTERS
+    for number, line in enumerate(lines, first):
+        if number == 1 and line.startswith(codecs.BOM_UTF8):
+            line = line.removeprefix(codecs.BOM_UTF8)
+            special["UTF-8 with BOM"] = True
+        text, undecodable = _text(body_of(line), missing)
+        if width:
+            mark = "B" if number in marks else " "
+            text = f"{mark} {number:>{width}}  {text}" if text else f"{mark} {number:>{width}}"
+        room -= len(text) + 1
+        if room < 0 and texts:
+            break
+        texts.append(text)
+        if undecodable:
+            special[r"not valid UTF-8: undecodable bytes are shown as \xNN"] = True
+        if end_of(line) == CRLF:
+            special["CRLF line ends"] = True
+        elif not end_of(line) and not missing:
+            special["no newline at the end"] = True
+    return _Page(texts, first + len(texts) - 1, list(special))
+
+
+def _text(line: bytes, missing: int) -> tuple[str, bool]:
+    """One line, cut where it is too long, and whether it has bytes that are not UTF-8.
+
+    Args:
+        line: without its end
+        missing: bytes of it that were not read
+    """
+    cut = min(len(line), 4 * LINE)
+    while 0 < cut < len(line) and line[cut] & 0xC0 == 0x80:
+        cut -= 1
+    text, undecodable = show(line[:cut])
+    if len(text) > LINE or cut < len(line):
+        text = f"{text[:LINE]} [... {len(line) + missing} bytes in this line]"
+    return text, undecodable
+
+
+def _count(lines: int) -> str:
+    return "1 line" if lines == 1 else f"{lines} lines"
+
+
+def _word(path: str) -> str:
+    """A path as it is written in the text form of a call."""
+    return shlex.quote(path) if path == shown(path) else shown(path)
+
+
+@hookimpl
+def debug_gym_register_tools() -> Sequence[type[Tool]]:
+    """Register the tool."""
+    return [View]
