@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-
 from debug_gym_core.session import Session
 from debug_gym_core.terminal import SandboxSpec, Terminal
 
@@ -29,7 +28,8 @@ class ChildStream:
     def __init__(self, argv: Sequence[str], cwd: str, environment: dict[str, str], log: Path) -> None:
         self.socket, theirs = socket.socketpair()
         with theirs, log.open("ab") as stderr:
-            self.guest = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=stderr, cwd=cwd, env=environment)
+            ends = theirs.fileno()
+            self.guest = subprocess.Popen(argv, stdin=ends, stdout=ends, stderr=stderr, cwd=cwd, env=environment)
 
     def read(self, size: int) -> bytes:
         try:
@@ -86,6 +86,7 @@ class ChildTerminal(Terminal):
         for stream in self.streams:
             stream.close()
             stream.socket.close()
+        subprocess.run(["chmod", "-R", "u+rwX", self.directory], check=False)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def log(self) -> str:
@@ -103,9 +104,8 @@ def open_session(python: str) -> Iterator[Callable[..., Session]]:
     """Start sessions that end with the test."""
     with contextlib.ExitStack() as stack:
 
-        def start(environment: dict[str, str] | None = None, **spec: object) -> Session:
-            terminal = ChildTerminal(python, environment)
-            return stack.enter_context(Session.start(terminal, SandboxSpec(run="test", **spec)))  # type: ignore[arg-type]
+        def start(environment: dict[str, str] | None = None) -> Session:
+            return stack.enter_context(Session.start(ChildTerminal(python, environment), SandboxSpec(run="test")))
 
         yield start
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import subprocess
 import tempfile
 from pathlib import Path
@@ -20,19 +19,22 @@ from debug_gym_core.snapshot import FileState
 LONG = b"".join(b"line %d\n" % number for number in range(40))
 
 names = st.sampled_from(
-    ["a", "b.py", "with space", 'quote"d', "caf\u00e9", "caf\udce9", "line\nend", "tab\t", "back\\slash", "-dash", "a b/c"]
+    ["a", "b.py", "a space", 'quote"d', "caf\u00e9", "caf\udce9", "line\nend", "tab\t", "back\\slash", "-dash", "a b/c"]
 )
 paths = st.lists(names, min_size=1, max_size=2).map("/".join)
 files = st.builds(
     FileState,
     st.one_of(
         st.binary(max_size=20),
-        st.sampled_from([LONG, LONG + b"more\n", LONG.replace(b"\n", b"\r\n"), LONG[:-1], b"\x00bin" + LONG, b"a\x0cb\n"]),
+        st.sampled_from(
+            [LONG, LONG + b"more\n", LONG.replace(b"\n", b"\r\n"), LONG[:-1], b"\x00bin" + LONG, b"a\x0cb\n"]
+        ),
     ),
     st.sampled_from([0o644, 0o755, 0o600]),
 )
 # No link to itself: git apply cannot make a directory of one ("Too many levels of symbolic links").
-links = st.sampled_from([b"target", b"../out", b"/etc/passwd", b"caf\xe9x"]).map(lambda to: FileState(to, 0o777, "link"))
+targets = st.sampled_from([b"target", b"../out", b"/etc/passwd", b"caf\xe9x"])
+links = targets.map(lambda to: FileState(to, 0o777, "link"))
 
 
 def consistent(tree: dict[str, FileState]) -> dict[str, FileState]:
@@ -57,16 +59,12 @@ def write(root: Path, tree: dict[str, FileState]) -> None:
 def read(root: Path) -> dict[str, tuple[str, bytes, bool]]:
     """All files: kind, content, executable."""
     found = {}
-    for directory, _, inside in os.walk(os.fsencode(root)):
-        for name in [*inside, *(n for n in os.listdir(directory) if os.path.islink(os.path.join(directory, n)))]:
-            full = os.path.join(directory, name)
-            mode = os.lstat(full).st_mode
-            path = os.path.relpath(full, os.fsencode(root)).decode("utf-8", "surrogateescape")
-            if stat.S_ISLNK(mode):
-                found[path] = ("link", os.readlink(full), False)
-            else:
-                with open(full, "rb") as content:
-                    found[path] = ("file", content.read(), bool(mode & 0o100))
+    for place in root.rglob("*"):
+        path = str(place.relative_to(root))
+        if place.is_symlink():
+            found[path] = ("link", os.fsencode(place.readlink()), False)
+        elif place.is_file():
+            found[path] = ("file", place.read_bytes(), bool(place.stat().st_mode & 0o100))
     return found
 
 

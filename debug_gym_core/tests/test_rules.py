@@ -99,10 +99,8 @@ def test_rules_come_from_the_snapshot(tmp_path: Path) -> None:
 
 names = st.sampled_from(["a", "b", "ab", "a.py", "b.py", "x y", "a.d", "[a]"])
 paths = st.lists(names, min_size=1, max_size=3).map("/".join)
-pieces = st.sampled_from(
-    ["a", "b", "*", "**", "?", "*.py", "a*", "*.d", "[ab]", "[!a]", "x y", "/", "!", "\\a", "[a", "\\[a]", "#", " ", "b.py"]
-)
-lines = st.lists(pieces, min_size=1, max_size=5).map("".join)
+characters = st.sampled_from([*"ab*?/!# ", "**", ".py", ".d", "[ab]", "[!a]", "[a", "\\a", "\\[a]", "x y"])
+lines = st.lists(characters, min_size=1, max_size=5).map("".join)
 pattern_files = st.dictionaries(
     st.sampled_from(["", "a", "b", "a/b", "a.d"]), st.lists(lines, min_size=1, max_size=5), min_size=1, max_size=3
 )

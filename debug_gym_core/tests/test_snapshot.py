@@ -20,6 +20,7 @@ def repository(tmp_path: Path) -> Path:
     root = tmp_path / "repo"
     (root / "pkg" / "empty").mkdir(parents=True)
     (root / "pkg" / "a.py").write_bytes(b"x = 1\r\n")
+    (root / "pkg").chmod(0o750)
     (root / "run.sh").write_text("#!/bin/sh\n")
     (root / "run.sh").chmod(0o755)
     (root / "link").symlink_to("pkg/a.py")
@@ -50,6 +51,7 @@ def test_archive_holds_contents_modes_links_and_any_names(repository: Path, tmp_
                 assert found.stat().st_mode == (repository / path).stat().st_mode
                 assert found.stat().st_mtime == MTIME
         assert (target / "pkg" / "empty").is_dir()
+        assert snapshot.members["pkg"].mode == 0o750
 
 
 def test_equal_repositories_give_equal_archives(repository: Path) -> None:
@@ -135,7 +137,11 @@ def test_missing_members(repository: Path) -> None:
 
 
 def test_archive_of_files() -> None:
-    files = {"a/b.py": FileState(b"x" * 600, 0o755), "l": FileState(b"a/b.py", 0o777, "link"), "caf\udce9": FileState(b"")}
+    files = {
+        "a/b.py": FileState(b"x" * 600, 0o755),
+        "l": FileState(b"a/b.py", 0o777, "link"),
+        "caf\udce9": FileState(b""),
+    }
     with tarfile.open(fileobj=io.BytesIO(archive_of(files))) as archive:
         found = {member.name: member for member in archive.getmembers()}
         assert archive.extractfile("a/b.py").read() == b"x" * 600  # type: ignore[union-attr]

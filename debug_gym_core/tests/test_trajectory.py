@@ -77,7 +77,9 @@ def test_model_call_keeps_prompts_only_when_given() -> None:
     usage = Usage(10, 5, 3, 0.01)
     plain = Event.llm_call(model="m", usage=usage, seconds=1, calls=["view"])
     assert "prompt" not in plain.as_json() and plain.as_json()["tokens"]["cached"] == 3
-    assert Event.llm_call(model="m", usage=usage, seconds=1, calls=[], prompt=["hello"]).as_json()["prompt"] == ["hello"]
+    assert Event.llm_call(model="m", usage=usage, seconds=1, calls=[], prompt=["hello"]).as_json()["prompt"] == [
+        "hello"
+    ]
 
 
 @given(texts=st.lists(st.text(st.characters()), min_size=1, max_size=5), data=st.data())

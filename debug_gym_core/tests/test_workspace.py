@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from debug_gym_terminal_local import LocalTerminal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from debug_gym_core.session import Session
 from debug_gym_core.snapshot import FileState, Snapshot
 from debug_gym_core.terminal import SandboxSpec
 from debug_gym_core.workspace import Workspace
+from debug_gym_terminal_local import LocalTerminal
 
 LONG = "".join(f"line {number}\n" for number in range(40))
 
@@ -114,7 +114,8 @@ def test_paths_are_relative_to_the_root_without_links(live: Live, path: str, rea
 
 
 @pytest.mark.parametrize(
-    "path", ["../x", "/etc/passwd", "pkg/../../x", "/testbed/../etc/passwd", "/testbedx/a", "passwd", "etc/passwd", "etc"]
+    "path",
+    ["../x", "/etc/passwd", "pkg/../../x", "/testbed/../etc/passwd", "/testbedx/a", "passwd", "etc/passwd", "etc"],
 )
 def test_what_leads_outside_is_refused_everywhere(live: Live, path: str) -> None:
     for use in (
@@ -142,7 +143,9 @@ def test_a_link_that_appears_later_is_seen_at_the_time_of_use(live: Live, tmp_pa
     assert (tmp_path / "app.py").read_text() == "outside"
 
 
-@pytest.mark.parametrize("path", ["hidden/key.txt", "hidden", "hidden/new", "peek", ".git/config", "a/__pycache__/x.pyc"])
+@pytest.mark.parametrize(
+    "path", ["hidden/key.txt", "hidden", "hidden/new", "peek", ".git/config", "a/__pycache__/x.pyc"]
+)
 def test_what_is_ignored_is_refused_by_any_way(live: Live, path: str) -> None:
     for use in (live.workspace.resolve, live.workspace.read_bytes, lambda path: live.workspace.write_bytes(path, b"")):
         with pytest.raises(ActionError, match=r"is ignored in this task|is a directory"):
@@ -179,7 +182,13 @@ def test_links_inside_are_followed(live: Live) -> None:
 
 
 def test_content_is_never_shell_or_option(live: Live) -> None:
-    for content in (b"-n", b"-e \\n", b"DEBUGGYM_EOF\ntouch INJECTED\n", b"$(touch INJECTED)`touch INJECTED`\n", b"\xf0\x9f\x98\x80" * 40_000):
+    for content in (
+        b"-n",
+        b"-e \\n",
+        b"DEBUGGYM_EOF\ntouch INJECTED\n",
+        b"$(touch INJECTED)`touch INJECTED`\n",
+        b"\xf0\x9f\x98\x80" * 40_000,
+    ):
         live.workspace.write_bytes("odd name; touch INJECTED", content)
         assert live.workspace.read_bytes("odd name; touch INJECTED") == content
     assert live.session.stat("INJECTED") is None
@@ -242,7 +251,11 @@ def test_listing_leaves_out_what_is_ignored_and_marks_what_is_readonly(live: Liv
     assert {entry.path for entry in found if entry.readonly} == {
         *("test_app.py", "pkg/sub/test_b.py", ".debugignore", ".debugreadonly")
     }
-    assert [entry.path for entry in live.workspace.list("/testbed/pkg", depth=1)] == ["pkg/app.py", "pkg/long.txt", "pkg/sub"]
+    assert [entry.path for entry in live.workspace.list("/testbed/pkg", depth=1)] == [
+        "pkg/app.py",
+        "pkg/long.txt",
+        "pkg/sub",
+    ]
     assert {entry.path: entry.target for entry in found if entry.kind == "link"}["passwd"] == "/etc/passwd"
     with pytest.raises(ActionError, match="is a file"):
         live.workspace.list("run.sh")
@@ -286,8 +299,8 @@ def test_the_patch_gives_exactly_the_workspace(live: Live, repository: Path) -> 
     live.workspace.write_bytes("pkg/app.py", b"x = 1\r\ny = 3\r\n")
     live.workspace.write_bytes("new/deep.py", b"no newline")
     live.session.run(
-        "git mv pkg/long.txt moved.txt 2>/dev/null || mv pkg/long.txt moved.txt; chmod -x run.sh; rm to_test;"
-        "ln -s elsewhere pkg/link; ln -sfn run.sh inside; printf '\\0\\1\\377' > bin; printf 'a\\fb\\n' > \"$(printf 'caf\\351 \\nx')\""
+        "mv pkg/long.txt moved.txt; chmod -x run.sh; rm to_test; ln -s elsewhere pkg/link; ln -sfn run.sh inside;"
+        r"""printf '\0\1\377' > bin; printf 'a\fb\n' > "$(printf 'caf\351 \nx')" """
     )
     live.session.write("empty", b"")
     live.session.write("tool", b"#!/bin/sh\n", 0o755)
@@ -351,14 +364,16 @@ def test_ignored_files_caches_and_rewrites_of_the_same_are_not_in_the_patch(live
 
 
 def test_an_edit_that_keeps_size_and_time_is_found(live: Live) -> None:
-    live.session.run("touch -r pkg/app.py stamp; printf 'x = 9\\r\\ny = 2\\r\\n' > pkg/app.py; touch -r stamp pkg/app.py")
+    live.session.run(
+        "touch -r pkg/app.py stamp; printf 'x = 9\\r\\ny = 2\\r\\n' > pkg/app.py; touch -r stamp pkg/app.py"
+    )
     assert live.workspace.changes()["pkg/app.py"] == FileState(b"x = 9\r\ny = 2\r\n", 0o644)
 
 
 def test_what_set_up_made_is_no_change(session: Session, repository: Path) -> None:
     with Snapshot.take(repository) as snapshot:
         Live(session, snapshot)
-        session.run("echo built > built.txt; echo >> run.sh")
+        session.run("echo built > built.txt; echo >> run.sh; rm pkg/long.txt")
         workspace = Workspace(session, snapshot, Rules.of(snapshot))
         assert not workspace.changes()
         session.run("echo again > built.txt")
@@ -374,7 +389,10 @@ def test_what_is_too_large_or_no_file_is_left_out_and_named(live: Live, monkeypa
 
 
 def test_an_applied_patch_tells_of_every_file(live: Live) -> None:
-    patch = b"--- a/pkg/app.py\n+++ b/pkg/app.py\n@@ -1,2 +1,2 @@\n x = 1\r\n-y = 2\r\n+y = 3\r\n--- /dev/null\n+++ b/n.py\n@@ -0,0 +1 @@\n+a\n"
+    patch = (
+        b"--- a/pkg/app.py\n+++ b/pkg/app.py\n@@ -1,2 +1,2 @@\n x = 1\r\n-y = 2\r\n+y = 3\r\n"
+        b"--- /dev/null\n+++ b/n.py\n@@ -0,0 +1 @@\n+a\n"
+    )
     live.workspace.apply(patch)
     assert sorted(live.events) == [("n.py", None, b"a\n"), ("pkg/app.py", b"x = 1\r\ny = 2\r\n", b"x = 1\r\ny = 3\r\n")]
     live.workspace.apply(b"\n")
@@ -407,7 +425,9 @@ def test_a_patch_that_may_not_be_applied_changes_nothing(live: Live, path: str, 
 def test_readonly_files_are_put_back_whatever_was_done(live: Live) -> None:
     before = state_in(live.session)
     assert live.workspace.restore_readonly() == []
-    live.session.run("rm test_app.py; mkdir test_app.py; echo > test_app.py/x; echo > test_new.py; echo '*' > .debugignore")
+    live.session.run(
+        "rm test_app.py; mkdir test_app.py; echo > test_app.py/x; echo > test_new.py; echo '*' > .debugignore"
+    )
     assert live.workspace.restore_readonly() == [".debugignore", "test_app.py", "test_app.py/x", "test_new.py"]
     assert state_in(live.session) == before
     live.session.run("echo >> pkg/app.py; mkdir test_x.py.d")

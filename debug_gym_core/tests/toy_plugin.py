@@ -196,7 +196,8 @@ def debug_gym_episode_stepped(env, event):
 @hookimpl
 def debug_gym_episode_finished(result):
     Watcher.say(f"result {result.status}")
-    raise RuntimeError("an observer's fault stops nobody")
+    if "TOY_OBSERVED" in os.environ:
+        raise RuntimeError("an observer's fault stops nobody")
 
 
 @hookimpl

@@ -297,18 +297,19 @@ def load(
             checker.check_keys(section, merged, under=name)
         if player in sections:
             merged = sections[player].over(merged)
-        for text, (path, value) in zip(overrides, explicit, strict=True):
+        for path, value in explicit:
+            origin = f"-p {'.'.join(path)}"
             if len(path) > 1 and path[0] in checker.plugins.agents:
                 given = Layer()
-                given.set(path[1:], value, f"-p {text}")
+                given.set(path[1:], value, origin)
                 checker.check_keys(given, merged, under=path[0])
                 merged = given.over(merged) if path[0] == player else merged
             else:
-                merged.set(path, value, f"-p {text}")
+                merged.set(path, value, origin)
         for option, (path, value) in options.items():
             if value is not None:
                 merged.set(path, value, option)
-        if _name_in(merged, "agent", AgentSection) != player:
+        if isinstance(merged.data.get("agent"), dict) and _name_in(merged, "agent", AgentSection) != player:
             where = merged.origin(("agent", "name"))
             raise UsageError(f"{where}: the section of {player} cannot choose another agent")
         return merged

@@ -194,7 +194,7 @@ class Checker:
             return None
         if section == "llm" and name not in self.plugins.llms and name not in HOMES["llms"]:
             return None
-        with _said_at(layer.origin((section, "name")) if (section, "name") in layer.origins else None):
+        with _said_at(layer.origins.get((section, "name"))):
             return self.plugins.get(KINDS[section], name)
 
     def _fields(self, section: str, cls: type[Component] | None) -> set[str]:
@@ -223,8 +223,6 @@ class Checker:
         path = ".".join(str(step) for step in loc)
         shown = f"{under}.{path}" if under else path
         where = layer.origin(loc)
-        if where.startswith("-p "):
-            where = "-p " + where[3:].partition("=")[0]
         if item["type"] == "extra_forbidden":
             return f"{where}: unknown key {shown}{self._instead(_steps(loc), layer, under)}"
         if item["type"] in ("model_type", "model_attributes_type"):
@@ -279,7 +277,7 @@ class _said_at:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, DebugGymError) and self.where and ":" in self.where:
+        if isinstance(error, DebugGymError) and self.where not in (None, "default"):
             raise type(error)(f"{self.where}: {error}") from error
 
 

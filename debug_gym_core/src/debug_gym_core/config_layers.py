@@ -30,20 +30,20 @@ class Layer:
     name: str = "default"
 
     def origin(self, path: Sequence[str | int]) -> str:
-        """Where the value at a path, or the nearest mapping above it, was written."""
+        """Where the value at a path, or the nearest mapping above or value below it, was written."""
         steps = tuple(str(step) for step in path)
         for length in range(len(steps), 0, -1):
             if steps[:length] in self.origins:
                 return self.origins[steps[:length]]
-        return self.name
+        below = [where for known, where in self.origins.items() if known[: len(steps)] == steps]
+        return below[0] if below else self.name
 
     def over(self, below: Layer) -> Layer:
         """This layer's values over those of another: mappings are merged, all else is replaced."""
         merged = Layer(copy.deepcopy(below.data), dict(below.origins), below.name)
         for path, value in leaves(self.data):
             merged.set(path, copy.deepcopy(value), self.origin(path))
-            inner = {known: where for known, where in self.origins.items() if known[: len(path)] == path}
-            merged.origins.update(inner)
+        merged.origins.update(self.origins)
         return merged
 
     def part(self, key: str) -> Layer:

@@ -157,6 +157,7 @@ class Connection:
         self.blobs: set[str] = set()
         self._terminal = terminal
         self._error: SandboxLost | None = None
+        self._reason = ""
         self._handlers: dict[int, Handler] = {}
         self._ids = itertools.count(1)
         self._state = threading.Lock()
@@ -174,8 +175,8 @@ class Connection:
             if self.hello.get("version") != VERSION:
                 raise SandboxError(f"the guest speaks version {self.hello.get('version')}, not {VERSION}")
         except (OSError, SandboxError) as error:
+            cause = self._reason or str(error) or type(error).__name__
             self.close()
-            cause = str(error) if isinstance(error, SandboxError) else f"{type(error).__name__} {error}".strip()
             raise SandboxError(self.describe(f"the guest did not start ({cause})")) from error
 
     @property
@@ -247,17 +248,20 @@ class Connection:
         end = None if timeout is None else time.monotonic() + timeout
         try:
             return waiter.next(timeout)
+        except SandboxLost as error:
+            raise SandboxLost(f"{error} (during {what})") from None
         except TimeoutError:
             if end is None or time.monotonic() < end:  # the guest's own ETIMEDOUT
                 raise
-            self.fail(f"the guest did not answer {what} within {timeout:g} s")
-            raise SandboxLost(str(self._error)) from None
+            self.fail(f"the guest did not answer within {timeout:g} s")
+            raise SandboxLost(f"{self._error} (during {what})") from None
 
     def fail(self, reason: str) -> None:
         """Give the guest up: whatever is under way learns it."""
         with self._state:
             if self._error is not None:
                 return
+            self._reason = reason
             self._error = SandboxLost(self.describe(reason))
             handlers = list(self._handlers.values())
             self._handlers.clear()
@@ -303,7 +307,7 @@ class Connection:
         try:
             while data := self._stream.read(1 << 16):
                 for header, body in frames.feed(data):
-                    number = header.get("id")
+                    number = int(header["id"])
                     final = header.get("t") in ("done", "error", "exit", "hello", "boot")
                     handler = self._handlers.pop(number, None) if final else self._handlers.get(number)
                     if handler is not None:

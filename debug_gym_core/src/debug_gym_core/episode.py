@@ -8,7 +8,7 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from debug_gym_core.terminal import Terminal
 
 log = logging.getLogger("debug_gym")
-_FILE_ONLY = {"transcript": True}
-"""Marks records that are for log.txt only: a display shows the same in its own way."""
 
 
 class EpisodeStopped(BaseException):
@@ -106,20 +104,20 @@ class Players:
         started = time.monotonic()
         directory = self.run.task_directory(job.task, job.repeat)
         directory.mkdir(parents=True, exist_ok=True)
-        with _log_file(directory / "log.txt"):
+        with EpisodeLog(directory / "log.txt") as transcript:
             for attempt in range(1, self.config.run.max_retries + 2):
-                recorder = Recorder(self, job, directory, attempt)
+                recorder = Recorder(self, job, directory, attempt, transcript)
                 try:
                     result = self._attempt(job, recorder)
                 except EpisodeStopped:
-                    log.info("stopped")
+                    transcript.write("stopped")
                     return None
                 except Exception as error:
                     if self.stopping.is_set():
-                        log.info("stopped", exc_info=True)
+                        transcript.write("stopped", error)
                         return None
                     again = isinstance(error, SandboxLost) and attempt <= self.config.run.max_retries
-                    log.error("%s failed", job, exc_info=True, extra=_FILE_ONLY)
+                    transcript.write(f"{job} failed", error)
                     recorder(Event.error(error, retried=again))
                     if again:
                         continue
@@ -247,9 +245,10 @@ class Players:
 class Recorder:
     """Writes an episode's events, counts what its result needs, and tells those who look on."""
 
-    def __init__(self, players: Players, job: Job, directory: Path, attempt: int) -> None:
+    def __init__(self, players: Players, job: Job, directory: Path, attempt: int, transcript: EpisodeLog) -> None:
         """Start a new trajectory; one that an earlier attempt left is put aside."""
         self.players, self.job, self.attempt = players, job, attempt
+        self._transcript = transcript
         self.env: RepoEnv | None = None
         self._directory = directory
         _put_aside(directory / "trajectory.jsonl")
@@ -268,7 +267,7 @@ class Recorder:
                 self._calls[action["name"]] += 1
         if event.kind is EventKind.LLM_CALL:
             self._usage += Usage(**event.data["tokens"], cost=event.data["cost"])
-        log.debug("%s", _as_text(event), extra=_FILE_ONLY)
+        self._transcript.write(_as_text(event))
         self.players.watch.event(self.job, event)
         if self.env is not None:
             if event.kind is EventKind.STEP and event.data["step"] == 0:
@@ -398,6 +397,33 @@ class RecordedLLM(LLM):
         return completion
 
 
+class EpisodeLog(logging.FileHandler):
+    """An episode's log.txt: what happened as text, and what is logged in the thread that plays it."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, at its end."""
+        super().__init__(path, encoding="utf-8", errors="backslashreplace")
+        self.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        self._thread = threading.get_ident()
+
+    def __enter__(self) -> EpisodeLog:
+        log.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        log.removeHandler(self)
+        self.close()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record was logged in this episode's thread."""
+        return record.thread == self._thread
+
+    def write(self, text: str, error: BaseException | None = None) -> None:
+        """Write a paragraph, with an error's traceback; whatever the level of the logger."""
+        about = (type(error), error, error.__traceback__) if error else None
+        self.handle(logging.LogRecord(log.name, logging.INFO, __file__, 0, "%s", (text,), about))
+
+
 def _find_llm(name: str, plugins: Plugins) -> type[LLM]:
     from debug_gym_core.plugins import HOMES
 
@@ -448,19 +474,3 @@ def _action_text(action: Any) -> str:
     if not isinstance(action, Mapping):
         return str(action or "")
     return " ".join([str(action["name"]), *(f"{key}={value!r}" for key, value in action.get("arguments", {}).items())])
-
-
-@contextlib.contextmanager
-def _log_file(path: Path) -> Iterator[None]:
-    """Write what is logged in this thread to a file."""
-    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    thread = threading.get_ident()
-    keep: Callable[[logging.LogRecord], bool] = lambda record: record.thread == thread  # noqa: E731
-    handler.addFilter(keep)
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        handler.close()

@@ -76,7 +76,8 @@ class PrintedOutput:
     """What a program printed, as pieces come from the guest: at most about `limit` bytes of it, head and tail."""
 
     def __init__(self, limit: int) -> None:
-        self._half = max(limit // 2, 1)
+        self._head_limit = limit // 2
+        self._tail_limit = limit - self._head_limit
         self._head = bytearray()
         self._tail = bytearray()
         self._cut = 0
@@ -89,19 +90,18 @@ class PrintedOutput:
             self._head += data[:middle]
             self._tail += data[middle:]
             self._cut = cut
-            if cut == 0 and len(self._head) > 2 * self._half:
-                self._tail += self._head[self._half :]
-                self._cut = len(self._tail) - self._half
-                del self._tail[: self._cut]
-                del self._head[self._half :]
+            if cut == 0 and len(self._head) > self._head_limit + self._tail_limit:
+                self._cut = len(self._head) - self._head_limit - self._tail_limit
+                self._tail += self._head[self._head_limit + self._cut :]
+                del self._head[self._head_limit :]
             return
         if cut:
             self._cut += len(self._tail) + middle + cut
             self._tail[:] = data[middle:]
             return
         self._tail += data
-        if len(self._tail) > self._half:
-            excess = len(self._tail) - self._half
+        excess = len(self._tail) - self._tail_limit
+        if excess > 0:
             self._cut += excess
             del self._tail[:excess]
 

@@ -183,7 +183,7 @@ class Infrastructure:
     def _infrastructure(self, path: str) -> str | None:
         name = posixpath.basename(path)
         parts = path.split("/")
-        if name in PYTEST_FILES:
+        if name in PYTEST_FILES or "conftest" in (*parts[:-1], _module_name(name)):
             return "it configures pytest"
         if path in self._test_files or any(fnmatch.fnmatchcase(name, one) for one in self._test_names):
             return "it is a test file"
@@ -197,6 +197,8 @@ class Infrastructure:
             return "it describes an installed distribution"
         if path in self._named:
             return "the way the tests are run names it"
+        if self._shadows_tests(path):
+            return "it shadows a test file"
         if self._shadows(path):
             return "it shadows an installed module"
         return None
@@ -213,6 +215,16 @@ class Infrastructure:
             return False
         prefix = posixpath.join(root, module)
         return prefix not in self._members and f"{prefix}.py" not in self._members
+
+    def _shadows_tests(self, path: str) -> bool:
+        """Whether a path belongs to a package, or is a compiled module, of the name of a file of the tests."""
+        directory, name = posixpath.split(path)
+        module = _module_name(name)
+        shadowed = [f"{posixpath.join(directory, module)}.py"] if module else []
+        while directory:
+            shadowed.append(f"{directory}.py")
+            directory = posixpath.dirname(directory)
+        return any(one != path and one in self._members and self._infrastructure(one) for one in shadowed)
 
     def _replaces_directory(self, path: str) -> str | None:
         """Why a file or link must not take the place of a pristine directory."""

@@ -1,8 +1,7 @@
 r"""Files as lines, without losing a byte.
 
-Lines end at `\n` (so at `\r\n` too) and nowhere else: a form feed, a lone `\r`, `\x1c` or U+2028 is part of a line, as it
-is for editors, git and a debugger's line numbers. Lines are bytes and keep their ends, so what an edit does not touch
-stays as it was, whatever its encoding.
+Lines end at `\n` (so at `\r\n` too) and nowhere else: a form feed, a lone `\r`, `\x1c` or U+2028 is part of a line, as
+for git. Lines are bytes and keep their ends, so what an edit does not touch stays as it was, whatever its encoding.
 """
 
 from __future__ import annotations

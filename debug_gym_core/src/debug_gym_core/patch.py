@@ -1,7 +1,8 @@
 """Patches by git on the host, over trees that live in a temporary object store and never touch a work tree.
 
-No file of the task is ever written under its name on the host: contents go through `git fast-import`, so that odd names,
-symbolic links, line ends and `.gitattributes` mean nothing to the host. The user's git configuration does not count.
+No file of the task is ever written under its name on the host: contents go through `git fast-import`, so that odd
+names, symbolic links, line ends and `.gitattributes` mean nothing to the host. The user's git configuration does not
+count. (`git diff --no-index` will not do: it writes renames that `git apply` refuses.)
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from debug_gym_core.snapshot import FileState
 _LINK, _EXECUTABLE, _FILE = "120000", "100755", "100644"
 
 
+_DIFF = ["diff-tree", "-r", "-p", "--binary", "--no-color", "--no-ext-diff", "--no-textconv"]
+_APPLY = ["apply", "--whitespace=nowarn"]
+
+
 def make(before: Mapping[str, FileState | None], after: Mapping[str, FileState | None]) -> bytes:
     """The difference of two states as a patch for `git apply`: binary, with modes, links and renames.
 
@@ -38,10 +43,7 @@ def make(before: Mapping[str, FileState | None], after: Mapping[str, FileState |
     replaced = any(before.get(above) is not None for path in after for above in above_of(path))
     with _Store() as store:
         store.load({"before": before, "after": after})
-        return store.git(
-            ["diff-tree", "-r", "-p", "--binary", "--no-renames" if replaced else "-M", "--no-color", "--no-ext-diff"]
-            + ["--no-textconv", "refs/heads/before", "refs/heads/after"]
-        )
+        return store.git([*_DIFF, "--no-renames" if replaced else "-M", "refs/heads/before", "refs/heads/after"])
 
 
 def touched(patch: bytes) -> list[str]:
@@ -93,9 +95,6 @@ def above_of(path: str) -> list[str]:
     """The directories above a path, from the top, without the root."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
-
-
-_APPLY = ["apply", "--whitespace=nowarn"]
 
 
 def _state(data: bytes, mode: str, before: FileState | None) -> FileState:
@@ -183,7 +182,7 @@ class _Store:
 
 
 def _commits(trees: Mapping[str, Mapping[str, FileState | None]]) -> Iterator[bytes]:
-    """The input of `git fast-import`. https://git-scm.com/docs/git-fast-import"""
+    """The input of `git fast-import`: https://git-scm.com/docs/git-fast-import ."""
     for branch, files in trees.items():
         yield b"commit refs/heads/%s\ncommitter debug-gym <> 0 +0000\ndata 0\n" % branch.encode()
         for path, state in sorted(files.items()):

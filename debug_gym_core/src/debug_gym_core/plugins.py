@@ -63,6 +63,7 @@ class PluginRecord:
         provides: names of components by kind
         state: `loaded`, `failed` or `disabled`
         cause: why it failed, in a line
+        module: what its entry point names
     """
 
     name: str
@@ -71,6 +72,7 @@ class PluginRecord:
     provides: Mapping[str, Sequence[str]] = field(default_factory=dict)
     state: str = "loaded"
     cause: str | None = None
+    module: str = ""
 
     def __str__(self) -> str:
         return f"plugin {self.name} ({self.distribution} {self.version})"
@@ -196,7 +198,7 @@ class Plugins:
 
     def _unknown(self, kind: str, singular: str, name: str) -> Exception:
         for record in self.records:
-            if _speaks_of(record, name):
+            if record.state != "loaded" and _speaks_of(record, name):
                 if record.state == "failed":
                     return PluginError(f"{singular} {name!r}: {record} failed: {record.cause}")
                 if record.state == "disabled":
@@ -205,9 +207,6 @@ class Plugins:
         home = HOMES[kind].get(name)
         if home and home not in {record.distribution for record in self.records}:
             return UsageError(f"{singular} {name!r} is not installed; get it with: pip install {home}")
-        if self.failed() and "did you mean" not in suggestion:
-            causes = "; ".join(f"{record} failed: {record.cause}" for record in self.failed())
-            return PluginError(f"unknown {singular} {name!r}; a plugin that failed may provide it: {causes}")
         return UsageError(f"unknown {singular} {name!r}{suggestion}")
 
 
@@ -228,7 +227,7 @@ def load_plugins(*, files: Iterable[Path] = (), strict: bool = False) -> Plugins
     only, without = _names("DEBUG_GYM_PLUGINS"), _names("DEBUG_GYM_DISABLE_PLUGINS")
     for entry in _entry_points():
         distribution, version = (entry.dist.name, entry.dist.version) if entry.dist else ("unknown", "?")
-        record = PluginRecord(entry.name, distribution, version)
+        record = PluginRecord(entry.name, distribution, version, module=entry.module)
         known = {entry.name, distribution}
         if (only is not None and not only & known) or (without is not None and without & known):
             variable = "DEBUG_GYM_DISABLE_PLUGINS" if without is not None and without & known else "DEBUG_GYM_PLUGINS"
@@ -349,12 +348,28 @@ def _names(variable: str) -> set[str] | None:
 
 
 def _speaks_of(record: PluginRecord, name: str) -> bool:
-    """Whether a plugin's own names say that it would provide a component of that name."""
-    wanted = name.rpartition(":")[2].lower().replace("_", "-")
-    return any(
-        known == wanted or known.endswith(f"-{wanted}")
-        for known in (text.lower().replace("_", "-") for text in (record.name, record.distribution))
-    )
+    """Whether a plugin that is not loaded would provide a component of that name: its own names or its source say so."""
+    plain = name.rpartition(":")[2]
+    wanted = plain.lower().replace("_", "-")
+    known = [text.lower().replace("_", "-") for text in (record.name, record.distribution)]
+    if any(text == wanted or text.endswith(f"-{wanted}") for text in known):
+        return True
+    return any(quoted in text for text in _sources(record.module) for quoted in (f'"{plain}"', f"'{plain}'"))
+
+
+def _sources(module: str) -> Iterator[str]:
+    """The Python source of a plugin's package, read without importing it."""
+    try:
+        spec = importlib.util.find_spec(module.partition(".")[0]) if module else None
+    except (ImportError, ValueError):
+        return
+    if spec is None:
+        return
+    places = [Path(place) for place in spec.submodule_search_locations or ()]
+    files = [path for place in places for path in sorted(place.rglob("*.py"))] or [Path(spec.origin or "")]
+    for path in files[:100]:
+        if path.suffix == ".py" and path.is_file():
+            yield path.read_text(encoding="utf-8", errors="replace")
 
 
 def _cause(error: BaseException) -> str:

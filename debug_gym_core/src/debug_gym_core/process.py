@@ -37,10 +37,10 @@ class Process:
         self._id = 0
         self._lock = threading.Lock()
         self._output = PrintedOutput(output_limit)
-        self._messages: queue.SimpleQueue[bytes | None | Exception] = queue.SimpleQueue()
-        self._text: queue.SimpleQueue[bytes | None | Exception] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[bytes | Exception | None] = queue.SimpleQueue()
+        self._text: queue.SimpleQueue[bytes | Exception | None] = queue.SimpleQueue()
         self._rest = b""
-        self._started: queue.SimpleQueue[None | Exception] = queue.SimpleQueue()
+        self._started: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
         self._ended = threading.Event()
         self._failure: Exception | None = None
         self._status: int | None = None

@@ -104,8 +104,8 @@ def score(measurement: Measurement, tests: Sequence[str], max_score: int) -> tup
     Args:
         measurement: a run of the tests
         tests: ids of the tests that count; the path of a file counts as one, and passes when all tests in it do; none:
-            the run as a whole counts as `max_score` or as nothing
-        max_score: the most that there is
+            they are not known, all that pass count, but the last point needs a run without failures
+        max_score: how many tests count
 
     Returns:
         the score, and outcomes by test id: those reported, and `missing` for others that count
@@ -113,11 +113,12 @@ def score(measurement: Measurement, tests: Sequence[str], max_score: int) -> tup
     outcomes = measurement.outcomes
     if measurement.tampered:
         return 0, outcomes
-    if not tests or measurement.kind == "exit_status":
-        fine = measurement.valid and measurement.exit_status == 0 and not measurement.timed_out
-        if measurement.kind == "report":
-            fine = fine and any(outcome in PASSING for outcome in outcomes.values())
-        return (max_score if fine else 0), outcomes
+    if measurement.kind == "exit_status":
+        return (max_score if measurement.valid and measurement.exit_status == 0 else 0), outcomes
+    if not tests:
+        count = sum(outcome in PASSING for outcome in outcomes.values())
+        whole = measurement.valid and measurement.exit_status == 0
+        return min(count, max_score if whole else max_score - 1), outcomes
     count = 0
     for test in dict.fromkeys(tests):
         outcome = _outcome(test, outcomes)

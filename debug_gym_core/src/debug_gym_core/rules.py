@@ -62,7 +62,7 @@ class Patterns:
             self._patterns += [
                 (re.compile(one.regex.pattern.replace("[^", "[^/")), one.include)
                 for one in compiled
-                if one.include is not None
+                if one.include is not None and one.regex is not None
             ]
         self._patterns.reverse()
 

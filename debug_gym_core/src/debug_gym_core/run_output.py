@@ -16,14 +16,16 @@ _HEADER = re.compile(
     r"(cachedir|rootdir|configfile|testpaths|plugins|inifile|hypothesis profile|metadata|asyncio)\b.*[:=]"
 )
 _OUTCOME = r"\d+ (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun|subtests \w+)"
-_SUMMARY = re.compile(rf"(=+ )?((?:{_OUTCOME}(?:, {_OUTCOME})*|no tests ran|no tests collected.*|\d+.* tests? collected.*)"
-                      r" in )\d+\.\d+s(?: \(\d+:\d\d:\d\d\))?( =+)?")  # fmt: skip
+_SUMMARY = re.compile(
+    rf"(=+ )?((?:{_OUTCOME}(?:, {_OUTCOME})*|no tests ran|no tests collected.*|\d+.* tests? collected.*) in )"
+    r"\d+\.\d+s(?: \(\d+:\d\d:\d\d\))?( =+)?"
+)
 _UNITTEST = re.compile(r"(Ran \d+ tests? in )\d+\.\d+s")
 _SECTION = re.compile(r"=+ (.+?) =+")
 _CAPTURED = re.compile(r"-+ Captured .* -+")
 _TITLE = re.compile(r"_{3,} .* _{3,}|_ _ _[ _]*")
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,16}\b")
-_TEMPORARY = re.compile(r"pytest-of-[^/\s]+/pytest-\d+")
+_TEMPORARY = re.compile(r"(?:/[\w.+-]+)*/pytest-of-[^/\s]+/pytest-\d+")
 
 
 def mask(output: str) -> str:
@@ -36,6 +38,15 @@ def mask(output: str) -> str:
         the output; what the tests and the program printed is as it was
     """
     return "".join(_lines(output.splitlines(keepends=True)))
+
+
+def mask_temporary(text: str) -> str:
+    """Give pytest's temporary directories the same name on every machine and in every run.
+
+    Args:
+        text: any text
+    """
+    return _TEMPORARY.sub("/tmp/pytest-of-user/pytest-0", text)
 
 
 def _lines(lines: list[str]) -> Iterator[str]:
@@ -66,7 +77,7 @@ def _lines(lines: list[str]) -> Iterator[str]:
         if section.startswith("slowest") and not found:
             continue  # Which tests are slow, and how slow, differs from run to run.
         if section in ("FAILURES", "ERRORS", "short test summary info", "warnings summary") and not captured:
-            text = _TEMPORARY.sub("pytest-of-<user>/pytest-<number>", _ADDRESS.sub("", text))
+            text = mask_temporary(_ADDRESS.sub("", text))
         yield text + end
 
 

@@ -262,7 +262,10 @@ class Session:
         connection = self._connect()
         waiter = Waiter()
         number = connection.submit(waiter, "put", path=".")
-        wait = lambda: connection.wait(waiter, "put", FILE_TIMEOUT)  # noqa: E731
+
+        def wait() -> str:
+            return str(connection.wait(waiter, "put", FILE_TIMEOUT)[0]["t"])
+
         wait()
         room = _WINDOW
         pieces = [archive] if isinstance(archive, bytes) else archive
@@ -277,7 +280,7 @@ class Session:
                     room -= 1
         finally:
             connection.send({"op": "end", "of": number})
-        while wait()[0]["t"] != "done":
+        while wait() != "done":
             pass
 
     # -- commands

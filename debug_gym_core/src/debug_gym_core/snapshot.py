@@ -220,7 +220,7 @@ class _Archiver:
                 self.members[child] = member
                 self._directory(child)
             elif stat.S_ISLNK(information.st_mode):
-                member = Member(child, "link", 0o777, target=decode(os.readlink(entry.path)))
+                member = Member(child, "link", 0o777, target=decode(os.readlink(entry.path)))  # noqa: PTH115 (bytes)
                 self._header(member)
                 self.members[child] = member
             elif stat.S_ISREG(information.st_mode):

@@ -252,19 +252,21 @@ class _Run:
     def _add(self, message: dict[str, Any]) -> None:
         """Keep a result; of several for one test, the worst."""
         name, outcome = str(message["id"]), cast(Outcome, str(message["outcome"]))
-        mask = self.session.mask
         frames = tuple(
             {
                 "file": str(frame["file"]),
                 "line": int(frame["line"]),
                 "function": str(frame["function"]),
-                "locals": {str(key): mask(str(value)) for key, value in frame["locals"].items()},
+                "locals": {str(key): self._mask(value) for key, value in frame["locals"].items()},
             }
             for frame in message.get("frames", ())
         )
         known = self.results.get(name)
         if known is None or _RANK[outcome] > _RANK[known.outcome]:
-            self.results[name] = TestResult(name, outcome, mask(str(message.get("message", ""))), frames)
+            self.results[name] = TestResult(name, outcome, self._mask(message.get("message", "")), frames)
+
+    def _mask(self, text: object) -> str:
+        return run_output.mask_temporary(self.session.mask(str(text)))
 
     def _judge(self, status: int, timed_out: bool, lost: str) -> tuple[str, bool]:
         """Why the report does not count as it stands, empty when it does; and whether it cannot be trusted at all."""

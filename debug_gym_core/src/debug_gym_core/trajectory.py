@@ -129,7 +129,7 @@ class Event:
     @classmethod
     def error(cls, error: BaseException, *, retried: bool) -> Event:
         """Infrastructure failed; `retried` tells whether the episode is played again."""
-        return cls(EventKind.ERROR, {**describe(error), "retried": retried})
+        return cls(EventKind.ERROR, {"error": describe(error), "retried": retried})
 
     @classmethod
     def episode_finished(cls, result: Result) -> Event:

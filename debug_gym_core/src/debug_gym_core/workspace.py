@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -336,14 +336,16 @@ class Workspace:
             old = before[path]
             self._on_change(path, old.data if old else None, new.data if new else None)
 
-    def restore_readonly(self) -> list[str]:
+    def restore_readonly(self) -> Sequence[str]:
         """Undo whatever happened to read-only files, however it was done.
 
         Returns:
             the paths that were put back, or removed because they are new and match a read-only pattern
         """
         pristine, rules = self._snapshot.members, self._rules
-        changed = self._comparison.run(lambda path: rules.readonly(path) and (path in pristine or not rules.ignored(path)))
+        changed = self._comparison.run(
+            lambda path: rules.readonly(path) and (path in pristine or not rules.ignored(path))
+        )
         paths = sorted({*changed, *changed.left_out})
         states = {path: self._snapshot.state(path) for path in paths}
         for path in sorted(paths, key=lambda path: states[path] is not None):

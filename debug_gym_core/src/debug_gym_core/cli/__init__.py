@@ -26,6 +26,7 @@ COMMANDS = {
 
 GROUP = "debug_gym.commands"
 INTERRUPTED = 130
+READER_GONE = 141
 
 
 class Commands(click.Group):
@@ -51,6 +52,17 @@ class Commands(click.Group):
         if command is None:
             raise click.UsageError(f"no command {args[0]!r}{nearest(args[0], self.list_commands(ctx))}", ctx)
         return args[0], command, args[1:]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; when whoever reads its output has gone, end as `cat` would: silently."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            # Python flushes once more at its end; let that go nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(READER_GONE) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing one."""
@@ -114,7 +126,6 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
     """
     try:
         status = run()
-        sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.ClickException as error:
         say_error(error.format_message())
@@ -124,10 +135,6 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
         return int(getattr(error, "exit_status", INTERRUPTED))
-    except BrokenPipeError:
-        # Whoever read our output has gone: say nothing more, also not when Python flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
     except DebugGymError as error:
         _traceback_if_asked(arguments)
         say_error(str(error))

@@ -63,9 +63,7 @@ class EchoHandler(logging.Handler):
     """Writes `warning: ...` lines to standard error, without tracebacks: those are in a task's log.txt."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record; the transcript of an episode is for its log.txt only."""
-        if getattr(record, "transcript", False):
-            return
+        """Write one record."""
         colour = "red" if record.levelno >= logging.ERROR else "yellow" if record.levelno >= logging.WARNING else None
         head = click.style(f"{record.levelname.lower()}:", fg=colour, bold=colour is not None)
         click.echo(f"{head} {record.getMessage()}", err=True)

@@ -45,7 +45,9 @@ def event_lines(job: Job, event: Event, max_steps: int, *, whole: bool) -> Itera
             yield from _body(data["answer"]["content"] or " ".join(data["calls"]), None)
     elif event.kind is EventKind.ERROR:
         again = "; played again" if data["retried"] else ""
-        yield Text.assemble((f"{job} error ", "bold red"), f"{data['kind']}: {data['message']}{again}")
+        yield Text.assemble(
+            (f"{job} error ", "bold red"), f"{data['error']['kind']}: {data['error']['message']}{again}"
+        )
     elif event.kind is EventKind.GRADE:
         verdict = "resolved" if data["resolved"] else "not resolved"
         yield Text.assemble(

@@ -11,10 +11,12 @@ A frame is the lengths of header and body (two 32-bit big-endian numbers), the h
 The host's first frame is `start`, answered by `hello`. Every further request has an `id`, which its replies repeat;
 the last reply is of a type in `FINAL`. Frames with `of` belong to the request of that id.
 
-Standard library only, Python 3.6 and newer; started by `python -I -S -c BOOT`, which reads this file from standard input.
+Standard library only, Python 3.6 and newer; started by `python -I -S -c BOOT`, which reads this program from standard
+input (see `debug_gym_core.connection`).
 """
 
 import collections
+import contextlib
 import errno
 import gc
 import json
@@ -260,7 +262,7 @@ def memory_file(data: bytes) -> int:
 
 def process_parents() -> "dict[int, int]":
     """The parent of every process that is not yet dead."""
-    parents = {}
+    parents = {}  # type: dict[int, int]
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -311,10 +313,8 @@ def marked(marker: str) -> "set[int]":
 def signal_each(processes: "Iterable[int]", number: int) -> None:
     """Send a signal to processes that may be gone or not ours."""
     for process in processes:
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process, number)
-        except (ProcessLookupError, PermissionError):
-            pass
 
 
 def kill_all(find: "Callable[[], set[int]]") -> "set[int]":
@@ -344,10 +344,8 @@ def run_forked(main: "Callable[[], None]") -> "NoReturn":
     except BaseException:
         import traceback
 
-        try:
+        with contextlib.suppress(OSError):
             os.write(2, traceback.format_exc()[-2000:].encode("utf-8", "backslashreplace"))
-        except OSError:
-            pass
     finally:
         os._exit(status)
 
@@ -837,7 +835,7 @@ def _spawn(
     passed: "list[int]",
     terminal: bool,
 ) -> int:
-    """Start a program in a session of its own; returns its process id, raises OSError with the name of what is wrong."""
+    """Start a program in a session of its own; returns its process id, raises OSError that names what is wrong."""
     import subprocess
 
     def take_terminal() -> None:
@@ -903,7 +901,7 @@ class Worker:
             try:
                 reply = operation(header, body)
             except OSError as error:
-                reply = os_error(error, header.get("path")), b""
+                reply = os_error(error, getattr(error, "entry", None) or header.get("path")), b""
             except ValueError as error:  # a NUL in a path
                 reply = os_error(OSError(errno.EINVAL, str(error)), header.get("path")), b""
             fields, data = reply
@@ -1272,14 +1270,18 @@ def unpack(archive: Archive, root: bytes, open_directory: "Callable[[bytes, bool
             if not parts:
                 continue
             above = os.path.join(root, *parts[:-1])
-            if above != parent_path:
-                if parent >= 0:
-                    os.close(parent)
-                parent = -1
-                parent, parent_path = open_directory(above, True), above
-            if member["kind"] == b"5":
-                directories.append((os.path.join(root, *parts), member["mode"], modified))
-            _tar_member(archive, member["kind"], parent, parts[-1], link, size, member["mode"], modified, root)
+            try:
+                if above != parent_path:
+                    if parent >= 0:
+                        os.close(parent)
+                    parent = -1
+                    parent, parent_path = open_directory(above, True), above
+                if member["kind"] == b"5":
+                    directories.append((os.path.join(root, *parts), member["mode"], modified))
+                _tar_member(archive, member["kind"], parent, parts[-1], link, size, member["mode"], modified, root)
+            except OSError as error:
+                error.entry = to_text(path)  # type: ignore[attr-defined]
+                raise
     finally:
         if parent >= 0:
             os.close(parent)
@@ -1317,7 +1319,7 @@ def _tar_header(block: bytes) -> "dict[str, Any]":
             "link": block[157:257].split(b"\0")[0],
         }
     except ValueError:
-        raise OSError(errno.EINVAL, "The archive is damaged")
+        raise OSError(errno.EINVAL, "The archive is damaged") from None
 
 
 def _pax_records(data: bytes) -> "dict[bytes, bytes]":
@@ -1367,7 +1369,9 @@ def _tar_member(
         finally:
             os.close(descriptor)
     elif kind == b"5":
-        if not known:
+        if known:
+            os.chmod(name, 0o700, dir_fd=parent)  # until it is filled
+        else:
             os.mkdir(name, 0o700, dir_fd=parent)
     elif kind == b"2":
         os.symlink(link, name, dir_fd=parent)
@@ -1390,7 +1394,7 @@ class Settings:
         self.root = to_bytes(header["root"])
         self.environment = dict(os.environb)
         path = self.environment.get(b"PATH") or DEFAULT_PATH
-        if header.get("bin"):
+        if header.get("bin") and path.split(b":")[0] != to_bytes(header["bin"]):
             path = to_bytes(header["bin"]) + b":" + path
         self.environment[b"PATH"] = path
         self.environment.setdefault(b"HOME", b"/tmp")
@@ -1402,7 +1406,7 @@ class Settings:
         self.blobs = {}  # type: dict[str, bytes]
 
     def _find_shell(self) -> bytes:
-        for directory in self.environment[b"PATH"].split(b":") + [b"/bin", b"/usr/bin"]:
+        for directory in [*self.environment[b"PATH"].split(b":"), b"/bin", b"/usr/bin"]:
             path = os.path.join(directory, b"bash")
             if directory and os.access(path, os.X_OK):
                 return path
@@ -1561,9 +1565,7 @@ class Supervisor:
         self._watch(child)
         return child
 
-    def _in_child(
-        self, ours: socket.socket, theirs: socket.socket, main: "Callable[[socket.socket], None]"
-    ) -> None:
+    def _in_child(self, ours: socket.socket, theirs: socket.socket, main: "Callable[[socket.socket], None]") -> None:
         """Let go of everything that is the supervisor's, above all the host's stream."""
         self.loop.close_after_fork()
         ours.close()
@@ -1691,13 +1693,12 @@ class Supervisor:
         if self.loop.child_changed:
             self.loop.child_changed = False
             self._reap()
-        if self.sweep_until is not None:
-            # What a dead keeper left has become ours; the failure is told when that is gone.
-            if not kill_all(self._strangers) or now >= self.sweep_until:
-                self.sweep_until = None
-                for frame in self.failures:
-                    self.host.send(frame)
-                del self.failures[:]
+        # What a dead keeper left has become ours; the failure is told when that is gone.
+        if self.sweep_until is not None and (not kill_all(self._strangers) or now >= self.sweep_until):
+            self.sweep_until = None
+            for frame in self.failures:
+                self.host.send(frame)
+            del self.failures[:]
 
     def _reap(self) -> None:
         while True:
@@ -1743,10 +1744,19 @@ class Supervisor:
             self.loop.turn(0.02)
 
 
-IGNORED = tuple(
-    getattr(signal, name)
-    for name in ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGTTOU", "SIGTTIN", "SIGTSTP")
+IGNORED = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+    signal.SIGTTOU,
+    signal.SIGTTIN,
+    signal.SIGTSTP,
 )
+"""What would end or stop us and is not meant for us; by a handler that does nothing, since SIG_IGN is inherited."""
 
 
 def main() -> None:
@@ -1765,10 +1775,8 @@ def main() -> None:
         inherited = list(range(3, 64))
     for descriptor in inherited:
         if descriptor > 2:
-            try:
+            with contextlib.suppress(OSError):
                 os.close(descriptor)
-            except OSError:
-                pass
     os.umask(0o022)
     Supervisor().run()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import platform
 from collections import deque
 from collections.abc import Sequence
@@ -20,7 +21,12 @@ from debug_gym_terminal_bubblewrap.mounts import Mounts, mounts
 from debug_gym_terminal_bubblewrap.sandbox import Sandbox, counts_processes
 
 _LOG_LINES = 50
-_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/tmp",
+    "USER": "sandbox",
+    "LOGNAME": "sandbox",
+}
 
 
 class BubblewrapTerminal(Terminal):
@@ -70,7 +76,7 @@ class BubblewrapTerminal(Terminal):
         assert spec.interpreter is not None
         _clean()
         self.python = str(spec.interpreter.executable)
-        self._environment = {"PATH": _SYSTEM_PATH, "HOME": "/tmp", **spec.environment}
+        self._environment = {**_ENVIRONMENT, **spec.environment}
         self._mounts = mounts(spec, self._size, self.settings.network == "host")
         self._mode = mode
         self._sandbox = None
@@ -122,6 +128,10 @@ class BubblewrapTerminal(Terminal):
             said.append("pids: no control group can be made here; the number of processes is watched")
         if self.settings.cpus is not None and "cpu" not in bounded:
             said.append("cpus: no control group can be made here; not bounded")
+        if self._mode is isolation.Mode.USER_NAMESPACE and os.geteuid() == 0:
+            said.append(
+                "user: root cannot become another user here; to the kernel the sandbox's user is root"
+            )
         if not seccomp.supported():
             said.append(f"seccomp: there is no filter for {platform.machine()}")
         return said

@@ -13,9 +13,11 @@ from pathlib import Path
 from debug_gym_terminal_bubblewrap import processes
 
 _INTERVAL = 0.1
+_PATIENCE = 20
+"""How often in a row a sandbox may have too many processes before it is ended as a whole."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Watched:
     """A sandbox: bounds that are None are not watched."""
 
@@ -23,6 +25,7 @@ class _Watched:
     memory: int | None
     pids: int | None
     tell: Callable[[str], None]
+    crowded: int = 0
 
 
 class Watch:
@@ -37,7 +40,7 @@ class Watch:
         """Watch a sandbox.
 
         When its processes use more memory together than they may, the largest are killed until they do not, as the
-        kernel would; when they are too many, the sandbox is.
+        kernel would; when they are too many, all but the first are, and in the end that too.
 
         Args:
             pid: of its first process, on the host
@@ -75,9 +78,12 @@ def _look(first: int, bounds: _Watched) -> None:
     """Look at one sandbox, and end what must be ended."""
     pids = list(processes.descendants(first))
     if bounds.pids is not None and sum(map(processes.threads, pids)) > bounds.pids:
-        _kill(first, bounds.namespace)
-        bounds.tell(f"the sandbox was ended: it had more than {bounds.pids} processes and threads")
+        bounds.crowded += 1
+        for pid in pids if bounds.crowded > _PATIENCE else pids[1:]:
+            _kill(pid, bounds.namespace)
+        bounds.tell(f"processes were killed: there were more than {bounds.pids} processes and threads")
         return
+    bounds.crowded = 0
     if bounds.memory is None:
         return
     files: dict[int, int] = {}

@@ -29,7 +29,7 @@ class ExecStream:
             tell: called with what comes on standard error
         """
         self._attached = attached
-        self._socket = getattr(attached, "_sock", attached)
+        self._socket: socket.socket = getattr(attached, "_sock", attached)
         self._tell = tell
         self._closed = False
         self._closing = threading.Lock()
@@ -90,8 +90,14 @@ class ExecStream:
             if self._closed:
                 return
             self._closed = True
-            with contextlib.suppress(OSError, AttributeError):
+            with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
             with self._reading, self._writing:
-                self._attached.close()
-                self._socket.close()
+                hang_up(self._attached)
+
+
+def hang_up(attached: Any) -> None:
+    """Close what the SDK gives for an attached socket: a raw file, whose end leaves the socket open, or a socket."""
+    connection = getattr(attached, "_sock", attached)
+    attached.close()
+    connection.close()

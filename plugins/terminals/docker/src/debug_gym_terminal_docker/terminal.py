@@ -17,7 +17,7 @@ from debug_gym_core.terminal import ROOT, SandboxSpec, Stream, Terminal, Termina
 from debug_gym_core import seccomp
 from debug_gym_terminal_docker import container, engine
 from debug_gym_terminal_docker.python import Python, find
-from debug_gym_terminal_docker.stream import ExecStream
+from debug_gym_terminal_docker.stream import ExecStream, hang_up
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -116,7 +116,7 @@ class DockerTerminal(Terminal):
             self.stop()
             raise
         self.python = self._python.executable
-        self._environment = {"HOME": "/tmp", **spec.environment}
+        self._environment = {"HOME": "/tmp", "USER": "sandbox", "LOGNAME": "sandbox", **spec.environment}
 
     def _create(self, client: APIClient, image: str, run: str) -> str:
         """Create the container, with the image pulled when it is missing."""
@@ -188,7 +188,7 @@ class DockerTerminal(Terminal):
                     stream.close()
                 self._streams.clear()
                 if self._hold is not None:
-                    self._hold.close()
+                    hang_up(self._hold)
                     self._hold = None
                 client.close()
 

@@ -143,8 +143,8 @@ class _LocalStream:
             with theirs, (directory / "log").open("ab") as log:
                 self.process = subprocess.Popen(
                     argv,
-                    stdin=theirs,
-                    stdout=theirs,
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
                     stderr=log,
                     cwd=directory / "testbed",
                     env=environment,
@@ -222,21 +222,14 @@ def end_processes_of(directory: Path) -> None:
 
 def remove_tree(directory: Path) -> None:
     """Remove a directory, whatever modes its entries have."""
-
-    def unlock(function: object, path: str, error: BaseException) -> None:
-        with contextlib.suppress(OSError):
-            parent = Path(path).parent
-            parent.chmod(0o700)
-            Path(path).chmod(0o700)
-            if Path(path).is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                Path(path).unlink()
-
-    if sys.version_info >= (3, 12):
-        shutil.rmtree(directory, onexc=unlock)
-    else:
-        shutil.rmtree(directory, onerror=lambda function, path, info: unlock(function, path, info[1]))
+    with contextlib.suppress(OSError):
+        shutil.rmtree(directory)
+        return
+    for path, names, _ in os.walk(directory):
+        for child in (Path(path, name) for name in names):
+            if not child.is_symlink():
+                child.chmod(0o700)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def write_lease(directory: Path, run: str) -> None:

@@ -29,6 +29,7 @@ class ListDir(Tool):
         """List a directory.
 
         Args:
+            env: where the tool is used
             path: the directory, relative to the repository's root
             depth: how many levels to list, at least 1
         """

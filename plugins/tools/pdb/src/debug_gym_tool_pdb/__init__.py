@@ -9,8 +9,8 @@ from debug_gym_core.entrypoint import EXAMPLE, Entrypoint
 from pydantic import Field
 
 from debug_gym_core import ActionError, Observation, Settings, Tool, UsageError, hookimpl
-from debug_gym_tool_pdb.render import end_text, reply_text
-from debug_gym_tool_pdb.session import DebugSession, Reply, quit_politely
+from debug_gym_tool_pdb.render import Call, end_text
+from debug_gym_tool_pdb.session import DebugSession, Reply
 
 if TYPE_CHECKING:
     from debug_gym_core.breakpoints import Edit
@@ -41,8 +41,8 @@ class Pdb(Tool):
     Any pdb command, or several, one a line, carried out in order until one fails: `b file.py:12` or
     `b file.py:12, x > 3` sets a breakpoint, `c` continues to it, `n` and `s` step, `p expression` prints, `w` shows the
     stack, `u` and `d` move in it, `b` lists breakpoints, `cl 1` clears one, `restart` starts again, `q` ends the
-    session. The first command starts the program and stops before its first line. Breakpoints survive restarts and follow
-    edits. A failing test or an uncaught exception stops where it was raised.
+    session. The first command starts the program and stops before its first line. Breakpoints survive restarts and
+    follow edits. A failing test or an uncaught exception stops where it was raised.
     """
 
     name = "pdb"
@@ -69,39 +69,16 @@ class Pdb(Tool):
             raise ActionError("pdb: the command is empty; an example: b app.py:12")
         if self._live is None and lines[0].strip() in QUIT_COMMANDS:
             return Observation(self.name, "There is no session to end; the next pdb command starts one.")
-        parts, commands, stop = [], [], None
+        call = Call()
         if self._live is None or (entrypoint is not None and entrypoint.strip() != self._live.entrypoint.text):
-            started, text = self._start(env, entrypoint or env.debug_entrypoint)
-            parts.append(text)
-            stop = started.stop
-        several = len(lines) > 1
-        reply = Reply()
+            self._start(env, self._parse(entrypoint or env.debug_entrypoint), call)
         while lines and self._live is not None:
             line = lines.pop(0)
-            if not line.strip():
-                continue
-            before = {one.number for one in env.breakpoints}
-            reply = self._live.execute(line, lines, self.settings.timeout)
-            taken = [lines.pop(0) for _ in range(min(reply.used, len(lines)))]
-            refused = self._refuse_ignored(env, before)
-            commands.append({"command": "\n".join([line, *taken]), "output": reply.text, "failed": reply.failed})
-            stop = reply.stop or stop
-            failed = reply.failed or reply.timed_out or bool(refused) or reply.end is not None
-            text = reply_text(reply, last=failed or not any(map(str.strip, lines)))
-            shown = "".join(f"(Pdb) {one}\n" for one in [line, *taken]) if several else ""
-            parts.append((shown + text).rstrip("\n"))
-            parts += refused
-            parts.append(self._after(env, reply))
-            if reply.restart:
-                stop, text = self._restart(env, reply)
-                parts.append(text)
-            if failed:
-                break
-        left = sum(1 for line in lines if line.strip())
-        if left:
-            parts.append(f"[{left} more command{'s' if left > 1 else ''} not carried out]")
-        data = self._data(env, commands, stop, reply)
-        return Observation(self.name, "\n".join(part for part in parts if part) or "[done]", data)
+            if line.strip():
+                reply, refused = self._carry_out(env, line, lines, call)
+                if reply.failed or reply.timed_out or reply.end is not None or refused:
+                    break
+        return self._observe(env, call, sum(1 for line in lines if line.strip()))
 
     def close(self) -> None:
         """End the session; see `Tool`."""
@@ -130,55 +107,56 @@ class Pdb(Tool):
         """The session that has a prompt."""
         return self._session if self._session is not None and self._session.alive else None
 
-    def _start(self, env: RepoEnv, text: str) -> tuple[Reply, str]:
-        """Start a session in the place of any other; returns the stop before the first line and what to say."""
+    def _parse(self, text: str) -> Entrypoint:
         try:
             entrypoint = Entrypoint.parse(text)
         except UsageError as error:
             raise ActionError(f"pdb: {error}") from None
         if not entrypoint.debuggable:
-            raise ActionError(
-                f"pdb: {text!r} cannot be debugged: {entrypoint.why_not}; give `entrypoint`, for example {EXAMPLE!r}"
-            )
-        return self._start_parsed(env, entrypoint)
+            why = f"cannot be debugged: {entrypoint.why_not}"
+            raise ActionError(f"pdb: {text!r} {why}; give `entrypoint`, for example {EXAMPLE!r}")
+        return entrypoint
 
-    def _start_parsed(self, env: RepoEnv, entrypoint: Entrypoint) -> tuple[Reply, str]:
+    def _start(self, env: RepoEnv, entrypoint: Entrypoint, call: Call) -> None:
+        """Start a session in the place of any other."""
         session = DebugSession(env.session, entrypoint, env.breakpoints)
         try:
             started = session.start()
         except ActionError as error:
             raise ActionError(f"pdb: {error}") from None
         if self._session is not None:
-            quit_politely(self._session)
+            self._session.close()
         self._session = session
-        said = [f"Started `{entrypoint.text}`, stopped before its first line."]
-        said += [f"Breakpoint {one}" for one in session.lost]
-        return started, "\n".join([*said, started.text.rstrip("\n")]).rstrip("\n")
+        call.say(f"Started `{entrypoint.text}`, stopped before its first line.")
+        call.say(*(f"Breakpoint {one}" for one in session.lost))
+        call.replies.append(("", started))
 
-    def _restart(self, env: RepoEnv, reply: Reply) -> tuple[Any, str]:
-        """What `run` and `restart` ask for."""
+    def _carry_out(self, env: RepoEnv, line: str, lines: list[str], call: Call) -> tuple[Reply, bool]:
+        """Carry out one command, which may take some of the lines after it; whether a breakpoint was refused."""
         assert self._session is not None
-        entrypoint = self._session.entrypoint
-        arguments = reply.restart[0]
-        if arguments is not None:
-            entrypoint = entrypoint.with_args(arguments)
-        self.close()
-        self._forget(env)
-        started, text = self._start_parsed(env, entrypoint)
-        return started.stop, text
-
-    def _after(self, env: RepoEnv, reply: Reply) -> str:
-        """What to say of a session that ended or was interrupted."""
+        before = {one.number for one in env.breakpoints}
+        reply = self._session.execute(line, lines, self.settings.timeout)
+        command = "\n".join([line, *lines[: reply.used]])
+        del lines[: reply.used]
+        call.replies.append((command, reply))
+        refused = self._refuse_ignored(env, before)
+        call.say(*refused)
         if reply.end is not None:
             self.close()
             self._forget(env)
-            return end_text(reply, self.settings.timeout)
-        if reply.timed_out:
-            return (
+            call.say(end_text(reply, self.settings.timeout))
+        elif reply.timed_out:
+            call.say(
                 f"The command ran longer than {self.settings.timeout:g} s and was interrupted; the session is stopped"
                 " where the program was, breakpoints are kept."
             )
-        return ""
+        elif reply.restart:
+            entrypoint = self._session.entrypoint
+            arguments = reply.restart[0]
+            self.close()
+            self._forget(env)
+            self._start(env, entrypoint if arguments is None else entrypoint.with_args(arguments), call)
+        return reply, bool(refused)
 
     def _forget(self, env: RepoEnv) -> None:
         if not self.settings.persistent_breakpoints:
@@ -197,19 +175,28 @@ class Pdb(Tool):
                     self._live.execute(f"cl {one.number}", (), self.settings.timeout)
         return said
 
-    def _data(self, env: RepoEnv, commands: list[dict[str, Any]], stop: Any, reply: Reply) -> dict[str, Any]:
+    def _observe(self, env: RepoEnv, call: Call, left: int) -> Observation:
+        """What the agent gets to see of a call."""
+        if left:
+            call.say(f"[{left} more command{'s' if left > 1 else ''} not carried out]")
+        _, last = call.replies[-1]
         ended = None
-        if reply.end is not None:
-            exception = dict(reply.exception) if reply.exception else None
-            ended = {"how": reply.end.value, "status": reply.status, "exception": exception}
-        return {
-            "commands": commands,
-            "printed": reply.printed,
-            "stop": stop if ended is None else None,
+        if last.end is not None:
+            exception = dict(last.exception) if last.exception else None
+            ended = {"how": last.end.value, "status": last.status, "exception": exception}
+        stops = [reply.stop for _, reply in call.replies if reply.stop is not None]
+        data = {
+            "commands": [
+                {"command": command, "output": reply.text, "printed": reply.printed, "failed": reply.failed}
+                for command, reply in call.replies
+                if command
+            ],
+            "stop": dict(stops[-1]) if stops and ended is None else None,
             "ended": ended,
-            "timed_out": reply.timed_out,
+            "timed_out": last.timed_out,
             "breakpoints": env.breakpoints.as_json(),
         }
+        return Observation(self.name, call.text() or "[done]", data)
 
 
 @hookimpl

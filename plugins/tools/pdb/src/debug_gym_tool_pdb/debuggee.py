@@ -75,19 +75,20 @@ _monotonic = time.monotonic
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
+def _high_copy(descriptor: int) -> int:
+    """Copy a descriptor out of the way of programs that close or reuse low numbers; children do not inherit it."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    highest = 16384 if limit == resource.RLIM_INFINITY else min(limit, 16384)
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, max(highest - 8, 3))
+
+
 class Channel:
     """Messages to and from the host."""
 
     def __init__(self, descriptor: int) -> None:
-        """Take over a descriptor, out of the way of programs that close or reuse low numbers."""
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        highest = 16384 if limit == resource.RLIM_INFINITY else min(limit, 16384)
-        try:
-            self.descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, max(highest - 8, 3))
-            os.close(descriptor)
-        except (OSError, ValueError):
-            self.descriptor = descriptor
-            os.set_inheritable(descriptor, False)
+        """Take over a descriptor."""
+        self.descriptor = _high_copy(descriptor)
+        os.close(descriptor)
 
     def send(self, message: "Json") -> None:
         """Send one message; a host that is gone ends the program."""
@@ -1102,6 +1103,22 @@ class Debugger(pdb.Pdb):
 
     do_restart = do_run
 
+    def do_quit(self, arg: str) -> "Any":  # noqa: D102
+        self._tell_quit()
+        return super().do_quit(arg)
+
+    do_q = do_exit = do_quit
+
+    def do_EOF(self, arg: str) -> "Any":  # noqa: D102
+        self._tell_quit()
+        return super().do_EOF(arg)
+
+    def _tell_quit(self) -> None:
+        """Tell the host first: the program may take its time to end, or not do it at all."""
+        message: "Json" = {"t": "quit", "out": self.output.take()[0]}
+        self._add_breakpoints(message)
+        self.channel.send(message)
+
     def do_interact(self, arg: str) -> "Any":  # noqa: D102
         import code
 
@@ -1137,7 +1154,7 @@ class Debugger(pdb.Pdb):
     do_step = do_s = _only_with_a_line(pdb.Pdb.do_step)
     do_until = do_unt = _only_with_a_line(pdb.Pdb.do_until)
     do_return = do_r = _only_with_a_line(pdb.Pdb.do_return)
-    for _name in ("do_commands", "do_clear", "do_run", "do_interact", "do_debug"):
+    for _name in ("do_commands", "do_clear", "do_run", "do_quit", "do_EOF", "do_interact", "do_debug"):
         locals()[_name].__doc__ = getattr(pdb.Pdb, _name).__doc__
     del _name
 
@@ -1254,8 +1271,8 @@ class Debugger(pdb.Pdb):
         _signal(INTERRUPT_SIGNAL, self.interrupt)
         _signal(ARM_SIGNAL, self.arm)
         try:
-            # A descriptor of its own: the program may close standard error.
-            self._stack_output = os.fdopen(os.dup(2), "w")
+            # A descriptor of its own: the program may close standard error, and the terminal must not hang up then.
+            self._stack_output = os.fdopen(_high_copy(2), "w")
             faulthandler.register(STACK_SIGNAL, self._stack_output, all_threads=True)
         except (OSError, AttributeError, ValueError):
             pass
@@ -1388,7 +1405,7 @@ class Program:
             return
         sys.path.insert(0, directory)
         try:
-            entries = set(os.listdir(directory))
+            entries = set(os.listdir(directory or "."))
         except OSError:
             return
         for name in list(sys.modules):
@@ -1410,7 +1427,7 @@ class Script(Program):
             raise BadTarget("{} is a directory, not a Python file".format(self.target))
         if not os.path.isfile(self.target):
             raise BadTarget("there is no file {}".format(self.target))
-        path = os.path.abspath(self.target)
+        path = os.path.join(os.getcwd(), self.target)
         try:
             with open(path, "rb") as file:
                 self.source = file.read()
@@ -1444,7 +1461,7 @@ class Module(Program):
 
     def find(self) -> str:
         """See Program."""
-        self.put_first(os.getcwd())
+        self.put_first(os.getcwd() if sys.version_info >= (3, 7) else "")
         parts = self.target.split(".")
         try:
             spec = importlib.util.find_spec(parts[0])
@@ -1552,7 +1569,7 @@ def pytest_plugin(debugger: "Debugger") -> object:
             stop = Stop("test failed", test=node.nodeid, when=getattr(call, "when", None))
             debugger.post_mortem(call.excinfo.value, stop, sys._getframe(1))
             if debugger.quitting:
-                raise bdb.BdbQuit
+                pytest.exit("the debugger quit", returncode=0)
 
     return Plugin()
 

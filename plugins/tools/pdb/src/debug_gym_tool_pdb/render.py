@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from debug_gym_tool_pdb.session import End, Reply, signal_name
@@ -27,18 +28,42 @@ def cut(text: str, limit: int, more: str) -> str:
     return f"{head}\n[... {len(text) - len(head) - len(tail)} characters left out; {more} ...]\n{tail}"
 
 
-def reply_text(reply: Reply, *, last: bool = True) -> str:
+@dataclass
+class Call:
+    """What one use of the tool brought about, in order: commands with their outcome, and what we say ourselves."""
+
+    replies: list[tuple[str, Reply]] = field(default_factory=list)
+    _said: list[tuple[int, str]] = field(default_factory=list)
+
+    def say(self, *texts: str) -> None:
+        """Say something after the replies that there are so far."""
+        self._said += [(len(self.replies), text) for text in texts if text]
+
+    def text(self) -> str:
+        """All of it; only the last stop is shown in full, of the others what changed."""
+        several = sum(1 for command, _ in self.replies if command) > 1
+        stops = [place for place, (command, reply) in enumerate(self.replies) if command and reply.stop is not None]
+        parts = [text for place, text in self._said if place == 0]
+        for place, (command, reply) in enumerate(self.replies):
+            if several and command:
+                parts.append("(Pdb) " + command.replace("\n", "\n      "))
+            parts.append(reply_text(reply, full=place == stops[-1] if command and stops else False))
+            parts += [text for said, text in self._said if said == place + 1]
+        return "\n".join(part for part in parts if part)
+
+
+def reply_text(reply: Reply, *, full: bool) -> str:
     """One command's outcome: what pdb printed, what the program printed, where it stopped.
 
     Args:
         reply: the outcome
-        last: whether it is the call's last; the others show of the stop only what changed
+        full: whether to show the stop with its source and stack, or only what changed
     """
     parts = [cut(reply.text.rstrip("\n"), PDB_LIMIT, "ask for less at once")]
     if reply.printed.strip() or reply.printed_cut:
         parts.append(_printed(reply))
     if reply.stop is not None:
-        parts.append(stop_text(reply.stop) if last else _locals_line(reply.stop))
+        parts.append(stop_text(reply.stop) if full else _locals_line(reply.stop))
     return "\n".join(part for part in parts if part)
 
 
@@ -120,7 +145,7 @@ def _locals_line(stop: Mapping[str, Any]) -> str:
 def _value(text: str) -> str:
     """A value on several lines keeps them, indented."""
     text = text if len(text) <= VALUE_LIMIT else text[:VALUE_LIMIT] + "..."
-    return text.rstrip().replace("\n", "\n    ")
+    return "\n    ".join(line.rstrip() for line in text.splitlines() if line.strip())
 
 
 def end_text(reply: Reply, timeout: float) -> str:

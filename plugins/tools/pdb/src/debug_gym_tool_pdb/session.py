@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import json
 import re
@@ -12,7 +13,7 @@ from typing import Any
 
 from debug_gym_core.breakpoints import Breakpoint, Breakpoints
 from debug_gym_core.entrypoint import Entrypoint
-from debug_gym_core.errors import ActionError, SandboxError
+from debug_gym_core.errors import ActionError
 from debug_gym_core.session import Process, Session
 
 from debug_gym_tool_pdb.boot import ARGUMENTS, NAME, blob
@@ -196,6 +197,8 @@ class DebugSession:
         kind = message["t"]
         if kind in ("exit", "dead"):
             return self._ended(message, timed_out)
+        if kind == "quit":
+            return self._quit(message)
         printed, cut = self._process.take_output()
         self._mirror(message)
         return Reply(
@@ -209,23 +212,30 @@ class DebugSession:
             restart=(message.get("args"),) if kind == "restart" else (),
         )
 
+    def _quit(self, message: dict[str, Any]) -> Reply:
+        """Give the program a moment to clean up behind itself, then end it."""
+        self._mirror(message)
+        with contextlib.suppress(TimeoutError):
+            self._process.receive(QUIT_SECONDS)
+            self._process.wait(QUIT_SECONDS)
+        self.close()
+        return Reply(text=self._clean(message["out"]), end=End.QUIT)
+
     def _ended(self, message: dict[str, Any], timed_out: bool) -> Reply:
         self.alive = False
         self._mirror(message)
-        quitting = message.get("quit", False)
         try:
-            status = self._process.wait(QUIT_SECONDS if quitting else END_SECONDS)
+            status = self._process.wait(END_SECONDS)
         except TimeoutError:
             status = message.get("status") or 0
         self._process.kill()
         printed, cut = self._process.take_output()
-        end = End.DIED if message["t"] == "dead" else End.QUIT if quitting else End.EXITED
         return Reply(
             text=self._clean(message.get("out", "")),
             printed=self._clean(printed),
             printed_cut=cut,
             timed_out=timed_out,
-            end=end,
+            end=End.DIED if message["t"] == "dead" else End.EXITED,
             status=status,
             exception=self._masked(message.get("exception")),
         )
@@ -250,17 +260,6 @@ class DebugSession:
         if isinstance(value, dict):
             return {key: self._masked(one) for key, one in value.items()}
         return value
-
-
-def quit_politely(session: DebugSession) -> None:
-    """Let the program clean up behind itself, within a second, then end it."""
-    try:
-        if session.alive:
-            session.execute("q", (), QUIT_SECONDS)
-    except SandboxError:
-        pass
-    finally:
-        session.close()
 
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:

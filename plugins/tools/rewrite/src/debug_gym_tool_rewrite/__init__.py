@@ -40,6 +40,7 @@ class Rewrite(Tool):
         """Replace lines of a file.
 
         Args:
+            env: where the tool is used
             path: the file, relative to the repository's root
             start: first line to replace, from 1
             end: last line to replace; without it only line `start`

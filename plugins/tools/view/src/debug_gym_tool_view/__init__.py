@@ -43,6 +43,7 @@ class View(Tool):
         """Show lines of a file.
 
         Args:
+            env: where the tool is used
             path: the file, relative to the repository's root
             start: first line to show, from 1
             end: last line to show
@@ -64,8 +65,9 @@ class View(Tool):
         readonly = env.workspace.is_readonly(real)
         header += " (read-only)" if readonly else " (editable)"
         text = [header + "".join(f"; {note}" for note in page.notes), *page.lines]
-        if last < min(found.total, end or found.total):
-            following = min(last + PAGE, end or found.total, found.total)
+        behind = min(found.total, end if end is not None and last < end else found.total)
+        if last < behind and (end is None or last < end or len(page.lines) == PAGE):
+            following = min(last + PAGE, behind)
             text.append(f"[{found.total - last} more lines; next: view {_word(real)} {last + 1} {following}]")
         data = {
             "path": real,
@@ -130,14 +132,14 @@ def _text(line: bytes, missing: int) -> tuple[str, bool]:
 
     Args:
         line: without its end
-        missing: bytes of it that were not read
+        missing: bytes that were not read, of it among others
     """
     cut = min(len(line), 4 * LINE)
     while 0 < cut < len(line) and line[cut] & 0xC0 == 0x80:
         cut -= 1
     text, undecodable = show(line[:cut])
     if len(text) > LINE or cut < len(line):
-        text = f"{text[:LINE]} [... {len(line) + missing} bytes in this line]"
+        text = f"{text[:LINE]} [... {'more than ' if missing else ''}{len(line)} bytes in this line]"
     return text, undecodable
 
 

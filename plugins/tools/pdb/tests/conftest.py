@@ -16,9 +16,11 @@ import sys
 import tempfile
 import termios
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from debug_gym_core.entrypoint import Entrypoint
 from debug_gym_tool_pdb.boot import BOOT, blob
 
@@ -41,10 +43,10 @@ class Debuggee:
         entrypoint: str,
         root: Path,
         breakpoints: dict[str, Any] | None = None,
-        raw_limit: float = 20.0,
     ) -> None:
         parsed = Entrypoint.parse(entrypoint)
-        self.limit = raw_limit
+        self.limit = 20.0
+        self.python = python
         ours, theirs = socket.socketpair()
         self.channel = ours
         self.master, slave = pty.openpty()
@@ -78,6 +80,7 @@ class Debuggee:
                 "breakpoints": breakpoints or {"list": [], "next": 1},
             }
         )
+        self.root = root
         self.breakpoints: dict[str, Any] = {}
         self.first = self.receive()
         self.hello = self.first.get("hello", {})
@@ -149,3 +152,52 @@ class Debuggee:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+Debug = Callable[..., Debuggee]
+
+
+def make_debug(python: str, root: Path) -> Iterator[Debug]:
+    """Write files, start a program in their directory; all that were started are ended."""
+    started = []
+
+    def debug(entrypoint: str, files: dict[str, str] | None = None, **arguments: Any) -> Debuggee:
+        for name, text in (files or {}).items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        started.append(Debuggee(python, entrypoint, root, **arguments))
+        return started[-1]
+
+    yield debug
+    for one in started:
+        one.close()
+
+
+def version(python: str) -> tuple[int, ...]:
+    code = "import sys; print(*sys.version_info[:2])"
+    return tuple(map(int, subprocess.run([python, "-c", code], capture_output=True, check=True).stdout.split()))
+
+
+def has_pytest(python: str) -> bool:
+    return subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode == 0
+
+
+@pytest.fixture(params=PYTHONS, ids=lambda python: "py" + ".".join(map(str, version(python))))
+def python(request: pytest.FixtureRequest) -> str:
+    """Each interpreter to test with."""
+    return str(request.param)
+
+
+@pytest.fixture
+def debug(python: str, tmp_path: Path) -> Iterator[Debug]:
+    """Start the debuggee with each interpreter."""
+    yield from make_debug(python, tmp_path)
+
+
+@pytest.fixture
+def debug_tests(python: str, debug: Debug) -> Debug:
+    """Start the debuggee with each interpreter that has pytest."""
+    if not has_pytest(python):
+        pytest.skip("this interpreter has no pytest")
+    return debug

@@ -1,0 +1,317 @@
+"""Which of an agent's changes the clean grading takes over."""
+
+from __future__ import annotations
+
+import configparser
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debug_gym_core import pytest_sections
+from debug_gym_core.infrastructure import Infrastructure
+from debug_gym_core.rules import Rules
+from debug_gym_core.snapshot import FileState, Snapshot
+
+PRISTINE = {
+    "shop.py": "x = 1\n",
+    "calendar.py": "the shop's own, in spite of its name\n",
+    "data/rows.json": "[]\n",
+    "src/shop2/__init__.py": "",
+    "src/shop2/test/client.py": "a helper for users' tests, part of the product\n",
+    "pkg/__init__.py": "",
+    "pkg/tests/__init__.py": "",
+    "pkg/tests/helpers.py": "",
+    "pkg/tests/test_inside.py": "",
+    "plain/spec_shape.py": "",
+    "test_shop.py": "",
+    "conftest.py": 'pytest_plugins = ["plugins.reporting"]\n',
+    "plugins/__init__.py": "",
+    "plugins/reporting.py": "",
+    "named_by_p.py": "",
+    "settings/ci.ini": "[pytest]\n",
+    "notes.txt": "secret\n",
+    "locked.py": "",
+    "Makefile": "test:\n\tpython -m pytest\n",
+    "run.sh": "make test\n",
+    "noxfile.py": "",
+    "tox.ini": "[tox]\nenvlist = py\n[pytest]\naddopts = -q\npython_files = spec_*.py\n[flake8]\nignore = E1\n",
+    "setup.cfg": "[metadata]\nname = shop\n",
+    "pyproject.toml": '[project]\nname = "shop"\n\n[tool.pytest.ini_options]\naddopts = "-q"\n\n[tool.black]\nline = 1\n',
+    ".debugreadonly": "locked.py\n",
+    ".debugignore": "notes.txt\n",
+}
+TESTS = ("test_shop.py::test_a", "pkg/tests/test_inside.py::TestB::test_c", "plain/spec_shape.py::test_d")
+
+Build = Callable[..., Infrastructure]
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Iterator[Build]:
+    for name, text in PRISTINE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    snapshot = Snapshot.take(tmp_path)
+
+    def build(
+        entrypoint: str = "python -m pytest -p named_by_p -c settings/ci.ini",
+        allowed: Sequence[str] = (),
+        installed: Sequence[str] = (),
+    ) -> Infrastructure:
+        return Infrastructure(
+            snapshot, Rules.of(snapshot), entrypoint, tests=TESTS, allowed=allowed, installed=installed
+        )
+
+    yield build
+    snapshot.close()
+
+
+KEPT = [
+    "shop.py",
+    "new.py",
+    "calendar.py",
+    "data/rows.json",
+    "src/shop2/new.py",
+    "src/shop2/test/client.py",
+    "src/shop2/json.py",
+    "data/json.txt",
+    "docs/conf.py",
+    "deep/er/types.py",
+    "contest.py",
+    "plugins/other.py",
+    "setup.py",
+    "README.md",
+    "Makefile",
+    "json.txt",
+    "tokens/__init__.py",
+]
+DROPPED = {
+    "locked.py": "read-only",
+    "notes.txt": "ignored",
+    ".debugignore": "read-only",
+    "test_shop.py": "test file",
+    "test_new.py": "test file",
+    "deep/shop_test.py": "test file",
+    "plain/spec_shape.py": "test file",
+    "plain/spec_new.py": "test file",
+    "pkg/tests/helpers.py": "belongs to the tests",
+    "pkg/tests/new/data.json": "belongs to the tests",
+    "test_shop/__init__.py": "shadows a test file",
+    "test_shop.cpython-311-x86_64-linux-gnu.so": "shadows a test file",
+    "conftest.py": "configures pytest",
+    "deep/conftest.py": "configures pytest",
+    "conftest/__init__.py": "configures pytest",
+    "conftest.abi3.so": "configures pytest",
+    "pytest.ini": "configures pytest",
+    ".pytest.ini": "configures pytest",
+    "pytest.toml": "configures pytest",
+    "sitecustomize.py": "runs it by itself",
+    "deep/usercustomize.py": "runs it by itself",
+    "sitecustomize/__init__.py": "runs it by itself",
+    "evil.pth": "runs it by itself",
+    "evil.egg-link": "runs it by itself",
+    "shop.pyc": "ignored",
+    "evil.egg-info/entry_points.txt": "installed distribution",
+    "src/evil-1.0.dist-info/entry_points.txt": "installed distribution",
+    "json.py": "shadows",
+    "json/__init__.py": "shadows",
+    "src/json.py": "shadows",
+    "pytest.py": "shadows",
+    "_pytest/__init__.py": "shadows",
+    "pytest_cov/__init__.py": "shadows",
+    "unittest.py": "shadows",
+    "random.abi3.so": "shadows",
+    "plain/pluggy.py": "shadows",
+    "numpy/__init__.py": "shadows",
+    "plugins/reporting.py": "names it",
+    "named_by_p.py": "names it",
+    "settings/ci.ini": "names it",
+}
+
+
+@pytest.mark.parametrize("path", KEPT)
+def test_product_code_is_taken_over(build: Build, path: str) -> None:
+    infrastructure = build(installed=["numpy"])
+    for state in (FileState(b"changed"), None):
+        filtered = infrastructure.filter({path: state})
+        assert (filtered.kept, filtered.dropped) == ({path: state}, {})
+
+
+@pytest.mark.parametrize(("path", "reason"), DROPPED.items(), ids=DROPPED)
+def test_test_infrastructure_is_not(build: Build, path: str, reason: str) -> None:
+    infrastructure = build(installed=["numpy"])
+    for state in (FileState(b"changed"), None, FileState(b"shop.py", 0o777, "link")):
+        filtered = infrastructure.filter({path: state})
+        assert filtered.kept == {}
+        assert reason in filtered.dropped[path]
+
+
+def test_what_is_allowed_is_taken_over_but_for_readonly_files(build: Build) -> None:
+    infrastructure = build(allowed=["conftest.py", "/json.py", "pkg/tests/", "tox.ini", "locked.py"])
+    new = FileState(b"[pytest]\naddopts = -k nothing\n")
+    paths = ["conftest.py", "deep/conftest.py", "json.py", "pkg/tests/helpers.py", "tox.ini"]
+    filtered = infrastructure.filter({**dict.fromkeys(paths, new), "locked.py": new, "src/json.py": new})
+    assert filtered.kept == dict.fromkeys(paths, new)
+    assert set(filtered.dropped) == {"locked.py", "src/json.py"}
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "dropped"),
+    [
+        ("make test", {"Makefile"}),
+        ("sh run.sh", {"run.sh"}),
+        ("./run.sh && echo fine", {"run.sh"}),
+        ("nox -s tests", {"noxfile.py"}),
+        ("PYTEST_PLUGINS=named_by_p pytest", {"named_by_p.py"}),
+        ("pytest -pnamed_by_p", {"named_by_p.py"}),
+        ("PYTHONPATH=data pytest", {"data/json.py"}),
+    ],
+)
+def test_files_that_the_entrypoint_names_are_restored(build: Build, entrypoint: str, dropped: set[str]) -> None:
+    paths = ["Makefile", "run.sh", "noxfile.py", "named_by_p.py", "shop.py", "data/json.py"]
+    filtered = build(entrypoint).filter(dict.fromkeys(paths, FileState(b"changed")))
+    assert set(filtered.dropped) == dropped
+
+
+def test_nothing_takes_the_place_of_directories_with_tests(build: Build) -> None:
+    changes = {
+        "pkg": FileState(b"elsewhere", 0o777, "link"),
+        "pkg/__init__.py": None,
+        "pkg/tests/test_inside.py": None,
+        "data": FileState(b"a file now"),
+        "data/rows.json": None,
+    }
+    filtered = build().filter(changes)
+    assert set(filtered.kept) == {"pkg/__init__.py", "data", "data/rows.json"}
+
+
+def test_nothing_is_written_below_a_restored_file(build: Build) -> None:
+    changes = {"locked.py": None, "locked.py/new.txt": FileState(b""), "shop.py": None, "shop.py/a": FileState(b"")}
+    filtered = build().filter(changes)
+    assert set(filtered.kept) == {"shop.py", "shop.py/a"}
+    assert set(filtered.dropped) == {"locked.py", "locked.py/new.txt"}
+
+
+SECTIONS = {
+    "nothing of pytest's changed": (
+        "tox.ini",
+        "[tox]\nenvlist = py3\n[pytest]\naddopts = -q\npython_files = spec_*.py\n",
+        "[tox]\nenvlist = py3\n[pytest]\naddopts = -q\npython_files = spec_*.py\n",
+    ),
+    "changed": (
+        "tox.ini",
+        "[pytest]\naddopts = -k nothing\n[tox]\nenvlist = py3\n",
+        "[tox]\nenvlist = py3\n[pytest]\naddopts = -q\npython_files = spec_*.py\n",
+    ),
+    "removed": (
+        "tox.ini",
+        "[tox]\nenvlist = py3",
+        "[tox]\nenvlist = py3\n[pytest]\naddopts = -q\npython_files = spec_*.py\n",
+    ),
+    "hidden by a form feed": (
+        "tox.ini",
+        "[tox]\nenvlist = py3\x0c[pytest]\x0caddopts = -k nothing\n",
+        "[tox]\nenvlist = py3\x0c[pytest]\naddopts = -q\npython_files = spec_*.py\n",
+    ),
+    "added": (
+        "setup.cfg",
+        "[metadata]\nname = shop\nversion = 2\n[tool:pytest]\naddopts = -k nothing\n",
+        "[metadata]\nname = shop\nversion = 2\n",
+    ),
+    "table changed": (
+        "pyproject.toml",
+        '[project]\nname = "shop"\nversion = "2"\n[tool.pytest.ini_options]\naddopts = "-k nothing"\n',
+        '[project]\nname = "shop"\nversion = "2"\n[tool.pytest.ini_options]\naddopts = "-q"\n\n',
+    ),
+    "native table added": (
+        "pyproject.toml",
+        PRISTINE["pyproject.toml"] + '\n[tool.pytest]\naddopts = ["-k", "nothing"]\n',
+        '[project]\nname = "shop"\n\n[tool.black]\nline = 1\n\n[tool.pytest.ini_options]\naddopts = "-q"\n\n',
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "new", "expected"), SECTIONS.values(), ids=SECTIONS)
+def test_only_pytests_sections_of_shared_files_are_restored(build: Build, path: str, new: str, expected: str) -> None:
+    filtered = build().filter({path: FileState(new.encode())})
+    state = filtered.kept[path]
+    assert state is not None
+    assert state.data.decode() == expected
+    assert (path in filtered.dropped) == (new != expected)
+
+
+WHOLE = {
+    "no TOML": b"[project\n",
+    "an inline table": b'[project]\nname = "shop"\n[tool]\npytest = {ini_options = {addopts = "-k nothing"}}\n',
+    "dotted keys": b'tool.pytest.ini_options.addopts = "-k nothing"\n',
+    "a header in a string": b'[project]\nname = """\n[tool.pytest.x]\n"""\n[tool.pytest.ini_options]\naddopts = ""\n',
+}
+
+
+@pytest.mark.parametrize("new", WHOLE.values(), ids=WHOLE)
+def test_a_pyproject_that_cannot_be_mended_is_restored_whole(build: Build, new: bytes) -> None:
+    filtered = build().filter({"pyproject.toml": FileState(new)})
+    assert filtered.kept == {}
+    assert set(filtered.dropped) == {"pyproject.toml"}
+
+
+def test_deleted_configuration_stays_only_where_it_configures_pytest(build: Build) -> None:
+    filtered = build().filter(dict.fromkeys(["tox.ini", "setup.cfg", "pyproject.toml"]))
+    assert filtered.kept == {"setup.cfg": None}
+    assert set(filtered.dropped) == {"tox.ini", "pyproject.toml"}
+
+
+def test_test_infrastructure_is_trusted_and_product_code_is_not(build: Build) -> None:
+    trusted = build(allowed=["shop.py"]).trusted()
+    assert trusted[0] == "pkg/tests/"
+    assert {"conftest.py", "test_shop.py", "plugins/reporting.py", "shop.py"} <= set(trusted)
+    assert not {"src/shop2/test/client.py", "calendar.py"} & set(trusted)
+
+
+NAMES = st.sampled_from(["pytest", "tool:pytest", "flake8", "tox", "x"])
+LINES = st.sampled_from(["a = 1", "b = [pytest]", "# [pytest]", "", "  more", "addopts = -x", "key: value"])
+INI = st.lists(st.tuples(NAMES, st.lists(LINES, max_size=3)), max_size=4, unique_by=lambda one: one[0]).map(
+    lambda blocks: "".join(f"[{name}]\nfirst = 1\n" + "".join(f"{line}\n" for line in lines) for name, lines in blocks)
+)
+
+
+def read_ini(text: str) -> Mapping[str, dict[str, str]]:
+    parser = configparser.RawConfigParser(strict=False)
+    parser.read_string(text)
+    return {name: dict(parser[name]) for name in parser.sections()}
+
+
+@given(INI, INI)
+def test_restored_ini_files_have_the_old_pytest_and_the_new_rest(new: str, old: str) -> None:
+    made = pytest_sections.restore("tox.ini", new, old)
+    assert made is not None
+    sections = pytest_sections.INI_SECTIONS["tox.ini"]
+    before, after, result = read_ini(old), read_ini(new), read_ini(made)
+    assert {name: result.get(name) for name in sections} == {name: before.get(name) for name in sections}
+    others = set(after) | set(result)
+    assert {n: result.get(n) for n in others - set(sections)} == {n: after.get(n) for n in others - set(sections)}
+
+
+TABLES = st.sampled_from(
+    [
+        "[tool.pytest.ini_options]\na = 1\n",
+        "[tool.pytest]\nb = 2\n",
+        "[tool.black]\nc = 3\n",
+        "[[bin]]\nd = 4\n",
+        "e = 5\n",
+    ]
+)
+TOML = st.lists(TABLES, unique=True, max_size=4).map(lambda tables: "".join(sorted(tables, key=lambda t: t[0] == "[")))
+
+
+@given(TOML, TOML)
+def test_restored_toml_has_the_old_pytest_and_the_new_rest(new: str, old: str) -> None:
+    made = pytest_sections.restore("pyproject.toml", new, old)
+    result, before, after = (tomllib.loads(text) for text in (old if made is None else made, old, new))
+    assert result.get("tool", {}).get("pytest") == before.get("tool", {}).get("pytest")
+    if made is not None:
+        assert result.get("tool", {}).get("black") == after.get("tool", {}).get("black")
+        assert (result.get("bin"), result.get("e")) == (after.get("bin"), after.get("e"))

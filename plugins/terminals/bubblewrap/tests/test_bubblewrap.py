@@ -1,0 +1,317 @@
+"""The bubblewrap terminal, in real sandboxes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import venv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.interpreter import Interpreter, probe
+from debug_gym_core.terminal import SandboxSpec
+from debug_gym_terminal_bubblewrap import BubblewrapTerminal, cgroup
+
+Run = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def needed() -> None:
+    reason = BubblewrapTerminal.unavailable()
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., BubblewrapTerminal]]:
+    terminals: list[BubblewrapTerminal] = []
+
+    def begin(spec: SandboxSpec | None = None, **settings: Any) -> BubblewrapTerminal:
+        terminal = BubblewrapTerminal(**settings)
+        terminals.append(terminal)
+        terminal.start(spec or SandboxSpec(run="test", interpreter=probe(sys.executable)))
+        return terminal
+
+    yield begin
+    for terminal in terminals:
+        terminal.stop()
+
+
+@pytest.fixture
+def run(start: Callable[..., BubblewrapTerminal]) -> Run:
+    """Runs a shell command in a fresh sandbox to its end; returns what it printed."""
+
+    def begin(command: str, spec: SandboxSpec | None = None, **settings: Any) -> str:
+        terminal = start(spec, **settings)
+        stream = terminal.open(["/bin/sh", "-c", f"{command} 2>&1"])
+        output = b""
+        while data := stream.read(65536):
+            output += data
+        assert output or not terminal.log(), terminal.log()
+        return output.decode()
+
+    return begin
+
+
+def environment(place: Path, **options: Any) -> Interpreter:
+    """A virtual environment made at a place."""
+    venv.create(place, symlinks=True, **options)
+    return probe(place / "bin" / "python")
+
+
+def is_gone(marker: str) -> bool:
+    """Whether no process has a text in its arguments."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if marker.encode() in (process / "cmdline").read_bytes() and int(process.name) != os.getpid():
+                return False
+        except OSError:
+            continue
+    return True
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    """Wait for a condition, at most some seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        os.sched_yield()
+    return True
+
+
+def test_interpreter_runs_with_its_own_packages_only(run: Run) -> None:
+    said = run(f"{sys.executable} -c 'import pytest, sys; print(sys.prefix, sys.executable)'; ls -A /testbed")
+    assert said == f"{sys.prefix} {sys.executable}\n"
+
+
+def test_environment_of_the_repository_lies_in_the_workspace(run: Run, tmp_path: Path) -> None:
+    repository = tmp_path / "repo"
+    (repository / "secret").mkdir(parents=True)
+    interpreter = environment(repository / ".venv")
+    spec = SandboxSpec(run="test", interpreter=interpreter, source=repository)
+    said = run(
+        f"{interpreter.executable} -c 'import sys; print(sys.prefix)'; cd {repository} && pwd -P; ls -A {repository};"
+        " echo x > .venv/x; mv .venv other; rm -rf .venv/bin",
+        spec,
+    )
+    assert said.splitlines()[:3] == [str(interpreter.prefix), "/testbed", ".venv"]
+    assert "Read-only file system" in said
+    assert "Device or resource busy" in said
+
+
+def test_links_to_the_interpreter_are_links_there(run: Run, tmp_path: Path) -> None:
+    real = environment(tmp_path / "real-1.2.3")
+    (tmp_path / "real").symlink_to("real-1.2.3")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(tmp_path / "real" / "bin" / "python")
+    interpreter = probe(tmp_path / "real" / "bin" / "python")
+    command = f"{tmp_path}/real/bin/python -c 'import sys; print(sys.prefix)'; readlink {tmp_path}/real"
+    said = run(command, SandboxSpec(run="test", interpreter=interpreter))
+    assert said.splitlines() == [str(tmp_path / "real"), "real-1.2.3"]
+    assert real.version == interpreter.version
+
+
+def test_hidden_directories_are_empty_and_the_rest_is_there(run: Run, tmp_path: Path) -> None:
+    interpreter = environment(tmp_path / "env")
+    packages = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
+    (packages / "gold").mkdir()
+    (packages / "gold" / "fix.patch").write_text("the solution")
+    (packages / "other.py").write_text("print('other')")
+    command = f"ls -A {packages}/gold; touch {packages}/gold/x; {interpreter.executable} -c 'import other'"
+    said = run(command, SandboxSpec(run="test", interpreter=interpreter, hidden=(packages / "gold",)))
+    assert "fix.patch" not in said
+    assert "Read-only file system" in said
+    assert said.endswith("other\n")
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_editable_install_shows_its_packages_only(run: Run, tmp_path: Path, hidden: bool) -> None:
+    project = tmp_path / "project"
+    (project / "package").mkdir(parents=True)
+    (project / "package" / "__init__.py").write_text("print('package')")
+    (project / ".env").write_text("PASSWORD=secret")
+    (project / "data").mkdir()
+    environment(tmp_path / "env")
+    packages = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
+    (packages / "__editable__.project.pth").write_text(f"{project}\n")
+    interpreter = probe(tmp_path / "env" / "bin" / "python")
+    spec = SandboxSpec(run="test", interpreter=interpreter, hidden=(project,) if hidden else ())
+    said = run(f"{interpreter.executable} -c 'import package'; ls -A {project}; true", spec)
+    assert interpreter.editable == (project,)
+    if hidden:
+        assert "ModuleNotFoundError" in said
+    else:
+        assert said == "package\npackage\n"
+
+
+def test_variables_are_those_asked_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEBUG_GYM_TEST_SECRET", "secret")
+    spec = SandboxSpec(run="test", interpreter=probe(sys.executable), environment={"ANSWER": "4 2\n3"})
+    said = run("env; printf '%s' \"$ANSWER\" | wc -l", spec)
+    names = {line.partition("=")[0] for line in said.splitlines()[:-1]} - {"3"}
+    assert names <= {"PATH", "HOME", "USER", "LOGNAME", "ANSWER", "PWD", "OLDPWD", "_", "SHLVL"}
+    assert said.endswith("\n1\n")
+    assert "secret" not in said
+
+
+def test_network_of_the_host_is_there_when_granted(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]})); print('reached')"
+        command = f"{sys.executable} -c \"{code}\"; cat /etc/resolv.conf | wc -c"
+        assert run(command, network="host").startswith("reached\n")
+        assert "refused" in run(command, network="none")
+
+
+def test_stop_leaves_no_process_and_no_group(start: Callable[..., BubblewrapTerminal]) -> None:
+    marker = f"{os.getpid()}{time.monotonic_ns()}"
+    terminal = start()
+    groups = {place.directory for place in cgroup.places(("memory", "pids")).values()}
+    before = {path for group in groups for path in group.iterdir()}
+    stream = terminal.open(["/bin/sh", "-c", f"setsid -f sleep 1{marker}; trap '' TERM; echo up; sleep 2{marker}"])
+    assert stream.read(3) == b"up\n"
+    assert not is_gone(marker)
+    terminal.stop()
+    assert is_gone(marker)
+    assert {path for group in groups for path in group.iterdir()} == before
+    assert not terminal.alive()
+    terminal.stop()
+
+
+def test_killed_runner_leaves_nothing(tmp_path: Path) -> None:
+    marker = f"1{os.getpid()}{time.monotonic_ns()}"
+    script = f"""
+import sys, threading
+from debug_gym_core.interpreter import probe
+from debug_gym_core.terminal import SandboxSpec
+from debug_gym_terminal_bubblewrap import BubblewrapTerminal
+terminal = BubblewrapTerminal()
+terminal.start(SandboxSpec(run="test", interpreter=probe(sys.executable)))
+stream = terminal.open(["/bin/sh", "-c", "setsid -f sleep {marker}; exec 0<&-; echo up; while :; do sleep {marker}; done"])
+print(stream.read(3), flush=True)
+threading.Event().wait()
+"""
+    runner = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    with runner:
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == b"b'up\\n'\n"
+        assert not is_gone(f"sleep\0{marker}")
+        left = cgroup.leftovers()
+        runner.kill()
+    assert wait_for(lambda: is_gone(f"sleep\0{marker}"))
+    assert len(cgroup.leftovers()) - len(left) == len(cgroup.places(("memory", "pids")))
+    BubblewrapTerminal.clean()
+    assert cgroup.leftovers() == []
+
+
+def test_sandbox_outlives_the_thread_that_started_it(start: Callable[..., BubblewrapTerminal]) -> None:
+    streams = []
+    terminal = start()
+    thread = threading.Thread(target=lambda: streams.append(terminal.open(["/bin/cat"])))
+    thread.start()
+    thread.join()
+    for _ in range(50):
+        streams[0].write(b"ping")
+        assert streams[0].read(4) == b"ping"
+    assert terminal.alive()
+
+
+def test_command_that_does_not_exist_ends_the_stream_and_is_in_the_log(
+    start: Callable[..., BubblewrapTerminal],
+) -> None:
+    terminal = start()
+    stream = terminal.open(["/no/such/command"])
+    assert stream.read(1) == b""
+    assert wait_for(lambda: "No such file" in terminal.log())
+    assert wait_for(lambda: not terminal.alive())
+    with pytest.raises(OSError):
+        while True:
+            stream.write(bytes(65536))
+
+
+def test_a_sandbox_is_opened_once(start: Callable[..., BubblewrapTerminal]) -> None:
+    terminal = start()
+    terminal.open(["/bin/cat"]).close()
+    with pytest.raises(SandboxLost):
+        terminal.open(["/bin/cat"])
+
+
+def test_interpreter_that_vanished_is_a_sandbox_error(
+    start: Callable[..., BubblewrapTerminal], tmp_path: Path
+) -> None:
+    interpreter = environment(tmp_path / "env")
+    terminal = start(SandboxSpec(run="test", interpreter=interpreter))
+    (tmp_path / "env").rename(tmp_path / "elsewhere")
+    try:
+        assert terminal.open(["/bin/cat"]).read(1) == b""
+    except SandboxError as error:
+        assert "bubblewrap" in str(error)
+    assert wait_for(lambda: str(tmp_path / "env") in terminal.log())
+
+
+def test_close_wakes_a_blocked_read(start: Callable[..., BubblewrapTerminal]) -> None:
+    stream = start().open(["/bin/sh", "-c", "echo up; exec sleep 1000"])
+    assert stream.read(3) == b"up\n"
+    results: list[bytes] = []
+    reader = threading.Thread(target=lambda: results.append(stream.read(1)))
+    reader.start()
+    stream.close()
+    reader.join(5)
+    assert results == [b""]
+    stream.close()
+
+
+def test_bytes_pass_unchanged(start: Callable[..., BubblewrapTerminal]) -> None:
+    stream = start().open(["/bin/cat"])
+    sent = os.urandom(1 << 16) * 128
+    writer = threading.Thread(target=stream.write, args=(sent,))
+    writer.start()
+    received = bytearray()
+    while len(received) < len(sent):
+        data = stream.read(1 << 20)
+        assert data
+        received += data
+    writer.join()
+    assert received == sent
+
+
+def test_bounds_are_in_the_control_groups(start: Callable[..., BubblewrapTerminal]) -> None:
+    if set(cgroup.places(("memory", "pids", "cpu"))) != {"memory", "pids", "cpu"}:
+        pytest.skip("no control group can be made here: run as root")
+    terminal = start(memory="256m", pids=77, cpus=0.5)
+    stream = terminal.open(["/bin/sh", "-c", "cat /proc/self/cgroup; exec cat"])
+    text = stream.read(65536).decode()
+    assert terminal.notes() == []
+    for controller, place in cgroup.places(("memory", "pids", "cpu")).items():
+        directories = [path for path in place.directory.glob("debug-gym.*") if f".{os.getpid()}." in f".{path.name}"]
+        values = {path.name: path.read_text().split() for path in directories[0].glob("*") if path.is_file() and os.access(path, os.R_OK) and path.name in ("memory.max", "memory.limit_in_bytes", "pids.max", "cpu.max", "cpu.cfs_quota_us")}
+        expected = {"memory": "268435456", "pids": "77", "cpu": "50000"}[controller]
+        assert [expected] in [value[:1] for value in values.values()]
+    assert "debug-gym" not in text or "/debug-gym" in text
+
+
+def test_missing_program_is_named_with_the_package() -> None:
+    code = "from debug_gym_terminal_bubblewrap import BubblewrapTerminal as B; print(B.unavailable())"
+    said = subprocess.run([sys.executable, "-c", code], env={"PATH": "/nonexistent"}, capture_output=True, text=True)
+    assert "apt-get install bubblewrap" in said.stdout
+
+
+def test_signal_to_the_runner_group_is_not_felt(start: Callable[..., BubblewrapTerminal]) -> None:
+    terminal = start()
+    stream = terminal.open(["/bin/cat"])
+    handler = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        os.killpg(os.getpgrp(), signal.SIGINT)
+        stream.write(b"ping")
+        assert stream.read(4) == b"ping"
+    finally:
+        signal.signal(signal.SIGINT, handler)

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.interpreter import Interpreter
+from debug_gym_core.session import Session
+from debug_gym_core.terminal import SandboxSpec
+from debug_gym_terminal_local import LocalTerminal
+from debug_gym_terminal_local.terminal import PREFIX, reap
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "did not happen in time"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
+        yield session
+
+
+def test_commands_run_in_an_empty_directory(session: Session) -> None:
+    assert session.run("ls -A; echo here > file; cat file").output == "here\n"
+    assert session.read("file") == b"here\n"
+    assert session.mask(session.run("pwd").output) == "/testbed\n"
+    assert session.python == sys.executable
+
+
+def test_nothing_of_the_hosts_environment_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "1")
+    spec = SandboxSpec(run="test", environment={"OWN": "value", "PYTHONHASHSEED": "7"})
+    with Session.start(LocalTerminal(), spec) as session:
+        lines = session.run(["env"]).output.splitlines()
+        variables = dict(line.split("=", 1) for line in lines)
+        directory = str(Path(session.root).parent)
+    assert variables.pop("PATH").split(":")[0] == str(Path(sys.executable).parent)
+    assert variables == {
+        "HOME": f"{directory}/home",
+        "TMPDIR": f"{directory}/tmp",
+        "LANG": "C.UTF-8",
+        "PYTHONHASHSEED": "7",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+        "COLUMNS": "80",
+        "OWN": "value",
+    }
+
+
+def test_stop_leaves_nothing(session: Session) -> None:
+    directory = Path(session.root).parent
+    guest = session.guest()["pid"]
+    process = session.process(["sleep", "1000"], channel=False)
+    session.run("mkdir -p locked/inner && touch locked/inner/file && chmod 500 locked/inner && chmod 0 locked")
+    session.close()
+    assert not directory.exists()
+    assert not alive(guest)
+    assert not alive(process.pid)
+    session.terminal.stop()
+    assert not session.terminal.alive()
+    with pytest.raises(SandboxLost):
+        session.run("true")
+
+
+def test_stop_ends_what_a_killed_guest_left(session: Session) -> None:
+    """Guest and keeper killed at once: what they kept has lost its parents."""
+    guest = session.guest()["pid"]
+    process = session.process("echo $PPID > keeper; exec sleep 1000", channel=False)
+    wait_until(lambda: session.stat("keeper") is not None and session.read("keeper") != b"")
+    keeper = int(session.read("keeper"))
+    os.kill(keeper, signal.SIGSTOP)
+    os.kill(guest, signal.SIGKILL)
+    os.kill(keeper, signal.SIGKILL)
+    session.close()
+    assert not alive(process.pid)
+
+
+def test_guest_starts_again_over_the_same_files(session: Session) -> None:
+    session.write("file", b"kept")
+    os.kill(session.guest()["pid"], signal.SIGKILL)
+    with pytest.raises(SandboxLost, match="local sandbox"):
+        session.run("sleep 100")
+    assert session.read("file") == b"kept"
+    assert session.restarts == 1
+
+
+def test_removed_directory_is_a_lost_sandbox(session: Session) -> None:
+    os.kill(session.guest()["pid"], signal.SIGKILL)
+    subprocess.run(["rm", "-rf", Path(session.root).parent], check=True)
+    for _ in range(2):
+        with pytest.raises(SandboxLost):
+            session.run("true")
+
+
+RUNNER = """
+import sys
+from debug_gym_core.session import Session
+from debug_gym_core.terminal import SandboxSpec
+from debug_gym_terminal_local import LocalTerminal
+session = Session.start(LocalTerminal(), SandboxSpec(run="test"))
+process = session.process(["sleep", "1000"], channel=False)
+print(session.root, session.guest()["pid"], process.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_when_the_runner_is_killed(number: int) -> None:
+    runner = subprocess.Popen(
+        [sys.executable, "-c", RUNNER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert runner.stdout is not None and runner.stdin is not None
+    root, guest, command = runner.stdout.readline().split()
+    assert alive(int(guest)) and alive(int(command)) and Path(root).exists()
+    os.killpg(runner.pid, number)
+    runner.wait(10)
+    wait_until(lambda: not alive(int(guest)) and not alive(int(command)))
+    wait_until(lambda: not Path(root).parent.exists())
+    runner.stdin.close()
+    runner.stdout.close()
+
+
+def test_session_that_is_not_closed_ends_with_its_process() -> None:
+    script = RUNNER.replace("sys.stdin.read()", "")
+    result = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
+    root, guest, command = result.stdout.split()
+    assert result.stderr == ""
+    wait_until(lambda: not alive(int(guest)) and not alive(int(command)) and not Path(root).parent.exists())
+
+
+def test_reap_removes_what_a_dead_runner_left(session: Session) -> None:
+    owner = subprocess.Popen(["true"])
+    owner.wait()
+    directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{owner.pid}-"))
+    (directory / "testbed").mkdir()
+    (directory / "lease.json").write_text(f'{{"app": "debug-gym", "run": "x", "pid": {owner.pid}, "started": "5"}}')
+    left = subprocess.Popen(["sleep", "1000"], cwd=directory / "testbed")
+    try:
+        removed = reap()
+        assert directory in removed
+        assert not directory.exists()
+        assert left.wait(10) == -signal.SIGKILL
+        assert Path(session.root).parent not in removed
+        assert session.run("echo fine").output == "fine\n"
+    finally:
+        left.kill()
+        left.wait()
+
+
+def test_number_of_a_dead_runner_that_is_used_again(session: Session) -> None:
+    """The lease names the process's start too: this very process is not the one that the lease means."""
+    directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+    (directory / "lease.json").write_text(f'{{"app": "debug-gym", "run": "x", "pid": {os.getpid()}, "started": "5"}}')
+    assert directory in reap()
+    assert not directory.exists()
+    assert session.run("true").exit_status == 0
+
+
+def interpreter(*editable: Path) -> Interpreter:
+    return Interpreter(
+        executable=Path(sys.executable),
+        prefix=Path(sys.prefix),
+        base_prefix=Path(sys.base_prefix),
+        version=sys.version_info[:3],
+        magic="",
+        packages={},
+        editable=editable,
+    )
+
+
+def test_the_copy_is_imported_not_the_editable_original(tmp_path: Path) -> None:
+    source = tmp_path / "repository"
+    (source / "src").mkdir(parents=True)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (source / "src" / "package.py").write_text("PLACE = 'original'")
+    spec = SandboxSpec(run="test", source=source, interpreter=interpreter(source / "src", elsewhere))
+    with Session.start(LocalTerminal(), spec) as session:
+        session.write("src/package.py", b"PLACE = 'copy'")
+        # What an editable install does: a path file adds the original's directory behind everything else.
+        code = f"import sys; sys.path.append({str(source / 'src')!r}); import package; print(package.PLACE)"
+        assert session.run([session.python, "-c", code]).output == "copy\n"
+        paths = session.run([session.python, "-c", "import sys; print(sys.path)"]).output
+    assert str(elsewhere) not in paths
+
+
+def test_missing_interpreter_is_a_clear_error(tmp_path: Path) -> None:
+    missing = tmp_path / "bin" / "python"
+    spec = SandboxSpec(run="test", interpreter=interpreter())
+    object.__setattr__(spec.interpreter, "executable", missing)
+    terminal = LocalTerminal()
+    with pytest.raises(SandboxError, match=str(missing)):
+        Session.start(terminal, spec)
+    assert not terminal.alive()
+
+
+def test_registered_by_entry_point() -> None:
+    (entry,) = [entry for entry in entry_points(group="debug_gym") if entry.name == "terminal-local"]
+    assert entry.load().debug_gym_register_terminals() == [LocalTerminal]
+    assert LocalTerminal.unavailable() is None
+    assert not LocalTerminal.isolates
+
+
+def test_package_loads_its_terminal_when_asked_only() -> None:
+    code = """
+    import sys
+    import debug_gym_terminal_local
+    assert "debug_gym_terminal_local.terminal" not in sys.modules
+    debug_gym_terminal_local.LocalTerminal
+    assert "debug_gym_terminal_local.terminal" in sys.modules
+    try:
+        debug_gym_terminal_local.Missing
+    except AttributeError:
+        pass
+    else:
+        sys.exit(1)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)

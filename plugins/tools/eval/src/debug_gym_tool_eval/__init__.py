@@ -1,0 +1,168 @@
+"""The eval tool: runs the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from debug_gym_core import Observation, RepoEnv, Tool, hookimpl
+
+if TYPE_CHECKING:
+    from debug_gym_core.action import ToolCall
+    from debug_gym_core.grading import Measurement, TestResult
+
+OUTPUT_LIMIT = 8_000
+"""Characters of the run's output that are shown, head and tail."""
+DETAILS_LIMIT = 8_000
+"""Characters of failures with their frames."""
+LISTED = 60
+"""Tests that are listed by name; failing ones come first."""
+FAILURES = 10
+FRAMES = 6
+MARKS = {
+    "passed": "PASSED",
+    "failed": "FAILED",
+    "error": "ERROR",
+    "skipped": "SKIPPED",
+    "xfailed": "XFAIL",
+    "xpassed": "XPASS",
+}
+
+
+class Eval(Tool):
+    """Run the tests: which pass, and for each failure the exception and the repository's frames with their locals."""
+
+    name = "eval"
+    examples = ({},)
+    _stale = False
+
+    def use(self, env: RepoEnv) -> Observation:
+        """Run the tests as they stand."""
+        self._stale = False
+        measurement = env.measure()
+        return Observation(self.name, render(measurement, env.score, env.max_score), _data(measurement, env))
+
+    @hookimpl
+    def on_reset(self) -> None:
+        """Forget what was changed in the episode before."""
+        self._stale = False
+
+    @hookimpl
+    def on_file_changed(self, env: RepoEnv) -> None:
+        """Remember that the last results are out of date."""
+        self._stale = env.settings.auto_eval_on_rewrite
+
+    @hookimpl
+    def on_step(self, env: RepoEnv, call: ToolCall) -> Observation | None:
+        """Run the tests at the end of a step that changed files, when the settings say so: once, however many files."""
+        if not self._stale or env.submitted or call.name == self.name:
+            self._stale = False
+            return None
+        return self.use(env)
+
+
+def render(measurement: Measurement, score: int, max_score: int) -> str:
+    """What the agent reads.
+
+    Args:
+        measurement: a run of the tests
+        score: tests that count and pass
+        max_score: tests that count
+    """
+    parts = ["\n".join(_summary(measurement, score, max_score))]
+    if measurement.tests:
+        parts.append("\n".join(_listing(measurement)))
+    details = "\n\n".join(_describe(one) for one in measurement.failures[:FAILURES] if one.frames)
+    if details:
+        parts.append(_bound(details, DETAILS_LIMIT))
+    status = "timed out" if measurement.timed_out else f"exit status {measurement.exit_status}"
+    output = measurement.output.rstrip("\n")
+    parts.append(
+        f"Output ({status}):\n{_bound(output, OUTPUT_LIMIT, measurement.output_cut)}"
+        if output
+        else f"No output ({status})."
+    )
+    return "\n\n".join(parts)
+
+
+def _summary(measurement: Measurement, score: int, max_score: int) -> Iterator[str]:
+    if measurement.kind == "exit_status":
+        verdict = "passes" if score else "fails"
+        yield f"The run {verdict} (by its exit status, {measurement.exit_status}; measured in place)"
+    else:
+        what = "test passes" if max_score == 1 else "tests pass"
+        yield f"{score} of {max_score} {what} (measured in place; what is recorded is measured on a clean copy)"
+    if measurement.timed_out:
+        yield "The run reached its time limit and was ended."
+    elif measurement.reason:
+        yield f"This run would not count: {measurement.reason}."
+
+
+def _listing(measurement: Measurement) -> Iterator[str]:
+    """A line a test, failing ones first."""
+    failing = {one.id for one in measurement.failures}
+    tests = [*measurement.failures, *(one for one in measurement.tests if one.id not in failing)]
+    for test in tests[:LISTED]:
+        yield f"{MARKS[test.outcome]} {test.id}" + (f": {test.message}" if test.message else "")
+    if rest := tests[LISTED:]:
+        counts = {mark: sum(one.outcome == outcome for one in rest) for outcome, mark in MARKS.items()}
+        yield f"... and {len(rest)} more: " + ", ".join(f"{count} {mark}" for mark, count in counts.items() if count)
+    known = {one.id for one in measurement.tests}
+    missing = [one for one in measurement.collected if one not in known]
+    if missing:
+        yield f"{len(missing)} collected but not reported, first {missing[0]}"
+
+
+def _describe(test: TestResult) -> str:
+    """A failure: the exception, the repository's frames with their locals, innermost last."""
+    lines = [f"{MARKS[test.outcome]} {test.id}", f"  {test.message}"]
+    shown = test.frames[-FRAMES:]
+    if len(shown) < len(test.frames):
+        lines.append(f"  ... {len(test.frames) - len(shown)} outer frames ...")
+    for frame in shown:
+        lines.append(f"  {frame['file']}:{frame['line']} in {frame['function']}")
+        values = frame["locals"]
+        if isinstance(values, Mapping):
+            lines += [f"    {name} = {value}" for name, value in values.items()]
+    return "\n".join(lines)
+
+
+def _bound(text: str, limit: int, cut: int = 0) -> str:
+    """Head and tail of a text, cut at line ends where that costs little; `cut` more bytes are missing in its middle."""
+    if len(text) <= limit:
+        return text
+    head, tail = text[: limit // 2], text[-(limit // 2) :]
+    head = head[: head.rfind("\n") + 1] if head.rfind("\n") > limit // 4 else head + "\n"
+    tail = tail[tail.find("\n") + 1 :] if 0 <= tail.find("\n") < limit // 4 else tail
+    left = len(text) - len(head) - len(tail)
+    return f"{head}[... {left + cut} characters left out ...]\n{tail}"
+
+
+def _data(measurement: Measurement, env: RepoEnv) -> dict[str, object]:
+    """The same facts as JSON types, without what differs from run to run."""
+    return {
+        "score": env.score,
+        "max_score": env.max_score,
+        "resolved": env.resolved,
+        "grading": "in_place" if measurement.kind == "report" else "exit_status",
+        "tests": measurement.outcomes,
+        "failures": [
+            {
+                "id": one.id,
+                "outcome": one.outcome,
+                "message": one.message,
+                "frames": [dict(frame) for frame in one.frames],
+            }
+            for one in measurement.failures
+        ],
+        "exit_status": measurement.exit_status,
+        "timed_out": measurement.timed_out,
+        "valid": measurement.valid,
+        "reason": measurement.reason,
+    }
+
+
+@hookimpl
+def debug_gym_register_tools() -> Sequence[type[Tool]]:
+    """The tool of this package."""
+    return [Eval]

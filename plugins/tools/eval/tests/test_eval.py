@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debug_gym_core import RepoEnv, Task, Tool
+from debug_gym_core.grading import Measurement, TestResult
+from debug_gym_tool_eval import DETAILS_LIMIT, LISTED, OUTPUT_LIMIT, Eval, render
+
+CODE = """
+def total(prices):
+    result = 0
+    for price in prices:
+        result -= price
+    return result
+"""
+TESTS = """
+from shop import total
+
+def test_nothing():
+    assert total([]) == 0
+
+def test_some():
+    prices = [1, 2]
+    assert total(prices) == 3, "wrong total"
+"""
+ENTRYPOINT = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
+
+
+@pytest.fixture
+def make_env(tmp_path: Path) -> Iterator[Callable[..., RepoEnv]]:
+    made = []
+
+    def make(entrypoint: str = ENTRYPOINT, **settings: Any) -> RepoEnv:
+        (tmp_path / "shop.py").write_text(CODE)
+        (tmp_path / "test_shop.py").write_text(TESTS)
+        task = Task("repo", "shop", tmp_path, entrypoint)
+        env = RepoEnv(task, [Eval(), Change()], "local", allow_unsandboxed=True, **settings)
+        made.append(env)
+        env.reset(seed=1)
+        return env
+
+    yield make
+    for env in made:
+        env.close()
+
+
+def test_it_tells_what_passes_and_why_the_rest_fails(make_env: Callable[..., RepoEnv]) -> None:
+    env = make_env()
+    observation, reward, terminated, _, info = env.step("eval")
+    text = observation["text"]
+    assert text.startswith("1 of 2 tests pass (measured in place")
+    assert "PASSED test_shop.py::test_nothing\n" in text
+    assert "FAILED test_shop.py::test_some: AssertionError: wrong total assert -3 == 3" in text
+    assert "  test_shop.py:9 in test_some\n    prices = [1, 2]\n" in text
+    assert "Output (exit status 1):\n" in text
+    assert "1 failed, 1 passed in <time>" in text
+    assert (reward, terminated, info["score"], info["max_score"]) == (1.0, False, 1, 2)
+    [spoken] = json.loads(observation["json"])
+    assert spoken["data"]["tests"] == {"test_shop.py::test_nothing": "passed", "test_shop.py::test_some": "failed"}
+    assert spoken["data"]["failures"][0]["frames"][0]["locals"] == {"prices": "[1, 2]"}
+    assert spoken["data"]["grading"] == "in_place"
+
+
+def test_frames_of_the_code_under_test_are_innermost(make_env: Callable[..., RepoEnv]) -> None:
+    env = make_env()
+    env.workspace.write_bytes("shop.py", b"def total(prices):\n    last = prices[-1]\n    return last.amount\n")
+    text = env.step("eval")[0]["text"]
+    assert "AttributeError: 'int' object has no attribute 'amount'" in text
+    assert "  shop.py:3 in total\n    prices = [1, 2]\n    last = 2\n" in text
+
+
+def test_a_fix_resolves_the_task(make_env: Callable[..., RepoEnv]) -> None:
+    env = make_env()
+    env.workspace.write_bytes("shop.py", b"total = sum\n")
+    observation, reward, terminated, _, info = env.step("eval")
+    assert observation["text"].startswith("2 of 2 tests pass")
+    assert (reward, terminated, info["resolved"]) == (2.0, True, True)
+
+
+def test_the_same_run_reads_the_same(make_env: Callable[..., RepoEnv]) -> None:
+    env = make_env()
+    assert env.step("eval")[0] == env.step("eval")[0]
+
+
+class Change(Tool):
+    """Writes two files."""
+
+    name = "change"
+
+    def use(self, env: RepoEnv) -> str:
+        env.workspace.write_bytes("shop.py", b"total = sum\n")
+        env.workspace.write_bytes("other.py", b"")
+        return "changed"
+
+
+def sources(observation: dict[str, str]) -> list[str]:
+    return [one["source"] for one in json.loads(observation["json"])]
+
+
+def test_it_runs_by_itself_once_after_a_step_with_changes_when_told_to(make_env: Callable[..., RepoEnv]) -> None:
+    env = make_env(auto_eval_on_rewrite=True)
+    observation, reward, terminated, *_ = env.step("change")
+    assert sources(observation) == ["change", "eval"]
+    assert "2 of 2 tests pass" in observation["text"]
+    assert (reward, terminated) == (2.0, True)
+    assert sources(env.step("eval")[0]) == ["eval"]
+
+
+def test_it_does_not_run_by_itself_unless_told(make_env: Callable[..., RepoEnv]) -> None:
+    env = make_env()
+    assert sources(env.step("change")[0]) == ["change"]
+    assert env.score == 0
+
+
+def test_an_entrypoint_without_a_report_is_judged_by_its_exit_status(make_env: Callable[..., RepoEnv]) -> None:
+    env = make_env("grep -q sum shop.py && echo found")
+    assert env.step("eval")[0]["text"] == (
+        "The run fails (by its exit status, 1; measured in place)\n\nNo output (exit status 1)."
+    )
+    env.workspace.write_bytes("shop.py", b"total = sum\n")
+    assert env.step("eval")[0]["text"] == (
+        "The run passes (by its exit status, 0; measured in place)\n\nOutput (exit status 0):\nfound"
+    )
+
+
+def test_everything_is_bounded() -> None:
+    values = {f"name{number}": "x" * 160 for number in range(20)}
+    frames = tuple({"file": "a.py", "line": 1, "function": "f", "locals": values} for _ in range(12))
+    failures = tuple(TestResult(f"t.py::t{number}", "failed", "m" * 500, frames) for number in range(500))
+    text = render(Measurement(failures, 1, "line\n" * 10_000, 123), 0, 500)
+    assert len(text) < OUTPUT_LIMIT + DETAILS_LIMIT + LISTED * 560 + 1_000
+    assert "... and 440 more: 440 FAILED" in text
+    [left] = re.findall(r"\[\.\.\. (\d+) characters left out \.\.\.\]\nline", text)
+    assert int(left) == 49_999 + 123 - text.count("\nline") * 5 + 1
+
+
+def test_a_run_that_does_not_count_says_why() -> None:
+    text = render(Measurement((), 0, "", valid=False, reason="it was tampered with", tampered=True), 0, 3)
+    assert "This run would not count: it was tampered with." in text

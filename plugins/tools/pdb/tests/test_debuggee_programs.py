@@ -1,0 +1,546 @@
+"""Programs that do what confuses debuggers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+
+
+def dedent(text: str) -> dict[str, str]:
+    return {"app.py": textwrap.dedent(text)}
+
+
+def test_prompts_in_output_are_only_output(debug: Any) -> None:
+    program = debug("python app.py", dedent("print('(Pdb) ')\nprint('> x.py(1)f()')\nx = 1\nprint('(Pdb) ', end='')\n"))
+    program.do("b 3")
+    stopped = program.do("c")
+    assert stopped["stop"]["line"] == 3
+    assert program.printed == b"(Pdb) \r\n> x.py(1)f()\r\n"
+    assert program.do("c")["t"] == "exit"
+
+
+def test_input_reads_the_terminal(debug: Any) -> None:
+    program = debug("python app.py", dedent("name = input('name? ')\nprint('hello', name)\n"))
+    os.write(program.master, b"you\n")
+    assert program.do("c")["status"] == 0
+    assert b"hello you" in program.printed
+
+
+def test_flood_of_output(debug: Any) -> None:
+    program = debug("python app.py", dedent("for _ in range(20000):\n    print('x' * 100)\ndone = 1\n"))
+    program.do("b 3")
+    assert program.do("c")["stop"]["line"] == 3
+    assert len(program.printed) == 20000 * 102
+
+
+def test_flood_of_pdb_output_is_bounded(debug: Any) -> None:
+    program = debug("python app.py", dedent("x = 1\ny = 2\n"))
+    out = program.do("!for i in range(100000): print(i)")["out"]
+    assert len(out) < 100_000
+    assert out.startswith("0\n1\n") and out.endswith("99999\n") and "characters left out" in out
+
+
+@pytest.mark.parametrize(
+    "breaking",
+    [
+        "sys.stdout = sys.stderr = sys.stdin = None",
+        "sys.stdout = io.StringIO()",
+        "os.close(0); os.close(1); os.close(2)",
+        "os.closerange(0, 256)",
+        "sys.stdout.close()",
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)",
+        "sys.setrecursionlimit(120)",
+        "json.dumps = json.loads = os.read = os.write = os.getpid = None",
+        "os.chdir('/')",
+        "os.environ.clear()",
+    ],
+)
+def test_broken_surroundings(debug: Any, breaking: str) -> None:
+    source = f"import io, json, os, signal, sys\ndef f():\n    x = 1\n    return x\n{breaking}\nf()\n"
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 3")
+    stopped = program.do("c")
+    assert stopped["stop"]["line"] == 3
+    assert program.do("p x")["failed"]
+    assert program.do("n")["stop"]["locals"]["changed"] == {"x": "1"}
+    assert program.do("c")["t"] in ("exit", "dead")
+
+
+def test_forked_children_do_not_talk(debug: Any) -> None:
+    source = """\
+    import os
+
+    def f(who):
+        print("in", who)
+        breakpoint_line = 1
+        return who
+
+    pid = os.fork()
+    if pid == 0:
+        f("child")
+        os._exit(3)
+    f("parent")
+    print("status", os.waitpid(pid, 0)[1] >> 8)
+    """
+    program = debug("python app.py", dedent(source))
+    program.do("b 5")
+    stopped = program.do("c")
+    assert stopped["stop"]["locals"]["changed"]["who"] == "'parent'"
+    assert program.do("c")["status"] == 0
+    assert b"in child" in program.printed and b"status 3" in program.printed
+
+
+def test_multiprocessing_works(debug: Any) -> None:
+    source = """\
+    import multiprocessing
+
+    def square(x):
+        return x * x
+
+    if __name__ == "__main__":
+        for method in ("fork", "spawn"):
+            with multiprocessing.get_context(method).Pool(2) as pool:
+                print(method, pool.map(square, [1, 2, 3]))
+        done = True
+    """
+    program = debug("python app.py", dedent(source))
+    program.do("b 4")
+    program.do("b 10")
+    assert program.do("c")["stop"]["line"] == 10
+    assert b"fork [1, 4, 9]" in program.printed and b"spawn [1, 4, 9]" in program.printed
+
+
+def test_threads_stop_one_at_a_time_and_are_named(debug: Any) -> None:
+    source = """\
+    import threading
+
+    def work(n):
+        found = n * 2
+        return found
+
+    threads = [threading.Thread(target=work, args=(n,), name="worker-%d" % n) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print("done")
+    """
+    program = debug("python app.py", dedent(source))
+    program.do("b 5")
+    names = []
+    for _ in range(3):
+        stop = program.do("c")["stop"]
+        assert stop["line"] == 5
+        names.append(stop["thread"])
+        assert program.do("p found")["out"] == f"{int(stop['thread'][-1]) * 2}\n"
+    assert sorted(names) == ["worker-0", "worker-1", "worker-2"]
+    assert program.do("c")["status"] == 0
+
+
+def test_stepping_in_a_thread_leaves_others_running(debug: Any) -> None:
+    source = """\
+    import threading
+
+    go, went = threading.Event(), threading.Event()
+
+    def other():
+        go.wait()
+        went.set()
+
+    def work():
+        x = 1
+        go.set()
+        went.wait()
+        y = 2
+
+    threads = [threading.Thread(target=f, name=f.__name__) for f in (other, work)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    """
+    program = debug("python app.py", dedent(source))
+    program.do("b 10")
+    program.do("c")
+    for line in (11, 12, 13):
+        stop = program.do("n")["stop"]
+        assert (stop["line"], stop["thread"]) == (line, "work")
+
+
+def test_breakpoint_set_while_the_main_thread_was_not_traced(debug: Any) -> None:
+    source = """\
+    import threading, time
+
+    ready = threading.Event()
+
+    def work():
+        breakpoint_()
+        ready.set()
+
+    def late():
+        return 1
+
+    import pdb
+    breakpoint_ = pdb.set_trace
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not ready.is_set():
+        time.sleep(0.001)
+    late()
+    """
+    program = debug("python app.py", dedent(source))
+    assert program.do("c")["stop"]["function"] == "work"
+    program.do("b 10")
+    stop = program.do("c")["stop"]
+    assert (stop["line"], stop["thread"]) == (10, "MainThread")
+
+
+def test_exception_in_a_thread_stops(debug: Any, python: str) -> None:
+    source = """\
+    import threading
+
+    def work():
+        value = 3
+        raise ValueError("in thread")
+
+    thread = threading.Thread(target=work, name="worker")
+    thread.start()
+    thread.join()
+    """
+    program = debug("python app.py", dedent(source))
+    answer = program.do("c")
+    if program.hello["python"] < [3, 8]:
+        assert answer["t"] == "exit"
+        return
+    assert answer["stop"]["reason"] == "exception" and answer["stop"]["thread"] == "worker"
+    assert program.do("p value")["out"] == "3\n"
+    assert program.do("c")["status"] == 0
+
+
+def test_asyncio_steps_over_await(debug: Any) -> None:
+    source = """\
+    import asyncio
+
+    async def child(n):
+        await asyncio.sleep(0.001)
+        return n * 10
+
+    async def main():
+        first = await child(1)
+        second = await asyncio.gather(child(2), child(3))
+        print(first, second)
+
+    asyncio.get_event_loop_policy().new_event_loop().run_until_complete(main())
+    """
+    program = debug("python app.py", dedent(source))
+    program.do("b 8")
+    program.do("c")
+    assert program.do("n")["stop"]["line"] == 9
+    assert program.do("p first")["out"] == "10\n"
+    assert program.do("n")["stop"]["line"] == 10
+    assert program.do("p second")["out"] == "[20, 30]\n"
+
+
+def test_generator_is_stepped_through(debug: Any) -> None:
+    source = """\
+    def numbers():
+        for n in range(3):
+            doubled = n * 2
+            yield doubled
+            after = True
+
+    for number in numbers():
+        print(number)
+    """
+    program = debug("python app.py", dedent(source))
+    program.do("b 4")
+    program.do("c")
+    assert program.do("n")["stop"]["line"] == 5
+    assert program.do("n")["stop"]["line"] == 2
+
+
+def test_uncaught_exception_stops_post_mortem(debug: Any) -> None:
+    source = """\
+    def inner(x):
+        half = x / 2
+        raise KeyError("lost")
+
+    def outer():
+        try:
+            inner(4)
+        except KeyError as error:
+            raise RuntimeError("outer failed") from error
+
+    outer()
+    """
+    program = debug("python app.py", dedent(source))
+    stopped = program.do("c")
+    stop = stopped["stop"]
+    assert stop["reason"] == "exception"
+    assert (stop["file"], stop["line"], stop["function"]) == ("app.py", 9, "outer")
+    assert [(one["type"], one["message"], one["line"]) for one in stop["exceptions"]] == [
+        ("RuntimeError", "outer failed", 9),
+        ("KeyError", "'lost'", 3),
+    ]
+    assert b"RuntimeError: outer failed" in program.printed and b"debug-gym" not in program.printed
+    ended = program.do("c")
+    assert (ended["t"], ended["status"], ended["exception"]["type"]) == ("exit", 1, "RuntimeError")
+
+
+@pytest.mark.parametrize(
+    ("statement", "status"), [("sys.exit(7)", 7), ("sys.exit()", 0), ("sys.exit('why')", 1), ("pass", 0)]
+)
+def test_exit_status(debug: Any, statement: str, status: int) -> None:
+    program = debug("python app.py", dedent(f"import sys\n{statement}\n"))
+    assert program.do("c")["status"] == status
+    assert program.receive() == {"t": "dead", "status": status}
+    assert (b"why" in program.printed) == ("why" in statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "status"),
+    [("os._exit(9)", 9), ("os.kill(os.getpid(), 9)", -9), ("ctypes.string_at(0)", -signal.SIGSEGV)],
+)
+def test_sudden_death(debug: Any, statement: str, status: int) -> None:
+    program = debug("python app.py", dedent(f"import ctypes, os\n{statement}\n"))
+    assert program.do("c") == {"t": "dead", "status": status}
+
+
+def test_exit_handlers_and_threads_run_before_the_end_is_told(debug: Any) -> None:
+    source = """\
+    import atexit, threading, time
+
+    def late():
+        time.sleep(0.05)
+        x = 1
+        print("late")
+
+    atexit.register(lambda: print("handler"))
+    threading.Thread(target=late).start()
+    """
+    program = debug("python app.py", dedent(source))
+    program.do("b 5")
+    assert program.do("c")["stop"]["function"] == "late"
+    assert program.do("c")["t"] == "exit"
+    assert b"late\r\nhandler" in program.printed
+
+
+INTERRUPTED = {
+    "sleep": "time.sleep(100)",
+    "lock": "lock.acquire()",
+    "loop": "while True: pass",
+    "input": "input()",
+    "catcher": "\n    while True:\n        try:\n            time.sleep(0.01)\n        except BaseException:\n            pass",
+    "select": "select.select([0], [], [])",
+    "subprocess": "subprocess.call(['sleep', '100'])",
+    "join": "t = threading.Thread(target=time.sleep, args=(100,), daemon=True); t.start(); t.join()",
+    "asyncio": "asyncio.new_event_loop().run_until_complete(asyncio.sleep(100))",
+}
+
+
+@pytest.mark.parametrize("what", INTERRUPTED)
+def test_interrupt_stops_in_the_frame_at_once(debug: Any, what: str) -> None:
+    source = "import asyncio, select, subprocess, threading, time\nlock = threading.Lock()\nlock.acquire()\n"
+    source += f"def wait():\n    here = 5\n    print('waiting', flush=True)\n    {INTERRUPTED[what]}\n\nwait()\n"
+    program = debug("python app.py", {"app.py": source})
+    program.send({"cmd": "c"})
+    while b"waiting" not in program.printed:
+        with pytest.raises(TimeoutError):
+            program.receive(0.05)
+    for _ in range(2):
+        started = time.monotonic()
+        stop = program.interrupt()["stop"]
+        assert time.monotonic() - started < 1
+        assert stop["reason"] == "interrupt"
+        assert any(one["function"] == "wait" for one in stop["stack"])
+        program.do("b 1000000")
+        program.send({"cmd": "c"})
+        with pytest.raises(TimeoutError):
+            program.receive(0.05)
+    program.interrupt()
+    if what == "catcher":
+        assert program.do("n")["stop"]["function"] == "wait"
+
+
+def test_interrupt_ends_a_command_and_keeps_the_session(debug: Any) -> None:
+    program = debug("python app.py", dedent("import time\nx = 1\ny = 2\n"))
+    program.do("b 3")
+    program.do("c")
+    program.send({"cmd": "p [time.sleep(0.01) for _ in range(10 ** 9)]"})
+    with pytest.raises(TimeoutError):
+        program.receive(0.1)
+    answer = program.interrupt()
+    assert answer["interrupted"] and "stop" not in answer
+    assert program.do("p x")["out"] == "1\n"
+
+
+def test_interrupt_ends_a_command_in_a_thread(debug: Any) -> None:
+    source = (
+        "import threading\ndef work():\n    x = 1\n    y = 2\nt = threading.Thread(target=work)\nt.start()\nt.join()\n"
+    )
+    program = debug("python app.py", dedent(source))
+    program.do("b 4")
+    program.do("c")
+    program.send({"cmd": "p [None for _ in iter(int, 1)]"})
+    with pytest.raises(TimeoutError):
+        program.receive(0.1)
+    assert program.interrupt()["interrupted"]
+    assert program.do("p x")["out"] == "1\n"
+
+
+def test_interrupt_at_a_prompt_does_nothing(debug: Any) -> None:
+    program = debug("python app.py", dedent("x = 1\n"))
+    os.kill(program.process.pid, program.hello["signals"]["interrupt"])
+    assert program.do("p 1")["out"] == "1\n"
+
+
+CALL_OF_C_CODE = "def f():\n    return sum(range(10 ** 12))\n\nprint('go', flush=True)\nf()\n"
+
+
+def test_stack_of_a_long_call_of_c_code(debug: Any) -> None:
+    program = debug(
+        "python app.py", dedent("def f():\n    return sum(range(10 ** 12))\nprint('go', flush=True)\nf()\n")
+    )
+    program.send({"cmd": "c"})
+    while b"go" not in program.printed:
+        with pytest.raises(TimeoutError):
+            program.receive(0.05)
+    for name in ("interrupt", "stack"):
+        os.kill(program.process.pid, program.hello["signals"][name])
+        with pytest.raises(TimeoutError):
+            program.receive(0.3)
+    assert b"line 2 in f" in program.printed
+
+
+def test_breakpoint_function_and_pythonbreakpoint(debug: Any, python: str) -> None:
+    program = debug("PYTHONBREAKPOINT=0 python app.py", dedent("import sys\nx = 1\nsys.breakpointhook()\ny = 2\n"))
+    if program.hello["python"] < [3, 7]:
+        pytest.skip("no breakpoint() before 3.7")
+    stop = program.do("c")["stop"]
+    assert (stop["reason"], stop["line"]) == ("breakpoint", 3)
+    assert program.do("n")["stop"]["line"] == 4
+
+
+def test_quit_is_told_first_and_ends_the_program(debug: Any) -> None:
+    program = debug("python app.py", dedent("try:\n    x = 1\n    y = 2\nfinally:\n    print('cleaned')\n"))
+    program.do("b 3")
+    program.do("c")
+    assert program.do("q")["t"] == "quit"
+    assert program.receive()["t"] == "exit"
+    assert program.receive()["t"] == "dead"
+    assert b"cleaned" in program.printed
+
+
+def test_restart_is_left_to_the_host(debug: Any) -> None:
+    program = debug("python app.py", dedent("x = 1\n"))
+    program.do("b 1")
+    answer = program.do("run a 'b c'")
+    assert (answer["t"], answer["args"]) == ("restart", ["a", "b c"])
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "files", "why"),
+    [
+        ("python nosuch.py", {}, "there is no file nosuch.py"),
+        ("python -m nosuch", {}, "there is no module nosuch"),
+        ("python -m pkg.nosuch", {"pkg/__init__.py": "1/0"}, "there is no module pkg.nosuch"),
+        ("python -m pkg", {"pkg/__init__.py": "1/0"}, "pkg is a package without __main__"),
+        ("python .", {}, ". is a directory"),
+        ("python data.txt", {"data.txt": "not python at all"}, "data.txt is not Python"),
+        ("python -m bad", {"bad.py": "def f(:\n"}, "bad is not Python"),
+        ("python data.bin", {"data.bin": "x\0y"}, "data.bin is not Python"),
+    ],
+)
+def test_bad_target_is_told_at_once(debug: Any, entrypoint: str, files: dict[str, str], why: str) -> None:
+    program = debug(entrypoint, files)
+    assert program.first["t"] == "error"
+    assert why in program.first["message"]
+
+
+SEEN = """\
+import __main__, json, os, sys
+seen = {
+    "argv": sys.argv,
+    "path": sys.path[:2],
+    "main": sorted(set(vars(__main__)) - {"seen", "json", "os", "sys", "__main__"}),
+    "file": __file__,
+    "name": __name__,
+    "package": __package__,
+    "spec": __spec__ and __spec__.name,
+    "is_main": vars(__main__) is globals(),
+    "stdin": sys.stdin.isatty(),
+    "code": __import__("code").__file__.endswith("/code.py") and hasattr(__import__("code"), "ours"),
+}
+del seen["stdin"]
+open(os.environ["SEEN"], "w").write(json.dumps(seen))
+"""
+
+
+@pytest.mark.parametrize("entrypoint", ["sub/app.py a -b", "-m pkg a", "-m pkg.sub a", "-m flat", "./flat.py x"])
+def test_program_sees_what_it_sees_without_debugger(debug: Any, python: str, tmp_path: Path, entrypoint: str) -> None:
+    files = {
+        "sub/app.py": SEEN,
+        "sub/code.py": "ours = 1\n",
+        "code.py": "ours = 1\n",
+        "pkg/__init__.py": "",
+        "pkg/__main__.py": SEEN,
+        "pkg/sub.py": SEEN,
+        "flat.py": SEEN,
+    }
+    plain, debugged = tmp_path / "plain.json", tmp_path / "debugged.json"
+    program = debug(f"SEEN={debugged} python {entrypoint}", files)
+    assert program.do("c")["status"] == 0, program.printed
+    environment = {**ENVIRONMENT, "SEEN": str(plain)}
+    subprocess.run([python, *entrypoint.split()], cwd=tmp_path, env=environment, check=True)
+    expected, found = json.loads(plain.read_text()), json.loads(debugged.read_text())
+    assert found["code"]
+    expected["main"] = [name for name in expected["main"] if name != "__annotations__"]
+    found["main"] = [name for name in found["main"] if name != "__pdb_convenience_variables"]
+    assert found == expected
+
+
+def test_package_code_runs_after_the_first_stop(debug: Any) -> None:
+    files = {"pkg/__init__.py": "flag = 1\nvalue = 2\n", "pkg/__main__.py": "x = 1\n"}
+    program = debug("python -m pkg", files)
+    program.do("b pkg/__init__.py:2")
+    stop = program.do("c")["stop"]
+    assert (stop["file"], stop["line"]) == ("pkg/__init__.py", 2)
+
+
+def test_unittest_stops_at_each_failing_test(debug: Any) -> None:
+    source = """\
+    import unittest
+
+    class TestIt(unittest.TestCase):
+        def test_fails(self):
+            value = 1
+            self.assertEqual(value, 2)
+
+        def test_errors(self):
+            raise KeyError("k")
+
+        def test_passes(self):
+            pass
+
+    if __name__ == "__main__":
+        unittest.main()
+    """
+    for entrypoint in ("python -m unittest -q test_it", "python test_it.py"):
+        program = debug(entrypoint, {"test_it.py": textwrap.dedent(source)})
+        first = program.do("c")["stop"]
+        assert first["reason"] == "test failed" and first["test"].endswith("TestIt.test_errors")
+        second = program.do("c")["stop"]
+        assert second["test"].endswith("TestIt.test_fails")
+        assert (second["file"], second["line"]) == ("test_it.py", 6)
+        assert program.do("p value")["out"] == "1\n"
+        assert program.do("c")["status"] == 1

@@ -1,0 +1,221 @@
+"""pytest under the debugger, with its capture on."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pytest
+
+CODE = """\
+def add(a, b):
+    result = a + b
+    return result
+"""
+
+TESTS = """\
+import pytest
+
+from code_under_test import add
+
+
+@pytest.fixture
+def three():
+    value = 3
+    yield value
+    print("torn down")
+
+
+def test_with_fixture(three):
+    print("captured")
+    assert add(three, 1) == 4
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_parametrized(n):
+    assert add(n, n) == 2 * n
+
+
+def test_late_import():
+    import late
+
+    assert late.late() == "late"
+
+
+def test_fails():
+    found = add(1, 1)
+    assert found == 3
+
+
+def test_raises():
+    with pytest.raises(KeyError):
+        add(1, 2)
+
+
+def test_input_is_refused_by_capture():
+    with pytest.raises(OSError):
+        input()
+"""
+
+FILES = {"code_under_test.py": CODE, "test_it.py": TESTS, "late.py": "def late():\n    return 'late'\n"}
+PLAIN = "python -m pytest -q -p no:cacheprovider"
+
+
+def until_end(program: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Continue to the end; the stops on the way and the last message."""
+    stops = []
+    while (answer := program.do("c"))["t"] == "prompt":
+        stops.append(answer["stop"])
+    return stops, answer
+
+
+@pytest.mark.parametrize("capture", ["", " --capture=sys", " -s", " --capture=tee-sys"])
+def test_breakpoint_with_capture(debug_tests: Any, capture: str) -> None:
+    program = debug_tests(PLAIN + capture + " test_it.py", FILES)
+    assert program.first["stop"] == {"reason": "entry"}
+    program.do("b code_under_test.py:3")
+    stop = program.do("c")["stop"]
+    assert stop["reason"] == "breakpoint"
+    assert stop["locals"]["changed"] == {"a": "3", "b": "1", "result": "4"}
+    assert [one["function"] for one in stop["stack"]] == ["add", "test_with_fixture"]
+    assert program.do("p result * 2")["out"] == "8\n"
+    assert program.do("n")["stop"]["reason"] == "return"
+    assert program.do("n")["stop"]["function"] == "test_with_fixture"
+
+
+def test_stepping_at_entry_says_what_to_do(debug_tests: Any) -> None:
+    program = debug_tests(PLAIN, FILES)
+    for command in ("n", "s", "r", "until"):
+        answer = program.do(command)
+        assert answer["failed"] and "set a breakpoint" in answer["out"]
+    assert program.do("b test_it.py:14")["failed"] is False
+
+
+@pytest.mark.parametrize(
+    ("line", "function", "value"),
+    [(9, "three", ("value", "3")), (14, "test_with_fixture", ("three", "3")), (19, "test_parametrized", ("n", "1"))],
+)
+def test_breakpoints_in_tests_and_fixtures(debug_tests: Any, line: int, function: str, value: tuple[str, str]) -> None:
+    program = debug_tests(PLAIN, FILES)
+    program.do(f"b test_it.py:{line}")
+    stop = program.do("c")["stop"]
+    assert (stop["line"], stop["function"]) == (line, function)
+    assert stop["locals"]["changed"][value[0]] == value[1]
+
+
+def test_condition_picks_a_parameter(debug_tests: Any) -> None:
+    program = debug_tests(PLAIN, FILES)
+    program.do("b test_it.py:19, n == 3")
+    assert program.do("c")["stop"]["locals"]["changed"]["n"] == "3"
+
+
+def test_breakpoint_in_a_late_import(debug_tests: Any) -> None:
+    program = debug_tests(PLAIN, FILES)
+    program.do("b late.py:2")
+    assert program.do("c")["stop"]["file"] == "late.py"
+
+
+def test_each_failing_test_stops(debug_tests: Any) -> None:
+    program = debug_tests(PLAIN, FILES)
+    stops, end = until_end(program)
+    assert [(stop["reason"], stop["test"], stop["line"]) for stop in stops] == [
+        ("test failed", "test_it.py::test_fails", 30),
+        ("test failed", "test_it.py::test_raises", 34),
+    ]
+    assert stops[0]["exceptions"][0]["type"] == "AssertionError"
+    assert stops[0]["locals"]["changed"] == {"found": "2"}
+    assert stops[1]["exceptions"][0]["message"] == "DID NOT RAISE <class 'KeyError'>"
+    assert end["status"] == 1
+    assert b"2 failed, 6 passed" in program.printed
+
+
+def test_results_are_those_without_debugger(debug_tests: Any) -> None:
+    program = debug_tests(PLAIN + " -rA", FILES)
+    program.do("b 1000")
+    program.do("b code_under_test.py:2, a > 100")
+    _, end = until_end(program)
+    assert end["status"] == 1
+    assert b"2 failed, 6 passed" in program.printed and b"assert 2 == 3" in program.printed
+
+
+def test_breakpoints_stop_after_a_failed_test(debug_tests: Any) -> None:
+    program = debug_tests(PLAIN, FILES)
+    assert program.do("c")["stop"]["test"] == "test_it.py::test_fails"
+    program.do("b code_under_test.py:3")
+    assert program.do("c")["stop"]["reason"] == "breakpoint"
+
+
+def test_error_in_fixture_and_in_collection(debug_tests: Any) -> None:
+    files = {
+        "test_fixture.py": "import pytest\n@pytest.fixture\ndef f():\n    1 / 0\ndef test_it(f):\n    pass\n",
+        "test_import.py": "import nosuch_module\n",
+    }
+    stops, end = until_end(debug_tests(PLAIN + " --continue-on-collection-errors", files))
+    assert [(stop["test"], stop["exceptions"][0]["type"]) for stop in stops] == [
+        ("test_import.py", "ImportError" if "CollectError" in str(stops[0]) else stops[0]["exceptions"][0]["type"]),
+        ("test_fixture.py::test_it", "ZeroDivisionError"),
+    ]
+    assert stops[1]["when"] == "setup"
+    assert end["status"] == 1
+
+
+def test_breakpoint_function_in_a_test(debug_tests: Any) -> None:
+    source = "import pdb\ndef test_it():\n    x = 1\n    pdb.set_trace()\n    y = 2\n"
+    source = source.replace("pdb.set_trace()", "breakpoint()") if hasattr(__builtins__, "breakpoint") else source
+    program = debug_tests(PLAIN, {"test_it.py": source})
+    stop = program.do("c")["stop"]
+    assert (stop["reason"], stop["line"], stop["function"]) == ("breakpoint", 4, "test_it")
+    assert program.do("n")["stop"]["line"] == 5
+
+
+def test_quit_from_a_failed_test_is_clean(debug_tests: Any) -> None:
+    program = debug_tests(PLAIN, FILES)
+    program.do("c")
+    assert program.do("q")["t"] == "quit"
+    assert program.receive()["t"] == "exit"
+    assert b"INTERNALERROR" not in program.printed
+
+
+def test_options_that_would_take_over_are_harmless(debug_tests: Any) -> None:
+    program = debug_tests(PLAIN + " --pdb", FILES)
+    assert program.do("c")["stop"]["reason"] == "test failed"
+
+
+def test_missing_test_file_is_told_at_once(debug_tests: Any) -> None:
+    program = debug_tests("pytest -q test_nosuch.py::test_x", {})
+    assert program.first == {"t": "error", "message": "there is no file test_nosuch.py"}
+
+
+def test_conftest_with_monkeypatched_world(debug_tests: Any) -> None:
+    source = """\
+    import builtins, json, os, time
+    from unittest import mock
+
+    def test_it():
+        with mock.patch("builtins.open"), mock.patch("os.getpid"), mock.patch("time.time"), mock.patch("json.dumps"):
+            with mock.patch("os.path.realpath"), mock.patch("sys.stdout"), mock.patch("signal.setitimer"):
+                x = 1
+                y = 2
+        assert y == 3
+    """
+    program = debug_tests(PLAIN, {"test_it.py": textwrap.dedent(source)})
+    program.do("b test_it.py:8")
+    stop = program.do("c")["stop"]
+    assert stop["locals"]["changed"] == {"x": "1"} and stop["source"]
+    assert program.do("p x")["out"] == "1\n"
+    assert program.do("c")["stop"]["reason"] == "test failed"
+
+
+def test_unittest_cases_under_pytest(debug_tests: Any) -> None:
+    source = """\
+    import unittest
+
+    class TestIt(unittest.TestCase):
+        def test_fails(self):
+            value = 1
+            self.assertEqual(value, 2)
+    """
+    program = debug_tests(PLAIN, {"test_it.py": textwrap.dedent(source)})
+    stop = program.do("c")["stop"]
+    assert (stop["test"], stop["line"]) == ("test_it.py::TestIt::test_fails", 6)
+    assert program.do("c")["status"] == 1

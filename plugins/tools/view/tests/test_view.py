@@ -1,0 +1,137 @@
+"""The view tool in a live environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from debug_gym_core.env import RepoEnv
+from debug_gym_core.observation import TEXT_LIMIT, Observation
+from debug_gym_core.task import Task
+from debug_gym_tool_view import LINE, PAGE, View
+
+Say = Callable[[str], Observation]
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Iterator[RepoEnv]:
+    root = tmp_path / "repo"
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "app.py").write_text("".join(f"x = {number}\n" for number in range(1, 98)))
+    (root / "big.py").write_text("".join(f"line {number}\n" for number in range(1, 1001)))
+    (root / "test_app.py").write_text("a\n\nb\n")
+    (root / "empty.py").touch()
+    (root / "odd.txt").write_bytes(b"\xef\xbb\xbfcaf\xe9\x0cx\r\ny\x00\rz")
+    (root / ".debugreadonly").write_text("test_*.py\n")
+    (root / ".debugignore").write_text("secret*\n")
+    (root / "secret.py").touch()
+    task = Task("tests", "view", root, entrypoint="python -c pass", max_score=1)
+    with_view = RepoEnv(task, [View()], "local", trusted=True)
+    with_view.reset(seed=0)
+    yield with_view
+    with_view.close()
+
+
+@pytest.fixture
+def say(env: RepoEnv) -> Say:
+    def act(action: str) -> Observation:
+        env.step(action)
+        return env.last_observations[0]
+
+    return act
+
+
+def test_lines_are_numbered_under_a_header(say: Say) -> None:
+    seen = say("view src/app.py 9 11")
+    assert seen.text == "src/app.py, lines 9-11 of 97 (editable)\n   9  x = 9\n  10  x = 10\n  11  x = 11"
+    assert seen.data == {
+        **{"path": "src/app.py", "start": 9, "end": 11, "total": 97},
+        **{"readonly": False, "breakpoints": []},
+    }
+
+
+def test_breakpoints_are_marked(env: RepoEnv, say: Say) -> None:
+    env.breakpoints.add("src/app.py", 10)
+    env.breakpoints.add("src/app.py", 50)
+    seen = say("view /testbed/src/app.py 9 11")
+    assert seen.text.splitlines()[1:] == ["   9  x = 9", "B 10  x = 10", "  11  x = 11"]
+    assert seen.data["breakpoints"] == [10]
+
+
+def test_numbers_can_be_left_out(say: Say) -> None:
+    assert say("view src/app.py 1 2 line_numbers=false").text == "src/app.py, lines 1-2 of 97 (editable)\nx = 1\nx = 2"
+
+
+def test_readonly_files_and_blank_lines(say: Say) -> None:
+    assert say("view test_app.py").text == "test_app.py, lines 1-3 of 3 (read-only)\n  1  a\n  2\n  3  b"
+
+
+def test_pages_name_the_next_call_until_the_end(say: Say) -> None:
+    action, numbers, texts = "view big.py", [], []
+    while action:
+        seen = say(action)
+        numbers += range(seen.data["start"], seen.data["end"] + 1)
+        texts.append(seen.text)
+        last = seen.text.splitlines()[-1]
+        action = last.partition("next: ")[2].removesuffix("]")
+    assert f"[600 more lines; next: view big.py {PAGE + 1} {2 * PAGE}]" in texts[0]
+    assert numbers == list(range(1, 1001)) and len(texts) == 3
+
+
+def test_a_range_that_is_too_long_is_paged_to_its_own_end(say: Say) -> None:
+    assert say("view big.py 100 200").text.endswith(" 200  line 200")
+    assert say("view big.py 100 600").text.endswith("next: view big.py 500 600]")
+    assert say("view big.py 990 2000").text.endswith("1000  line 1000")
+
+
+def test_a_page_is_bounded_in_characters_and_long_lines_are_cut(env: RepoEnv, say: Say) -> None:
+    env.workspace.write_bytes("wide.py", (b"y" * 900 + b"\n") * 100 + "é".encode() * 300_000 + b"\nlast\n")
+    seen = say("view wide.py")
+    assert len(seen.text) < TEXT_LIMIT
+    following = seen.data["end"] + 1
+    assert f"next: view wide.py {following} 102]" in seen.text
+    seen = say("view wide.py 101")
+    assert seen.text.splitlines()[1] == "  101  " + "é" * LINE + " [... more than 262144 bytes in this line]"
+    assert seen.text.endswith("next: view wide.py 102 102]")
+    assert "UTF-8" not in seen.text.splitlines()[0]
+    assert say("view wide.py 102").text.endswith("102  last")
+
+
+def test_odd_bytes_are_escaped_and_told(say: Say) -> None:
+    header, *lines = say("view odd.txt").text.splitlines()
+    assert header.startswith("odd.txt, lines 1-2 of 2 (editable); ")
+    for note in (r"not valid UTF-8: undecodable bytes are shown as \xNN", "BOM", "CRLF", "no newline at the end"):
+        assert note in header
+    assert lines == [r"  1  caf\xe9\x0cx", r"  2  y\x00\x0dz"]
+
+
+def test_an_empty_file(say: Say) -> None:
+    assert say("view empty.py").text == "empty.py, 0 lines (editable)"
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        ("view src/app.py 98", "src/app.py has 97 lines; line 98 is behind its end"),
+        ("view src/app.py 0", "numbered from 1"),
+        ("view src/app.py 5 4", "end is 4, before start 5"),
+        ("view app.py", "did you mean src/app.py?"),
+        ("view src", "src is a directory"),
+        ("view secret.py", "ignored"),
+        ("view ../../etc/passwd", "outside the workspace"),
+        ("view", "missing argument 'path'"),
+        ("view src/app.py one", "start"),
+    ],
+)
+def test_what_cannot_be_shown_is_an_error_with_the_reason(say: Say, action: str, reason: str) -> None:
+    seen = say(action)
+    assert seen.error and reason in seen.text
+
+
+def test_every_view_of_a_huge_file_is_small(env: RepoEnv, say: Say) -> None:
+    env.session.run("yes 'a line of some text' | head -c 100000000 > huge.txt")
+    seen = say("view huge.txt 4000000 4000001")
+    assert seen.text.startswith("huge.txt, lines 4000000-4000001 of 5000000 (editable)")
+    assert len(seen.text) < 200
