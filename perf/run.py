@@ -154,7 +154,9 @@ def terminal_rows(name: str, terminal: object, bar: float, python: str) -> Itera
             for _ in range(12):  # in turns, so that what else the machine does meets both
                 ours = median_ms(lambda: check(env, ToolCall("eval")), 1, warm=0)
                 theirs = median_ms(
-                    lambda: subprocess.run(bare, cwd=directory, env=environment, capture_output=True, check=True), 1, warm=0
+                    lambda: subprocess.run(bare, cwd=directory, env=environment, capture_output=True, check=True),
+                    1,
+                    warm=0,
                 )
                 pairs.append((ours, theirs))
             yield Row(
@@ -193,7 +195,9 @@ def main() -> int:
     if "docker" not in names:
         print("docker was not measured: set DEBUG_GYM_TEST_IMAGE (`.ci/images` makes an image)")
     if options.json:
-        options.json.write_text(json.dumps([{**asdict(row), "ratio": row.ratio, "holds": row.holds} for row in rows], indent=1))
+        options.json.write_text(
+            json.dumps([{**asdict(row), "ratio": row.ratio, "holds": row.holds} for row in rows], indent=1)
+        )
     return 0 if all(row.holds for row in rows) else 1
 
 

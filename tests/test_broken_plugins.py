@@ -34,7 +34,8 @@ BROKEN = {
         "there is no hook 'debug_gym_register_toolz'; did you mean 'debug_gym_register_tools'",
     ),
     "raising": (
-        "from debug_gym_core import hookimpl\n\n@hookimpl\ndef debug_gym_register_tools():\n    raise OSError('no disk')\n",
+        "from debug_gym_core import hookimpl\n\n"
+        "@hookimpl\ndef debug_gym_register_tools():\n    raise OSError('no disk')\n",
         "OSError: no disk",
     ),
     "clashing": (GOOD_TOOL.format(cls="Listdir", name="listdir"), "debug-gym-tool-listdir"),
@@ -99,7 +100,7 @@ def test_plugins_names_each_with_its_cause(installed: dict[str, str]) -> None:
 
 
 def test_each_is_reported_once_on_stderr_without_a_traceback(installed: dict[str, str]) -> None:
-    result = debug_gym(installed, "plugins")
+    result = debug_gym(installed, "tasks", "mini_nightmare")
     assert result.returncode == 0
     for name in set(BROKEN) - {"clashing"}:
         assert result.stderr.count(f"acme-{name}") == 1, result.stderr
@@ -111,7 +112,7 @@ def test_using_it_exits_3_with_the_cause(installed: dict[str, str], name: str, t
     tool = "listdir" if name == "clashing" else name
     result = debug_gym(
         installed, "run", "mini_nightmare", "--agent", "noop_agent", "--task", "counter",
-        "-p", f"tools=[{tool}]", "-p", "noop_agent.name=noop_agent", "-o", str(tmp_path / "run"), cwd=tmp_path,
+        "-p", f"tools=[{tool}]", "-o", str(tmp_path / "run"), cwd=tmp_path,
     )  # fmt: skip
     assert result.returncode == 3, result.stderr
     assert BROKEN[name][1] in result.stderr

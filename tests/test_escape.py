@@ -224,7 +224,8 @@ def test_nothing_outside_the_workspace_can_be_written(session: Session) -> None:
         import json, os, sys
         written = []
         for path in ("/x", "/usr/x", "/etc/x", "/etc/passwd", "/usr/bin/env", "/bin/x", "/lib/x", "/dev/x", "/proc/x",
-                     "/home/x", "/root/x", "/var/x", "/var/tmp/x", "/run/x", "/sys/x", sys.prefix + "/x", sys.executable):
+                     "/home/x", "/root/x", "/var/x", "/var/tmp/x", "/run/x", "/sys/x", sys.prefix + "/x",
+                     sys.executable):
             try:
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT))
                 written.append(path)

@@ -9,7 +9,19 @@ import tempfile
 
 import pytest
 
-HEAVY = {"gymnasium", "numpy", "pydantic", "pluggy", "rich", "docker", "openai", "anthropic", "pandas", "pytest", "yaml"}
+HEAVY = {
+    "gymnasium",
+    "numpy",
+    "pydantic",
+    "pluggy",
+    "rich",
+    "docker",
+    "openai",
+    "anthropic",
+    "pandas",
+    "pytest",
+    "yaml",
+}
 SDKS = {"gymnasium", "numpy", "docker", "requests", "openai", "anthropic", "pandas", "pytest", "pexpect"}
 
 

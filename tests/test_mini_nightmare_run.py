@@ -57,7 +57,7 @@ def test_the_solution_agent_resolves_all(terminal: str, tmp_path: Path) -> None:
             part["data"]["stop"]
             for event in events(directory, task)
             if event["kind"] == "step"
-            for part in json.loads(event["observation"]["json"])
+            for part in event["observation"]["json"]
             if part["source"] == "pdb" and part["data"].get("stop")
         ]
         assert any(stop["reason"] == "breakpoint" for stop in stops), stops

@@ -37,7 +37,9 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert RIGHT in text
     signer.write_text(text.replace(RIGHT, WRONG))
     subprocess.run([uv, "venv", "-q", ".venv"], cwd=directory, check=True)
-    subprocess.run([uv, "pip", "install", "-q", "-p", ".venv", "-e", ".", "pytest", "freezegun"], cwd=directory, check=True)
+    subprocess.run(
+        [uv, "pip", "install", "-q", "-p", ".venv", "-e", ".", "pytest", "freezegun"], cwd=directory, check=True
+    )
     return directory
 
 
@@ -76,9 +78,11 @@ def test_a_bug_in_it_is_found_fixed_and_graded(
     result = run_debug_gym(["run", "my.yaml", "-o", "out"], tmp_path)
     assert result.returncode == 0, result.stderr
     row = json.loads((tmp_path / "out/results.jsonl").read_text())
-    assert row["status"] == "resolved", (tmp_path / "out" / row["task"] / "trajectory.jsonl").read_text()
+    assert row["status"] == "resolved", row
     assert (row["score"], row["max_score"], row["grading"]) == (297, 297, "clean")
-    events = [json.loads(text) for text in (tmp_path / "out" / row["task"] / "trajectory.jsonl").read_text().splitlines()]
+    events = [
+        json.loads(text) for text in (tmp_path / "out" / row["task"] / "trajectory.jsonl").read_text().splitlines()
+    ]
     said = [event["observation"]["text"] for event in events if event["kind"] == "step"]
     assert f"src/itsdangerous/signer.py:{line} in unsign" in said[3]
     assert source.read_text() == before

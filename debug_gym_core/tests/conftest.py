@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
 from debug_gym_core.session import Session
 from debug_gym_core.terminal import SandboxSpec, Terminal
 
@@ -29,7 +30,9 @@ class ChildStream:
         self.socket, theirs = socket.socketpair()
         with theirs, log.open("ab") as stderr:
             ends = theirs.fileno()
-            self.guest = subprocess.Popen(argv, stdin=ends, stdout=ends, stderr=stderr, cwd=cwd, env=environment)
+            self.guest = subprocess.Popen(
+                argv, stdin=ends, stdout=ends, stderr=stderr, cwd=cwd, env=environment, start_new_session=True
+            )
 
     def read(self, size: int) -> bytes:
         try:

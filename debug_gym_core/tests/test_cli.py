@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -20,6 +20,15 @@ from click.testing import CliRunner
 from debug_gym_core.cli import COMMANDS, guarded, main
 
 TOY = Path(__file__).parent / "toy_plugin.py"
+
+
+class Done(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Inside = Callable[..., Done]
 PROGRAM = [sys.executable, "-c", "from debug_gym_core.cli import main; main()"]
 
 
@@ -48,6 +57,22 @@ def gym(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subprocess
         )
 
     return gym
+
+
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Inside:
+    """A command in this process, for the many that end at once: its status, output and errors."""
+    monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-local")
+    monkeypatch.chdir(tmp_path)
+
+    def inside(*arguments: str) -> Done:
+        with pytest.raises(SystemExit) as caught:
+            main([*arguments, "--plugin-file", str(TOY)])
+        status = caught.value.code
+        assert isinstance(status, int)
+        return Done(status, *capsys.readouterr())
+
+    return inside
 
 
 @pytest.fixture
@@ -179,20 +204,20 @@ def test_works_with_clicks_runner() -> None:
     ],
 )
 def test_wrong_usage_is_said_in_two_lines(
-    gym: Any, tmp_path: Path, arguments: list[str], status: int, words: str
+    inside: Inside, tmp_path: Path, arguments: list[str], status: int, words: str
 ) -> None:
-    done = gym(*arguments)
-    assert done.returncode == status, done.stderr
-    assert words in done.stderr and done.stderr.startswith("error: ")
-    assert len(done.stderr.splitlines()) <= 2 and done.stdout == ""
+    got, out, err = inside(*arguments)
+    assert got == status, err
+    assert words in err and err.startswith("error: ")
+    assert len(err.splitlines()) <= 2 and out == ""
     assert not (tmp_path / "exps").exists()
 
 
-def test_a_traceback_is_shown_with_vv_only(gym: Any) -> None:
-    assert "Traceback" not in gym("run", "tyo").stderr
-    assert "Traceback" not in gym("run", "tyo", "-v").stderr
-    done = gym("run", "tyo", "-vv")
-    assert "Traceback" in done.stderr and done.stderr.splitlines()[-1].startswith("error: ")
+def test_a_traceback_is_shown_with_vv_only(inside: Inside) -> None:
+    assert "Traceback" not in inside("run", "tyo")[2]
+    assert "Traceback" not in inside("run", "tyo", "-v")[2]
+    _, _, err = inside("run", "tyo", "-vv")
+    assert "Traceback" in err and err.splitlines()[-1].startswith("error: ")
 
 
 def test_a_fault_of_ours_is_said_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,49 +231,49 @@ def test_a_fault_of_ours_is_said_without_a_traceback(capsys: pytest.CaptureFixtu
 # plugins, tasks, config
 
 
-def test_plugins_lists_what_is_there_and_what_failed(gym: Any, tmp_path: Path) -> None:
+def test_plugins_lists_what_is_there_and_what_failed(inside: Inside, tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("import no_such_module\n")
-    done = gym("plugins", "--plugin-file", str(broken))
-    assert done.returncode == 0 and done.stderr == ""
-    row = next(line for line in done.stdout.splitlines() if line.startswith("toy_plugin.py "))
+    done = inside("plugins", "--plugin-file", str(broken))
+    assert done.status == 0 and done.err == ""
+    row = next(line for line in done.out.splitlines() if line.startswith("toy_plugin.py "))
     assert "loaded" in row
-    assert "No module named 'no_such_module'" in done.stdout
-    data = {item["name"]: item for item in json.loads(gym("plugins", "--json", "--plugin-file", str(broken)).stdout)}
+    assert "No module named 'no_such_module'" in done.out
+    data = {item["name"]: item for item in json.loads(inside("plugins", "--json", "--plugin-file", str(broken)).out)}
     assert data["toy_plugin.py"]["provides"]["benchmarks"] == ["toy"]
     assert data["core"]["provides"] == {"executors": ["local"]} and data["core"]["distribution"] == "debug-gym-core"
     assert data["broken.py"]["state"] == "failed" and "no_such_module" in data["broken.py"]["cause"]
-    assert "debug-gym-core==" in gym("plugins", "--requirements").stdout
+    assert "debug-gym-core==" in inside("plugins", "--requirements").out
 
 
-def test_a_failed_plugin_that_is_needed_is_status_3(gym: Any, tmp_path: Path) -> None:
+def test_a_failed_plugin_that_is_needed_is_status_3(inside: Inside, tmp_path: Path) -> None:
     broken = tmp_path / "tool-magic"
     broken.write_text("not Python")
-    done = gym("run", "toy", "--plugin-file", str(broken), "-p", "tools=[magic]")
-    assert done.returncode == 3 and "tool 'magic': plugin tool-magic" in done.stderr
-    done = gym("run", "toy", "--task", "a", "--plugin-file", str(broken))
-    assert done.returncode == 0 and "warning: plugin tool-magic" in done.stderr
-    assert gym("run", "toy", "--strict-plugins", "--plugin-file", str(broken)).returncode == 3
+    done = inside("run", "toy", "--plugin-file", str(broken), "-p", "tools=[magic]")
+    assert done.status == 3 and "tool 'magic': plugin tool-magic" in done.err
+    assert done.err.startswith("warning: plugin tool-magic")  # said once a process
+    assert inside("run", "toy", "--task", "a", "--plugin-file", str(broken)).status == 0
+    assert inside("run", "toy", "--strict-plugins", "--plugin-file", str(broken)).status == 3
 
 
-def test_tasks(gym: Any) -> None:
-    done = gym("tasks", "toy")
-    assert done.stdout == "toy/a\ntoy/b\ntoy/c\n"
-    assert "note: toy/hopeless is left out of `all`: its tests pass before the fix" in done.stderr
+def test_tasks(inside: Inside) -> None:
+    done = inside("tasks", "toy")
+    assert done.out == "toy/a\ntoy/b\ntoy/c\n"
+    assert "note: toy/hopeless is left out of `all`: its tests pass before the fix" in done.err
 
 
-def test_run_list_plays_nothing(gym: Any, tmp_path: Path) -> None:
-    done = gym("run", "toy", "--list", "--task", "a", "--task", "*c", "-p", "run.repeats=2")
-    assert done.stdout == "toy/a #1\ntoy/a #2\ntoy/c #1\ntoy/c #2\n" and done.returncode == 0
+def test_run_list_plays_nothing(inside: Inside, tmp_path: Path) -> None:
+    done = inside("run", "toy", "--list", "--task", "a", "--task", "*c", "-p", "run.repeats=2")
+    assert done.out == "toy/a #1\ntoy/a #2\ntoy/c #1\ntoy/c #2\n" and done.status == 0
     assert not (tmp_path / "exps").exists()
 
 
-def test_config_show_is_a_config(gym: Any, tmp_path: Path) -> None:
-    done = gym("config", "show", "toy")
-    assert done.returncode == 0 and "max_steps: 7 " in done.stdout
-    (tmp_path / "c.yaml").write_text(done.stdout)
-    again = gym("config", "show", "c.yaml", "-p", "run.output=exps")
-    assert again.stdout == done.stdout
+def test_config_show_is_a_config(inside: Inside, tmp_path: Path) -> None:
+    done = inside("config", "show", "toy")
+    assert done.status == 0 and "max_steps: 7 " in done.out
+    (tmp_path / "c.yaml").write_text(done.out)
+    again = inside("config", "show", "c.yaml", "-p", "run.output=exps")
+    assert again.out == done.out
 
 
 def test_a_reader_that_leaves_is_no_error(environment: dict[str, str], tmp_path: Path) -> None:
@@ -274,41 +299,55 @@ def test_a_run_in_lines(gym: Any, tmp_path: Path) -> None:
     assert results(directory) == {"toy/a": "resolved", "toy/b": "resolved", "toy/c": "resolved"}
 
 
-def test_verbose_shows_steps_and_prompts(gym: Any) -> None:
+def test_verbose_shows_steps_and_prompts(inside: Inside) -> None:
     options = ["--agent", "chatter", "--llm", "echo", "-p", "terminal.allow_unsandboxed=true", "--task", "a"]
-    done = gym("run", "toy", *options, "-v")
-    assert "toy/a 1/7 sh command=printf 42 > answer  (score 0/1," in done.stdout
-    assert "so be it" not in done.stdout
-    done = gym("run", "toy", *options, "-vv")
-    assert "Task toy/a" in done.stdout and "echo: 100 + 20 tokens" in done.stdout and "so be it" in done.stdout
+    done = inside("run", "toy", *options, "-v")
+    assert "toy/a 1/7 sh command=printf 42 > answer  (score 0/1," in done.out
+    assert "so be it" not in done.out
+    done = inside("run", "toy", *options, "-vv")
+    assert "Task toy/a" in done.out and "echo: 100 + 20 tokens" in done.out and "so be it" in done.out
 
 
-def test_tasks_that_cannot_be_run_are_status_1(gym: Any) -> None:
-    done = gym("run", "toy", "--agent", "breaker", "-o", "out")
-    assert done.returncode == 1
-    assert "error 3 tasks (toy/a, ...): ZeroDivisionError: this agent is broken" in done.stdout
-    assert "resolved 0 of 0, 3 could not be run" in done.stdout
-    assert "--resume out" in done.stderr
+def test_tasks_that_cannot_be_run_are_status_1(inside: Inside) -> None:
+    done = inside("run", "toy", "--agent", "breaker", "-o", "out")
+    assert done.status == 1
+    assert "error 3 tasks (toy/a, ...): ZeroDivisionError: this agent is broken" in done.out
+    assert "resolved 0 of 0, 3 could not be run" in done.out
+    assert "--resume out" in done.err
 
 
-def test_an_unresolved_task_is_status_0(gym: Any) -> None:
-    done = gym("run", "toy", "-p", "agent.commands={a: 'mkdir x && mv answer x; mkdir answer'}")
-    assert done.returncode == 0 and "toy/a: unresolved, score 0/1, 2 steps" in done.stdout
-    assert "resolved 2 of 3" in done.stdout
+def test_an_unresolved_task_is_status_0(inside: Inside) -> None:
+    done = inside("run", "toy", "-p", "agent.commands={a: 'mkdir x && mv answer x; mkdir answer'}")
+    assert done.status == 0 and "toy/a: unresolved, score 0/1, 2 steps" in done.out
+    assert "resolved 2 of 3" in done.out
 
 
-def test_finished_tasks_are_not_played_again(gym: Any, tmp_path: Path) -> None:
+def test_finished_tasks_are_not_played_again(inside: Inside, tmp_path: Path) -> None:
     options = ["-o", "out", "-p", f"agent.played={tmp_path}/played"]
-    gym("run", "toy", "--task", "a", *options)
-    done = gym("run", "toy", *options)
-    assert "1 of 3 episodes are finished already" in done.stdout
-    done = gym("run", "--resume", "out")
-    assert done.returncode == 0 and "3 of 3 episodes are finished already" in done.stdout
+    inside("run", "toy", "--task", "a", *options)
+    done = inside("run", "toy", *options)
+    assert "1 of 3 episodes are finished already" in done.out
+    done = inside("run", "--resume", "out")
+    assert done.status == 0 and "3 of 3 episodes are finished already" in done.out
     assert (tmp_path / "played").read_text() == "a 0\nb 0\nc 0\n"
-    done = gym("run", "toy", *options, "-p", "agent.max_steps=3")
-    assert done.returncode == 2 and "agent.max_steps was 7, is now 3" in done.stderr
-    gym("run", "--resume", "out", "--force-all")
+    done = inside("run", "toy", *options, "-p", "agent.max_steps=3")
+    assert done.status == 2 and "agent.max_steps was 7, is now 3" in done.err
+    inside("run", "--resume", "out", "--force-all")
     assert (tmp_path / "played").read_text() == "a 0\nb 0\nc 0\n" * 2
+
+
+def test_a_second_interrupt_does_not_wait(environment: dict[str, str], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "started")
+    process = subprocess.Popen(
+        [*PROGRAM, "run", "toy", "-o", "out", "--plugin-file", str(TOY), "--agent", "stubborn"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment,
+    )  # fmt: skip
+    (tmp_path / "started").read_text()
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None and "stopping" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and "--resume out" in err
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -185,7 +185,7 @@ def test_each_source_is_over_the_one_before(plugins: Plugins, write: Any) -> Non
     assert (
         load(path, ["agent.name=debug_agent", "agent.name=thinker"], agent="rewrite_agent", plugins=plugins).agent.name
         == "rewrite_agent"
-    )  # noqa: E501
+    )
     config = load(
         path,
         ["llm.name=x", "terminal.name=y", "run.workers=5", "benchmark.tasks=z"],
@@ -217,7 +217,7 @@ def test_plugin_settings_are_part_of_its_section(plugins: Plugins) -> None:
     }  # fmt: skip
     assert "depth: unable to parse" in refused(plugins, "quiz", "agent.depth=deep").replace(
         "input should be", "depth: unable to parse"
-    )  # noqa: E501
+    )
 
 
 def test_the_plugins_default_holds_where_nobody_says_otherwise(plugins: Plugins) -> None:
@@ -280,7 +280,7 @@ def test_equals_signs_belong_to_the_value(plugins: Plugins) -> None:
     assert (
         load("quiz", ["env.entrypoint=X=1 python -m pytest -k a=b"], plugins=plugins).env.entrypoint
         == "X=1 python -m pytest -k a=b"
-    )  # noqa: E501
+    )
 
 
 @pytest.mark.parametrize(
@@ -474,7 +474,7 @@ def test_yaml_comes_back_as_the_same_config(plugins: Plugins, tmp_path: Path) ->
         "#" in line
         for line in text.splitlines()
         if line.startswith("  ") and ": " in line and "- " not in line and "depth" not in line
-    )  # noqa: E501
+    )
 
 
 def test_the_kept_config_comes_back(plugins: Plugins) -> None:

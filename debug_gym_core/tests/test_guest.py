@@ -15,10 +15,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pexpect
 import pytest
+
 from debug_gym_core.connection import BOOT, guest_program
 from debug_gym_core.errors import SandboxLost
-from debug_gym_core.frames import pack
+from debug_gym_core.frames import FrameReader, pack
 from debug_gym_core.session import CommandLost, Session
 
 ECHO = """
@@ -535,6 +537,29 @@ def test_stdin_pipe(session: Session) -> None:
         assert process.wait(10) == 0
 
 
+def test_pexpect(session: Session) -> None:
+    shell = session.spawn(["bash", "--norc", "--noprofile"], env={"PS1": "ready> ", "TERM": "dumb"}, timeout=10)
+    shell.expect_exact("ready> ")
+    shell.sendline("x=ümläut; cd /; printf '%s\\n' $x $PWD")
+    shell.expect("(.+)\n(.+)\n")
+    assert (shell.match[1], shell.match[2]) == ("ümläut", "/")
+    shell.expect_exact("ready> ")
+    shell.sendline("sleep 100")
+    with pytest.raises(pexpect.TIMEOUT):
+        shell.expect_exact("ready> ", timeout=0.1)
+    shell.sendintr()
+    shell.expect_exact("ready> ")
+    shell.sendline("yes | head -n 100000; exit 3")
+    text = shell.read()
+    assert text.count("y\n") == 100000
+    assert shell.wait() == 3
+    assert not shell.isalive()
+    assert shell.exitstatus == 3
+    with pytest.raises(pexpect.EOF):
+        shell.expect("more")
+    shell.close()
+
+
 def test_signal_reaches_the_program_only(session: Session) -> None:
     code = """
     import signal, subprocess, time
@@ -565,6 +590,14 @@ def test_signal_and_kill_after_the_end_do_nothing(session: Session) -> None:
     assert process.take_output() == ("", 0)
     assert process.returncode == 0
     assert session.run("echo $PPID").exit_status == 0
+
+
+def test_signals_that_come_with_the_end_hit_nobody_else(session: Session) -> None:
+    for _ in range(150):
+        process = session.process(["true"], channel=False)
+        process.signal(signal.SIGKILL)
+        assert process.wait(10) in (0, -signal.SIGKILL)
+    assert session.restarts == 0
 
 
 def test_kill_leaves_nothing(session: Session) -> None:
@@ -707,23 +740,66 @@ def test_nothing_is_left_when_the_host_goes(python: str, tmp_path: Path) -> None
     assert not any(map(alive, processes + helpers))
 
 
-def test_commands_cannot_trace_the_guest(session: Session, python: str) -> None:
-    if os.getuid() == 0:
-        pytest.skip("root may trace everything")
-    assert "denied" in session.run(f"cat /proc/{session.guest()['pid']}/mem").output
+def test_guest_waits_for_a_host_that_does_not_read(python: str, tmp_path: Path) -> None:
+    size = 60_000_000
+    with (tmp_path / "big").open("wb") as file:
+        file.truncate(size)
+    guest = subprocess.Popen(
+        [python, "-I", "-S", "-c", BOOT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
+    )
+    assert guest.stdin is not None and guest.stdout is not None
+    guest.stdin.write(guest_program("none"))
+    guest.stdin.write(pack({"id": 1, "op": "start", "root": str(tmp_path), "env": {}}))
+    guest.stdin.write(pack({"id": 2, "op": "read", "path": "big"}))
+    guest.stdin.flush()
+
+    def peaks() -> list[int]:
+        processes = [guest.pid, *children(guest.pid)]
+        return [int(_status(process).partition("VmHWM:")[2].split()[0]) for process in processes]
+
+    used: list[str] = []
+
+    def idle() -> bool:
+        used.append(_cpu(guest.pid))
+        return len(used) > 40 and len(set(used[-40:])) == 1
+
+    seen = 0
+    reader = FrameReader()
+    done = False
+    while not done:
+        for header, body in reader.feed(os.read(guest.stdout.fileno(), 1 << 16)):
+            seen += len(body)
+            done = header["t"] == "done"
+            if header["t"] == "hello":  # and now the host looks away until nothing moves any more
+                wait_until(idle)
+                assert max(peaks()) < 45_000
+    assert seen == size
+    guest.stdin.close()
+    assert guest.wait(5) == 0
+    guest.stdout.close()
 
 
-def test_guest_is_not_dumpable(session: Session) -> None:
-    """The system gives the files of such a process to root; seen from a command it can be neither read nor traced."""
+def _status(pid: int) -> str:
+    return Path(f"/proc/{pid}/status").read_text()
+
+
+def _cpu(pid: int) -> str:
+    """The processor time used, as text."""
+    return " ".join(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may trace everything")
+def test_commands_cannot_trace_the_guest(session: Session) -> None:
+    """Though they run as the same user: the guest is not dumpable, while the commands are."""
+    pid = session.guest()["pid"]
     code = "import ctypes; print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
     assert session.run(["python3", "-c", code]).output == "1\n"
-    pid = session.guest()["pid"]
-    for process in (pid, *children(pid)):
-        assert Path(f"/proc/{process}/environ").stat().st_uid == 0
-        if os.getuid() == 0:
-            continue
-        with pytest.raises(PermissionError):
-            Path(f"/proc/{process}/environ").read_bytes()
+    keepers = children(pid)
+    assert keepers
+    for process in (pid, *keepers):
+        assert "denied" in session.run(f"cat /proc/{process}/mem").output
+        assert "denied" in session.run(f"cat /proc/{process}/environ").output
+        assert "denied" in session.run(f"echo x > /proc/{process}/fd/1").output
 
 
 # -- as the first process of a pid namespace

@@ -214,7 +214,7 @@ SECTIONS = {
     "hidden by a form feed": (
         "tox.ini",
         "[tox]\nenvlist = py3\x0c[pytest]\x0caddopts = -k nothing\n",
-        "[tox]\nenvlist = py3\x0c[pytest]\naddopts = -q\npython_files = spec_*.py\n",
+        "[tox]\nenvlist = py3\x0c\n[pytest]\naddopts = -q\npython_files = spec_*.py\n",
     ),
     "added": (
         "setup.cfg",

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.frames import FrameReader, PrintedOutput, decode_output, pack
 from debug_gym_core.session import Session
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -1,12 +1,14 @@
-"""A small benchmark with its agents, tool and model, to run experiments with: real components, nothing stands in for one.
+"""A small benchmark with its agents, tool and model, to run experiments with: all real, nothing stands in for another.
 
-The tasks `a`, `b`, `c` are directories with a check.py that passes once `answer` holds 42.
+The tasks `a`, `b`, `c` are all the directory toy_repository, whose check.py passes once `answer` holds 42.
 """
 
 import os
-import tempfile
+import threading
 from pathlib import Path
 from typing import ClassVar
+
+from pydantic import Field
 
 from debug_gym_core import (
     LLM,
@@ -25,9 +27,7 @@ from debug_gym_core import (
     hookimpl,
 )
 
-CHECK = """import pathlib, sys
-sys.exit(pathlib.Path("answer").read_text() != "42")
-"""
+REPOSITORY = Path(__file__).parent / "toy_repository"
 
 
 class ToySettings(BenchmarkSettings):
@@ -54,10 +54,7 @@ class Toy(Benchmark):
     def load(self, name):
         if name not in (*self.names(), "hopeless"):
             raise UsageError(f"no task {name}")
-        directory = Path(tempfile.mkdtemp(prefix="toy-"))
-        (directory / "check.py").write_text(CHECK)
-        (directory / "answer").write_text("41")
-        return Task(benchmark=self.name, name=name, repository=directory, entrypoint="python check.py", max_score=1)
+        return Task(benchmark=self.name, name=name, repository=REPOSITORY, entrypoint="python check.py", max_score=1)
 
     def excluded(self):
         return {"hopeless": "its tests pass before the fix"}
@@ -79,7 +76,7 @@ class Sh(Tool):
 
 class FixerSettings(AgentSettings):
     played: Path | None = None
-    commands: dict[str, str] = {}
+    commands: dict[str, str] = Field(default_factory=dict)
     lose: int = 0
 
 
@@ -110,6 +107,17 @@ class Breaker(Agent):
 
     def play(self, env, llm):
         raise ZeroDivisionError("this agent\nis broken")
+
+
+class Stubborn(Agent):
+    """Never comes back, and looks at nobody."""
+
+    name = "stubborn"
+    needs_llm = False
+
+    def play(self, env, llm):
+        Path("started").write_text("x")
+        threading.Event().wait()
 
 
 class Chatter(Agent):
@@ -170,7 +178,7 @@ def debug_gym_register_tools():
 
 @hookimpl
 def debug_gym_register_agents():
-    return [Fixer, Breaker, Chatter]
+    return [Fixer, Breaker, Stubborn, Chatter]
 
 
 @hookimpl

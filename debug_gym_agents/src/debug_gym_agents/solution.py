@@ -37,7 +37,9 @@ class SolutionAgent(Agent):
             self._step(env, ToolCall("pdb", {"command": f"b {stop}"}))
         where = self._stop(self._step(env, ToolCall("pdb", {"command": "c"})))
         if where not in stops:
-            raise TaskError(f"{env.task.id}: the debugger did not stop at {' or '.join(stops)} but at {where or 'none'}")
+            raise TaskError(
+                f"{env.task.id}: the debugger did not stop at {' or '.join(stops)} but at {where or 'none'}"
+            )
         env.workspace.apply(patch)
         self._step(env, ToolCall("eval"))
 

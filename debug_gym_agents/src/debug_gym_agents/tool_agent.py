@@ -36,5 +36,3 @@ class ToolAgent(Agent):
                 messages.append(Message("tool", observation["text"], call_id=call.id))
                 if terminated or truncated:
                     return
-
-

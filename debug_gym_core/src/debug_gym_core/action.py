@@ -79,7 +79,9 @@ def parse(action: ToolCall | Mapping[str, Any] | str, tools: Mapping[str, type[T
             f"an action is a ToolCall, its JSON form or text, not {type(action).__name__}\n{_example(tools)}"
         )
     if not isinstance(call.name, str) or call.name not in tools:
-        raise ActionError(f"there is no tool {str(call.name)[:80]!r}{nearest(str(call.name)[:80], tools)}\n{_example(tools)}")
+        raise ActionError(
+            f"there is no tool {str(call.name)[:80]!r}{nearest(str(call.name)[:80], tools)}\n{_example(tools)}"
+        )
     return call
 
 

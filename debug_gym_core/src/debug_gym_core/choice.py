@@ -55,28 +55,28 @@ def choose_terminal(
         backend = plugins.get("terminals", "docker")
         _require(backend, why=f"{task.id} runs in the image {settings.get('image') or task.image}: ")
         return backend, None
-    backend, reason = _available("bubblewrap", plugins)
-    if backend is not None:
-        return backend, None
+    sandbox, reason = _available("bubblewrap", plugins)
+    if sandbox is not None:
+        return sandbox, None
     if not free:
         raise RequirementError(
             f"no sandbox: {reason}.\n"
             f"Install bubblewrap, or Docker with an image (-p terminal.image=python:3.12), or say -p {ALLOW}"
         )
-    backend, missing = _available("local", plugins)
-    if backend is None:
+    local, missing = _available("local", plugins)
+    if local is None:
         raise RequirementError(f"no sandbox: {reason}; and not without one either: {missing}")
-    return backend, f"no sandbox ({reason}): {task.benchmark} runs on this machine without isolation"
+    return local, f"no sandbox ({reason}): {task.benchmark} runs on this machine without isolation"
 
 
-def _available(name: str, plugins: Plugins) -> tuple[type[Terminal], None] | tuple[None, str]:
+def _available(name: str, plugins: Plugins) -> tuple[type[Terminal] | None, str]:
     """A backend that works here, or the reason why it does not."""
     try:
         backend: type[Terminal] = plugins.get("terminals", name)
     except DebugGymError as error:
         return None, str(error)
     reason = _unavailable(backend)
-    return (backend, None) if reason is None else (None, reason.rstrip("."))
+    return (backend, "") if reason is None else (None, reason.rstrip("."))
 
 
 def _require(backend: type[Terminal], why: str = "") -> None:

@@ -76,7 +76,8 @@ def _keys_at(model: type[pydantic.BaseModel], path: tuple[int | str, ...]) -> li
     """Field names of the model that lies at a path below `model`."""
     for step in path:
         field = model.model_fields.get(str(step))
-        if field is None or not (inspect.isclass(field.annotation) and issubclass(field.annotation, pydantic.BaseModel)):
+        inner = field.annotation if field else None
+        if not (inspect.isclass(inner) and issubclass(inner, pydantic.BaseModel)):
             return []
-        model = field.annotation
+        model = inner
     return list(model.model_fields)

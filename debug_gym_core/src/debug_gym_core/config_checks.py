@@ -84,7 +84,7 @@ class Checker:
             UsageError: a key or name is unknown, or a value is wrong
             PluginError: a component is named whose plugin failed to load
         """
-        layer = self.absolute(layer, None)
+        layer = self.absolute(layer, Path.cwd(), but=("output",))
         self._refuse(self._problems(layer), layer)
         config = Config.model_validate(_filled(layer.data))
         changes: dict[str, Any] = {}
@@ -98,12 +98,13 @@ class Checker:
             self.plugins.get("executors", config.run.executor)
         return config.model_copy(update=changes)
 
-    def absolute(self, layer: Layer, base: Path | None) -> Layer:
+    def absolute(self, layer: Layer, base: Path, *, but: Sequence[str] = ()) -> Layer:
         """Make the paths in a layer absolute.
 
         Args:
             layer: the values
-            base: where relative paths start; None leaves them as they are, only `~` is expanded
+            base: where relative paths start
+            but: keys of which only `~` is expanded
         """
         result = Layer({}, layer.origins, layer.name).over(layer)
         agents = [key for key in layer.data if key in self.plugins.agents]
@@ -113,7 +114,7 @@ class Checker:
                 if not isinstance(value, str):
                     continue
                 path = Path(value).expanduser()
-                if base is not None and not path.is_absolute() and (sure or (base / path).exists()):
+                if key not in but and not path.is_absolute() and (sure or (base / path).exists()):
                     path = base.absolute() / path
                 mapping[key] = str(path) if sure or path.is_absolute() else value
         return result
@@ -164,7 +165,7 @@ class Checker:
                     cls.Settings(**self._given(layer, section, cls))
                 except pydantic.ValidationError as error:
                     reported = {item["loc"] for item in found}
-                    more = [{**item, "loc": (section, *item["loc"])} for item in error.errors()]
+                    more: list[Any] = [{**item, "loc": (section, *item["loc"])} for item in error.errors()]
                     found += [item for item in more if item["loc"][:2] not in {loc[:2] for loc in reported}]
         return found + self._problems_of_tools(data.get("tools"), layer)
 

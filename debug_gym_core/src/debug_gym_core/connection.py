@@ -156,6 +156,7 @@ class Connection:
         self.hello: Header = {}
         self.blobs: set[str] = set()
         self._terminal = terminal
+        self._owner = os.getpid()
         self._error: SandboxLost | None = None
         self._reason = ""
         self._handlers: dict[int, Handler] = {}
@@ -284,6 +285,8 @@ class Connection:
     def _write(self, frame: bytes) -> None:
         if self._error is not None:
             raise SandboxLost(str(self._error))
+        if os.getpid() != self._owner:
+            raise SandboxLost(f"{self._terminal.name} sandbox: it belongs to the process that this one was forked from")
         try:
             with self._writing:
                 try:
@@ -300,6 +303,9 @@ class Connection:
         except (OSError, ValueError) as error:
             self.fail(f"the guest is gone ({error})")
             raise SandboxLost(str(self._error)) from error
+        except BaseException:  # Ctrl-C: half a frame may be written
+            self.fail("a request was interrupted while it was sent")
+            raise
 
     def _read(self) -> None:
         frames = FrameReader()

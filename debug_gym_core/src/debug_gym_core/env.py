@@ -45,8 +45,8 @@ log = logging.getLogger("debug_gym")
 class RepoEnv(gymnasium.Env[dict[str, str], Any]):
     """A repository with a bug, live in a sandbox.
 
-    Observations are a dict of `text` (what a model reads) and `json` (a JSON list of `{source, text, data}`, one per tool
-    that spoke). Actions are `ToolCall`s, or their JSON or text form. The reward is the change of the score, measured
+    Observations are a dict of `text` (what a model reads) and `json` (a JSON list of `{source, text, data}`, one per
+    tool that spoke). Actions are `ToolCall`s, or their JSON or text form. The reward is the change of the score, measured
     when the tests ran.
 
     Attributes:
@@ -134,6 +134,7 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         self.final_grade: Grade | None = None
         self.last_call: ToolCall | None = None
         self.last_observations: tuple[Observation, ...] = ()
+        self._restored: list[str] = []
         self._clear()
         self.observation_space = cast(
             "gymnasium.Space[dict[str, str]]", gymnasium.spaces.Dict({"text": TextSpace(), "json": TextSpace()})
@@ -166,7 +167,12 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
             self._snapshot = Snapshot.take(self.task.repository)
         if self._factory is None:
             self._factory = SandboxFactory(
-                self._backend, self._backend_settings, self.task, self._snapshot, python=self.settings.python, run=self._run
+                self._backend,
+                self._backend_settings,
+                self.task,
+                self._snapshot,
+                python=self.settings.python,
+                run=self._run,
             )
         self._session = self._factory.open(self._seed)
         self._rules = Rules.of(self._snapshot, ignore=self.task.ignore, readonly=self.task.readonly)
@@ -209,6 +215,8 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
                 self.rewrites += 1
             self._emit("on_step", call=call)
             observations += self._drain()
+            if self._restored:
+                observations.append(self._restoration())
         except ActionError as error:
             observations.append(Observation(call.name if call else "env", str(error), error=True))
         except SandboxLost as error:
@@ -317,6 +325,7 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         self.score, _ = grading.score(measurement, self._tests, self.max_score)
         self.resolved = self.score == self.max_score and measurement.valid
         self._emit("on_evaluated", measurement=measurement)
+        self._restored += self.workspace.restore_readonly()
         return measurement
 
     def submit(self, message: str | None = None) -> Grade:
@@ -360,7 +369,9 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
             "Tools:",
         ]
         for name, made in self.tools.items():
-            lines.append(f"- {tool.usage(type(made))}: {type(made).help().splitlines()[0] if type(made).help() else name}")
+            lines.append(
+                f"- {tool.usage(type(made))}: {type(made).help().splitlines()[0] if type(made).help() else name}"
+            )
         return "\n".join(lines)
 
     # Events
@@ -384,7 +395,9 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
             count += 1
             if count > EVENT_LIMIT:
                 self._events.clear()
-                observations.append(Observation("env", f"more than {EVENT_LIMIT} events in one step; the rest is dropped"))
+                observations.append(
+                    Observation("env", f"more than {EVENT_LIMIT} events in one step; the rest is dropped")
+                )
                 break
             available = {"env": self, **arguments}
             for implementation in reversed(getattr(self.hook, event).get_hookimpls()):
@@ -432,6 +445,12 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         self.failure = error
         return Observation("env", "The sandbox is gone; the episode cannot go on.", error=True)
 
+    def _restoration(self) -> Observation:
+        """Say which read-only files the program changed; they are put back."""
+        paths, self._restored = sorted(set(self._restored)), []
+        shown = ", ".join(paths[:10]) + (f" and {len(paths) - 10} more" if len(paths) > 10 else "")
+        return Observation("env", f"Read-only files were changed and are put back: {shown}", {"restored": paths})
+
     def _terminated(self) -> bool:
         ends = self.settings.end_on_resolved is not False
         return self.submitted or (self.resolved and ends) or self.failure is not None
@@ -470,6 +489,7 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         self.failure = self.final_grade = self.last_call = None
         self.last_observations = ()
         self.tool_failures: list[Exception] = []
+        self._restored = []
         self._last_text = ""
         self._started = time.monotonic()
 

@@ -322,7 +322,7 @@ class EpisodeEnv(RepoEnv):
         observation, info = super().reset(seed=seed, options=options)
         self._record(None, observation, 0.0, False, False, started)
         for text in self.notes:
-            self.episode.players.note(text)
+            self.episode.players.note(text.replace(str(self.task.repository), "the repository"))
         return observation, info
 
     def step(self, action: Any) -> tuple[dict[str, str], float, bool, bool, dict[str, Any]]:

@@ -65,7 +65,7 @@ class FrameReader:
                 return
             try:
                 header = json.loads(self._data[_LENGTHS.size : start])
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise SandboxLost(f"the guest's stream is corrupt: {error}") from error
             content = bytes(memoryview(self._data)[start : start + body])
             del self._data[: start + body]

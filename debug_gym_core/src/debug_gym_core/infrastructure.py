@@ -158,8 +158,12 @@ class Infrastructure:
             return None
         return self._infrastructure(path)
 
-    def trusted(self) -> list[str]:
-        """The pristine repository's files that may take part in how tests run; directories end in `/`."""
+    def trusted(self, kept: Iterable[str] = ()) -> list[str]:
+        """The files that may take part in how tests run; directories end in `/`.
+
+        Args:
+            kept: changed files; those that are allowed are trusted too
+        """
         directories = [f"{one}/" for one in sorted(self._test_directories)]
         files = [
             path
@@ -169,7 +173,8 @@ class Infrastructure:
             and not path.startswith(tuple(directories))
             and (self._infrastructure(path) or self._is_allowed(path))
         ]
-        return directories + files
+        added = [path for path in kept if path not in self._members and self._is_allowed(path)]
+        return directories + files + added
 
     def test_files(self) -> frozenset[str]:
         """The pristine files that hold tests that count."""

@@ -23,11 +23,13 @@ from debug_gym_core.errors import RequirementError, UsageError
 OLDEST = (3, 6)
 """The oldest Python that can run the guest."""
 
+PREFIX_PARTS = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
+"""What of a prefix is Python's, where other things live there as well."""
+
 _PROBE_TIMEOUT = 30.0
 _MARK = "debug-gym-interpreter:"
 _STANDARD = tuple(Path(path) for path in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"))
 _STORES = tuple(Path(path) for path in ("/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew"))
-_PARTS = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def _parts(prefix: Path) -> list[Path]:
     if prefix == Path(prefix.anchor):
         return []
     if home.is_relative_to(prefix) or prefix in (home / ".local", Path("/opt"), Path("/var"), Path("/srv")):
-        return [prefix / part for part in _PARTS if (prefix / part).exists()]
+        return [prefix / part for part in PREFIX_PARTS if (prefix / part).exists()]
     return [prefix]
 
 

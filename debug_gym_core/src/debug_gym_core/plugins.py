@@ -176,7 +176,9 @@ class Plugins:
                     self._complained.add(who)
                     log.warning("%s failed: %s", who, _cause(error), exc_info=log.isEnabledFor(logging.DEBUG))
 
-    def add(self, record: PluginRecord, module: ModuleType, components: Mapping[str, Sequence[type[Component]]]) -> None:
+    def add(
+        self, record: PluginRecord, module: ModuleType, components: Mapping[str, Sequence[type[Component]]]
+    ) -> None:
         """Take a plugin in that was checked."""
         self.records.append(record)
         self.manager.register(module, name=record.name)
@@ -348,17 +350,21 @@ def _names(variable: str) -> set[str] | None:
 
 
 def _speaks_of(record: PluginRecord, name: str) -> bool:
-    """Whether a plugin that is not loaded would provide a component of that name: its own names or its source say so."""
+    """Whether a plugin that is not loaded would provide a component: its own names or its source say so."""
     plain = name.rpartition(":")[2]
     wanted = plain.lower().replace("_", "-")
     known = [text.lower().replace("_", "-") for text in (record.name, record.distribution)]
     if any(text == wanted or text.endswith(f"-{wanted}") for text in known):
         return True
-    return any(quoted in text for text in _sources(record.module) for quoted in (f'"{plain}"', f"'{plain}'"))
+    return any(quoted in text for text in _sources(record) for quoted in (f'"{plain}"', f"'{plain}'"))
 
 
-def _sources(module: str) -> Iterator[str]:
-    """The Python source of a plugin's package, read without importing it."""
+def _sources(record: PluginRecord) -> Iterator[str]:
+    """The Python source of a plugin's package or file, read without importing it."""
+    module = record.module
+    if not module and (file := Path(record.distribution)).is_file():
+        yield file.read_text(encoding="utf-8", errors="replace")
+        return
     try:
         spec = importlib.util.find_spec(module.partition(".")[0]) if module else None
     except (ImportError, ValueError):

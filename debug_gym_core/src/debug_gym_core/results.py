@@ -112,7 +112,7 @@ def score(measurement: Measurement, tests: Sequence[str], max_score: int) -> tup
     """
     outcomes = measurement.outcomes
     if measurement.tampered:
-        return 0, outcomes
+        return 0, {**dict.fromkeys(tests, MISSING), **outcomes}
     if measurement.kind == "exit_status":
         return (max_score if measurement.valid and measurement.exit_status == 0 else 0), outcomes
     if not tests:
@@ -136,7 +136,8 @@ def is_resolved(measurement: Measurement, tests: Sequence[str], max_score: int) 
         max_score: as for `score`
     """
     reached, _ = score(measurement, tests, max_score)
-    return measurement.valid and max_score > 0 and reached == max_score
+    ended = measurement.exit_status in (0, 1)  # 1: tests failed that do not count; more is an interrupted run.
+    return measurement.valid and ended and max_score > 0 and reached == max_score
 
 
 def _outcome(test: str, outcomes: Mapping[str, str]) -> str:

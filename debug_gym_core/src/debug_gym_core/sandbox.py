@@ -143,5 +143,3 @@ def _own_packages() -> tuple[Path, ...]:
     from debug_gym_core.plugins import package_directories
 
     return package_directories()
-
-

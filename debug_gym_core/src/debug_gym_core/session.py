@@ -10,13 +10,16 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from debug_gym_core.connection import CommandEnded, CommandLost, Connection, Waiter
-from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.frames import decode_output
 from debug_gym_core.process import Process
 from debug_gym_core.terminal import ROOT, RunResult, SandboxSpec, Terminal
+
+if TYPE_CHECKING:
+    from debug_gym_core.spawn import Spawn
 
 __all__ = ["OUTPUT_LIMIT", "CommandEnded", "CommandLost", "Entry", "Lines", "Process", "Session"]
 
@@ -373,6 +376,33 @@ class Session:
         process = Process(connection, output_limit)
         process.start(lambda handler: connection.submit(handler, "process", **fields))
         return process
+
+    def spawn(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout: float | None = 30,
+        cwd: str = ".",
+        env: Mapping[str, str | None] | None = None,
+    ) -> Spawn:
+        """Start an interactive program on a PTY, to talk to with pexpect's methods.
+
+        Args:
+            command: text for the shell, or a program and its arguments
+            timeout: seconds that `expect` waits unless told otherwise; None: for ever
+            cwd: relative to the workspace
+            env: variables over those of the sandbox; None as a value removes one
+
+        Raises:
+            RequirementError: pexpect is not installed
+            FileNotFoundError: there is no such program, or no such directory
+            SandboxError: the guest, or its process for this program, is gone
+        """
+        try:
+            from debug_gym_core.spawn import Spawn
+        except ImportError as error:
+            raise RequirementError(f"interactive programs need pexpect (pip install pexpect): {error}") from error
+        return Spawn(self.process(command, pty=True, channel=False, follow=True, cwd=cwd, env=env), timeout)
 
     # -- the rest
 

@@ -53,7 +53,7 @@ class SandboxSpec:
         run: id of the run, for labels
         interpreter: Python of the host that must be there read-only at its own path, prefix and base prefix too; None:
             the image's own
-        python: command or path of the Python in an image (`env.python`), for backends that run images; None: found there
+        python: the Python of an image (`env.python`), for backends that run images; None: found there
         source: where the repository lies on the host: a symbolic link from there to the workspace keeps editable
             installs and absolute paths right; None: nowhere
         hidden: directories of the host that must not be seen even if they lie below an exposed prefix

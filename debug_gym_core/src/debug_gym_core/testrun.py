@@ -274,7 +274,7 @@ class _Run:
         if self.forged:
             return self.forged, True
         if self.end is not None and self.end["tampered"]:
-            return "; ".join(map(str, self.end["tampered"]))[:1000], True
+            return self._mask("; ".join(map(str, self.end["tampered"])))[:1000], True
         if timed_out:
             return "it reached its timeout", False
         if lost:

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, cast, get_type_hints
 
 import pydantic
@@ -74,7 +74,7 @@ class Tool(Component, abc.ABC):
         """Names of the arguments in order."""
         return [parameter.name for parameter in _signature(cls).parameters]
 
-    def close(self) -> None:  # noqa: B027 (an optional method)
+    def close(self) -> None:
         """Free what the tool holds; called at the end of the environment, and before each reset."""
 
 
@@ -160,7 +160,7 @@ class _Signature:
         return json.dumps({"name": self.tool.name, "arguments": arguments}, ensure_ascii=False)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _signature(tool: type[Tool]) -> _Signature:
     return _Signature(tool)
 

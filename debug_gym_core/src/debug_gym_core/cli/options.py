@@ -55,7 +55,6 @@ def start_logging(verbose: int) -> logging.Handler:
     handler = EchoHandler(logging.DEBUG if verbose > 1 else logging.WARNING)
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
-    log.propagate = False
     return handler
 
 

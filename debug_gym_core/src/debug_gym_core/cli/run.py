@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from pathlib import Path
@@ -128,8 +129,9 @@ def _play(
     else:
         assert config is not None
         run = Run.create(config, output, plugins=plugins)
-    signal.signal(signal.SIGTERM, _terminate)
-    with run:
+    before = signal.signal(signal.SIGTERM, _terminate)
+    with run, contextlib.ExitStack() as at_end:
+        at_end.callback(signal.signal, signal.SIGTERM, before)
         try:
             display, experiment = _prepare(run, plugins, verbose, debug, force_all, force_failed)
         except BaseException:

@@ -1,8 +1,8 @@
 """Runs a task's tests in the sandbox and reports each result over a channel of its own.
 
-Started as `python -c BOOT {channel} {blob:code}`, so that no file of ours lies in the sandbox. The first message from the
-host is the configuration; then the target runs as `python -m pytest ...` or `python -m unittest ...` would, its output
-untouched. Messages to the host are the nonce and a JSON object: `t` (what it is), `i` (its number), and the rest.
+Started as `python -c BOOT {channel} {blob:code}`, so that no file of ours lies in the sandbox. The first message from
+the host is the configuration; then the target runs as `python -m pytest ...` or `python -m unittest ...` would, its
+output untouched. A message to the host is the nonce and a JSON object: `t` (what it is), `i` (its number), the rest.
 
 The tested code runs in this very process and may try to make its tests pass by other means than passing them. What is
 done against that, and what cannot be done, is a page of the docs ("What a score proves"). In short: results are taken
@@ -17,7 +17,17 @@ import os
 import re
 import sys
 
-PLUGIN_NAME = "debug-gym-results"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping
+    from types import FrameType, ModuleType, TracebackType
+    from typing import Any, Union
+
+    Config = dict[str, Any]
+    Details = dict[str, Any]
+    Send = Callable[..., None]
+    Space = Mapping[str, Any]
+
 TEXT = 500
 VALUE = 160
 LOCALS = 20
@@ -30,7 +40,7 @@ SLOW = 0.2
 """Seconds after which the `repr` of a value is given up."""
 
 
-def main(descriptor):
+def main(descriptor: int) -> None:
     """Run what the host asks for, then exit as it would have.
 
     Args:
@@ -48,7 +58,7 @@ def main(descriptor):
     sys.exit(status)
 
 
-def open_channel(descriptor):
+def open_channel(descriptor: int) -> "tuple[Config, Send]":
     """Take over the channel and read the configuration.
 
     The descriptor is moved to a high number that no child inherits; the nonce is kept in a closure only.
@@ -65,7 +75,7 @@ def open_channel(descriptor):
 
     read, write, getpid, from_json = os.read, os.write, os.getpid, json.loads
 
-    def receive(size):
+    def receive(size: int) -> bytes:
         parts = b""
         while len(parts) < size:
             part = read(descriptor, size - len(parts))
@@ -89,15 +99,16 @@ def open_channel(descriptor):
     seal = nonce.encode()
     count = [0]
     del nonce
-    if encoder.c_make_encoder:
+    make_encoder = getattr(encoder, "c_make_encoder", None)
+    if make_encoder:
         # An object without Python code in it: test code cannot change what it writes.
         text = encoder.encode_basestring_ascii
-        encode = encoder.c_make_encoder(None, str, text, None, ":", ",", False, False, True)
-        join = "".join
+        encode = make_encoder(None, str, text, None, ":", ",", False, False, True)
+        join = "".join  # type: Any
     else:
         encode, join = lambda value, level: json.dumps(value), str
 
-    def send(kind, **fields):
+    def send(kind: str, **fields: "Any") -> None:
         if getpid() != owner:
             return
         fields["t"] = kind
@@ -114,17 +125,20 @@ def open_channel(descriptor):
     return config, send
 
 
-def be_main(argv):
+def be_main(argv: "list[str]") -> None:
     """Make `sys.argv`, `sys.path` and `__main__` what `python -m` makes them."""
     import importlib.util
 
     package = argv[1]
-    if START["implicit"]:
+    spec = None
+    for place in (None, os.getcwd()):
+        if place is not None and START["implicit"]:
+            sys.path.insert(0, place)  # Only the workspace has it.
         try:
-            importlib.util.find_spec(package + ".__main__")
+            spec = importlib.util.find_spec(package + ".__main__")
+            break
         except ImportError:
-            sys.path.insert(0, os.getcwd())  # Only the workspace has it.
-    spec = importlib.util.find_spec(package + ".__main__")
+            continue
     if spec is None:
         raise SystemExit("{}: No module named {}".format(sys.executable, package))
     space = vars(sys.modules["__main__"])
@@ -138,10 +152,10 @@ def be_main(argv):
         __package__=package,
         __spec__=spec,
     )
-    sys.argv[:] = [spec.origin] + argv[2:]
+    sys.argv[:] = [spec.origin or "", *argv[2:]]
 
 
-def enter_workspace():
+def enter_workspace() -> None:
     """Put the current directory first in `sys.path`, as `python -m` does; what we need is imported by now."""
     if START["implicit"] and os.getcwd() not in sys.path[:1]:
         sys.path.insert(0, os.getcwd())
@@ -153,12 +167,12 @@ def enter_workspace():
 class Describer(object):
     """Tells of failures: the exception in a line, the repository's frames with bounded locals."""
 
-    def __init__(self, root):
+    def __init__(self, root: str) -> None:
         self.root = os.path.realpath(root) + os.sep
-        self.paths = {}
+        self.paths = {}  # type: dict[str, Union[str, None]]
         self.left = DETAILED
 
-    def inside(self, filename):
+    def inside(self, filename: str) -> "Union[str, None]":
         """The path of a repository's file relative to the root; None for any other."""
         if filename not in self.paths:
             path = os.path.realpath(os.path.join(self.root, filename))
@@ -168,7 +182,7 @@ class Describer(object):
             self.paths[filename] = relative
         return self.paths[filename]
 
-    def tell(self, error, trace):
+    def tell(self, error: BaseException, trace: "Union[TracebackType, None]") -> "Details":
         """Describe a failure.
 
         Args:
@@ -182,16 +196,16 @@ class Describer(object):
             frames = self.frames(trace) if self.left > 0 else []
             self.left -= 1
             return {"message": self.line(error), "frames": frames}
-        except Exception as problem:  # Whatever objects of the tested code do must not cost the result.
+        except BaseException as problem:  # Whatever objects of the tested code do must not cost the result.
             return {"message": "{} ({})".format(type(error).__name__, type(problem).__name__), "frames": []}
 
-    def line(self, error):
+    def line(self, error: BaseException) -> str:
         """The exception in a line, with the one that caused it."""
         text = one_line(error)
         cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
         return "{} (from {})".format(text, one_line(cause)[:VALUE]) if cause is not None else text
 
-    def frames(self, trace):
+    def frames(self, trace: "Union[TracebackType, None]") -> "list[dict[str, Any]]":
         """The repository's frames, innermost last; of many the first few and the last."""
         found = []
         while trace is not None:
@@ -209,9 +223,9 @@ class Describer(object):
         ]
         return told[::-1]
 
-    def locals(self, frame, budget):
+    def locals(self, frame: "FrameType", budget: "list[int]") -> "dict[str, str]":
         """The variables of a frame, without what is only imported or defined there."""
-        values = {}
+        values = {}  # type: dict[str, str]
         hidden = (type(sys), type(len), type(self.locals), type(lambda: 0), type)
         code = frame.f_code
         order = {name: place for place, name in enumerate(code.co_varnames + code.co_cellvars + code.co_freevars)}
@@ -226,37 +240,49 @@ class Describer(object):
         return values
 
 
-def one_line(error):
+def one_line(error: BaseException) -> str:
     """An exception's class and text on one line."""
-    text = " ".join(guarded(str, error)[: 8 * TEXT].split())
+    text = guarded(str, error)
+    if type(error).__name__ in ("CollectError", "ImportError") and "Traceback" in text:
+        text = text.rstrip().rpartition("\n")[2].lstrip("E ")  # It quotes a whole traceback, which ends with the cause.
+    text = " ".join(text[: 8 * TEXT].split())
     name = type(error).__name__
     return without_addresses("{}: {}".format(name, text) if text else name)[:TEXT]
 
 
-def without_addresses(text):
+def without_addresses(text: str) -> str:
     """A text without the addresses of objects, which differ from run to run."""
     return re.sub(r" at 0x[0-9A-Fa-f]{4,16}\b", "", text)
 
 
-def show(value, depth=2):
+BRACKETS = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    set: ("{", "}"),
+    frozenset: ("frozenset({", "})"),
+    dict: ("{", "}"),
+}  # type: dict[type, tuple[str, str]]
+
+
+def show(value: "Any", depth: int = 2) -> str:
     """A short text for a value, whatever its size and whatever its `repr` does."""
     text = _show(value, depth)
     return text if len(text) <= VALUE else text[: VALUE - 3] + "..."
 
 
-def _show(value, depth):
-    kind = type(value)
+def _show(value: "Any", depth: int) -> str:
+    kind = type(value)  # type: Any
     if kind in (str, bytes):
-        return repr(value[:VALUE])
+        return str(repr(value[:VALUE]))
     if kind is int:
         return repr(value) if value.bit_length() < 2000 else "<int of {} bits>".format(value.bit_length())
-    brackets = {list: "[]", tuple: "()", set: "{}", frozenset: ("frozenset({", "})"), dict: "{}"}.get(kind)
+    brackets = BRACKETS.get(kind)
     if brackets:
         if not value:
-            return repr(value)
+            return str(repr(value))
         if depth < 0:
             return brackets[0] + "..." + brackets[1]
-        parts = []
+        parts = []  # type: list[str]
         for part in value.items() if kind is dict else value:
             if len(parts) == 12:
                 parts.append("... {} in all".format(len(value)))
@@ -283,14 +309,15 @@ class TooSlow(BaseException):
     """Raised in code of the program that takes too long to describe a value."""
 
 
-def guarded(function, value):
+def guarded(function: "Callable[[Any], Any]", value: "Any") -> str:
     """`str` or `repr` of a value; its class's name when that raises or takes too long (in the main thread)."""
-    import _signal as signal  # The module without enums: quicker to import.
+    import _signal as signal  # type: ignore[import-not-found] # The module without enums: quicker to import.
 
-    def give_up(number, frame):
+    def give_up(number: int, frame: "Union[FrameType, None]") -> None:
         raise TooSlow
 
-    before = armed = None
+    before = None  # type: Any
+    armed = False
     try:
         if signal.getitimer(signal.ITIMER_REAL)[0] == 0:
             before = signal.signal(signal.SIGALRM, give_up)
@@ -301,7 +328,7 @@ def guarded(function, value):
     try:
         text = function(value)
         return text if type(text) is str else "<{}>".format(type(value).__name__)
-    except (Exception, TooSlow):
+    except BaseException:  # The program's code may raise anything, and TooSlow comes from us.
         return "<{}>".format(type(value).__name__)
     finally:
         if armed:
@@ -327,6 +354,7 @@ VITAL = (
     "unittest.case.TestCase run __call__ fail assertEqual assertTrue assertFalse assertRaises assertIn",
     "unittest.case._Outcome testPartExecutor",
     "unittest.result.TestResult addError addFailure wasSuccessful",
+    "pluggy._execution _multicall",
     "pluggy._callers _multicall",
     "pluggy.callers _multicall",
     "pluggy._hooks.HookCaller __call__",
@@ -337,14 +365,25 @@ VITAL = (
 """Looked at around each test: an owner and names in it; those that a version does not have are passed over."""
 
 KEY_HOOKS = (
-    "pytest_runtestloop pytest_runtest_protocol pytest_runtest_setup pytest_runtest_call pytest_runtest_teardown"
-    " pytest_runtest_makereport pytest_runtest_logreport pytest_pyfunc_call pytest_fixture_setup"
-    " pytest_collection_modifyitems pytest_sessionfinish"
-).split()
-
-CHANGEABLE_BUILTINS = frozenset(
-    "print open input __import__ breakpoint help exit quit copyright credits license _ compile exec eval id".split()
+    "pytest_runtestloop",
+    "pytest_runtest_protocol",
+    "pytest_runtest_setup",
+    "pytest_runtest_call",
+    "pytest_runtest_teardown",
+    "pytest_runtest_makereport",
+    "pytest_runtest_logreport",
+    "pytest_pyfunc_call",
+    "pytest_fixture_setup",
+    "pytest_collection_modifyitems",
+    "pytest_sessionfinish",
 )
+
+# fmt: off
+CHANGEABLE_BUILTINS = frozenset((
+    "print", "open", "input", "__import__", "breakpoint", "help", "exit", "quit", "copyright", "credits", "license",
+    "compile", "exec", "eval", "id", "_",
+))
+# fmt: on
 FAMILIES = ("_pytest", "pluggy", "unittest")
 
 
@@ -354,18 +393,18 @@ class Watch(object):
     A change counts unless the new function comes from installed code or from test infrastructure: plugins patch pytest.
     """
 
-    def __init__(self, describer, trusted):
+    def __init__(self, describer: Describer, trusted: "Union[list[str], None]") -> None:
         import builtins
 
         self.inside = describer.inside
         self.trusted = trusted
-        self.seen = set()
-        self.names = []
-        self.codes = []
-        self.classes = {}
-        self.modules = []
-        self.vital = []
-        self.problems = []
+        self.seen = set()  # type: set[Union[int, str]]
+        self.names = []  # type: list[tuple[Space, str, Any, str]]
+        self.codes = []  # type: list[tuple[Any, Any, Any, str]]
+        self.classes = {}  # type: dict[type, tuple[Space, frozenset[str], tuple[type, ...], str]]
+        self.modules = []  # type: list[tuple[str, ModuleType]]
+        self.vital = []  # type: list[tuple[Space, str, Any, str]]
+        self.problems = []  # type: list[str]
         self.function = type(lambda: 0)
         self.property = property
         self.plain = frozenset((str, int, bool, float, tuple, list, dict, set, frozenset, bytes, type(None), type(sys)))
@@ -374,7 +413,7 @@ class Watch(object):
             (space, name, value, "builtins") for name, value in space.items() if name not in CHANGEABLE_BUILTINS
         ]
 
-    def remember(self):
+    def remember(self) -> None:
         """Take in modules of pytest, pluggy and unittest that were imported since the last call."""
         for name, module in list(sys.modules.items()):
             if module is not None and name not in self.seen and (name == "pytest" or name.split(".")[0] in FAMILIES):
@@ -388,7 +427,7 @@ class Watch(object):
                 if space is not None and name in space:
                     self.vital.append((space, name, space[name], owner))
 
-    def find(self, owner):
+    def find(self, owner: str) -> "Union[Space, None]":
         """The namespace of a module or of a class in one."""
         module, _, name = owner.rpartition(".")
         if owner in sys.modules:
@@ -396,13 +435,13 @@ class Watch(object):
         found = getattr(sys.modules.get(module), name, None)
         return vars(found) if isinstance(found, type) else None
 
-    def remember_tests(self, module):
+    def remember_tests(self, module: "Union[ModuleType, None]") -> None:
         """Take in the functions and classes that a test module defines itself."""
         if module is not None and id(module) not in self.seen:
             self.seen.add(id(module))
             self.remember_space(vars(module), module.__name__, module.__name__)
 
-    def remember_space(self, space, where, only=None):
+    def remember_space(self, space: "Space", where: str, only: "Union[str, None]" = None) -> None:
         """Take in a module's functions and classes, or a class's methods.
 
         Args:
@@ -432,7 +471,7 @@ class Watch(object):
                     seen.add(id(function))
                     self.codes.append((function, function.__code__, function.__defaults__, where + "." + name))
 
-    def function_of(self, value):
+    def function_of(self, value: "Any") -> "Any":
         """The Python function in a function, method, property or wrapper; None where there is none."""
         if isinstance(value, self.property):
             value = value.fget
@@ -441,7 +480,7 @@ class Watch(object):
             value = getattr(value, "__wrapped__", None)
         return value if type(value) is self.function else None
 
-    def is_trusted(self, value):
+    def is_trusted(self, value: "Any") -> bool:
         """Whether a function comes from installed code or from test infrastructure."""
         function = self.function_of(value)
         if function is None:
@@ -454,17 +493,18 @@ class Watch(object):
         inside = self.inside(path)
         return inside is None or is_infrastructure(inside, self.trusted)
 
-    def check_vital(self, when):
+    def check_vital(self, when: str) -> None:
         """Look at what decides on a test's outcome; quick."""
         for space, name, value, where in self.vital:
             if space.get(name) is not value:
                 self.changed(space, name, where, when)
 
-    def changed(self, space, name, where, when):
+    def changed(self, space: "Space", name: str, where: str, when: str) -> None:
+        """Note that a name is bound to something else, unless the one who did it is trusted."""
         if not (name in space and self.is_trusted(space[name])):
             self.report("{}.{} was replaced {}".format(where, name, when))
 
-    def check(self, when):
+    def check(self, when: str) -> None:
         """Look at everything.
 
         Args:
@@ -496,13 +536,13 @@ class Watch(object):
                 if matters and not self.is_trusted(value):
                     self.report("{}.{} was added {}".format(where, name, when))
 
-    def report(self, text):
+    def report(self, text: str) -> None:
         """Note a change once."""
         if len(self.problems) < 20 and text not in self.problems:
             self.problems.append(text)
 
 
-def is_infrastructure(path, trusted):
+def is_infrastructure(path: str, trusted: "Union[list[str], None]") -> bool:
     """Whether a file of the repository belongs to its tests.
 
     Args:
@@ -518,7 +558,7 @@ def is_infrastructure(path, trusted):
     return any(part in ("test", "tests", "testing") for part in parts[:-1])
 
 
-def code_of(function):
+def code_of(function: "Any") -> "Any":
     """The code object of a function or method."""
     return getattr(getattr(function, "__func__", function), "__code__", None)
 
@@ -526,7 +566,7 @@ def code_of(function):
 # pytest
 
 
-def run_pytest(config, send):
+def run_pytest(config: "Config", send: "Send") -> int:
     """Run `pytest.main` with a plugin of ours.
 
     Args:
@@ -549,14 +589,14 @@ def run_pytest(config, send):
         status = int(pytest_main(config["argv"][2:], plugins=[plugin]) or 0)
     finally:
         watch.check("at the end")
-    if config["mode"] == "run" and plugin.collected and not plugin.interrupted and plugin.canaries != [True, True]:
+    if config["mode"] == "run" and not plugin.canaries_are_fine():
         watch.report("the canary test did not fail as it must ({})".format(plugin.why or plugin.canaries))
     send("end", status=status, sent=plugin.sent, tampered=watch.problems, internal_error=plugin.internal_error)
     sys.stdout.flush()
     return status
 
 
-def make_plugin(pytest, config, send, describer, watch):
+def make_plugin(pytest: "Any", config: "Config", send: "Send", describer: Describer, watch: Watch) -> "Any":
     """The pytest plugin that reports.
 
     Args:
@@ -566,36 +606,35 @@ def make_plugin(pytest, config, send, describer, watch):
         describer: describes failures
         watch: knows what must not change
     """
-    first = pytest.hookimpl(tryfirst=True)
-    last = pytest.hookimpl(trylast=True)
-    around = pytest.hookimpl(tryfirst=True, hookwrapper=True)
+    first = pytest.hookimpl(tryfirst=True)  # type: Callable[[Any], Any]
+    last = pytest.hookimpl(trylast=True)  # type: Callable[[Any], Any]
+    around = pytest.hookimpl(tryfirst=True, hookwrapper=True)  # type: Callable[[Any], Any]
     secret = config["canary"]
 
     class Results(object):
-        def __init__(self):
-            self.collected = 0
+        def __init__(self) -> None:
             self.sent = 0
-            self.canaries = []
-            self.canary = None
-            self.home = None
+            self.ran = 0
+            self.canaries = []  # type: list[bool]
+            self.home = None  # type: Any
             self.why = ""
             self.internal_error = ""
             self.interrupted = False
-            self.current = None
-            self.codes = {}
-            self.hooks = {}
+            self.current = None  # type: Any
+            self.codes = {}  # type: dict[Any, Any]
+            self.hooks = {}  # type: dict[str, set[int]]
 
         # Before any code of the repository is imported
 
         @first
-        def pytest_load_initial_conftests(self, early_config):
+        def pytest_load_initial_conftests(self, early_config: "Any") -> None:
             watch.remember()
             for name in KEY_HOOKS:
                 hook = getattr(early_config.hook, name)
                 self.hooks[name] = set(id(one.function) for one in hook.get_hookimpls())
 
         @around
-        def pytest_cmdline_main(self, config):
+        def pytest_cmdline_main(self, config: "Any") -> "Iterator[None]":
             option = config.option
             if hasattr(option, "numprocesses"):  # pytest-xdist: everything in this process.
                 option.numprocesses, option.dist, option.tx = 0, "no", []
@@ -608,7 +647,7 @@ def make_plugin(pytest, config, send, describer, watch):
         # Collection
 
         @around
-        def pytest_make_collect_report(self, collector):
+        def pytest_make_collect_report(self, collector: "Any") -> "Generator[None, Any, None]":
             outcome = yield
             report = outcome.get_result() if outcome.excinfo is None else None
             if report is not None and report.outcome == "failed":
@@ -620,10 +659,9 @@ def make_plugin(pytest, config, send, describer, watch):
                 self.tell_test(report.nodeid, "error", details)
 
         @last
-        def pytest_collection_finish(self, session):
+        def pytest_collection_finish(self, session: "Any") -> None:
             watch.check("during collection")
             ids = [item.nodeid for item in session.items]
-            self.collected = len(ids)
             expected = [item.nodeid for item in session.items if cannot_pass(item)] if mode == "collect" else []
             send("collected", ids=ids, cannot_pass=expected)
             if mode == "run":
@@ -634,22 +672,23 @@ def make_plugin(pytest, config, send, describer, watch):
         # The tests
 
         @around
-        def pytest_runtestloop(self, session):
+        def pytest_runtestloop(self, session: "Any") -> "Generator[None, Any, None]":
             option = session.config.option
             runs = session.items and not option.collectonly
             if session.testsfailed and not getattr(option, "continue_on_collection_errors", False):
                 runs = False
             if runs:
                 self.run_canary(session, session.items[0])
-            yield
+            outcome = yield
+            # A run that stopped early (`-x`) has yet to tear down what it set up: no other test may come between.
+            self.interrupted = not runs or bool(outcome.excinfo or session.shouldstop or session.shouldfail)
             if runs:
-                self.run_canary(session, None)
                 self.check_hooks(session.config)
-            else:
-                self.interrupted = True
+            if not self.interrupted:
+                self.run_canary(session, None)
 
         @around
-        def pytest_runtest_protocol(self, item):
+        def pytest_runtest_protocol(self, item: "Any") -> "Iterator[None]":
             watch.check_vital("before " + item.nodeid)
             if item in self.codes and code_of(getattr(item, "_obj", None)) is not self.codes[item]:
                 watch.report("the code of {} was replaced".format(item.nodeid))
@@ -657,10 +696,11 @@ def make_plugin(pytest, config, send, describer, watch):
             yield
             self.current = None
             if "teardown" in current["phases"]:
+                self.ran += 1
                 self.tell_test(item.nodeid, verdict(current["phases"]), current["details"])
 
         @around
-        def pytest_runtest_makereport(self, item, call):
+        def pytest_runtest_makereport(self, item: "Any", call: "Any") -> "Generator[None, Any, None]":
             outcome = yield
             report = outcome.get_result() if outcome.excinfo is None else None
             current = self.current
@@ -690,25 +730,36 @@ def make_plugin(pytest, config, send, describer, watch):
                 phases[call.when] = result
 
         @first
-        def pytest_internalerror(self, excrepr):
+        def pytest_internalerror(self, excrepr: "Any") -> None:
             self.internal_error = str(excrepr)[-TEXT:]
 
-        def tell_test(self, nodeid, result, details):
+        def tell_test(self, nodeid: str, result: str, details: "Details") -> None:
             self.sent += 1
             send("test", id=nodeid, outcome=result, **details)
 
         # Whether the machinery is intact
 
-        def run_canary(self, session, following):
+        def canaries_are_fine(self) -> bool:
+            """Whether each canary that could run failed as it must."""
+            if not self.ran:
+                return True
+            return all(self.canaries) and len(self.canaries) >= (1 if self.interrupted or self.internal_error else 2)
+
+        def run_canary(self, session: "Any", following: "Any") -> None:
             """Run a test that must fail through pytest's own protocol."""
             import _pytest.runner
 
             try:
-                if self.canary is None:
+                if self.home is None:
                     modules = (item.getparent(pytest.Module) for item in session.items)
                     self.home = next((module for module in modules if module is not None), session)
-                item = self.canary = make_canary(pytest, self.home, secret)
-                reports = _pytest.runner.runtestprotocol(item, log=False, nextitem=following)
+                item = make_canary(pytest, self.home, secret)
+                option = session.config.option
+                shown, option.setupshow = getattr(option, "setupshow", False), False  # It would print our test's name.
+                try:
+                    reports = _pytest.runner.runtestprotocol(item, log=False, nextitem=following)
+                finally:
+                    option.setupshow = shown
                 calls = [one for one in reports if one.when == "call"]
                 fails = len(calls) == 1 and calls[0].outcome == "failed" and secret in str(calls[0].longrepr)
                 self.canaries.append(fails)
@@ -718,7 +769,7 @@ def make_plugin(pytest, config, send, describer, watch):
                 self.why = one_line(error)
                 self.canaries.append(False)
 
-        def check_hooks(self, config):
+        def check_hooks(self, config: "Any") -> None:
             """Only pytest, installed plugins and the repository's test infrastructure may take part in running."""
             manager = config.pluginmanager
             named = named_plugins(manager, config)
@@ -734,25 +785,22 @@ def make_plugin(pytest, config, send, describer, watch):
     return Results()
 
 
-def make_canary(pytest, parent, secret):
+def make_canary(pytest: "Any", parent: "Any", secret: str) -> "Any":
     """A test function that must fail, below a real module, without fixtures."""
 
-    def check():
+    def check() -> None:
         raise AssertionError(secret)
 
     name = "test_" + secret[:8]
     make = getattr(pytest.Function, "from_parent", None)
-    if make is not None:
-        item = make(parent, name=name, callobj=check)
-    else:
-        item = pytest.Function(name, parent, callobj=check)
+    item = make(parent, name=name, callobj=check) if make else pytest.Function(name, parent, callobj=check)
     item.fixturenames[:] = []  # No automatic fixture of the module shall run more often than without us.
     # What pytest would show of the failure is not needed, and is slow to make.
     item.repr_failure = lambda excinfo, style=None: str(excinfo.value)
     return item
 
 
-def named_plugins(manager, config):
+def named_plugins(manager: "Any", config: "Any") -> "set[str]":
     """Names of modules that command line, environment or test infrastructure name as plugins."""
     names = set(getattr(config.option, "plugins", None) or ())
     names.update(os.environ.get("PYTEST_PLUGINS", "").split(","))
@@ -762,7 +810,7 @@ def named_plugins(manager, config):
     return names
 
 
-def cannot_pass(item):
+def cannot_pass(item: "Any") -> bool:
     """Whether marks of the pristine repository say that a test is skipped or expected to fail."""
     try:
         from _pytest import skipping
@@ -776,7 +824,7 @@ def cannot_pass(item):
         return False
 
 
-def verdict(phases):
+def verdict(phases: "dict[str, str]") -> str:
     """The outcome of a test from those of its parts."""
     if phases.get("call") == "failed":
         return "failed"
@@ -791,7 +839,7 @@ def verdict(phases):
 # unittest
 
 
-def run_unittest(config, send):
+def run_unittest(config: "Config", send: "Send") -> int:
     """Run `unittest.main` with a runner of ours.
 
     Args:
@@ -808,24 +856,26 @@ def run_unittest(config, send):
     watch.remember_space(globals(), "runner", "debug_gym_runner")
     result_class, runner_class = unittest.TextTestResult, unittest.TextTestRunner
     unittest_main = unittest.main
-    state = {"sent": 0, "canaries": [], "ran": False}
+    sent = [0]
+    canaries = []  # type: list[bool]
 
-    def tell(test, outcome, error=None):
-        state["sent"] += 1
+    def tell(test: "Any", outcome: str, error: "Union[BaseException, None]" = None) -> None:
+        sent[0] += 1
         details = describer.tell(error, error.__traceback__) if error is not None else {}
         send("test", id=unittest_id(test, describer), outcome=outcome, **details)
 
-    class Result(result_class):
+    class Result(result_class):  # type: ignore[misc,valid-type]
         """What unittest prints, and a report besides."""
 
-        _bad = None
+        _bad = None  # type: Any
+        _good = None  # type: Any
 
-        def startTest(self, test):
+        def startTest(self, test: "Any") -> None:
             self._bad = self._good = None
             watch.check_vital("before " + test.id())
             result_class.startTest(self, test)
 
-        def stopTest(self, test):
+        def stopTest(self, test: "Any") -> None:
             watch.check_vital("in " + test.id())
             if self._bad is not None:
                 tell(test, *self._bad)
@@ -834,48 +884,48 @@ def run_unittest(config, send):
             result_class.stopTest(self, test)
             self._bad = self._good = None
 
-        def _fails(self, test, outcome, error):
+        def _fails(self, test: "Any", outcome: str, error: "Any") -> None:
             if isinstance(test, unittest.TestCase):
                 self._bad = self._bad or (outcome, error[1])
             else:  # setUpClass and the like are no tests.
                 tell(test, "error", error[1])
 
-        def addSuccess(self, test):
+        def addSuccess(self, test: "Any") -> None:
             self._good = "passed"
             result_class.addSuccess(self, test)
 
-        def addFailure(self, test, err):
+        def addFailure(self, test: "Any", err: "Any") -> None:
             self._fails(test, "failed", err)
             result_class.addFailure(self, test, err)
 
-        def addError(self, test, err):
+        def addError(self, test: "Any", err: "Any") -> None:
             self._fails(test, "error", err)
             result_class.addError(self, test, err)
 
-        def addSubTest(self, test, subtest, err):
+        def addSubTest(self, test: "Any", subtest: "Any", err: "Any") -> None:
             if err is not None:
                 self._fails(test, "failed", err)
             result_class.addSubTest(self, test, subtest, err)
 
-        def addSkip(self, test, reason):
+        def addSkip(self, test: "Any", reason: str) -> None:
             if isinstance(test, unittest.TestCase):
                 self._good = "skipped"
             result_class.addSkip(self, test, reason)
 
-        def addExpectedFailure(self, test, err):
+        def addExpectedFailure(self, test: "Any", err: "Any") -> None:
             self._good = "xfailed"
             result_class.addExpectedFailure(self, test, err)
 
-        def addUnexpectedSuccess(self, test):
+        def addUnexpectedSuccess(self, test: "Any") -> None:
             self._bad = ("failed", AssertionError("unexpected success"))
             result_class.addUnexpectedSuccess(self, test)
 
-    class Runner(runner_class):
+    class Runner(runner_class):  # type: ignore[misc,valid-type]
         resultclass = Result
 
-        def run(self, test):
+        def run(self, test: "Any") -> "Any":
+            """Say what was found, then run it between two canaries."""
             tests = list(flatten(test))
-            state["ran"] = True
             watch.check("during collection")
             ids = [unittest_id(one, describer) for one in tests]
             expected = [unittest_id(one, describer) for one in tests if is_declared(one)]
@@ -887,9 +937,9 @@ def run_unittest(config, send):
                 raise SystemExit(0)
             for one in tests:
                 watch.remember_tests(sys.modules.get(type(one).__module__))
-            state["canaries"].append(canary_fails(unittest, config["canary"]))
+            canaries.append(canary_fails(unittest, config["canary"]))
             outcome = runner_class.run(self, test)
-            state["canaries"].append(canary_fails(unittest, config["canary"]))
+            canaries.append(canary_fails(unittest, config["canary"]))
             return outcome
 
     watch.remember()
@@ -903,13 +953,13 @@ def run_unittest(config, send):
         status = exit.code if isinstance(exit.code, int) else int(exit.code is not None)
         status = int(status)
     watch.check("at the end")
-    if config["mode"] == "run" and state["ran"] and state["canaries"] != [True, True]:
-        watch.report("the canary test did not fail as it must ({})".format(state["canaries"]))
-    send("end", status=status, sent=state["sent"], tampered=watch.problems, internal_error="")
+    if config["mode"] == "run" and canaries not in ([], [True, True]):
+        watch.report("the canary test did not fail as it must ({})".format(canaries))
+    send("end", status=status, sent=sent[0], tampered=watch.problems, internal_error="")
     return status
 
 
-def flatten(suite):
+def flatten(suite: "Any") -> "Iterator[Any]":
     """The test cases of a suite."""
     try:
         parts = iter(suite)
@@ -921,25 +971,25 @@ def flatten(suite):
             yield one
 
 
-def unittest_id(test, describer):
+def unittest_id(test: "Any", describer: Describer) -> str:
     """A test's dotted name; the path of a module that could not be imported."""
     if type(test).__name__ == "_FailedTest":
         name = getattr(test, "_testMethodName", "")
         return describer.inside(name.replace(".", "/") + ".py") or name
-    return test.id()
+    return str(test.id())
 
 
-def is_declared(test):
+def is_declared(test: "Any") -> bool:
     """Whether decorators say that a test is skipped or expected to fail."""
     method = getattr(test, getattr(test, "_testMethodName", ""), None)
     marks = ("__unittest_skip__", "__unittest_expecting_failure__")
     return any(getattr(one, mark, False) for one in (test, method) for mark in marks)
 
 
-def canary_fails(unittest, secret):
+def canary_fails(unittest: "Any", secret: str) -> bool:
     """Whether a test that must fail does, through unittest's own machinery."""
 
-    def check(self):
+    def check(self: "Any") -> None:
         raise AssertionError(secret)
 
     name = "test_" + secret[:8]

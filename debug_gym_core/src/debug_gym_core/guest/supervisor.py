@@ -780,7 +780,9 @@ class Keeper:
         self.ending = True
         self.kill_at = now + grace
         if grace:
-            processes = self._descendants()
+            others = self._descendants() - {self.main}
+            # The command itself first: it may clean up, and shall not take the death of its children for its own end.
+            processes = [*([self.main] if self.status is None else []), *others]
             signal_each(processes, signal.SIGTERM)
             signal_each(processes, signal.SIGCONT)
 

@@ -52,11 +52,10 @@ def run(start: Callable[..., BubblewrapTerminal]) -> Run:
 
     def begin(command: str, spec: SandboxSpec | None = None, **settings: Any) -> str:
         terminal = start(spec, **settings)
-        stream = terminal.open(["/bin/sh", "-c", f"{command} 2>&1"])
+        stream = terminal.open(["/bin/sh", "-c", f"exec 2>&1; {command}"])
         output = b""
         while data := stream.read(65536):
             output += data
-        assert output or not terminal.log(), terminal.log()
         return output.decode()
 
     return begin
@@ -107,6 +106,38 @@ def test_environment_of_the_repository_lies_in_the_workspace(run: Run, tmp_path:
     assert said.splitlines()[:3] == [str(interpreter.prefix), "/testbed", ".venv"]
     assert "Read-only file system" in said
     assert "Device or resource busy" in said
+
+
+def test_repository_that_is_an_environment_itself(run: Run, tmp_path: Path) -> None:
+    repository = tmp_path / "repo"
+    (repository / "secret").mkdir(parents=True)
+    interpreter = environment(repository)
+    spec = SandboxSpec(run="test", interpreter=interpreter, source=repository)
+    said = run(f"{interpreter.executable} -c 'import sys; print(sys.prefix)'; cd {repository} && pwd -P; ls", spec)
+    lines = said.splitlines()
+    assert lines[:2] == [str(repository), "/testbed"]
+    assert "bin" in lines and "secret" not in lines
+
+
+def test_repository_in_what_the_interpreter_needs(run: Run, tmp_path: Path) -> None:
+    interpreter = environment(tmp_path / "env")
+    repository = tmp_path / "env" / "src" / "repo"
+    repository.mkdir(parents=True)
+    (repository / "pristine").write_text("")
+    (tmp_path / "env" / "src" / "other").mkdir()
+    spec = SandboxSpec(run="test", interpreter=interpreter, source=repository)
+    said = run(f"{interpreter.executable} -c 'print(1)'; cd {repository} && pwd -P; ls . ..", spec)
+    assert said == "1\n/testbed\n.:\n\n..:\nother\nrepo\n" or said.startswith("1\n/testbed\n.:\n\n..:\n")
+    assert "pristine" not in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_interpreter_that_only_root_may_run(run: Run, start: Callable[..., BubblewrapTerminal], tmp_path: Path) -> None:
+    interpreter = environment(tmp_path / "env")
+    (tmp_path / "env").chmod(0o700)
+    spec = SandboxSpec(run="test", interpreter=interpreter)
+    assert run(f"{interpreter.executable} -c 'import os; print(os.getuid())'", spec) == "1000\n"
+    assert any(note.startswith("user:") for note in start(spec).notes())
 
 
 def test_links_to_the_interpreter_are_links_there(run: Run, tmp_path: Path) -> None:
@@ -167,7 +198,7 @@ def test_variables_are_those_asked_for(run: Run, monkeypatch: pytest.MonkeyPatch
 def test_network_of_the_host_is_there_when_granted(run: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]})); print('reached')"
-        command = f"{sys.executable} -c \"{code}\"; cat /etc/resolv.conf | wc -c"
+        command = f'{sys.executable} -c "{code}"; cat /etc/resolv.conf | wc -c'
         assert run(command, network="host").startswith("reached\n")
         assert "refused" in run(command, network="none")
 
@@ -190,24 +221,28 @@ def test_stop_leaves_no_process_and_no_group(start: Callable[..., BubblewrapTerm
 def test_killed_runner_leaves_nothing(tmp_path: Path) -> None:
     marker = f"1{os.getpid()}{time.monotonic_ns()}"
     script = f"""
-import sys, threading
+import os, sys
 from debug_gym_core.interpreter import probe
 from debug_gym_core.terminal import SandboxSpec
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal
 terminal = BubblewrapTerminal()
 terminal.start(SandboxSpec(run="test", interpreter=probe(sys.executable)))
-stream = terminal.open(["/bin/sh", "-c", "setsid -f sleep {marker}; exec 0<&-; echo up; while :; do sleep {marker}; done"])
+stream = terminal.open(["/bin/sh", "-c", "trap '' TERM; setsid -f sleep {marker}; echo up; exec cat"])
 print(stream.read(3), flush=True)
-threading.Event().wait()
+if os.fork() == 0:
+    print("child", flush=True)
+sys.stdin.read()
 """
-    runner = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    runner = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with runner:
         assert runner.stdout is not None
         assert runner.stdout.readline() == b"b'up\\n'\n"
+        assert runner.stdout.readline() == b"child\n"
         assert not is_gone(f"sleep\0{marker}")
         left = cgroup.leftovers()
         runner.kill()
-    assert wait_for(lambda: is_gone(f"sleep\0{marker}"))
+        runner.wait()
+        assert wait_for(lambda: is_gone(f"sleep\0{marker}"))
     assert len(cgroup.leftovers()) - len(left) == len(cgroup.places(("memory", "pids")))
     BubblewrapTerminal.clean()
     assert cgroup.leftovers() == []
@@ -245,9 +280,7 @@ def test_a_sandbox_is_opened_once(start: Callable[..., BubblewrapTerminal]) -> N
         terminal.open(["/bin/cat"])
 
 
-def test_interpreter_that_vanished_is_a_sandbox_error(
-    start: Callable[..., BubblewrapTerminal], tmp_path: Path
-) -> None:
+def test_interpreter_that_vanished_is_a_sandbox_error(start: Callable[..., BubblewrapTerminal], tmp_path: Path) -> None:
     interpreter = environment(tmp_path / "env")
     terminal = start(SandboxSpec(run="test", interpreter=interpreter))
     (tmp_path / "env").rename(tmp_path / "elsewhere")
@@ -285,18 +318,18 @@ def test_bytes_pass_unchanged(start: Callable[..., BubblewrapTerminal]) -> None:
 
 
 def test_bounds_are_in_the_control_groups(start: Callable[..., BubblewrapTerminal]) -> None:
-    if set(cgroup.places(("memory", "pids", "cpu"))) != {"memory", "pids", "cpu"}:
+    places = cgroup.places(("memory", "pids", "cpu"))
+    if set(places) != {"memory", "pids", "cpu"}:
         pytest.skip("no control group can be made here: run as root")
     terminal = start(memory="256m", pids=77, cpus=0.5)
-    stream = terminal.open(["/bin/sh", "-c", "cat /proc/self/cgroup; exec cat"])
-    text = stream.read(65536).decode()
+    terminal.open(["/bin/cat"])
     assert terminal.notes() == []
-    for controller, place in cgroup.places(("memory", "pids", "cpu")).items():
-        directories = [path for path in place.directory.glob("debug-gym.*") if f".{os.getpid()}." in f".{path.name}"]
-        values = {path.name: path.read_text().split() for path in directories[0].glob("*") if path.is_file() and os.access(path, os.R_OK) and path.name in ("memory.max", "memory.limit_in_bytes", "pids.max", "cpu.max", "cpu.cfs_quota_us")}
-        expected = {"memory": "268435456", "pids": "77", "cpu": "50000"}[controller]
-        assert [expected] in [value[:1] for value in values.values()]
-    assert "debug-gym" not in text or "/debug-gym" in text
+    files = {1: ("memory.limit_in_bytes", "pids.max", "cpu.cfs_quota_us"), 2: ("memory.max", "pids.max", "cpu.max")}
+    for place, names in ((place, files[place.version]) for place in places.values()):
+        group = max(place.directory.glob(f"debug-gym.{os.getpid()}.*"), key=lambda path: path.stat().st_ctime_ns)
+        found = [(group / name).read_text().split()[0] for name in names if (group / name).exists()]
+        assert set(found) & {"268435456", "77", "50000"}
+        assert (group / "cgroup.procs").read_text().strip()
 
 
 def test_missing_program_is_named_with_the_package() -> None:

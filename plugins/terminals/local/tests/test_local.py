@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.interpreter import Interpreter
 from debug_gym_core.session import Session
@@ -153,6 +154,26 @@ def test_session_that_is_not_closed_ends_with_its_process() -> None:
     root, guest, command = result.stdout.split()
     assert result.stderr == ""
     wait_until(lambda: not alive(int(guest)) and not alive(int(command)) and not Path(root).parent.exists())
+
+
+def test_fork_of_the_runner_cannot_use_or_end_the_sandbox() -> None:
+    script = RUNNER.replace(
+        "sys.stdin.read()",
+        """
+import os
+if os.fork() == 0:
+    try:
+        session.run("true", timeout=1)
+    except Exception as error:
+        print(type(error).__name__, "forked" in str(error), flush=True)
+    session.terminal.stop()
+    sys.exit()
+os.wait()
+print(session.run("echo unharmed").output)
+""",
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.split("\n", 1)[1].split() == ["SandboxLost", "True", "unharmed"]
 
 
 def test_reap_removes_what_a_dead_runner_left(session: Session) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from debug_gym_core.entrypoint import Entrypoint
 from debug_gym_tool_pdb.boot import BOOT, blob
 

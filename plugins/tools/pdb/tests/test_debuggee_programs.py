@@ -340,7 +340,7 @@ INTERRUPTED = {
     "lock": "lock.acquire()",
     "loop": "while True: pass",
     "input": "input()",
-    "catcher": "\n    while True:\n        try:\n            time.sleep(0.01)\n        except BaseException:\n            pass",
+    "catcher": "\n    while True:\n        try: time.sleep(0.01)\n        except BaseException: pass",
     "select": "select.select([0], [], [])",
     "subprocess": "subprocess.call(['sleep', '100'])",
     "join": "t = threading.Thread(target=time.sleep, args=(100,), daemon=True); t.start(); t.join()",
@@ -544,3 +544,67 @@ def test_unittest_stops_at_each_failing_test(debug: Any) -> None:
         assert (second["file"], second["line"]) == ("test_it.py", 6)
         assert program.do("p value")["out"] == "1\n"
         assert program.do("c")["status"] == 1
+
+
+def test_stepping_through_to_the_end(debug: Any) -> None:
+    source = "def f(n):\n    return [i for i in range(n)]\n\nfor n in range(3):\n    f(n)\nprint('end')\n"
+    for command in ("n", "s"):
+        program = debug("python app.py", {"app.py": source})
+        files = set()
+        for _ in range(200):
+            answer = program.do(command)
+            if answer["t"] == "exit":
+                break
+            files.add(answer["stop"]["file"])
+        assert answer["t"] == "exit" and answer["status"] == 0
+        assert "app.py" in files and not any("debug-gym" in name for name in files)
+
+
+def test_breakpoint_in_a_package_is_not_missed_by_a_step_from_entry(debug: Any) -> None:
+    files = {"pkg/__init__.py": "flag = 1\nvalue = 2\n", "pkg/__main__.py": "x = 1\n"}
+    program = debug("python -m pkg", files)
+    program.do("b pkg/__init__.py:2")
+    stop = program.do("n")["stop"]
+    assert (stop["file"], stop["line"], stop["reason"]) == ("pkg/__init__.py", 2, "breakpoint")
+
+
+def test_the_end_waits_for_a_daemon_thread_that_talks(debug: Any) -> None:
+    source = """\
+    import threading, time
+
+    started = threading.Event()
+
+    def work():
+        x = 1
+        started.set()
+        y = 2
+
+    threading.Thread(target=work, daemon=True).start()
+    started.wait()
+    """
+    program = debug("python app.py", dedent(source))
+    program.do("b 8")
+    assert program.do("c")["stop"]["function"] == "work"
+    with pytest.raises(TimeoutError):
+        program.receive(0.3)
+    assert program.do("p x")["out"] == "1\n"
+    assert program.do("c")["t"] == "exit"
+
+
+def test_interrupt_while_the_interpreter_waits_for_a_thread_at_the_end(debug: Any) -> None:
+    source = """\
+    import threading, time
+
+    def work():
+        print("at work", flush=True)
+        time.sleep(100)
+
+    threading.Thread(target=work, name="worker").start()
+    """
+    program = debug("python app.py", dedent(source))
+    program.send({"cmd": "c"})
+    while b"at work" not in program.printed:
+        with pytest.raises(TimeoutError):
+            program.receive(0.05)
+    stop = program.interrupt()["stop"]
+    assert [(one["name"], one["function"], one["line"]) for one in stop["threads"]] == [("worker", "work", 5)]

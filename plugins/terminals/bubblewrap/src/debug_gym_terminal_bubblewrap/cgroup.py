@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from debug_gym_core.ownership import started
-
 from debug_gym_terminal_bubblewrap import processes
 
 _PREFIX = "debug-gym."

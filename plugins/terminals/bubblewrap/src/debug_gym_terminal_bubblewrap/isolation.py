@@ -3,6 +3,9 @@
 An ordinary user's sandbox is a user namespace. In one that root makes, the sandbox's user is still root to the kernel,
 who owns /dev/null and /proc/sys: so root makes none, and the first process becomes another user before anything else
 (`DROP`). Where root may not do that, as in some containers, the user namespace is the second choice.
+
+When the runner is killed, the guest's standard input ends, and the guest with it. An ordinary user's sandbox is killed
+by the kernel as well (--die-with-parent); root's is not, for bubblewrap may not signal the user that we changed to.
 """
 
 from __future__ import annotations
@@ -34,8 +37,8 @@ while prctl(24, capability, 0, 0, 0) == 0:  # PR_CAPBSET_DROP
 os.setgroups([])
 os.setresgid({USER}, {USER}, {USER})
 os.setresuid({USER}, {USER}, {USER})
-if libc.capset(struct.pack("Ii", 0x20080522, 0), bytes(24)) != 0 or prctl(1, 9, 0, 0, 0) != 0:
-    sys.exit(os.strerror(ctypes.get_errno()))  # the second is PR_SET_PDEATHSIG, which a change of user takes back
+if libc.capset(struct.pack("Ii", 0x20080522, 0), bytes(24)) != 0:
+    sys.exit("capset: " + os.strerror(ctypes.get_errno()))
 os.environ.pop("LC_CTYPE", None)  # Python's own, set for its children
 os.execvp(sys.argv[1], sys.argv[1:])
 """
@@ -90,7 +93,14 @@ def mode() -> Mode | None:
 
 
 def _candidates() -> list[Mode]:
-    return [Mode.CHANGE_USER, Mode.USER_NAMESPACE] if os.geteuid() == 0 else [Mode.USER_NAMESPACE]
+    return [Mode.CHANGE_USER, Mode.USER_NAMESPACE] if _can_change_user() else [Mode.USER_NAMESPACE]
+
+
+def _can_change_user() -> bool:
+    """Whether this process has what changing the user, and killing it later, takes."""
+    needed = sum(1 << capability for capability in (0, 5, 6, 7, 8, 21))  # CHOWN KILL SETGID SETUID SETPCAP SYS_ADMIN
+    status = re.search(r"^CapEff:\s*([0-9a-f]+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return os.geteuid() == 0 and status is not None and int(status[1], 16) & needed == needed
 
 
 @functools.cache
@@ -151,7 +161,7 @@ def _cause() -> str:
         return "this is a chroot, in which the kernel makes no user namespace; use a container or pivot_root"
     if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
         return (
-            "the container around us forbids it; start it with --security-opt seccomp=unconfined "
+            "the container or chroot around us forbids it; start the container with --security-opt seccomp=unconfined "
             "--security-opt systempaths=unconfined"
         )
     return "the kernel refuses"

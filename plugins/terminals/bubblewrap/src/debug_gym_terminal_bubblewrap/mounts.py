@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from debug_gym_core.interpreter import Interpreter, trace
+from debug_gym_core.interpreter import PREFIX_PARTS, Interpreter, trace
 from debug_gym_core.terminal import ROOT, SandboxSpec
 
 _SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -93,15 +93,13 @@ def mounts(spec: SandboxSpec, size: int, network: bool) -> Mounts:
     _kernel(made)
     made.add("--perms", "1777", "--size", str(size), "--tmpfs", "/tmp")
     made.add("--perms", "0755", "--size", str(size), "--tmpfs", ROOT)
-    sources = _repository(spec.source)
-    places = _interpreter(spec, sources, made) if spec.interpreter else {}
-    _hide(made, spec.hidden, {Path("/usr"): Path("/usr"), **places})
+    sources = _repository(spec)
+    shown = _interpreter(spec, sources, made) if spec.interpreter else {}
+    _hide(made, spec.hidden, {Path("/usr"): Path("/usr"), **shown})
     for source in sources:
-        if not _covered(source, places.values()):
+        if not _covered(source, shown.values()):
             made.parents(source)
             made.add("--symlink", ROOT, str(source))
-        else:
-            made.notes.append(f"{source} is no alias of the workspace: it lies in what the interpreter needs")
     for path in ("/dev", "/"):
         made.add("--remount-ro", path)
     return made
@@ -149,13 +147,18 @@ def _empty(made: Mounts, path: str) -> None:
     made.add("--perms", "0555", "--size", "4096", "--tmpfs", path, "--remount-ro", path)
 
 
-def _repository(source: Path | None) -> list[Path]:
-    """The names that the repository has on the host: as it was given, and free of symbolic links."""
-    if source is None:
+def _repository(spec: SandboxSpec) -> list[Path]:
+    """The names that the repository has on the host and can have in the sandbox: as given, and free of links."""
+    if spec.source is None:
         return []
-    names = dict.fromkeys((source.absolute(), trace(source.absolute())[1]))
-    system = [Path("/", name) for name in ("usr", "etc", "proc", "dev", *_SYSTEM_LINKS)]
-    return [name for name in names if not _covered(name, system) and name not in (Path(ROOT), Path("/"), Path("/tmp"))]
+    names = dict.fromkeys((trace(spec.source.absolute())[1], spec.source.absolute()))
+    taken = [Path("/", name) for name in ("usr", "etc", "proc", "dev", *_SYSTEM_LINKS)]
+    if spec.interpreter is not None:
+        taken += [path for path in spec.interpreter.exposed if path.is_symlink()]
+    not_ours = [*taken, *(trace(path.absolute())[1] for path in spec.hidden), *spec.hidden]
+    return [
+        name for name in names if not _covered(name, not_ours) and name not in (Path(ROOT), Path("/"), Path("/tmp"))
+    ]
 
 
 def _covered(path: Path, places: Iterable[Path]) -> bool:
@@ -170,10 +173,11 @@ def _interpreter(spec: SandboxSpec, sources: Sequence[Path], made: Mounts) -> di
     """
     assert spec.interpreter is not None
     shown: dict[Path, Path] = {}
-    for path in (*spec.interpreter.exposed, *_editable(spec.interpreter, (*sources, *spec.hidden))):
+    exposed = [part for path in spec.interpreter.exposed for part in _around(path, sources)]
+    for path in (*exposed, *_editable(spec.interpreter, (*sources, *spec.hidden))):
         destination = path
         for source in sources:
-            if path.is_relative_to(source) and path != source:
+            if path.is_relative_to(source):
                 destination = Path(ROOT) / path.relative_to(source)
         made.parents(destination)
         if path.is_symlink():
@@ -182,6 +186,15 @@ def _interpreter(spec: SandboxSpec, sources: Sequence[Path], made: Mounts) -> di
             made.add("--ro-bind", str(path), str(destination))
             shown[path] = destination
     return shown
+
+
+def _around(path: Path, sources: Sequence[Path]) -> list[Path]:
+    """What of an exposed path to show when the repository is in it or is it, whose own files are in the workspace."""
+    if path in sources:
+        return [path / part for part in PREFIX_PARTS if (path / part).exists()]
+    if path.is_symlink() or not any(source.is_relative_to(path) for source in sources):
+        return [path]
+    return [part for entry in sorted(path.iterdir()) for part in _around(entry, sources)]
 
 
 def _editable(interpreter: Interpreter, without: Sequence[Path]) -> list[Path]:
@@ -195,7 +208,7 @@ def _editable(interpreter: Interpreter, without: Sequence[Path]) -> list[Path]:
         if real.is_file() or (real / "__init__.py").exists():
             found.append(real)
         else:
-            found += [entry for entry in sorted(real.iterdir()) if _importable(entry)]
+            found += [entry for entry in sorted(real.iterdir()) if _importable(entry) and not _covered(entry, without)]
     return [path for path in dict.fromkeys(found) if not _covered(path, [other for other in found if other != path])]
 
 

@@ -17,10 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from debug_gym_core import seccomp
 from debug_gym_core.errors import SandboxError
 from debug_gym_core.terminal import ROOT
-
-from debug_gym_core import seccomp
 from debug_gym_terminal_bubblewrap import cgroup
 from debug_gym_terminal_bubblewrap.isolation import DROP, Mode, options
 from debug_gym_terminal_bubblewrap.mounts import Mounts

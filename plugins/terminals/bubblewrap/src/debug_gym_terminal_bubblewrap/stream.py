@@ -7,9 +7,11 @@ import fcntl
 import os
 import select
 import threading
+import weakref
 from collections.abc import Callable
 
 _PIPE_SIZE = 1 << 20
+_open: weakref.WeakSet[PipeStream] = weakref.WeakSet()
 
 
 class PipeStream:
@@ -34,6 +36,7 @@ class PipeStream:
         for descriptor in (stdin, stdout):
             with contextlib.suppress(OSError):  # more than the user may have in pipes
                 fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+        _open.add(self)
 
     def read(self, size: int) -> bytes:
         """Read up to `size` bytes, at least one; empty at the end; blocks."""
@@ -63,6 +66,23 @@ class PipeStream:
             self._closed = True
             os.eventfd_write(self._wake, 1)
             self._end()
+            _open.discard(self)
             with self._reading, self._writing:
                 for descriptor in (self._stdin, self._stdout, self._wake):
                     os.close(descriptor)
+
+    def forget(self) -> None:
+        """Close the descriptors and nothing else, in a child of this process: the guest must see its input end."""
+        self._closed = True
+        for descriptor in (self._stdin, self._stdout, self._wake):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+def _forget() -> None:
+    for stream in list(_open):
+        stream.forget()
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
-from debug_gym_core.interpreter import probe
-from debug_gym_core.terminal import SandboxSpec, Stream, Terminal, parse_size
-
 from debug_gym_core import seccomp
+from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
+from debug_gym_core.interpreter import Interpreter, probe
+from debug_gym_core.terminal import SandboxSpec, Stream, Terminal, parse_size
 from debug_gym_terminal_bubblewrap import cgroup, isolation
 from debug_gym_terminal_bubblewrap.mounts import Mounts, mounts
 from debug_gym_terminal_bubblewrap.sandbox import Sandbox, counts_processes
@@ -79,6 +78,8 @@ class BubblewrapTerminal(Terminal):
         self._environment = {**_ENVIRONMENT, **spec.environment}
         self._mounts = mounts(spec, self._size, self.settings.network == "host")
         self._mode = mode
+        if mode is isolation.Mode.CHANGE_USER and not _for_everybody(spec.interpreter):
+            self._mode = isolation.Mode.USER_NAMESPACE
         self._sandbox = None
         self._lines.clear()
 
@@ -130,7 +131,7 @@ class BubblewrapTerminal(Terminal):
             said.append("cpus: no control group can be made here; not bounded")
         if self._mode is isolation.Mode.USER_NAMESPACE and os.geteuid() == 0:
             said.append(
-                "user: root cannot become another user here; to the kernel the sandbox's user is root"
+                "user: no other user than root can run this interpreter here; the sandbox's is root to the kernel"
             )
         if not seccomp.supported():
             said.append(f"seccomp: there is no filter for {platform.machine()}")
@@ -138,6 +139,14 @@ class BubblewrapTerminal(Terminal):
 
     def _last_words(self) -> str:
         return f": {self._lines[-1]}" if self._lines else ""
+
+
+def _for_everybody(interpreter: Interpreter) -> bool:
+    """Whether a user that is not its owner may run an interpreter, wherever it lies."""
+    places = [place for place in interpreter.exposed if not place.is_symlink()]
+    return all(place.stat().st_mode & 0o5 == (0o5 if place.is_dir() else 0o4) for place in places) and bool(
+        interpreter.executable.stat().st_mode & 0o1
+    )
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import RequirementError, SandboxError
 
@@ -20,7 +20,7 @@ _PING_TIMEOUT = 2
 
 
 def connect(timeout: int = TIMEOUT) -> APIClient:
-    """Connect to the engine that `DOCKER_HOST` names, or this machine's.
+    """Connect to the engine that `DOCKER_HOST` or the chosen context names, or this machine's.
 
     Raises:
         RequirementError: the SDK is not installed, or no engine answers
@@ -28,17 +28,28 @@ def connect(timeout: int = TIMEOUT) -> APIClient:
     try:
         import docker
         import requests
-        from docker.utils import kwargs_from_env
     except ImportError as error:
         raise RequirementError("the Docker SDK is not installed: pip install 'docker>=7,<8'") from error
     try:
-        return docker.APIClient(timeout=timeout, version="auto", **kwargs_from_env())
+        return docker.APIClient(timeout=timeout, version="auto", **_address())
     except (docker.errors.DockerException, requests.exceptions.RequestException, OSError) as error:
         raise RequirementError(_unreachable(error)) from error
 
 
+def _address() -> dict[str, Any]:
+    """Where the engine is: `DOCKER_HOST`, else the context that `docker context use` chose, else this machine's."""
+    from docker.context import ContextAPI
+    from docker.utils import kwargs_from_env
+
+    if not os.environ.get("DOCKER_HOST"):
+        context = ContextAPI.get_current_context()
+        if context is not None and context.Name != "default":
+            return {"base_url": context.Host, "tls": context.TLSConfig or False}
+    return dict(kwargs_from_env())
+
+
 def _unreachable(error: Exception) -> str:
-    where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    where = _address().get("base_url", "unix:///var/run/docker.sock")
     text = str(error)
     if "Permission denied" in text:
         return f"this user may not use the Docker engine at {where}: add it to the group docker, or use rootless Docker"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from debug_gym_core.hookspecs import hookimpl
 from debug_gym_core.terminal import Terminal
-
 from debug_gym_terminal_docker.terminal import DockerTerminal
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from debug_gym_core.errors import RequirementError
-
 from debug_gym_terminal_docker.container import USER
 
 if TYPE_CHECKING:
@@ -18,8 +17,8 @@ _MARK = "debug-gym-python:"
 
 # Prints the first Python that is new enough, and whether it can load a filter of system calls.
 _SEARCH = """
-for name in "$@" python3 python /opt/*/bin/python3 /opt/*/bin/python /opt/*/*/bin/python \
-    /usr/local/bin/python3 /usr/bin/python3 /root/.pyenv/versions/*/bin/python; do
+[ "$#" -gt 0 ] || set -- python3 python /usr/local/bin/python3 /usr/bin/python3 /opt/*/bin/python /opt/*/*/bin/python
+for name in "$@"; do
     found=$(command -v "$name") || continue
     "$found" -E -s -c '
 import os, sys
@@ -32,7 +31,6 @@ except ImportError:
     ctypes = None
 print("MARK" + json.dumps([sys.argv[1], os.uname()[4], ctypes is not None]))
 ' "$found" 2>/dev/null && exit 0
-    [ "$#" -eq 0 ] || exit 3
 done
 exit 2
 """.replace("MARK", _MARK)

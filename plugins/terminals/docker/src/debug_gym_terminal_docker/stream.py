@@ -12,6 +12,8 @@ from typing import Any
 _HEADER = struct.Struct(">BxxxI")
 _STDOUT = 1
 _CHUNK = 1 << 18
+_FAILED = b"OCI runtime "
+"""How the engine's words begin, on standard output, when the command could not be run."""
 
 
 class ExecStream:
@@ -38,6 +40,7 @@ class ExecStream:
         self._received = b""
         self._stream = 0
         self._left = 0
+        self._begun = False
         self._socket.settimeout(None)
 
     def read(self, size: int) -> bytes:
@@ -50,7 +53,8 @@ class ExecStream:
                 if not data:
                     return b""
                 self._left -= len(data)
-                if self._stream == _STDOUT:
+                if self._stream == _STDOUT and (self._begun or not data.startswith(_FAILED)):
+                    self._begun = True
                     return data
                 self._tell(data)
 

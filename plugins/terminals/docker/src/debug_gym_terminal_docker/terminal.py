@@ -10,11 +10,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from debug_gym_core import seccomp
 from debug_gym_core.component import Settings
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.terminal import ROOT, SandboxSpec, Stream, Terminal, TerminalSettings, parse_size
-
-from debug_gym_core import seccomp
 from debug_gym_terminal_docker import container, engine
 from debug_gym_terminal_docker.python import Python, find
 from debug_gym_terminal_docker.stream import ExecStream, hang_up
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 _LOG_SIZE = 16384
 _PULL_TIMEOUT = 1800
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_ENVIRONMENT = {"HOME": "/tmp", "USER": "sandbox", "LOGNAME": "sandbox"}
 
 # Adds our filter of system calls to the engine's, then becomes the command.
 _FILTERED = """
@@ -116,7 +117,8 @@ class DockerTerminal(Terminal):
             self.stop()
             raise
         self.python = self._python.executable
-        self._environment = {"HOME": "/tmp", "USER": "sandbox", "LOGNAME": "sandbox", **spec.environment}
+        path = _path(facts["Config"]["Env"] or [], self.python)
+        self._environment = {"PATH": path, **_ENVIRONMENT, **spec.environment}
 
     def _create(self, client: APIClient, image: str, run: str) -> str:
         """Create the container, with the image pulled when it is missing."""
@@ -201,6 +203,13 @@ class DockerTerminal(Terminal):
         if self._python is None or (self._python.filters and seccomp.supported(self._python.machine)):
             return ()
         return ("seccomp: only the engine's own filter, the image's Python has no ctypes",)
+
+
+def _path(variables: Sequence[str], python: str) -> str:
+    """The image's search path, with the interpreter's directory first when another would be found."""
+    path = dict(variable.partition("=")[::2] for variable in variables).get("PATH") or _SYSTEM_PATH
+    directory = python.rpartition("/")[0]
+    return path if directory in path.split(":") else f"{directory}:{path}"
 
 
 def _pull(image: str) -> None:

@@ -88,7 +88,7 @@ class LocalTerminal(Terminal):
             cwd="/",
             env={"PATH": SYSTEM_PATH},
         )
-        self._finalizer = weakref.finalize(self, _clean, directory, self._streams, self._remover)
+        self._finalizer = weakref.finalize(self, _clean, os.getpid(), directory, self._streams, self._remover)
 
     def open(self, argv: Sequence[str]) -> Stream:
         """Start the guest as a child process, in a session of its own."""
@@ -185,8 +185,10 @@ class _LocalStream:
         self._socket.close()
 
 
-def _clean(directory: Path, streams: list[_LocalStream], remover: subprocess.Popen[bytes]) -> None:
-    """End the guests and whatever still lives of a sandbox; remove its directory."""
+def _clean(owner: int, directory: Path, streams: list[_LocalStream], remover: subprocess.Popen[bytes]) -> None:
+    """End the guests and whatever still lives of a sandbox; remove its directory. Not from a fork of its owner."""
+    if os.getpid() != owner:
+        return
     for stream in streams:
         stream.close()
     if any(stream.process.returncode for stream in streams):  # a guest that was killed may have left something

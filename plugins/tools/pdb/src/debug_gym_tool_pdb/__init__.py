@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from debug_gym_core.entrypoint import EXAMPLE, Entrypoint
 from pydantic import Field
 
 from debug_gym_core import ActionError, Observation, Settings, Tool, UsageError, hookimpl
+from debug_gym_core.entrypoint import EXAMPLE, Entrypoint
+from debug_gym_core.errors import SandboxError
 from debug_gym_tool_pdb.render import Call, end_text
 from debug_gym_tool_pdb.session import DebugSession, Reply
 
@@ -59,6 +60,7 @@ class Pdb(Tool):
         """Carry out pdb commands.
 
         Args:
+            env: the environment
             command: one pdb command, or several, one a line
             entrypoint: what to debug instead of the task's own program, such as `python -m pytest -q test_app.py`
         """
@@ -135,7 +137,11 @@ class Pdb(Tool):
         """Carry out one command, which may take some of the lines after it; whether a breakpoint was refused."""
         assert self._session is not None
         before = {one.number for one in env.breakpoints}
-        reply = self._session.execute(line, lines, self.settings.timeout)
+        try:
+            reply = self._session.execute(line, lines, self.settings.timeout)
+        except SandboxError:
+            self._session = None
+            raise
         command = "\n".join([line, *lines[: reply.used]])
         del lines[: reply.used]
         call.replies.append((command, reply))

@@ -12,6 +12,7 @@ NAME = "<debug-gym>"
 
 BOOT = f"""\
 import sys
+loaded = frozenset(sys.modules)
 if sys.path[:1] == [""]:
     del sys.path[0]
 from _frozen_importlib_external import MAGIC_NUMBER
@@ -26,6 +27,7 @@ else:
     code = compile(data[8 + size:], {NAME!r}, "exec")
 module = type(sys)({NAME!r})
 sys.modules[module.__name__] = module
+module.LOADED_AT_START = loaded
 exec(code, module.__dict__)
 sys.exit(module.main(channel))
 """

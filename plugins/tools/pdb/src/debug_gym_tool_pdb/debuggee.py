@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 OURS = __name__
 """File name that this module's own code objects have: it is executed from a descriptor."""
 
+LOADED_AT_START: "FrozenSet[str]" = globals().get("LOADED_AT_START", frozenset())
+"""Modules that the interpreter had loaded before anything of ours."""
+
 OUTPUT_LIMIT = 64 * 1024
 SOURCE_LINES = 4
 SOURCE_WIDTH = 200
@@ -753,9 +756,10 @@ class Debugger(pdb.Pdb):
 
     def user_line(self, frame: "FrameType") -> None:
         """Stop at a line."""
-        hit, note = self._hit, self._note
-        if self._awaited not in (None, self.canonic(frame.f_code.co_filename)) and hit is None:
+        elsewhere = self._awaited is not None and self.canonic(frame.f_code.co_filename) != self._awaited
+        if elsewhere and not self._hit and not self.break_here(frame):
             return
+        hit, note = self._hit, self._note
         self._awaited = None
         stop = Stop("breakpoint" if hit else "step", breakpoint=hit and hit.number, note=note)
 
@@ -1167,7 +1171,7 @@ class Debugger(pdb.Pdb):
             if one is None:
                 continue
             commands = list(self.commands.get(one.number, ()))
-            if commands and self.commands_silent.get(one.number):
+            if commands and getattr(self, "commands_silent", {}).get(one.number):
                 commands.insert(0, "silent")
             found.append(
                 {
@@ -1211,6 +1215,9 @@ class Debugger(pdb.Pdb):
             bdb.Breakpoint.bpbynumber.append(None)
 
     def _restore_commands(self, number: int, commands: "List[str]") -> None:
+        if not hasattr(self, "commands_doprompt"):  # from Python 3.14 on, lines are kept as they are
+            self.commands[number] = list(commands)
+            return
         self.commands[number] = []
         self.commands_doprompt[number] = True
         self.commands_silent[number] = False
@@ -1313,6 +1320,7 @@ class Debugger(pdb.Pdb):
         if _getpid() != self._pid:
             return
         _settrace(None)
+        self._turn.acquire()  # a daemon thread may be talking
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
@@ -1410,7 +1418,7 @@ class Program:
             return
         for name in list(sys.modules):
             top = name.partition(".")[0]
-            if top in KEPT_MODULES or top in BUILTIN_MODULES:
+            if top in LOADED_AT_START or top in BUILTIN_MODULES:
                 continue
             if top + ".py" in entries or (
                 top in entries and os.path.isfile(os.path.join(directory, top, "__init__.py"))
@@ -1559,6 +1567,7 @@ def pytest_plugin(debugger: "Debugger") -> object:
         @pytest.hookimpl(trylast=True)
         def pytest_configure(self, config: "Any") -> None:
             debugger.take_hooks()  # pytest has put its own in place
+            pytest.set_trace = debugger.hook
 
         @pytest.hookimpl(optionalhook=True, tryfirst=True)
         def pytest_timeout_set_timer(self, item: "Any", settings: "Any") -> bool:
@@ -1567,11 +1576,20 @@ def pytest_plugin(debugger: "Debugger") -> object:
         @pytest.hookimpl(trylast=True)
         def pytest_exception_interact(self, node: "Any", call: "Any", report: "Any") -> None:
             stop = Stop("test failed", test=node.nodeid, when=getattr(call, "when", None))
-            debugger.post_mortem(call.excinfo.value, stop, sys._getframe(1))
+            debugger.post_mortem(_underlying(call.excinfo.value), stop, sys._getframe(1))
             if debugger.quitting:
                 pytest.exit("the debugger quit", returncode=0)
 
     return Plugin()
+
+
+def _underlying(error: BaseException) -> BaseException:
+    """The program's exception in one of pytest's own: of a test module, a conftest or a doctest."""
+    inner = getattr(error, "cause", None) or (getattr(error, "exc_info", None) or (None, None))[1]
+    if type(error).__name__ == "CollectError":
+        inner = error.__cause__
+    of_pytest = type(error).__module__.partition(".")[0] in ("_pytest", "doctest")
+    return inner if of_pytest and isinstance(inner, BaseException) and inner.__traceback__ is not None else error
 
 
 def watch_unittest(debugger: "Debugger") -> None:
@@ -1600,9 +1618,6 @@ INTERRUPT_SIGNAL = signal.SIGRTMIN + 6
 STACK_SIGNAL = signal.SIGRTMIN + 7
 ARM_SIGNAL = signal.SIGRTMIN + 8
 BUILTIN_MODULES = frozenset(sys.builtin_module_names)
-KEPT_MODULES = frozenset(
-    ["__main__", "site", "sitecustomize", "usercustomize", "encodings", "codecs", "os", "io", "abc"]
-)
 PYTEST_SWITCHES = frozenset(["-q", "-qq", "-v", "-vv", "-vvv", "-s", "-x", "-l", "-ra", "-rA", "--lf", "--ff", "--sw"])
 
 
@@ -1627,6 +1642,7 @@ def main(descriptor: int) -> int:
         return 2
     debugger.hello = {
         "python": list(sys.version_info[:3]),
+        "root": debugger.root,
         "signals": {"interrupt": int(INTERRUPT_SIGNAL), "stack": int(STACK_SIGNAL)},
         "lost": debugger.restore_breakpoints(config["breakpoints"]),
     }

@@ -15,7 +15,7 @@ from debug_gym_core.breakpoints import Breakpoint, Breakpoints
 from debug_gym_core.entrypoint import Entrypoint
 from debug_gym_core.errors import ActionError
 from debug_gym_core.session import Process, Session
-
+from debug_gym_core.terminal import ROOT
 from debug_gym_tool_pdb.boot import ARGUMENTS, NAME, blob
 
 START_SECONDS = 30.0
@@ -93,6 +93,7 @@ class DebugSession:
     alive: bool = False
     _process: Process = field(init=False)
     _signals: dict[str, int] = field(init=False, default_factory=dict)
+    _root: str = field(init=False, default=ROOT)
 
     def start(self) -> Reply:
         """Start the program and stop before its first line.
@@ -131,6 +132,7 @@ class DebugSession:
         if message.get("t") == "prompt":
             self.alive = True
             self._signals = message["hello"]["signals"]
+            self._root = message["hello"]["root"]
             self.lost = tuple(f"{Breakpoint.from_json(_known(one))}: {one['why']}" for one in message["hello"]["lost"])
             return self._reply(message)
         printed = self.session.mask(self._process.take_output()[0]).strip()
@@ -249,7 +251,8 @@ class DebugSession:
     def _clean(self, text: str) -> str:
         """Text as it may be shown: with the public path, encodable, with plain line ends."""
         text = text.replace("\r\n", "\n").encode("utf-8", "backslashreplace").decode()
-        return self.session.mask(text)
+        text = self.session.mask(text)
+        return text if self._root == ROOT else text.replace(self._root, ROOT)
 
     def _masked(self, value: Any) -> Any:
         """JSON with every text cleaned."""

@@ -1,0 +1,269 @@
+"""The docker terminal, in real containers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
+from debug_gym_core.ownership import owner
+from debug_gym_core.session import Session
+from debug_gym_core.terminal import SandboxSpec
+from debug_gym_terminal_docker import DockerTerminal
+from debug_gym_terminal_docker.container import leftovers
+from debug_gym_terminal_docker.engine import connect
+
+IMAGE = os.environ.get("DEBUG_GYM_TEST_IMAGE", "")
+SPEC = SandboxSpec(run="test")
+
+Start = Callable[..., DockerTerminal]
+needs_image = pytest.mark.skipif(
+    not IMAGE, reason="set DEBUG_GYM_TEST_IMAGE to an image with pytest and pandas; `.ci/images` makes one"
+)
+
+
+@pytest.fixture
+def engine() -> Iterator[Any]:
+    reason = DockerTerminal.unavailable()
+    if reason:
+        pytest.skip(reason)
+    client = connect()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def start(engine: Any) -> Iterator[Start]:
+    terminals: list[DockerTerminal] = []
+
+    def begin(spec: SandboxSpec = SPEC, **settings: Any) -> DockerTerminal:
+        terminal = DockerTerminal(**{"image": IMAGE, **settings})
+        terminals.append(terminal)
+        terminal.start(spec)
+        return terminal
+
+    yield begin
+    for terminal in terminals:
+        terminal.stop()
+
+
+def ours(engine: Any, run: str) -> list[dict[str, Any]]:
+    """Containers of a run."""
+    found: list[dict[str, Any]] = engine.containers(all=True, filters={"label": ["app=debug-gym", f"run={run}"]})
+    return found
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> bool:
+    """Wait for a condition, at most some seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        os.sched_yield()
+    return True
+
+
+@needs_image
+def test_container_is_hardened_and_labelled(start: Start, engine: Any) -> None:
+    run = f"hardened-{os.getpid()}"
+    start(SandboxSpec(run=run), memory="256m", pids=99, cpus=0.5, workspace_size="64m")
+    facts = engine.inspect_container(ours(engine, run)[0]["Id"])
+    host, config = facts["HostConfig"], facts["Config"]
+    assert host["NetworkMode"] == "none"
+    assert host["CapDrop"] == ["ALL"] and not host["CapAdd"] and not host["Privileged"]
+    assert host["SecurityOpt"] == ["no-new-privileges"]
+    assert (host["Memory"], host["MemorySwap"], host["PidsLimit"]) == (256 << 20, 256 << 20, 99)
+    assert host["NanoCpus"] == 500_000_000
+    assert {limit["Name"]: limit["Hard"] for limit in host["Ulimits"]} == {
+        "nofile": 4096,
+        "fsize": 64 << 20,
+        "core": 0,
+    }
+    assert host["ReadonlyRootfs"] and host["Init"] and host["AutoRemove"]
+    assert set(host["Tmpfs"]) == {"/testbed", "/tmp"}
+    assert not facts["Mounts"] and not host["Binds"]
+    assert host["LogConfig"]["Type"] == "none"
+    assert (host["IpcMode"], host["PidMode"], host["UsernsMode"]) == ("private", "", "")
+    assert config["User"] not in ("", "0", "root")
+    assert config["Labels"]["owner"] == owner()
+    assert int(config["Labels"]["lease"]) > time.time()
+
+
+@needs_image
+def test_bytes_pass_unchanged_and_standard_error_is_apart(start: Start) -> None:
+    terminal = start()
+    stream = terminal.open(["/bin/sh", "-c", "echo words >&2; exec cat"])
+    sent = os.urandom(1 << 16) * 128
+    writer = threading.Thread(target=stream.write, args=(sent,))
+    writer.start()
+    received = bytearray()
+    while len(received) < len(sent):
+        data = stream.read(100_000)
+        assert data
+        received += data
+    writer.join()
+    assert received == sent
+    assert terminal.log() == "words"
+
+
+@needs_image
+def test_close_wakes_a_blocked_read_and_ends_the_command(start: Start) -> None:
+    terminal = start()
+    stream = terminal.open(["/bin/sh", "-c", "echo up; cat; sleep 0; exit"])
+    assert stream.read(3) == b"up\n"
+    results: list[bytes] = []
+    reader = threading.Thread(target=lambda: results.append(stream.read(1)))
+    reader.start()
+    stream.close()
+    reader.join(10)
+    assert results == [b""]
+    stream.close()
+    with pytest.raises(OSError):
+        stream.write(b"x")
+    assert terminal.alive()
+
+
+@needs_image
+def test_interpreter_of_the_image_is_chosen(start: Start) -> None:
+    assert start().python.endswith("python3")
+    wanted = "/opt/debug-gym-test/venv/bin/python"
+    session = Session.start(DockerTerminal(image=IMAGE), SandboxSpec(run="test", python=wanted))
+    try:
+        assert session.python == wanted
+        assert session.run("python -c 'import sys; print(sys.prefix)'").output == "/opt/debug-gym-test/venv\n"
+    finally:
+        session.close()
+    with pytest.raises(RequirementError, match="that is called /no/python"):
+        start(SandboxSpec(run="test", python="/no/python"))
+
+
+@needs_image
+def test_files_stay_when_the_guest_dies(start: Start) -> None:
+    terminal = start()
+    first = terminal.open(["/bin/sh", "-c", "echo kept > kept; kill -9 -1"])
+    while first.read(1):
+        pass
+    assert terminal.alive()
+    assert terminal.open(["cat", "kept"]).read(100) == b"kept\n"
+
+
+@needs_image
+def test_killed_container_is_lost_and_said_so(start: Start, engine: Any) -> None:
+    run = f"killed-{os.getpid()}"
+    terminal = start(SandboxSpec(run=run))
+    stream = terminal.open(["/bin/sh", "-c", "echo up; cat"])
+    assert stream.read(3) == b"up\n"
+    engine.kill(ours(engine, run)[0]["Id"])
+    assert stream.read(1) == b""
+    assert not terminal.alive()
+    with pytest.raises(SandboxLost):
+        terminal.open(["cat"])
+    terminal.stop()
+    terminal.stop()
+
+
+@needs_image
+def test_command_that_does_not_exist_ends_the_stream_and_is_in_the_log(start: Start) -> None:
+    terminal = start()
+    assert terminal.open(["/no/such/command"]).read(1) == b""
+    assert "/no/such/command" in terminal.log() or "No such file" in terminal.log()
+
+
+@needs_image
+def test_stop_removes_the_container(start: Start, engine: Any) -> None:
+    run = f"stopped-{os.getpid()}"
+    terminal = start(SandboxSpec(run=run))
+    assert len(ours(engine, run)) == 1
+    terminal.stop()
+    assert wait_for(lambda: ours(engine, run) == [])
+
+
+@needs_image
+def test_killed_runner_leaves_no_container(engine: Any) -> None:
+    run = f"orphan-{os.getpid()}"
+    script = f"""
+import sys
+from debug_gym_core.terminal import SandboxSpec
+from debug_gym_terminal_docker import DockerTerminal
+terminal = DockerTerminal(image={IMAGE!r})
+terminal.start(SandboxSpec(run={run!r}))
+stream = terminal.open(["/bin/sh", "-c", "trap '' TERM HUP; echo up; exec sleep 1000"])
+print(stream.read(3), flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as runner:
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == b"b'up\\n'\n"
+        assert len(ours(engine, run)) == 1
+        runner.kill()
+    assert wait_for(lambda: ours(engine, run) == [])
+
+
+@needs_image
+def test_reaper_removes_what_nobody_owns_and_nothing_else(start: Start, engine: Any) -> None:
+    run = f"reaped-{os.getpid()}"
+    start(SandboxSpec(run=run))
+    place = owner().rpartition("/")[0].rpartition("/")[0]
+    labels = {"app": "debug-gym", "run": run}
+    for its, lease in ((f"{place}/1/0", 2**33), ("another machine/1/1/0", 1), ("another machine/1/1/0", 2**33)):
+        engine.create_container(IMAGE, ["true"], labels={**labels, "owner": its, "lease": str(lease)})
+    assert len(ours(engine, run)) == 4
+    assert len(leftovers(engine)) == 2
+    assert len(DockerTerminal.clean()) == 2
+    left = ours(engine, run)
+    assert len(left) == 2
+    for container in left:
+        if container["Labels"]["owner"] != owner():
+            engine.remove_container(container["Id"], force=True)
+
+
+def test_missing_image_is_named_with_the_command(start: Start) -> None:
+    with pytest.raises(RequirementError, match="docker pull debug-gym-test:absent"):
+        start(image="debug-gym-test:absent", pull="never")
+    with pytest.raises(RequirementError, match=r"terminal\.image"):
+        start(image=None)
+
+
+@needs_image
+def test_unknown_runtime_is_a_sandbox_error(start: Start) -> None:
+    with pytest.raises(SandboxError, match="nosuchruntime"):
+        start(runtime="nosuchruntime")
+
+
+def test_engine_that_does_not_answer_is_named() -> None:
+    code = "from debug_gym_terminal_docker import DockerTerminal as D; print(D.unavailable())"
+    environment = {**os.environ, "DOCKER_HOST": "unix:///nonexistent/docker.sock"}
+    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert said.stdout.startswith("no Docker engine answers at unix:///nonexistent/docker.sock; start it")
+
+
+def test_engine_of_the_chosen_context_is_used(tmp_path: Path) -> None:
+    name = "elsewhere"
+    meta = tmp_path / "contexts" / "meta" / hashlib.sha256(name.encode()).hexdigest()
+    meta.mkdir(parents=True)
+    (tmp_path / "config.json").write_text(json.dumps({"currentContext": name}))
+    endpoint = {"Host": "unix:///nonexistent/of-context.sock", "SkipTLSVerify": False}
+    (meta / "meta.json").write_text(json.dumps({"Name": name, "Metadata": {}, "Endpoints": {"docker": endpoint}}))
+    code = "from debug_gym_terminal_docker import DockerTerminal as D; print(D.unavailable())"
+    environment = {**os.environ, "DOCKER_CONFIG": str(tmp_path)}
+    environment.pop("DOCKER_HOST", None)
+    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert "of-context.sock" in said.stdout, said.stderr
+
+
+def test_sdk_is_not_imported_for_the_registration() -> None:
+    code = (
+        "import sys, debug_gym_terminal_docker.plugin as plugin; plugin.debug_gym_register_terminals();"
+        "print('docker' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

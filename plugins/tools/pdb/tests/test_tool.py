@@ -1,0 +1,353 @@
+"""The tool over a session in a local terminal."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from debug_gym_core import ActionError
+from debug_gym_core.breakpoints import Breakpoints, edits_between
+from debug_gym_core.session import Session
+from debug_gym_core.terminal import SandboxSpec
+from debug_gym_terminal_local import LocalTerminal
+from debug_gym_tool_pdb import Pdb
+
+APP = textwrap.dedent(
+    """\
+    import time
+
+
+    def add(total, n):
+        result = total + n
+        return result
+
+
+    def main():
+        total = 0
+        for n in range(5):
+            total = add(total, n)
+        print("total", total)
+        return total
+
+
+    if __name__ == "__main__":
+        main()
+    """
+)
+
+TEST = "from app import main\n\n\ndef test_main():\n    found = main()\n    assert found == 11\n"
+
+
+class Workspace:
+    """As much of a workspace as the tool asks for."""
+
+    def resolve(self, path: str) -> str:
+        if path.startswith("secret"):
+            raise ActionError(f"{path} is ignored")
+        return path
+
+
+class Environment(SimpleNamespace):
+    """As much of an environment as the tool asks for."""
+
+    session: Session
+    breakpoints: Breakpoints
+
+    def edit(self, tool: Pdb, path: str, new: str) -> Any:
+        before = self.session.read(path)
+        self.session.write(path, new.encode())
+        return tool.on_file_changed(self, path, edits_between(before, new.encode()))
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
+        session.python = sys.executable
+        yield session
+
+
+@pytest.fixture
+def env(session: Session) -> Environment:
+    for entry in list(session.walk(".", depth=1)):
+        session.remove(entry.path)
+    session.write("app.py", APP.encode())
+    session.write("test_app.py", TEST.encode())
+    return Environment(
+        session=session,
+        breakpoints=Breakpoints(),
+        workspace=Workspace(),
+        debug_entrypoint="python app.py",
+    )
+
+
+@pytest.fixture
+def pdb() -> Iterator[Pdb]:
+    tool = Pdb(timeout=10)
+    yield tool
+    tool.close()
+
+
+PYTEST = "python -m pytest -q -p no:cacheprovider test_app.py"
+
+
+def test_breakpoint_to_stop(env: Environment, pdb: Pdb) -> None:
+    observation = pdb.use(env, "b app.py:5")
+    assert observation.text == (
+        "Started `python app.py`, stopped before its first line.\n"
+        "> /testbed/app.py(1)<module>()\n"
+        "-> import time\n"
+        "Breakpoint 1 at /testbed/app.py:5"
+    )
+    assert [str(one) for one in env.breakpoints] == ["1 at app.py:5"]
+    observation = pdb.use(env, "c")
+    assert observation.text == (
+        "> /testbed/app.py(5)add()\n"
+        "-> result = total + n\n"
+        "stopped: breakpoint 1 at app.py:5 in add (MainThread)\n"
+        "   1  import time\n"
+        "   2\n"
+        "   3\n"
+        "   4  def add(total, n):\n"
+        "-> 5      result = total + n\n"
+        "   6      return result\n"
+        "   7\n"
+        "   8\n"
+        "   9  def main():\n"
+        "locals: total = 0, n = 0\n"
+        "stack: add app.py:5 < main app.py:12 < <module> app.py:18"
+    )
+    assert observation.data["stop"]["line"] == 5
+    json.dumps(observation.data)
+
+
+def test_several_commands_run_until_one_fails(env: Environment, pdb: Pdb) -> None:
+    observation = pdb.use(env, "b app.py:6\nc\np result\np nosuch\np result\nc")
+    assert "(Pdb) p result\n0\n(Pdb) p nosuch\n*** NameError" in observation.text
+    assert observation.text.endswith("[2 more commands not carried out]")
+    assert observation.text.count("stopped:") == 1
+    assert [one["failed"] for one in observation.data["commands"]] == [False, False, False, True]
+
+
+def test_commands_block_in_one_call(env: Environment, pdb: Pdb) -> None:
+    text = pdb.use(env, "b app.py:5\ncommands 1\nsilent\np n * 100\nc\nend\nb app.py:13\nc").text
+    assert "0\n100\n200\n300\n400\n> /testbed/app.py(13)main()" in text
+    assert env.breakpoints[1].commands == ("silent", "p n * 100", "c")
+
+
+def test_program_output_is_apart(env: Environment, pdb: Pdb) -> None:
+    env.session.write("app.py", b"print('(Pdb) fake')\nx = 1\n")
+    text = pdb.use(env, "b app.py:2\nc").text
+    assert "program printed:\n(Pdb) fake\nstopped: breakpoint 1 at app.py:2" in text
+
+
+def test_end_of_program_and_next_command_starts_again(env: Environment, pdb: Pdb) -> None:
+    observation = pdb.use(env, "c")
+    assert observation.text.endswith(
+        "program printed:\ntotal 10\nThe program exited with status 0. The next pdb command starts it again."
+    )
+    assert observation.data["ended"] == {"how": "exited", "status": 0, "exception": None}
+    assert pdb.use(env, "b app.py:5").text.startswith("Started `python app.py`")
+
+
+def test_breakpoints_survive_restart(env: Environment, pdb: Pdb) -> None:
+    pdb.use(env, "b app.py:5, n == 3\ntbreak app.py:13\nb app.py:6\ndisable 3\nignore 1 0")
+    text = pdb.use(env, "restart\nb").text
+    assert "stop only if n == 3" in text and "del  yes" in text and "keep no" in text
+    assert pdb.use(env, "c").data["stop"]["locals"]["changed"]["n"] == "3"
+    assert pdb.use(env, "c").data["stop"]["line"] == 13
+    assert 2 not in env.breakpoints
+    pdb.use(env, "c")
+    assert pdb.use(env, "b").text.count("breakpoint   keep") == 2
+
+
+def test_restart_with_arguments(env: Environment, pdb: Pdb) -> None:
+    env.session.write("app.py", b"import sys\nprint(sys.argv[1:])\n")
+    text = pdb.use(env, "run one 'two three'\nc").text
+    assert "Started `python app.py one 'two three'`" in text
+    assert "['one', 'two three']" in text
+
+
+def test_breakpoints_follow_edits_and_the_session_ends(env: Environment, pdb: Pdb) -> None:
+    pdb.use(env, "b app.py:5, n > 1\nb app.py:13\nb app.py:10\nc")
+    new = APP.replace("import time\n", "import time\nimport json\n").replace("total = 0\n", "total = 1\n")
+    observation = env.edit(pdb, "app.py", new)
+    assert observation.text.splitlines() == [
+        "Breakpoint 1 moved from app.py:5 to app.py:6.",
+        "Breakpoint 2 moved from app.py:13 to app.py:14.",
+        "Breakpoint 3 at app.py:10 was dropped: its line was replaced.",
+        "The debugger session ended because a file changed; the next pdb command starts it again.",
+    ]
+    stop = pdb.use(env, "c").data["stop"]
+    assert (stop["line"], stop["locals"]["changed"]["n"]) == (6, "2")
+
+
+def test_edit_without_session_moves_only(env: Environment, pdb: Pdb) -> None:
+    assert env.edit(pdb, "app.py", "# new\n" + APP) is None
+    env.breakpoints.add("app.py", 6)
+    assert env.edit(pdb, "app.py", "# newer\n# new\n" + APP).text == "Breakpoint 1 moved from app.py:6 to app.py:7."
+
+
+def test_own_entrypoint_is_for_one_session(env: Environment, pdb: Pdb) -> None:
+    observation = pdb.use(env, "c", entrypoint=PYTEST)
+    assert observation.data["stop"]["test"] == "test_app.py::test_main"
+    assert "exception: AssertionError" in observation.text
+    assert pdb.use(env, "p found", entrypoint=PYTEST).text == "10"
+    pdb.use(env, "q")
+    assert pdb.use(env, "p 1").text.startswith("Started `python app.py`")
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "why"),
+    [
+        ("python nosuch.py", "there is no file nosuch.py"),
+        ("python -m nosuch", "there is no module nosuch"),
+        ("python test.sh", "is not Python"),
+        ("make test", "cannot be debugged"),
+        ("pytest 'x", "cannot be read"),
+        ("/nosuch/python app.py", "cannot be started"),
+        ("python --nosuch-flag app.py", "cannot be debugged"),
+        ("pytest nosuch.py", "there is no file nosuch.py"),
+        ("/bin/false-python3 app.py", "cannot be"),
+    ],
+)
+def test_bad_entrypoint_is_told_at_once_and_not_remembered(
+    env: Environment, pdb: Pdb, entrypoint: str, why: str
+) -> None:
+    env.session.write("test.sh", b"echo $HOME | cat\n")
+    pdb.use(env, "b app.py:5\nc")
+    started = time.monotonic()
+    with pytest.raises(ActionError, match=why):
+        pdb.use(env, "c", entrypoint=entrypoint)
+    assert time.monotonic() - started < 2
+    assert pdb.use(env, "p n").text == "0"
+    pdb.use(env, "q")
+    assert pdb.use(env, "c").data["stop"]["breakpoint"] == 1
+
+
+def test_quit(env: Environment, pdb: Pdb) -> None:
+    assert pdb.use(env, "q").text.startswith("There is no session")
+    pdb.use(env, "b app.py:5\nc")
+    assert pdb.use(env, "q").text == "The session ended. The next pdb command starts it again."
+    assert pdb.use(env, "c").data["stop"]["line"] == 5
+
+
+def test_quit_of_a_program_that_will_not_end(env: Environment, pdb: Pdb) -> None:
+    env.session.write("app.py", b"while True:\n    try:\n        x = 1\n    except Exception:\n        pass\n")
+    pdb.use(env, "b app.py:3\nc")
+    started = time.monotonic()
+    assert pdb.use(env, "q").text.startswith("The session ended.")
+    assert time.monotonic() - started < 5
+
+
+def test_command_past_its_time_is_interrupted(env: Environment) -> None:
+    env.session.write("app.py", b"import time\n\ndef wait():\n    x = 5\n    time.sleep(1000)\n\nwait()\n")
+    pdb = Pdb(timeout=0.5)
+    try:
+        pdb.use(env, "b app.py:100\nb app.py:7")
+        pdb.use(env, "c")
+        observation = pdb.use(env, "c")
+        assert "stopped: interrupt at app.py:5 in wait (MainThread)" in observation.text
+        assert "The command ran longer than 0.5 s and was interrupted; the session is stopped" in observation.text
+        assert pdb.use(env, "p x").text == "5"
+        assert "interrupted" in pdb.use(env, "p [time.sleep(0.01) for _ in range(10 ** 9)]").text
+        assert pdb.use(env, "p x").text == "5"
+    finally:
+        pdb.close()
+
+
+def test_long_call_of_c_code_is_ended_with_its_stack(env: Environment) -> None:
+    env.session.write("app.py", b"def f():\n    return sum(range(10 ** 12))\n\nf()\n")
+    pdb = Pdb(timeout=0.5)
+    try:
+        observation = pdb.use(env, "c")
+        assert "cannot be interrupted: the program was ended" in observation.text
+        assert 'File "/testbed/app.py", line 2 in f' in observation.text
+        assert "0x" not in observation.text and "debug-gym" not in observation.text
+        assert observation.data["ended"]["how"] == "stuck"
+    finally:
+        pdb.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import os; os._exit(3)", "The program ended at once with exit status 3"),
+        ("import os; os.kill(os.getpid(), 11)", "The program was killed by SIGSEGV."),
+        ("import os; os.kill(os.getpid(), 9)", "The program was killed by SIGKILL (out of memory?)."),
+        ("import sys; sys.exit(4)", "The program exited with status 4."),
+    ],
+)
+def test_how_it_ended(env: Environment, pdb: Pdb, code: str, said: str) -> None:
+    env.session.write("app.py", code.encode())
+    assert said in pdb.use(env, "c").text
+    assert pdb.use(env, "p 1").text.startswith("Started")
+
+
+def test_breakpoint_in_an_ignored_file_is_refused(env: Environment, pdb: Pdb) -> None:
+    env.session.write("secret.py", b"x = 1\n")
+    text = pdb.use(env, "b secret.py:1\nb app.py:5").text
+    assert "Breakpoint 1 was cleared: secret.py is ignored" in text
+    assert len(env.breakpoints) == 0
+
+
+def test_breakpoints_that_do_not_persist(env: Environment) -> None:
+    pdb = Pdb(timeout=10, persistent_breakpoints=False)
+    try:
+        pdb.use(env, "b app.py:5\nc")
+        pdb.use(env, "q")
+        assert len(env.breakpoints) == 0
+    finally:
+        pdb.close()
+
+
+def test_same_actions_give_the_same_text(env: Environment) -> None:
+    def play() -> list[str]:
+        env.breakpoints = Breakpoints()
+        pdb = Pdb(timeout=10)
+        try:
+            calls = ["b app.py:5, n > 2", "c\nn", "w", "p object", "b nosuch.py:1", "c", "l", "c"]
+            return [observation.text + json.dumps(observation.data) for observation in (pdb.use(env, c) for c in calls)]
+        finally:
+            pdb.close()
+
+    first, second = play(), play()
+    assert first == second
+    assert not any(env.session.root in text for text in first)
+
+
+def test_nothing_is_written_to_the_workspace(env: Environment, pdb: Pdb) -> None:
+    before = [entry.path for entry in env.session.walk()]
+    pdb.use(env, "b app.py:5\nc\nc")
+    pdb.close()
+    assert [entry.path for entry in env.session.walk()] == before
+
+
+def test_interpreter_named_in_the_entrypoint(env: Environment, pdb: Pdb) -> None:
+    python = shutil.which("python3", path="/usr/bin:/bin")
+    if python is None:
+        pytest.skip("there is no other Python")
+    text = pdb.use(env, "b app.py:5\nc\n!import sys\np sys.executable", entrypoint=f"{python} app.py").text
+    assert text.splitlines()[-1] == repr(python)
+
+
+def test_long_output_is_bounded_and_says_so(env: Environment, pdb: Pdb) -> None:
+    env.session.write("app.py", b"for i in range(100000):\n    print('line', i)\nx = 1\n")
+    text = pdb.use(env, "b app.py:3\nc\np list(range(100000))").text
+    assert len(text) < 15_000
+    assert "line 99999" in text and "bytes more" in text and "characters left out; ask for less at once" in text
+
+
+def test_schema_of_the_tool() -> None:
+    schema = Pdb.schema()
+    assert schema["parameters"]["required"] == ["command"]
+    assert set(schema["parameters"]["properties"]) == {"command", "entrypoint"}
+    with pytest.raises(Exception, match="timeouts"):
+        Pdb(timeouts=3)
