@@ -371,6 +371,23 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
         ["missing", "missing"],
         "is not the runner's",
     ),
+    "steals the nonce": (
+        """
+        import json, os, sys
+        frame = sys._getframe()
+        while "send" not in frame.f_locals:
+            frame = frame.f_back
+        send = frame.f_locals["send"]
+        stolen = dict(zip(send.__code__.co_freevars, (cell.cell_contents for cell in send.__closure__)))
+        for place, name in enumerate(["test_double", "test_add"]):
+            text = json.dumps({"t": "test", "i": place, "id": "test_calc.py::" + name, "outcome": "passed"})
+            message = stolen["seal"] + text.encode()
+            os.write(stolen["channel"], len(message).to_bytes(4, "big") + message)
+        """,
+        FIXED,
+        ["passed", "passed"],
+        "messages are not in order",
+    ),
     "lets a child report": (
         """
         import os

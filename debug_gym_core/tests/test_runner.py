@@ -493,3 +493,11 @@ def test_a_channel_that_is_closed_is_no_report(run: Run) -> None:
     result = run(shop="import os\nos.closerange(3, 1100)\n", test_shop="import shop\ndef test_a(): pass\n")
     assert not result.valid
     assert result.tests == ()
+
+
+@pytest.mark.parametrize("name", ["json", "marshal", "fcntl", "re", "pytest", "_pytest__runner", "pluggy"])
+def test_files_of_the_workspace_do_not_shadow_the_machinery(run: Run, name: str) -> None:
+    shadow = "print('9 passed')\nimport os\nos._exit(0)\n"
+    result = run(**{name: shadow}, test_fine="def test_a(): pass\ndef test_b(): assert False\n")
+    assert result.outcomes == {"test_fine.py::test_a": "passed", "test_fine.py::test_b": "failed"}
+    assert result.valid

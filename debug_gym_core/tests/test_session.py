@@ -497,16 +497,27 @@ def test_cut_text_is_a_prefix_and_a_suffix(text: str, first: int, second: int) -
     assert len(head.encode()) + len(tail.encode()) + cut == len(data)
 
 
-@given(st.lists(st.binary(max_size=40), max_size=20), st.integers(2, 60))
+@given(st.lists(st.binary(max_size=200), max_size=20), st.integers(2, 60))
 def test_printed_output_is_bounded_and_counts(pieces: list[bytes], limit: int) -> None:
+    """Whether a piece comes whole or already cut by the guest."""
+    pieces = [piece.replace(b"\n", b"-").decode("latin-1").encode("ascii", "replace") for piece in pieces]
     printed = PrintedOutput(limit)
+    half = limit // 2
     for piece in pieces:
-        printed.add({}, piece)
-    whole = b"".join(pieces)
-    _, cut = printed.take()
-    assert cut <= len(whole)
-    if len(whole) <= limit:
-        assert cut == 0
-    else:
-        assert len(whole) - cut <= limit
+        if len(piece) > limit:
+            tail = piece[len(piece) - (limit - half) :]
+            printed.add({"head": half, "cut": len(piece) - limit}, piece[:half] + tail)
+        else:
+            printed.add({}, piece)
+    whole = b"".join(pieces).decode()
+    text, cut = printed.take()
     assert printed.take() == ("", 0)
+    if len(whole) <= limit:
+        assert (text, cut) == (whole, 0)
+        return
+    head, marker, tail_text = text.partition(f"\n[... {cut} bytes left out ...]\n")
+    assert marker
+    assert whole.startswith(head)
+    assert whole.endswith(tail_text)
+    assert len(head) + len(tail_text) + cut == len(whole)
+    assert len(head) + len(tail_text) <= limit

@@ -90,7 +90,10 @@ class PrintedOutput:
             self._head += data[:middle]
             self._tail += data[middle:]
             self._cut = cut
-            if cut == 0 and len(self._head) > self._head_limit + self._tail_limit:
+            if cut and len(self._head) > self._head_limit:
+                self._cut += len(self._head) - self._head_limit
+                del self._head[self._head_limit :]
+            elif cut == 0 and len(self._head) > self._head_limit + self._tail_limit:
                 self._cut = len(self._head) - self._head_limit - self._tail_limit
                 self._tail += self._head[self._head_limit + self._cut :]
                 del self._head[self._head_limit :]

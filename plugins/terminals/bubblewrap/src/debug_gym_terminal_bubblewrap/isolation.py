@@ -100,7 +100,14 @@ def _can_change_user() -> bool:
     """Whether this process has what changing the user, and killing it later, takes."""
     needed = sum(1 << capability for capability in (0, 5, 6, 7, 8, 21))  # CHOWN KILL SETGID SETUID SETPCAP SYS_ADMIN
     status = re.search(r"^CapEff:\s*([0-9a-f]+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
-    return os.geteuid() == 0 and status is not None and int(status[1], 16) & needed == needed
+    capable = os.geteuid() == 0 and status is not None and int(status[1], 16) & needed == needed
+    return capable and all(_is_mapped(Path("/proc/self") / name) for name in ("uid_map", "gid_map"))
+
+
+def _is_mapped(table: Path) -> bool:
+    """Whether the user namespace that we are in has a user or group of the sandbox's number."""
+    ranges = [list(map(int, line.split())) for line in table.read_text().splitlines()]
+    return any(first <= USER < first + count for first, _, count in ranges)
 
 
 @functools.cache
