@@ -511,7 +511,7 @@ class Watch(object):
             when: words for the report
         """
         for name, module in self.modules:
-            if sys.modules.get(name) is not module:
+            if sys.modules.get(name, module) is not module:
                 self.report("sys.modules[{!r}] was replaced {}".format(name, when))
         for space, name, where in [one[:2] + one[3:] for one in self.names if one[0].get(one[1]) is not one[2]]:
             self.changed(space, name, where, when)
@@ -640,6 +640,8 @@ def make_plugin(pytest: "Any", config: "Config", send: "Send", describer: Descri
                 option.numprocesses, option.dist, option.tx = 0, "no", []
                 if hasattr(option, "distload"):
                     option.distload = False
+            if hasattr(option, "forked"):  # pytest-forked: likewise.
+                option.forked = False
             if mode == "collect":
                 option.collectonly = True
             yield

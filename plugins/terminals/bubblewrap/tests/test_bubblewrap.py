@@ -338,13 +338,24 @@ def test_missing_program_is_named_with_the_package() -> None:
     assert "apt-get install bubblewrap" in said.stdout
 
 
+GROUP = """
+import os, signal, sys
+from pathlib import Path
+from debug_gym_core.interpreter import find
+from debug_gym_core.terminal import SandboxSpec
+from debug_gym_terminal_bubblewrap import BubblewrapTerminal
+
+signal.signal(signal.SIGINT, lambda *_: None)
+terminal = BubblewrapTerminal()
+terminal.start(SandboxSpec(run="test", interpreter=find(Path("/nonexistent"), sys.executable)))
+stream = terminal.open(["/bin/cat"])
+os.killpg(os.getpgrp(), signal.SIGINT)
+stream.write(b"ping")
+print(stream.read(4))
+terminal.stop()
+"""
+
+
 def test_signal_to_the_runner_group_is_not_felt(start: Callable[..., BubblewrapTerminal]) -> None:
-    terminal = start()
-    stream = terminal.open(["/bin/cat"])
-    handler = signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        os.killpg(os.getpgrp(), signal.SIGINT)
-        stream.write(b"ping")
-        assert stream.read(4) == b"ping"
-    finally:
-        signal.signal(signal.SIGINT, handler)
+    said = subprocess.run([sys.executable, "-c", GROUP], start_new_session=True, capture_output=True, text=True)
+    assert said.stdout == "b'ping'\n", said.stderr

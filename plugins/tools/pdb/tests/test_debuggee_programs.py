@@ -177,6 +177,34 @@ def test_stepping_in_a_thread_leaves_others_running(debug: Any) -> None:
         assert (stop["line"], stop["thread"]) == (line, "work")
 
 
+def test_a_thread_that_stepped_runs_freely_while_another_steps(debug: Any) -> None:
+    source = """\
+    import threading, time
+
+    done = []
+
+    def work():
+        x = 1
+        time.sleep(0.05)
+        y = 2
+        time.sleep(0.05)
+        done.append(1)
+
+    thread = threading.Thread(target=work, name="worker")
+    thread.start()
+    while not done:
+        time.sleep(0.001)
+    """
+    program = debug("python app.py", dedent(source))
+    program.do("b 6")
+    for _ in range(4):
+        program.do("n")
+    while program.do("n")["stop"]["thread"] == "MainThread":
+        pass
+    stops = [program.do("s")["stop"] for _ in range(4)]
+    assert [(stop["thread"], stop["line"]) for stop in stops] == [("worker", line) for line in (7, 8, 9, 10)]
+
+
 def test_breakpoint_set_while_the_main_thread_was_not_traced(debug: Any) -> None:
     source = """\
     import threading, time

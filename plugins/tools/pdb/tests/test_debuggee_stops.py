@@ -74,8 +74,8 @@ def test_changed_locals_only(debug: Any) -> None:
 def test_a_new_call_of_the_same_function_starts_afresh(debug: Any) -> None:
     program = debug("python app.py", {"app.py": LOOP})
     program.do("b 5")
-    program.do("c")
-    assert program.do("c")["stop"]["locals"]["first"]
+    for _ in range(5):
+        assert program.do("c")["stop"]["locals"]["first"]
 
 
 def test_steps(debug: Any) -> None:
@@ -400,3 +400,31 @@ def test_stop_in_a_file_outside_of_the_repository(debug: Any) -> None:
     stop = program.do("s")["stop"]
     assert stop["file"].endswith("/json/__init__.py") and stop["file"].startswith("/")
     assert [one["file"] for one in stop["stack"]] == ["app.py"]
+
+
+@pytest.mark.parametrize("command", ["c", "n", "s", "r"])
+def test_a_stop_keeps_nothing_alive(debug: Any, command: str) -> None:
+    source = """\
+    import gc, weakref
+    gc.disable()
+
+    class X:
+        pass
+
+    def f():
+        x = X()
+        w = weakref.ref(x)
+        return w
+
+    w = f()
+    print("gone", w() is None)
+    """
+    program = debug("python app.py", {"app.py": textwrap.dedent(source)})
+    program.do("b 10")
+    program.do("c")
+    assert program.do("p x")["failed"] is False
+    program.do("interact", "x")
+    program.do(command)
+    while program.do("c")["t"] == "prompt":
+        pass
+    assert b"gone True" in program.printed

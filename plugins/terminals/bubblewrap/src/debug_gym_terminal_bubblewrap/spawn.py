@@ -51,7 +51,9 @@ def _work(jobs: queue.SimpleQueue[_Job]) -> None:
     while True:
         future, argv, streams = jobs.get()
         try:
-            future.set_result(subprocess.Popen(argv, env={}, close_fds=True, **streams))  # type: ignore[call-overload]
+            # A session of its own: what a person types (Ctrl-C) reaches the runner, which decides about the sandbox.
+            process = subprocess.Popen(argv, env={}, close_fds=True, start_new_session=True, **streams)  # type: ignore[call-overload]
+            future.set_result(process)
         except BaseException as error:
             future.set_exception(error)
         del future

@@ -347,11 +347,11 @@ class Reporter:
         """Where the other threads are, in the repository's own code."""
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         found = []
-        for ident, top in sys._current_frames().items():
+        for ident, top in _other_frames().items():
             frame: "Optional[FrameType]" = top
             while frame is not None and not self.is_own(frame.f_code.co_filename):
                 frame = frame.f_back
-            if frame is not None and ident != _get_ident():
+            if frame is not None:
                 found.append(dict(self.place(frame, frame.f_lineno), name=names.get(ident, "?")))
         return sorted(found, key=lambda one: str(one["name"]))[:MOST_THREADS]
 
@@ -531,6 +531,13 @@ class Backend:
         return lines if code.co_firstlineno in breaks else lines & breaks
 
 
+def _other_frames() -> "Dict[int, FrameType]":
+    """Where the other threads are; a frame that holds itself would keep the program's objects alive."""
+    frames = sys._current_frames()
+    frames.pop(_get_ident(), None)
+    return frames
+
+
 def _lines_of(code: "CodeType") -> "Iterator[int]":
     """Lines that a code object has instructions for."""
     if hasattr(code, "co_lines"):
@@ -549,12 +556,26 @@ class Stop:
     """Why the program is stopped."""
 
     def __init__(
-        self, reason: str, error: "Optional[BaseException]" = None, value: "Tuple[Any, ...]" = (), **details: "Any"
+        self,
+        reason: str,
+        error: "Optional[BaseException]" = None,
+        value: "Tuple[Any, ...]" = (),
+        step: bool = False,
+        **details: "Any",
     ) -> None:
-        """Keep the reason, the exception, the value returned, and what else the report says."""
+        """Describe a stop.
+
+        Args:
+            reason: what the report calls it
+            error: the exception that stopped the program
+            value: the value that is being returned, in a tuple
+            step: whether it stops only because the thread was stepping
+            details: what else the report says
+        """
         self.reason = reason
         self.error = error
         self.value = value
+        self.step = step
         self.details = details
 
 
@@ -693,8 +714,8 @@ class Debugger(pdb.Pdb):
         if _getpid() != self._pid or self.quitting or not self._turn.acquire(wait):
             return False
         try:
-            if self.quitting:
-                return False
+            if self.quitting or (stop.step and self._stepper != _get_ident()):
+                return False  # the step was overtaken: meanwhile another thread stopped and was told to go on
             self._busy.add(_get_ident())
             self._stop, self._due = stop, True
             self._note = self._hit = None
@@ -750,8 +771,9 @@ class Debugger(pdb.Pdb):
 
     def user_call(self, frame: "FrameType", argument_list: "Any") -> None:
         """Stop at a call while stepping."""
-        if self._awaited is None:
-            self.converse(Stop("call"), lambda: pdb.Pdb.user_call(self, frame, argument_list))
+        if self._awaited is None and self.converse(
+            Stop("call", step=True), lambda: pdb.Pdb.user_call(self, frame, argument_list)
+        ):
             self.resume(frame)
 
     def user_line(self, frame: "FrameType") -> None:
@@ -761,7 +783,7 @@ class Debugger(pdb.Pdb):
             return
         hit, note = self._hit, self._note
         self._awaited = None
-        stop = Stop("breakpoint" if hit else "step", breakpoint=hit and hit.number, note=note)
+        stop = Stop("breakpoint" if hit else "step", step=not hit, breakpoint=hit and hit.number, note=note)
 
         def talk() -> None:
             try:
@@ -770,32 +792,35 @@ class Debugger(pdb.Pdb):
                 self.message("--KeyboardInterrupt--")
                 self.interaction(frame, None)
 
-        self.converse(stop, talk)
-        self.resume(frame)
+        if self.converse(stop, talk):
+            self.resume(frame)
 
     def user_return(self, frame: "FrameType", return_value: "Any") -> None:
         """Stop at a return."""
         if self._awaited is None:
-            stop = Stop("return", value=(return_value,))
-            self.converse(stop, lambda: pdb.Pdb.user_return(self, frame, return_value))
-            self.resume(frame)
+            stop = Stop("return", value=(return_value,), step=True)
+            if self.converse(stop, lambda: pdb.Pdb.user_return(self, frame, return_value)):
+                self.resume(frame)
 
     def user_exception(self, frame: "FrameType", exc_info: "Any") -> None:
         """Stop at an exception while stepping."""
         if self._awaited is None:
             error = exc_info[1] if isinstance(exc_info[1], BaseException) else None
-            stop = Stop("exception", error=error)
-            self.converse(stop, lambda: pdb.Pdb.user_exception(self, frame, exc_info))
-            self.resume(frame)
+            stop = Stop("exception", error=error, step=True)
+            if self.converse(stop, lambda: pdb.Pdb.user_exception(self, frame, exc_info)):
+                self.resume(frame)
 
     def stop_now(self, frame: "FrameType", stop: "Stop", wait: bool = True) -> None:
         """Stop in a frame that is in the middle of a line."""
+        tracer = sys.gettrace()
         _settrace(None)
         self.enterframe = frame
-        talked = self.converse(stop, lambda: self.interaction(frame, None), wait)
-        if self.quitting and talked:
+        if not self.converse(stop, lambda: self.interaction(frame, None), wait):
+            _settrace(tracer)
+        elif self.quitting:
             raise bdb.BdbQuit
-        self.resume(frame)
+        else:
+            self.resume(frame)
 
     def post_mortem(self, error: "BaseException", stop: "Stop", then: "Optional[FrameType]") -> None:
         """Stop at an exception that is over; whatever the commands say, the program goes on freely after it."""
@@ -835,9 +860,7 @@ class Debugger(pdb.Pdb):
     def _reach_other_threads(self) -> None:
         """Trace frames that other threads are in, for breakpoints set since they were called."""
         main = threading.main_thread().ident
-        for ident, top in sys._current_frames().items():
-            if ident == _get_ident():
-                continue
+        for ident, top in _other_frames().items():
             frame: "Optional[FrameType]" = top
             while frame is not None:
                 if frame.f_trace is None:
