@@ -6,8 +6,14 @@ for namespace packages (`--import-mode=importlib` names test modules after their
 
 from __future__ import annotations
 
+import signal
+
 import debug_gym_agents
 import debug_gym_benchmarks
 import debug_gym_core
 
 __all__ = ["debug_gym_agents", "debug_gym_benchmarks", "debug_gym_core"]
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts the tests in the background has them ignore it, and what they start inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -581,6 +581,13 @@ def test_code_that_cheats_unittest_is_not_resolved(make: Make, attack: str) -> N
     assert result.score < 2
 
 
+def test_the_canary_sees_a_unittest_that_fails_nothing(make: Make) -> None:
+    deaf = "import unittest\nunittest.TestCase.run = lambda self, result=None: result\n" + textwrap.dedent(UNITTESTS)
+    result = make({"calc.py": FIXED, "test_calc.py": deaf}, "python -m unittest").grade({}, UNITTEST_IDS)
+    assert not result.resolved
+    assert "canary" in result.reason
+
+
 def test_other_entrypoints_are_graded_by_exit_status(make: Make) -> None:
     check = "grep -q 'a + b' calc.py && echo fine"
     bench = make({"calc.py": BROKEN, "check.sh": check}, "sh check.sh")

@@ -708,7 +708,8 @@ def make_plugin(pytest: "Any", config: "Config", send: "Send", describer: Descri
             current = self.current
             if report is None or current is None or item is not current["item"]:
                 return
-            watch.check_vital("in " + item.nodeid)
+            if call.when == "call":
+                watch.check_vital("in " + item.nodeid)
             phases = current["phases"]
             if call.when == "setup":
                 phases.clear()  # The first attempt, or a new one.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from debug_gym_core import Observation, RepoEnv, Tool, hookimpl
+from debug_gym_core import Observation, Tool, hookimpl
 
 if TYPE_CHECKING:
+    from debug_gym_core import RepoEnv
     from debug_gym_core.action import ToolCall
     from debug_gym_core.grading import Measurement, TestResult
 

@@ -612,6 +612,7 @@ class Debugger(pdb.Pdb):
                 del sys.modules["readline"]
             else:
                 sys.modules["readline"] = readline  # type: ignore[assignment]
+        self.enterframe: "Optional[FrameType]" = None
         self.channel = channel
         self.root = os.path.realpath(root)
         self.reporter = Reporter(self.root, self.canonic)
@@ -725,6 +726,7 @@ class Debugger(pdb.Pdb):
                 self.message("--KeyboardInterrupt--")
         finally:
             self._stop, self._due = None, False
+            self.curframe_locals = {}  # pdb would keep the program's objects alive
             self._busy.discard(_get_ident())
             self._turn.release()
         return True
@@ -763,6 +765,7 @@ class Debugger(pdb.Pdb):
             frame.f_trace = tracer
             return tracer and tracer(frame, event, arg)
         result = super().trace_dispatch(frame, event, arg)
+        self.enterframe = None  # kept by newer versions of bdb for nothing that is used here
         if event == "return":
             self.reporter.left(frame)
         if self._stepper != ident:
@@ -1157,7 +1160,9 @@ class Debugger(pdb.Pdb):
         names = dict(frame.f_globals)
         names.update(self.curframe_locals)
         console = code.InteractiveConsole(names)
-        saved, sys.stderr = sys.stderr, self.output
+        streams, hook = sys.stderr, sys.displayhook
+        sys.stderr = self.output
+        sys.displayhook = self.displayhook  # Python's own would keep the value alive
         feeding, self._feeding = self._feeding, ""
         try:
             while self._rest:
@@ -1166,7 +1171,7 @@ class Debugger(pdb.Pdb):
         except SystemExit:
             pass
         finally:
-            sys.stderr = saved
+            sys.stderr, sys.displayhook = streams, hook
             self._feeding = feeding
 
     def do_debug(self, arg: str) -> "Any":  # noqa: D102
