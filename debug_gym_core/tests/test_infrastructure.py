@@ -40,7 +40,8 @@ PRISTINE = {
     "noxfile.py": "",
     "tox.ini": "[tox]\nenvlist = py\n[pytest]\naddopts = -q\npython_files = spec_*.py\n[flake8]\nignore = E1\n",
     "setup.cfg": "[metadata]\nname = shop\n",
-    "pyproject.toml": '[project]\nname = "shop"\n\n[tool.pytest.ini_options]\naddopts = "-q"\n\n[tool.black]\nline = 1\n',
+    "pyproject.toml": '[project]\nname = "shop"\n\n'
+    '[tool.pytest.ini_options]\naddopts = "-q"\n\n[tool.black]\nline = 1\n',
     ".debugreadonly": "locked.py\n",
     ".debugignore": "notes.txt\n",
 }

@@ -46,8 +46,8 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
     """A repository with a bug, live in a sandbox.
 
     Observations are a dict of `text` (what a model reads) and `json` (a JSON list of `{source, text, data}`, one per
-    tool that spoke). Actions are `ToolCall`s, or their JSON or text form. The reward is the change of the score, measured
-    when the tests ran.
+    tool that spoke). Actions are `ToolCall`s, or their JSON or text form. The reward is the change of the score,
+    measured when the tests ran.
 
     Attributes:
         task: what is worked on

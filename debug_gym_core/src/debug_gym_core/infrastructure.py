@@ -11,7 +11,7 @@ agent's changes except those to
 - what Python runs by itself at its start (`sitecustomize.py`, `*.pth`), compiled files, installed metadata (which may
   name pytest plugins),
 - new modules that shadow the standard library, pytest or what pytest needs,
-- files that the entrypoint names as plugins, configuration or scripts, and the Makefile of an entrypoint that is `make`.
+- files that the entrypoint names as plugins, configuration or scripts, and the Makefile where it is `make`.
 
 A task's `allowed` patterns (with .gitignore's syntax) take files out of this, except read-only and ignored ones.
 """
@@ -54,8 +54,8 @@ MAKEFILES = {
 
 # fmt: off
 MACHINERY = frozenset({
-    "pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli", "attr", "attrs", "pygments",
-    "colorama", "toml", "six", "more_itertools", "atomicwrites", "wcwidth", "pathlib2", "zipp", "importlib_metadata",
+    "pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli", "attr",
+    "attrs", "pygments", "colorama", "toml", "six", "more_itertools", "atomicwrites", "wcwidth", "pathlib2", "zipp", "importlib_metadata",
     "typing_extensions", "xdist", "execnet", "hypothesis", "_hypothesis_pytestplugin", "_hypothesis_globals", "mock",
     "coverage", "unittest2", "nose",
 })

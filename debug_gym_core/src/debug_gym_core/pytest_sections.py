@@ -41,7 +41,7 @@ def restore(name: str, new: str, old: str) -> str | None:
 
 
 def _ini_blocks(text: str) -> list[tuple[str, str]]:
-    """The sections of an ini file as iniconfig, which pytest uses, divides it: name and text, the first without name."""
+    """The sections of an ini file as pytest's iniconfig divides it: name and text, the first without a name."""
     blocks: list[tuple[str, list[str]]] = [("", [])]
     for line in text.splitlines(keepends=True):
         header = line.partition("#")[0].partition(";")[0].rstrip()

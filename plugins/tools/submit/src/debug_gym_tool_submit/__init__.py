@@ -21,6 +21,7 @@ class Submit(Tool):
         """End the episode.
 
         Args:
+            env: the environment
             message: what was wrong and how it was fixed, in a few words
         """
         grade = env.submit(message)
