@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from debug_gym_core.action import ToolCall
     from debug_gym_core.agent import Agent, AgentSettings
     from debug_gym_core.component import Settings
-    from debug_gym_core.env import RepoEnv, make
+    from debug_gym_core.env import RepoEnv
     from debug_gym_core.errors import (
         ActionError,
         DebugGymError,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from debug_gym_core.grading import Grade, Measurement
     from debug_gym_core.hookspecs import hookimpl, hookspec
     from debug_gym_core.llm import LLM, Completion, Message, Usage
+    from debug_gym_core.making import make
     from debug_gym_core.observation import Observation
     from debug_gym_core.plugins import load_plugins
     from debug_gym_core.session import Session
@@ -40,7 +41,7 @@ _HOMES = {
     "action": ["ToolCall"],
     "agent": ["Agent", "AgentSettings"],
     "component": ["Settings"],
-    "env": ["RepoEnv", "make"],
+    "env": ["RepoEnv"],
     "errors": [
         "ActionError",
         "DebugGymError",
@@ -53,6 +54,7 @@ _HOMES = {
     ],
     "grading": ["Grade", "Measurement"],
     "hookspecs": ["hookimpl", "hookspec"],
+    "making": ["make"],
     "llm": ["LLM", "Completion", "Message", "Usage"],
     "observation": ["Observation"],
     "plugins": ["load_plugins"],

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium
 import pluggy
-import pydantic
 
 from debug_gym_core import action as actions
-from debug_gym_core import events, grading, hookspecs, tool
+from debug_gym_core import grading, tool
 from debug_gym_core.action import ToolCall
+from debug_gym_core.assembly import bare_call, checked_settings, make_tools, one_choice, with_settings
 from debug_gym_core.breakpoints import Breakpoints, edits_between
 from debug_gym_core.choice import choose_terminal
-from debug_gym_core.component import explain
-from debug_gym_core.config import EnvSection
 from debug_gym_core.errors import ActionError, SandboxError, SandboxLost, UsageError
+from debug_gym_core.event_queue import EventQueue
 from debug_gym_core.observation import Observation, render
 from debug_gym_core.plugins import Plugins, default_plugins
 from debug_gym_core.rules import Rules
 from debug_gym_core.sandbox import SandboxFactory
 from debug_gym_core.snapshot import Snapshot
 from debug_gym_core.spaces import ActionSpace, TextSpace
-from debug_gym_core.tool import Tool
 from debug_gym_core.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -36,8 +32,6 @@ if TYPE_CHECKING:
     from debug_gym_core.task import Task
 
 DEFAULT_TOOLS: tuple[str, ...] = ("view", "listdir", "rewrite", "eval", "pdb")
-EVENT_LIMIT = 100
-"""Events that one step may cause; a tool that answers its own events for ever is stopped there."""
 
 log = logging.getLogger("debug_gym")
 
@@ -106,12 +100,12 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
             RequirementError: there is no sandbox, or something else is missing
         """
         self.render_mode = render_mode
-        self.settings = _checked(settings)
+        self.settings = checked_settings(settings)
         self.plugins = plugins or default_plugins()
-        self.task = _with_settings(task, self.settings)
-        self.tools = _make_tools(DEFAULT_TOOLS if tools is None else tools, self.plugins)
+        self.task = with_settings(task, self.settings)
+        self.tools = make_tools(DEFAULT_TOOLS if tools is None else tools, self.plugins)
         self.max_steps, self.max_rewrites, self.max_seconds = max_steps, max_rewrites, max_seconds
-        name, backend_settings = _one_choice(terminal)
+        name, backend_settings = one_choice(terminal)
         if allow_unsandboxed:
             backend_settings = {**backend_settings, "allow_unsandboxed": True}
         backend, note = choose_terminal(name, self.task, trusted, self.plugins, backend_settings)
@@ -128,8 +122,7 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         self._tests: tuple[str, ...] = self.task.tests
         self._max_score: int | None = self.task.max_score or len(self.task.tests) or None
         self._seed = 0
-        self._events: deque[tuple[str, dict[str, Any]]] = deque()
-        self._manager = self._event_manager()
+        self._events = EventQueue(self.tools, self._failed)
         self.failure: SandboxError | None = None
         self.final_grade: Grade | None = None
         self.last_call: ToolCall | None = None
@@ -140,7 +133,7 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
             "gymnasium.Space[dict[str, str]]", gymnasium.spaces.Dict({"text": TextSpace(), "json": TextSpace()})
         )
         self.action_space = ActionSpace(
-            [(name, one) for name, made in self.tools.items() for one in (made.examples or _bare_call(made))]
+            [(name, one) for name, made in self.tools.items() for one in (made.examples or bare_call(made))]
         )
 
     # Gymnasium's interface
@@ -182,8 +175,8 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
             self._max_score = max(1, len(self._tests))
         self._started = time.monotonic()
         observations = [Observation("env", self.instructions())]
-        self._emit("on_reset")
-        observations += self._drain()
+        self._events.emit("on_reset")
+        observations += self._events.drain(self)
         return self._observe(observations), self._info()
 
     def step(self, action: Any) -> tuple[dict[str, str], float, bool, bool, dict[str, Any]]:
@@ -211,10 +204,10 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
                 raise self.failure
             call = actions.parse(action, {name: type(made) for name, made in self.tools.items()})
             observations.append(self._use(call))
-            if self._events and any(name == "on_file_changed" for name, _ in self._events):
+            if self._events.waiting("on_file_changed"):
                 self.rewrites += 1
-            self._emit("on_step", call=call)
-            observations += self._drain()
+            self._events.emit("on_step", call=call)
+            observations += self._events.drain(self)
             if self._restored:
                 observations.append(self._restoration())
         except ActionError as error:
@@ -290,7 +283,7 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
     @property
     def hook(self) -> pluggy.HookRelay:
         """The events of this environment."""
-        return self._manager.hook
+        return self._events.hook
 
     @property
     def last_text(self) -> str:
@@ -309,11 +302,11 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
 
     def add_event_specs(self, specs: Any) -> None:
         """Let a tool add events of its own: a module or object with `@hookspec` functions."""
-        self._manager.add_hookspecs(specs)
+        self._events.add_specs(specs)
 
     def emit(self, event: str, **arguments: Any) -> None:
         """Queue an event; its answers join the step's observation after what is queued already."""
-        self._emit(event, **arguments)
+        self._events.emit(event, **arguments)
 
     def measure(self) -> Measurement:
         """Run the tests in place, for the agent's information; sets the score.
@@ -324,7 +317,7 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         measurement = grading.measure(self.session, self.task.entrypoint, timeout=self.run_timeout)
         self.score, _ = grading.score(measurement, self._tests, self.max_score)
         self.resolved = self.score == self.max_score and measurement.valid
-        self._emit("on_evaluated", measurement=measurement)
+        self._events.emit("on_evaluated", measurement=measurement)
         self._restored += self.workspace.restore_readonly()
         return measurement
 
@@ -333,7 +326,7 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         self.submitted = True
         self.final_grade = grade = self.grade()
         self.score, self.resolved = grade.score, grade.resolved
-        self._emit("on_submitted", message=message)
+        self._events.emit("on_submitted", message=message)
         return grade
 
     def grade(self) -> Grade:
@@ -374,50 +367,12 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
             )
         return "\n".join(lines)
 
-    # Events
-
-    def _event_manager(self) -> pluggy.PluginManager:
-        manager = pluggy.PluginManager(hookspecs.PROJECT)
-        manager.add_hookspecs(events)
-        for name, made in self.tools.items():
-            manager.register(made, name=name)
-        return manager
-
-    def _emit(self, event: str, **arguments: Any) -> None:
-        self._events.append((event, arguments))
-
-    def _drain(self) -> list[Observation]:
-        """Tell the tools of the queued events, and of those that their answers cause."""
-        observations: list[Observation] = []
-        count = 0
-        while self._events:
-            event, arguments = self._events.popleft()
-            count += 1
-            if count > EVENT_LIMIT:
-                self._events.clear()
-                observations.append(
-                    Observation("env", f"more than {EVENT_LIMIT} events in one step; the rest is dropped")
-                )
-                break
-            available = {"env": self, **arguments}
-            for implementation in reversed(getattr(self.hook, event).get_hookimpls()):
-                name = implementation.plugin_name
-                try:
-                    answer = implementation.function(*(available[one] for one in implementation.argnames))
-                except (ActionError, SandboxLost):
-                    raise
-                except Exception as error:
-                    answer = Observation(name, self._failed(f"{name} on {event}", error), error=True)
-                if answer is not None:
-                    observations.append(tool.as_observation(name, answer))
-        return observations
+    # Parts of a step
 
     def _file_changed(self, path: str, before: bytes | None, after: bytes | None) -> None:
         edits = edits_between(before, after)
         if edits or before is None or after is None:
-            self._emit("on_file_changed", path=path, edits=edits)
-
-    # Parts of a step
+            self._events.emit("on_file_changed", path=path, edits=edits)
 
     def _use(self, call: ToolCall) -> Observation:
         made = self.tools[call.name]
@@ -501,84 +456,3 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         finally:
             if session is not None:
                 session.close()
-
-
-def make(task: str, tools: Sequence[Any] | None = None, terminal: Any = "auto", **settings: Any) -> RepoEnv:
-    """Make an environment of a task by its id.
-
-    The caller counts as untrusted: without a sandbox there is no environment, unless `allow_unsandboxed` is true.
-
-    Args:
-        task: `benchmark/task`, or `repo` with `path=` and `entrypoint=`
-        tools: names, `{name: settings}` or Tool instances; None: view, listdir, rewrite, eval, pdb
-        terminal: a backend's name, `auto`, or `{name: settings}`
-        settings: what else `RepoEnv` takes; and the benchmark's settings (`path`, `source`, `split`, ...)
-
-    Returns:
-        the environment, to be reset
-
-    Raises:
-        UsageError: an unknown name or a wrong setting
-        PluginError: a plugin that is needed failed
-        RequirementError: there is no sandbox, or something else is missing
-    """
-    plugins: Plugins = settings.pop("plugins", None) or default_plugins()
-    benchmark_name, _, task_name = task.partition("/")
-    benchmark_class = plugins.get("benchmarks", benchmark_name)
-    of_benchmark = {key: settings.pop(key) for key in list(settings) if key in benchmark_class.Settings.model_fields}
-    benchmark = benchmark_class(**of_benchmark)
-    if not task_name:
-        names = list(benchmark.names())
-        if len(names) != 1:
-            raise UsageError(f"benchmark {benchmark_name} has {len(names)} tasks; say {benchmark_name}/NAME")
-        task_name = names[0]
-    return RepoEnv(benchmark.load(task_name), tools, terminal, plugins=plugins, **settings)
-
-
-def _checked(settings: Mapping[str, Any]) -> EnvSection:
-    try:
-        return EnvSection(**settings)
-    except pydantic.ValidationError as error:
-        raise UsageError(f"env: {explain(error, EnvSection)}") from error
-
-
-def _with_settings(task: Task, settings: EnvSection) -> Task:
-    """The task with what the config says on top."""
-    changes: dict[str, Any] = {
-        "ignore": (*task.ignore, *settings.ignore),
-        "readonly": (*task.readonly, *settings.readonly),
-        "allowed": (*task.allowed, *settings.allowed),
-    }
-    if settings.entrypoint:
-        changes.update(entrypoint=settings.entrypoint, tests=(), max_score=None)
-    if settings.debug_entrypoint:
-        changes["debug_entrypoint"] = settings.debug_entrypoint
-    return dataclasses.replace(task, **changes)
-
-
-def _make_tools(choices: Sequence[Any], plugins: Plugins) -> dict[str, Tool]:
-    tools: dict[str, Tool] = {}
-    for choice in choices:
-        if isinstance(choice, Tool):
-            made = choice
-        else:
-            name, settings = _one_choice(choice)
-            made = plugins.get("tools", name)(**settings)
-        if made.name in tools:
-            raise UsageError(f"tool {made.name!r} is listed twice")
-        tools[made.name] = made
-    return tools
-
-
-def _one_choice(choice: Any) -> tuple[str, dict[str, Any]]:
-    """A name, or `{name: settings}`."""
-    if isinstance(choice, str):
-        return choice, {}
-    if isinstance(choice, Mapping) and len(choice) == 1:
-        name, settings = next(iter(choice.items()))
-        return str(name), dict(settings or {})
-    raise UsageError(f"say a name or {{name: settings}}, not {choice!r:.80}")
-
-
-def _bare_call(made: Tool) -> tuple[Mapping[str, Any], ...]:
-    return ({},) if not type(made).schema()["parameters"].get("required") else ()

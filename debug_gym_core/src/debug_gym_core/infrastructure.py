@@ -55,9 +55,9 @@ MAKEFILES = {
 # fmt: off
 MACHINERY = frozenset({
     "pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli", "attr",
-    "attrs", "pygments", "colorama", "toml", "six", "more_itertools", "atomicwrites", "wcwidth", "pathlib2", "zipp", "importlib_metadata",
-    "typing_extensions", "xdist", "execnet", "hypothesis", "_hypothesis_pytestplugin", "_hypothesis_globals", "mock",
-    "coverage", "unittest2", "nose",
+    "attrs", "pygments", "colorama", "toml", "six", "more_itertools", "atomicwrites", "wcwidth", "pathlib2", "zipp",
+    "importlib_metadata", "typing_extensions", "xdist", "execnet", "hypothesis", "_hypothesis_pytestplugin",
+    "_hypothesis_globals", "mock", "coverage", "unittest2", "nose",
 })
 # fmt: on
 """Modules beside the standard library's that must come from where they are installed; so do all `pytest_*`."""

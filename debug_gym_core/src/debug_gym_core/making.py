@@ -1,0 +1,42 @@
+"""Making an environment by a task's id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from debug_gym_core.env import RepoEnv
+from debug_gym_core.errors import UsageError
+from debug_gym_core.plugins import Plugins, default_plugins
+
+
+def make(task: str, tools: Sequence[Any] | None = None, terminal: Any = "auto", **settings: Any) -> RepoEnv:
+    """Make an environment of a task by its id.
+
+    The caller counts as untrusted: without a sandbox there is no environment, unless `allow_unsandboxed` is true.
+
+    Args:
+        task: `benchmark/task`, or `repo` with `path=` and `entrypoint=`
+        tools: names, `{name: settings}` or Tool instances; None: view, listdir, rewrite, eval, pdb
+        terminal: a backend's name, `auto`, or `{name: settings}`
+        settings: what else `RepoEnv` takes; and the benchmark's settings (`path`, `source`, `split`, ...)
+
+    Returns:
+        the environment, to be reset
+
+    Raises:
+        UsageError: an unknown name or a wrong setting
+        PluginError: a plugin that is needed failed
+        RequirementError: there is no sandbox, or something else is missing
+    """
+    plugins: Plugins = settings.pop("plugins", None) or default_plugins()
+    benchmark_name, _, task_name = task.partition("/")
+    benchmark_class = plugins.get("benchmarks", benchmark_name)
+    of_benchmark = {key: settings.pop(key) for key in list(settings) if key in benchmark_class.Settings.model_fields}
+    benchmark = benchmark_class(**of_benchmark)
+    if not task_name:
+        names = list(benchmark.names())
+        if len(names) != 1:
+            raise UsageError(f"benchmark {benchmark_name} has {len(names)} tasks; say {benchmark_name}/NAME")
+        task_name = names[0]
+    return RepoEnv(benchmark.load(task_name), tools, terminal, plugins=plugins, **settings)
