@@ -30,9 +30,13 @@ class ChildStream:
         self.socket, theirs = socket.socketpair()
         with theirs, log.open("ab") as stderr:
             ends = theirs.fileno()
-            self.guest = subprocess.Popen(
-                argv, stdin=ends, stdout=ends, stderr=stderr, cwd=cwd, env=environment, start_new_session=True
-            )
+            try:
+                self.guest = subprocess.Popen(
+                    argv, stdin=ends, stdout=ends, stderr=stderr, cwd=cwd, env=environment, start_new_session=True
+                )
+            except OSError:
+                self.socket.close()
+                raise
 
     def read(self, size: int) -> bytes:
         try:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from debug_gym_terminal_local import LocalTerminal
 
 from debug_gym_core.grading import Grade, collect, grade, measure
 from debug_gym_core.rules import Rules
@@ -20,6 +19,7 @@ from debug_gym_core.session import Session
 from debug_gym_core.snapshot import FileState, Snapshot
 from debug_gym_core.task import Task
 from debug_gym_core.terminal import SandboxSpec
+from debug_gym_terminal_local import LocalTerminal
 
 BROKEN = """
 def double(a):

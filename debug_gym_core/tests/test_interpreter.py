@@ -104,8 +104,9 @@ def test_broken_environment_names_what_its_link_points_to(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.13"])
 def test_other_versions(version: str) -> None:
-    installed = sorted(Path("~root/.pyenv/versions").expanduser().glob(f"{version}.*"))
-    if not installed or not os.access(installed[0] / "bin" / "python", os.X_OK):
+    versions = Path("~/.pyenv/versions").expanduser()
+    installed = sorted(versions.glob(f"{version}.*")) if os.access(versions, os.R_OK) else []
+    if not installed:
         pytest.skip(f"Python {version} is not here: pyenv install {version}")
     if version == "2.7":
         with pytest.raises(RequirementError, match=r"Python 2\.7"):

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from debug_gym_core.grading import Measurement, collect, measure
 from debug_gym_core.session import Session
 from debug_gym_core.terminal import SandboxSpec
