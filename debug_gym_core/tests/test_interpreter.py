@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pwd
 import subprocess
 import sys
 import venv
@@ -104,7 +105,7 @@ def test_broken_environment_names_what_its_link_points_to(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.13"])
 def test_other_versions(version: str) -> None:
-    versions = Path("~/.pyenv/versions").expanduser()
+    versions = Path(pwd.getpwuid(os.getuid()).pw_dir, ".pyenv", "versions")
     installed = sorted(versions.glob(f"{version}.*")) if os.access(versions, os.R_OK) else []
     if not installed:
         pytest.skip(f"Python {version} is not here: pyenv install {version}")
