@@ -371,7 +371,7 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
         ["missing", "missing"],
         "is not the runner's",
     ),
-    "steals the nonce": (
+    "steals the nonce but not the numbering": (
         """
         import json, os, sys
         frame = sys._getframe()
@@ -413,6 +413,38 @@ def test_code_that_cheats_is_not_resolved(
     assert bool(reason) == bool(result.reason)
     tampered = reason and outcomes.count("passed") == 2 and "before" not in reason
     assert result.score == (0 if tampered or reason == "the canary test did not fail" else outcomes.count("passed"))
+
+
+KNOWN_BYPASSES = {
+    "takes the reporter from the stack": """
+        import os, sys
+        frame = sys._getframe()
+        while "send" not in frame.f_locals:
+            frame = frame.f_back
+        send = frame.f_locals["send"]
+        for name in ["test_double", "test_add"]:
+            send("test", id="test_calc.py::" + name, outcome="passed")
+        send("end", status=0, sent=2, tampered=[], internal_error="")
+        os._exit(0)
+        """,
+    "returns what equals everything": """
+        class Same(int):
+            __hash__ = int.__hash__
+            def __eq__(self, other):
+                return True
+        def double(a):
+            return Same(0)
+        def add(a, b):
+            return Same(0)
+        """,
+}
+"""What gets through: the tested code runs in the process that reports, and tests believe the objects that they get."""
+
+
+@pytest.mark.xfail(strict=True, reason="outside what one process can prove; see the docs on what a score proves")
+@pytest.mark.parametrize("attack", KNOWN_BYPASSES.values(), ids=KNOWN_BYPASSES)
+def test_known_bypasses_are_not_resolved(bench: Bench, attack: str) -> None:
+    assert not bench.grade({"calc.py": textwrap.dedent(attack)}).resolved
 
 
 FORCE_PASSED = """

@@ -202,16 +202,18 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         try:
             if self.failure is not None:
                 raise self.failure
-            call = actions.parse(action, {name: type(made) for name, made in self.tools.items()})
-            observations.append(self._use(call))
+            try:
+                call = actions.parse(action, {name: type(made) for name, made in self.tools.items()})
+                observations.append(self._use(call))
+            except ActionError as error:
+                observations.append(Observation(call.name if call else "env", str(error), error=True))
             if self._events.waiting("on_file_changed"):
                 self.rewrites += 1
-            self._events.emit("on_step", call=call)
+            if call is not None:
+                self._events.emit("on_step", call=call)
             observations += self._events.drain(self)
             if self._restored:
                 observations.append(self._restoration())
-        except ActionError as error:
-            observations.append(Observation(call.name if call else "env", str(error), error=True))
         except SandboxLost as error:
             observations.append(self._lost(error))
         self.last_call = call

@@ -62,7 +62,6 @@ class EventQueue:
         """Tell the tools of the events that wait, and of those that their answers cause.
 
         Raises:
-            ActionError: a tool says that the action was wrong
             SandboxLost: the sandbox went away
         """
         observations: list[Observation] = []
@@ -79,8 +78,10 @@ class EventQueue:
                 name = implementation.plugin_name
                 try:
                     answer = implementation.function(*(available[one] for one in implementation.argnames))
-                except (ActionError, SandboxLost):
+                except SandboxLost:
                     raise
+                except ActionError as error:
+                    answer = Observation(name, str(error), error=True)
                 except Exception as error:
                     answer = Observation(name, self._failed(f"{name} on {event}", error), error=True)
                 if answer is not None:

@@ -8,7 +8,8 @@ The tested code runs in this very process and may try to make its tests pass by 
 done against that, and what cannot be done, is a page of the docs ("What a score proves"). In short: results are taken
 from pytest's own calls and not from its reports or output; a canary test that must fail runs before and after the
 others; functions of pytest, pluggy, unittest and of the test modules must be those that were there before any tested
-code ran; only the process that was started reports, and only with the nonce.
+code ran; only the process that was started reports, and only with the nonce. That is not proof: code that walks the
+stack or the heap to `send` can report what it likes. It stops children, writes to open descriptors and accidents.
 
 Standard library only, Python 3.6 to 3.13. Everything that test code could replace is taken into local names first.
 """
@@ -61,7 +62,8 @@ def main(descriptor: int) -> None:
 def open_channel(descriptor: int) -> "tuple[Config, Send]":
     """Take over the channel and read the configuration.
 
-    The descriptor is moved to a high number that no child inherits; the nonce is kept in a closure only.
+    The descriptor is moved to a high number that no child inherits. The nonce is kept in a closure only: out of plain
+    sight, not out of reach.
 
     Args:
         descriptor: the inherited one

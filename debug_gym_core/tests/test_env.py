@@ -1,0 +1,134 @@
+"""The environment's step: what tools say, what their events cause, and what goes wrong in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import debug_gym_core
+from debug_gym_core import ActionError, Observation, RepoEnv, Tool, hookimpl, hookspec
+
+
+class Write(Tool):
+    """Write a file."""
+
+    name = "write"
+
+    def use(self, env: Any, path: str, text: str, fail: bool = False) -> str:
+        """Write, and fail afterwards where that is wanted."""
+        env.workspace.write_bytes(path, text.encode())
+        if fail:
+            raise ActionError("written, and yet wrong")
+        return "written"
+
+
+class Watch(Tool):
+    """Say what changed."""
+
+    name = "watch"
+
+    def use(self, env: Any) -> Observation:
+        """Announce something."""
+        env.emit("on_announced", what="tea")
+        return Observation(self.name, "announced", {"cups": 2})
+
+    @hookimpl
+    def on_file_changed(self, path: str, edits: Any) -> str:
+        return f"{path}: {[(one.start, one.old, one.new) for one in edits]}"
+
+    @hookimpl
+    def on_announced(self, what: str) -> str:
+        return f"there is {what}"
+
+
+class Clumsy(Tool):
+    """Fail."""
+
+    name = "clumsy"
+
+    def use(self, env: Any, how: str = "plainly") -> str:
+        """Fail."""
+        if how == "loop":
+            env.emit("on_step", call=None)
+            return "looping"
+        raise RuntimeError("stumbled\nover two lines")
+
+    @hookimpl
+    def on_step(self, env: Any, call: Any) -> None:
+        if call is None:
+            env.emit("on_step", call=None)
+        elif call.name == "watch":
+            raise KeyError("of the event")
+
+
+class Specs:
+    """An event of a third party."""
+
+    @staticmethod
+    @hookspec
+    def on_announced(env: Any, what: str) -> str | None:
+        """Something was announced."""
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Iterator[RepoEnv]:
+    (tmp_path / "test_it.py").write_text("def test_it():\n    assert False\n")
+    made = debug_gym_core.make(
+        "repo", [Write(), Watch(), Clumsy()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint="pytest -q"
+    )
+    made.add_event_specs(Specs)
+    made.reset(seed=0)
+    yield made
+    made.close()
+
+
+def parts(observation: dict[str, str]) -> list[tuple[str, str]]:
+    return [(part["source"], part["text"]) for part in json.loads(observation["json"])]
+
+
+def test_what_an_event_causes_is_in_the_same_observation_in_order(env: RepoEnv) -> None:
+    observation, *_ = env.step("write a.py 'x = 1\n'")
+    assert parts(observation) == [("write", "written"), ("watch", "a.py: [(1, 0, 1)]")]
+    assert observation["text"] == "written\n\n[watch]\na.py: [(1, 0, 1)]"
+
+
+def test_a_change_before_an_error_is_told_at_once(env: RepoEnv) -> None:
+    observation, *_ = env.step("write a.py y true")
+    assert parts(observation) == [("write", "written, and yet wrong"), ("watch", "a.py: [(1, 0, 1)]")]
+    assert env.rewrites == 1
+    assert parts(env.step("write b.py y")[0])[0] == ("write", "written")
+
+
+def test_a_tools_own_exception_is_an_observation_without_a_traceback(env: RepoEnv) -> None:
+    observation, reward, terminated, truncated, _ = env.step("clumsy")
+    assert parts(observation) == [("clumsy", "clumsy failed: RuntimeError: stumbled over two lines")]
+    assert (reward, terminated, truncated) == (0, False, False)
+
+
+def test_third_parties_add_events_and_failing_ones_stop_nobody(env: RepoEnv) -> None:
+    observation, *_ = env.step("watch")
+    assert parts(observation) == [
+        ("watch", "announced"),
+        ("watch", "there is tea"),
+        ("clumsy", "clumsy on on_step failed: KeyError: 'of the event'"),
+    ]
+    assert json.loads(observation["json"])[0]["data"] == {"cups": 2}
+
+
+def test_events_that_cause_themselves_come_to_an_end(env: RepoEnv) -> None:
+    observation, *_ = env.step("clumsy loop")
+    assert "more than 100 events" in observation["text"]
+    assert parts(env.step("write c.py z")[0])[0] == ("write", "written")
+
+
+def test_the_task_is_told_at_the_start(env: RepoEnv, tmp_path: Path) -> None:
+    observation, info = env.reset(seed=1)
+    assert "pytest -q" in observation["text"]
+    assert "write path text [fail]: Write a file." in observation["text"]
+    assert str(tmp_path) not in observation["text"]
+    assert info.pop("tools") == ["write", "watch", "clumsy"]
+    assert info == {"score": 0, "max_score": 1, "resolved": False, "breakpoints": [], "step": 0}
