@@ -120,6 +120,7 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         self._workspace: Workspace | None = None
         self._rules: Rules | None = None
         self._tests: tuple[str, ...] = self.task.tests
+        self._counted = False
         self._max_score: int | None = self.task.max_score or len(self.task.tests) or None
         self._seed = 0
         self._events = EventQueue(self.tools, self._failed)
@@ -170,9 +171,10 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         self._session = self._factory.open(self._seed)
         self._rules = Rules.of(self._snapshot, ignore=self.task.ignore, readonly=self.task.readonly)
         self._workspace = Workspace(self._session, self._snapshot, self._rules, self._file_changed)
-        if self._max_score is None:
+        if not (self._tests or self._counted):
             self._tests = grading.collect(self._session, self.task.entrypoint, timeout=self.run_timeout)
-            self._max_score = max(1, len(self._tests))
+            self._max_score = self._max_score or max(1, len(self._tests))
+            self._counted = True
         self._started = time.monotonic()
         observations = [Observation("env", self.instructions())]
         self._events.emit("on_reset")
@@ -318,7 +320,7 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         """
         measurement = grading.measure(self.session, self.task.entrypoint, timeout=self.run_timeout)
         self.score, _ = grading.score(measurement, self._tests, self.max_score)
-        self.resolved = self.score == self.max_score and measurement.valid
+        self.resolved = grading.is_resolved(measurement, self._tests, self.max_score)
         self._events.emit("on_evaluated", measurement=measurement)
         self._restored += self.workspace.restore_readonly()
         return measurement
