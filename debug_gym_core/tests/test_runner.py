@@ -350,7 +350,7 @@ def test_the_output_is_the_same_as_without_us(run: Run, session: Session, python
 
 
 def test_nothing_is_left_in_the_workspace(run: Run, session: Session) -> None:
-    run(f"python -m pytest -q {QUICK} -p no:cacheprovider", test_fine="def test_fine(): pass\n")
+    run(f"python -m pytest -q {QUICK} -p no:cacheprovider -p no:benchmark", test_fine="def test_fine(): pass\n")
     assert [entry.path for entry in session.walk()] == ["test_fine.py"]
 
 

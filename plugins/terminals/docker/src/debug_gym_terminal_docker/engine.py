@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import socket
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 TIMEOUT = 60
 """Seconds that the engine may take for one answer."""
 
+LOCAL = "unix:///var/run/docker.sock"
 _PING_TIMEOUT = 2
 
 
@@ -30,10 +32,20 @@ def connect(timeout: int = TIMEOUT) -> APIClient:
         import requests
     except ImportError as error:
         raise RequirementError("the Docker SDK is not installed: pip install 'docker>=7,<8'") from error
+    address = _address()
     try:
-        return docker.APIClient(timeout=timeout, version="auto", **_address())
+        _knock(address.get("base_url", LOCAL))
+        return docker.APIClient(timeout=timeout, version="auto", **address)
     except (docker.errors.DockerException, requests.exceptions.RequestException, OSError) as error:
         raise RequirementError(_unreachable(error)) from error
+
+
+def _knock(url: str) -> None:
+    """Raise OSError when nobody listens at a local socket: the SDK would find out too, but leaves its own one open."""
+    if url.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as door:
+            door.settimeout(_PING_TIMEOUT)
+            door.connect("/" + url.removeprefix("unix://").lstrip("/"))
 
 
 def _address() -> dict[str, Any]:
@@ -49,7 +61,7 @@ def _address() -> dict[str, Any]:
 
 
 def _unreachable(error: Exception) -> str:
-    where = _address().get("base_url", "unix:///var/run/docker.sock")
+    where = _address().get("base_url", LOCAL)
     text = str(error)
     if "Permission denied" in text:
         return f"this user may not use the Docker engine at {where}: add it to the group docker, or use rootless Docker"
