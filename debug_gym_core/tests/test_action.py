@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 
 import pytest
 from hypothesis import given
@@ -88,9 +89,18 @@ def test_text_form(text: str, name: str, arguments: dict) -> None:
     assert (call.name, dict(call.arguments)) == (name, arguments)
 
 
+def test_long_actions_cost_little() -> None:
+    started = time.process_time()
+    for text in ("view x" + " " * 200_000 + "y", "view a.py " + "1" * 5000 + ":2", "pdb " + "<<<" * 50_000):
+        with contextlib.suppress(ActionError):
+            parse(text, TOOLS)
+    assert time.process_time() - started < 5
+
+
 def test_a_model_that_writes_its_call_as_text_is_understood() -> None:
     call = parse(ToolCall("view a.py 1 2", id="7"), TOOLS)
     assert call == ToolCall("view", {"path": "a.py", "start": 1, "end": 2}, "7")
+    assert parse(ToolCall('{"name":"eval"}'), TOOLS) == ToolCall("eval")
 
 
 @pytest.mark.parametrize(

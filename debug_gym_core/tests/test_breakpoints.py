@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -126,3 +127,12 @@ def test_large_changes_are_quick() -> None:
     before = b"".join(b"%d\n" % (n % 7) for n in range(20000))
     after = b"".join(b"%d\n" % (n % 5) for n in range(20000))
     assert edits_between(before, after)
+
+
+def test_a_large_change_is_compared_in_little_time() -> None:
+    before = "".join(f"old {n}\n\n" for n in range(1000)).encode()
+    after = "".join(f"new {n}\n\n" for n in range(1000)).encode()
+    started = time.process_time()
+    edits = edits_between(before, after)
+    assert time.process_time() - started < 2
+    assert sum(edit.old for edit in edits) >= 1000

@@ -359,7 +359,9 @@ def test_interrupt_keeps_what_was_done_and_says_how_to_go_on(
     out, err = process.communicate(timeout=30)
     assert process.returncode == status
     assert "stopping" in out and "toy/b: stopped" in out and "resolved 1 of 1, 2 not played" in out
-    assert err.splitlines() == ["stopped; go on with: debug-gym run --resume out"]
+    (hint,) = err.splitlines()
+    assert hint.startswith("stopped; go on with: debug-gym run --resume out --plugin-file ")
+    assert hint.endswith("toy_plugin.py")
     assert results(tmp_path / "out") == {"toy/a": "resolved"}
     (tmp_path / "go").touch()
     assert gym("run", "--resume", "out").returncode == 0

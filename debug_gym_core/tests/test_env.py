@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import debug_gym_core
-from debug_gym_core import ActionError, Observation, RepoEnv, Tool, hookimpl, hookspec
+from debug_gym_core import ActionError, Observation, RepoEnv, SandboxLost, Tool, hookimpl, hookspec
 
 
 class Write(Tool):
@@ -55,6 +55,14 @@ class Clumsy(Tool):
         if how == "loop":
             env.emit("on_step", call=None)
             return "looping"
+        if how == "exit":
+            raise SystemExit(2)
+        if how == "nothing":
+            return None  # type: ignore[return-value]
+        if how == "set":
+            return Observation(self.name, "x", {"s": {1, 2}})  # type: ignore[return-value]
+        if how == "surrogate":
+            return "x\ud800"
         raise RuntimeError("stumbled\nover two lines")
 
     @hookimpl
@@ -107,6 +115,41 @@ def test_a_tools_own_exception_is_an_observation_without_a_traceback(env: RepoEn
     observation, reward, terminated, truncated, _ = env.step("clumsy")
     assert parts(observation) == [("clumsy", "clumsy failed: RuntimeError: stumbled over two lines")]
     assert (reward, terminated, truncated) == (0, False, False)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("exit", "clumsy failed: SystemExit: 2"),
+        ("nothing", "it must answer with text or an Observation, not NoneType"),
+        ("set", "not JSON serializable"),
+        ("surrogate", "x\\ud800"),
+    ],
+)
+def test_what_a_tool_should_not_do_is_an_observation(env: RepoEnv, how: str, said: str) -> None:
+    observation, _, terminated, _, _ = env.step(f"clumsy {how}")
+    assert said in observation["text"]
+    assert observation["text"].encode() and not terminated
+
+
+def test_a_tool_that_fails_at_the_end_keeps_nothing_alive(env: RepoEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    def close() -> None:
+        raise RuntimeError("at the end")
+
+    monkeypatch.setattr(env.tools["clumsy"], "close", close)
+    session = env.session
+    env.close()
+    assert not session.terminal.alive()
+
+
+def test_a_lost_grading_sandbox_is_no_wrong_answer(env: RepoEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    def grade() -> Any:
+        raise SandboxLost("the grading's sandbox is gone")
+
+    monkeypatch.setattr(env, "grade", grade)
+    with pytest.raises(SandboxLost):
+        env.submit()
+    assert env.failure is not None and not env.submitted and env.final_grade is None
 
 
 def test_third_parties_add_events_and_failing_ones_stop_nobody(env: RepoEnv) -> None:

@@ -149,3 +149,16 @@ def test_archive_of_files() -> None:
         assert archive.extractfile("a/b.py").read() == b"x" * 600  # type: ignore[union-attr]
     assert set(found) == set(files)
     assert found["a/b.py"].mode == 0o755 and found["l"].linkname == "a/b.py"
+
+
+def test_what_runs_left_in_the_repository_is_left_out(repository: Path) -> None:
+    """It holds the patches of earlier episodes."""
+    run = repository / "exps" / "run-1"
+    (run / "repo" / "x").mkdir(parents=True)
+    (run / "run.json").write_text('{"config": {}, "versions": {}, "seed": 0}')
+    (run / "repo" / "x" / "patch.diff").write_text("the answer")
+    (repository / "tool").mkdir()
+    (repository / "tool" / "run.json").write_text('{"config": 1}')
+    with Snapshot.take(repository) as snapshot:
+        assert "tool/run.json" in snapshot.members
+        assert not any(path.startswith("exps/run-1") for path in snapshot.members)

@@ -50,7 +50,7 @@ class ToolCall:
         return {"name": self.name, "arguments": dict(self.arguments)}
 
 
-_BLOCK = re.compile(r"\A(?P<head>[^\n]*?)[ \t]*<<<[ \t]*\n(?P<body>.*?)^>>>[ \t]*\n*\Z", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"\A(?P<head>[^\n]*)<<<[ \t]*\n(?P<body>.*?)^>>>[ \t]*\n*\Z", re.DOTALL | re.MULTILINE)
 
 
 def parse(action: ToolCall | Mapping[str, Any] | str, tools: Mapping[str, type[Tool]]) -> ToolCall:
@@ -70,7 +70,7 @@ def parse(action: ToolCall | Mapping[str, Any] | str, tools: Mapping[str, type[T
         call = _from_text(action, tools)
     elif isinstance(action, ToolCall):
         call = action
-        if isinstance(call.name, str) and call.name not in tools and not call.arguments and len(call.name.split()) > 1:
+        if isinstance(call.name, str) and call.name not in tools and not call.arguments and _is_text(call.name):
             call = dataclasses.replace(_from_text(call.name, tools), id=call.id)
     elif isinstance(action, Mapping):
         call = _from_json(action)
@@ -83,6 +83,11 @@ def parse(action: ToolCall | Mapping[str, Any] | str, tools: Mapping[str, type[T
             f"there is no tool {str(call.name)[:80]!r}{nearest(str(call.name)[:80], tools)}\n{_example(tools)}"
         )
     return call
+
+
+def _is_text(name: str) -> bool:
+    """Whether what stands as a tool's name is a whole action in text or JSON."""
+    return len(name.split()) > 1 or name.lstrip().startswith("{")
 
 
 def _from_json(action: Mapping[str, Any]) -> ToolCall:
@@ -149,7 +154,7 @@ def _arguments(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
             arguments[key] = _value(properties[key], value)
             free = [name for name in free if name != key]
             continue
-        span = re.fullmatch(r"(\d+):(\d+)", word)
+        span = re.fullmatch(r"(\d{1,18}):(\d{1,18})", word)
         if span and free[:2] == ["start", "end"]:
             arguments.update(start=int(span[1]), end=int(span[2]))
             free = free[2:]

@@ -11,6 +11,10 @@ _LARGEST_COMPARISON = 4_000_000
 """Product of line counts beyond which changed regions are not compared line by line (it would take seconds)."""
 
 
+_EXACT = 100_000
+"""Product of line counts up to which lines that occur often take part in the comparison."""
+
+
 @dataclass(frozen=True)
 class Edit:
     """Lines of a file that were replaced.
@@ -237,7 +241,8 @@ def edits_between(before: bytes | None, after: bytes | None) -> list[Edit]:
         return []
     if not old_part or not new_part or len(old_part) * len(new_part) > _LARGEST_COMPARISON:
         return [Edit(head + 1, len(old_part), len(new_part))]
-    matcher = difflib.SequenceMatcher(None, old_part, new_part, autojunk=False)
+    coarse = len(old_part) * len(new_part) > _EXACT  # else lines that occur often cost cubic time
+    matcher = difflib.SequenceMatcher(None, old_part, new_part, autojunk=coarse)
     return [
         Edit(head + start + 1, stop - start, new_stop - new_start)
         for tag, start, stop, new_start, new_stop in matcher.get_opcodes()

@@ -278,6 +278,8 @@ def load(
     checker = Checker(plugins or default_plugins())
     written = _read_source(source, checker)
     explicit = [parse_override(text) for text in overrides]
+    if not written.data and not any(path[0] == "benchmark" for path, _ in explicit):
+        raise UsageError(f"{source} is empty; `debug-gym config show BENCHMARK` prints a config to start from")
     options = {
         "--agent": (("agent", "name"), agent),
         "--llm": (("llm", "name"), llm),

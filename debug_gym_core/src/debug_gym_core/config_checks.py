@@ -195,7 +195,10 @@ class Checker:
             return None
         if section == "llm" and name not in self.plugins.llms and name not in HOMES["llms"]:
             return None
-        with _said_at(layer.origins.get((section, "name"))):
+        origin = layer.origins.get((section, "name"))
+        if section == "agent" and origin is None and name not in self.plugins.agents:
+            return None  # Nobody asked for it: only a run needs it, and says so.
+        with _said_at(origin):
             return self.plugins.get(KINDS[section], name)
 
     def _fields(self, section: str, cls: type[Component] | None) -> set[str]:

@@ -228,10 +228,14 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
 
     def close(self) -> None:
         """End the sandbox and remove everything of it; may be called twice."""
-        self._end_session()
-        if self._snapshot is not None:
-            self._snapshot.close()
-            self._snapshot = self._factory = None
+        try:
+            self._end_session()
+        finally:
+            if self._factory is not None:
+                self._factory.close()
+            if self._snapshot is not None:
+                self._snapshot.close()
+                self._snapshot = self._factory = None
 
     # What tools and callers use
 
@@ -327,8 +331,12 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
 
     def submit(self, message: str | None = None) -> Grade:
         """End the episode and grade it."""
-        self.submitted = True
-        self.final_grade = grade = self.grade()
+        try:
+            grade = self.grade()
+        except SandboxError as error:
+            self.failure = error
+            raise
+        self.submitted, self.final_grade = True, grade
         self.score, self.resolved = grade.score, grade.resolved
         self._events.emit("on_submitted", message=message)
         return grade
@@ -385,23 +393,28 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
             return tool.as_observation(call.name, made.use(self, **arguments))
         except (ActionError, SandboxLost):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Observation(call.name, self._failed(call.name, error), error=True)
 
-    def _failed(self, what: str, error: Exception) -> str:
+    def _failed(self, what: str, error: BaseException) -> str:
         """A tool's own exception as words for the agent; the traceback goes to the log only."""
         log.debug("%s failed", what, exc_info=error)
-        self.tool_failures.append(error)
         text = " ".join(str(error).split())[:500]
         return f"{what} failed: {type(error).__name__}: {text}" if text else f"{what} failed: {type(error).__name__}"
 
     def _lost(self, error: SandboxLost) -> Observation:
         """The sandbox, or the guest in it, went away during a step."""
         self._events.clear()
-        if self._session is not None and self._session.terminal.alive():
-            text = "The sandbox's processes were lost and are started again; files are as they were. Try again."
-            return Observation("env", text, error=True)
-        self.failure = error
+        if self.failure is None and self._session is not None:
+            try:
+                self._session.guest()  # connects anew
+                for made in self.tools.values():
+                    made.close()
+                text = "The sandbox's processes were lost and are started again; files are as they were. Try again."
+                return Observation("env", text, error=True)
+            except SandboxError as gone:
+                log.debug("no new guest", exc_info=gone)
+        self.failure = self.failure or error
         return Observation("env", "The sandbox is gone; the episode cannot go on.", error=True)
 
     def _restoration(self) -> Observation:
@@ -447,16 +460,16 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         self.submitted = False
         self.failure = self.final_grade = self.last_call = None
         self.last_observations = ()
-        self.tool_failures: list[Exception] = []
         self._restored = []
         self._last_text = ""
         self._started = time.monotonic()
 
     def _end_session(self) -> None:
         session, self._session, self._workspace = self._session, None, None
-        try:
-            for made in self.tools.values():
+        for made in self.tools.values():
+            try:
                 made.close()
-        finally:
-            if session is not None:
-                session.close()
+            except Exception as error:
+                self._failed(f"{made.name} at its end", error)
+        if session is not None:
+            session.close()

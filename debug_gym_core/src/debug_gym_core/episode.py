@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core import interpreter as interpreters
 from debug_gym_core.choice import choose_terminal
+from debug_gym_core.entrypoint import Entrypoint
 from debug_gym_core.env import RepoEnv
-from debug_gym_core.errors import DebugGymError, RequirementError, SandboxLost
+from debug_gym_core.errors import RequirementError, SandboxLost
 from debug_gym_core.llm import LLM, Completion, Message, Usage
 from debug_gym_core.names import nearest
 from debug_gym_core.trajectory import Event, EventKind, Journal, Result, Tokens, describe
@@ -90,7 +92,13 @@ class Players:
         """
         self._new_agent()
         self._new_llm()
-        self._backend(self._load(job))
+        task = self._load(job)
+        backend = self._backend(task)
+        env = self.config.env
+        for entrypoint in filter(None, (env.entrypoint or task.entrypoint, env.debug_entrypoint)):
+            Entrypoint.parse(entrypoint)
+        if not backend.runs_images:
+            interpreters.find(task.repository, env.python or task.python)
 
     def play(self, job: Job) -> Result | None:
         """Play one episode, again when its sandbox is lost.
@@ -206,7 +214,7 @@ class Players:
             with self._mutex:
                 self._live.discard(env)
             recorder.env = None
-            env.close()
+            _close_quietly(env)
 
     def _load(self, job: Job) -> Task:
         with self._loading:
@@ -263,8 +271,9 @@ class Recorder:
         if event.kind is EventKind.STEP and event.data["step"]:
             self._steps = event.data["step"]
             action = event.data["action"]
-            if isinstance(action, Mapping) and self.env is not None and action.get("name") in self.env.tools:
-                self._calls[action["name"]] += 1
+            name = action.get("name") if isinstance(action, Mapping) else None
+            if isinstance(name, str) and self.env is not None and name in self.env.tools:
+                self._calls[name] += 1
         if event.kind is EventKind.LLM_CALL:
             self._usage += Usage(**event.data["tokens"], cost=event.data["cost"])
         self._transcript.write(_as_text(event))
@@ -439,8 +448,8 @@ def _find_llm(name: str, plugins: Plugins) -> type[LLM]:
 def _close_quietly(env: RepoEnv) -> None:
     try:
         env.close()
-    except (DebugGymError, OSError):
-        log.debug("closing an environment of a run that is stopped", exc_info=True)
+    except Exception:
+        log.warning("closing an environment failed", exc_info=True)
 
 
 def _without_none(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -473,4 +482,7 @@ def _as_text(event: Event) -> str:
 def _action_text(action: Any) -> str:
     if not isinstance(action, Mapping):
         return str(action or "")
-    return " ".join([str(action["name"]), *(f"{key}={value!r}" for key, value in action.get("arguments", {}).items())])
+    arguments = action.get("arguments") or {}
+    if not isinstance(arguments, Mapping):
+        return f"{action.get('name')} {arguments!r}"
+    return " ".join([str(action.get("name")), *(f"{key}={value!r}" for key, value in arguments.items())])

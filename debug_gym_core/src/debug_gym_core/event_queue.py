@@ -23,7 +23,7 @@ LIMIT = 100
 class EventQueue:
     """Events that wait to be told to the tools of one environment."""
 
-    def __init__(self, tools: Mapping[str, Tool], failed: Callable[[str, Exception], str]) -> None:
+    def __init__(self, tools: Mapping[str, Tool], failed: Callable[[str, BaseException], str]) -> None:
         """Register the tools.
 
         Args:
@@ -78,12 +78,12 @@ class EventQueue:
                 name = implementation.plugin_name
                 try:
                     answer = implementation.function(*(available[one] for one in implementation.argnames))
+                    if answer is not None:
+                        observations.append(as_observation(name, answer))
                 except SandboxLost:
                     raise
                 except ActionError as error:
-                    answer = Observation(name, str(error), error=True)
-                except Exception as error:
-                    answer = Observation(name, self._failed(f"{name} on {event}", error), error=True)
-                if answer is not None:
-                    observations.append(as_observation(name, answer))
+                    observations.append(Observation(name, str(error), error=True))
+                except (Exception, SystemExit) as error:
+                    observations.append(Observation(name, self._failed(f"{name} on {event}", error), error=True))
         return observations

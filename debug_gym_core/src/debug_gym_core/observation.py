@@ -48,9 +48,18 @@ def render(observations: Iterable[Observation]) -> dict[str, str]:
     spoken = list(observations)
     parts = [bound(o.text) if i == 0 else f"[{o.source}]\n{bound(o.text)}" for i, o in enumerate(spoken)]
     return {
-        "text": "\n\n".join(parts),
-        "json": json.dumps([o.as_json() for o in spoken], ensure_ascii=False, sort_keys=True),
+        "text": encodable("\n\n".join(parts)),
+        "json": encodable(json.dumps([o.as_json() for o in spoken], ensure_ascii=False, sort_keys=True)),
     }
+
+
+def encodable(text: str) -> str:
+    """Show lone surrogates (of undecodable file names, say) as escapes: no service takes them.
+
+    Args:
+        text: any text
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def bound(text: str, limit: int = TEXT_LIMIT) -> str:

@@ -84,6 +84,7 @@ class Plugins:
     Attributes:
         records: one for each plugin that was found, in order of its name
         manager: the pluggy manager that holds those that loaded
+        files: unpackaged plugins that were asked for
     """
 
     def __init__(self) -> None:
@@ -91,6 +92,7 @@ class Plugins:
         self.manager = _new_manager()
         self._components: dict[str, dict[str, list[tuple[PluginRecord, type[Component]]]]] = {k: {} for k in KINDS}
         self._complained: set[str] = set()
+        self.files: tuple[Path, ...] = ()
 
     @property
     def tools(self) -> Mapping[str, type[Any]]:
@@ -224,6 +226,7 @@ def load_plugins(*, files: Iterable[Path] = (), strict: bool = False) -> Plugins
 
     Raises:
         PluginError: a plugin is broken and `strict` holds
+        UsageError: there is no such file
     """
     plugins = Plugins()
     only, without = _names("DEBUG_GYM_PLUGINS"), _names("DEBUG_GYM_DISABLE_PLUGINS")
@@ -236,7 +239,10 @@ def load_plugins(*, files: Iterable[Path] = (), strict: bool = False) -> Plugins
             plugins.records.append(_with(record, state="disabled", cause=f"by {variable}"))
             continue
         _load(plugins, record, entry.load, strict, requirements=entry.dist.requires if entry.dist else None)
-    for path in files:
+    plugins.files = tuple(files)
+    for path in plugins.files:
+        if not path.is_file():
+            raise UsageError(f"there is no plugin file {path}")
         record = PluginRecord(path.name, str(path), "file")
         _load(plugins, record, functools.partial(_from_file, path), strict, requirements=None)
     for kind, name, distributions in plugins.clashes():

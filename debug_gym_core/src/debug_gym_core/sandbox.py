@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core import interpreter as interpreters
 from debug_gym_core.entrypoint import Entrypoint
-from debug_gym_core.errors import RequirementError, SandboxError
+from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.session import Session
 from debug_gym_core.terminal import SandboxSpec, Terminal
 
@@ -59,6 +61,9 @@ class SandboxFactory:
         self.notes: tuple[str, ...] = ()
         self.python = python or task.python
         self.requires = _requirements(task)
+        self._live: weakref.WeakSet[Session] = weakref.WeakSet()
+        self._closed = False
+        self._lock = threading.Lock()
         self.interpreter = None
         if not terminal.runs_images:
             self.interpreter = interpreters.find(task.repository, self.python)
@@ -94,6 +99,10 @@ class SandboxFactory:
         )
         session = Session.start(terminal, spec)
         try:
+            with self._lock:
+                self._live.add(session)
+                if self._closed:
+                    raise SandboxLost("the environment was closed while its sandbox was made")
             session.put(self.snapshot.archive())
             for command in terminal.settings.setup:
                 result = session.run(command, timeout=SETUP_TIMEOUT)
@@ -108,6 +117,14 @@ class SandboxFactory:
             raise
         self.notes = tuple(terminal.notes())
         return session
+
+    def close(self) -> None:
+        """End all sandboxes that are still there; who waits for something in one gets SandboxLost."""
+        with self._lock:
+            self._closed = True
+            live = list(self._live)
+        for session in live:
+            session.close()
 
     def _require_in_image(self, session: Session, terminal: Terminal) -> None:
         """Name what the image's Python lacks."""

@@ -122,7 +122,11 @@ class Session:
             RequirementError: something is missing on this machine
             SandboxError: the sandbox or the guest did not start
         """
-        terminal.start(spec)
+        try:
+            terminal.start(spec)
+        except BaseException:
+            terminal.stop()
+            raise
         session = cls(terminal, spec)
         try:
             session._connect()
@@ -408,7 +412,11 @@ class Session:
 
     def mask(self, text: str) -> str:
         """Show the workspace under its public name `/testbed`, wherever it really lies."""
-        return text if self.root == ROOT else text.replace(self.root, ROOT)
+        if self.root == ROOT:
+            return text
+        above = self.root.removesuffix(ROOT)  # `local` has HOME and TMPDIR beside the workspace
+        text = text.replace(self.root, ROOT)
+        return text.replace(f"{above}/", "/") if above != self.root else text
 
     def close(self) -> None:
         """End the guest and stop the terminal; may be called twice."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import stat
 import tarfile
@@ -210,6 +211,8 @@ class _Archiver:
             is_dir = stat.S_ISDIR(information.st_mode)
             if name in LEFT_OUT or self._exclude.match(child, is_dir):
                 continue
+            if is_dir and _is_run(entry.path):
+                continue
             if is_dir and _is_environment(entry.path):
                 self.environments.append(child)
                 continue
@@ -248,6 +251,16 @@ class _Archiver:
                 missing -= len(block)
         self._file.write(tarfile.NUL * (-size % tarfile.BLOCKSIZE))
         return Member(path, "file", mode, size, digest.hexdigest(), offset=offset)
+
+
+def _is_run(directory: bytes) -> bool:
+    """Whether a directory is what a run of ours left: it holds the patches of earlier episodes."""
+    try:
+        with open(os.path.join(directory, b"run.json"), "rb") as file:  # noqa: PTH118, PTH123 (bytes)
+            facts = json.loads(file.read())
+    except (OSError, ValueError):
+        return False
+    return isinstance(facts, dict) and {"config", "versions", "seed"} <= set(facts)
 
 
 def _is_environment(directory: bytes) -> bool:

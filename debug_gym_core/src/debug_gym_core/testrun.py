@@ -20,6 +20,7 @@ from typing import Any, Literal, cast
 from debug_gym_core import run_output
 from debug_gym_core.connection import CommandLost
 from debug_gym_core.entrypoint import Entrypoint
+from debug_gym_core.errors import TaskError
 from debug_gym_core.process import Process
 from debug_gym_core.results import FAILING, Measurement, Outcome, TestResult
 from debug_gym_core.session import Session
@@ -108,6 +109,7 @@ def collect(session: Session, entrypoint: str, timeout: float) -> tuple[str, ...
 
     Raises:
         UsageError: the entrypoint cannot be read
+        TaskError: no test that could pass was found
         SandboxLost: the sandbox went away
     """
     parsed = Entrypoint.parse(entrypoint)
@@ -115,7 +117,11 @@ def collect(session: Session, entrypoint: str, timeout: float) -> tuple[str, ...
         return ()
     found = _Run(session, parsed, timeout, secrets.token_hex(16), None, None, "collect").measure()
     failed = [test.id for test in found.failures]
-    return tuple(dict.fromkeys([*(one for one in found.collected if one not in found.unable), *failed]))
+    tests = tuple(dict.fromkeys([*(one for one in found.collected if one not in found.unable), *failed]))
+    if not tests:
+        said = (found.output.strip() or found.reason).splitlines()[-3:]
+        raise TaskError(f"`{entrypoint}` finds no test that could pass: {' / '.join(line.strip() for line in said)}")
+    return tests
 
 
 def _exit_status(session: Session, entrypoint: Entrypoint, timeout: float, python: str | None) -> Measurement:

@@ -223,7 +223,14 @@ def as_observation(tool: str, answer: str | Observation) -> Observation:
     Args:
         tool: name of the tool
         answer: what `use` or an event's method returned
+
+    Raises:
+        TypeError: it is neither text nor an Observation, or its data are no JSON
     """
     from debug_gym_core.observation import Observation
 
-    return Observation(tool, answer) if isinstance(answer, str) else answer
+    made = Observation(tool, answer) if isinstance(answer, str) else answer
+    if not isinstance(made, Observation) or not isinstance(made.text, str):
+        raise TypeError(f"it must answer with text or an Observation, not {type(answer).__name__}")
+    json.dumps(made.as_json(), sort_keys=True)
+    return made

@@ -344,7 +344,8 @@ def describe(error: BaseException) -> dict[str, str]:
 def _action(call: Any) -> Any:
     if isinstance(call, Mapping):
         return dict(call)
-    data = {"name": call.name, "arguments": dict(call.arguments)}
+    arguments = dict(call.arguments) if isinstance(call.arguments, Mapping) else call.arguments
+    data = {"name": call.name, "arguments": arguments}
     return {**data, "id": call.id} if call.id is not None else data
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from debug_gym_core.errors import DebugGymError
+from debug_gym_core.errors import DebugGymError, UsageError
 from debug_gym_core.names import nearest
 
 if TYPE_CHECKING:
@@ -127,6 +127,9 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
     try:
         status = run()
         return status if isinstance(status, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
     except click.ClickException as error:
         say_error(error.format_message())
         context = getattr(error, "ctx", None)
@@ -139,6 +142,10 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         _traceback_if_asked(arguments)
         say_error(str(error))
         return error.exit_status
+    except OSError as error:
+        _traceback_if_asked(arguments)
+        say_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return UsageError.exit_status
     except Exception as error:
         shown = _traceback_if_asked(arguments)
         say_error(f"{type(error).__name__}: {error}")
@@ -208,7 +215,7 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""
     debug-gym run mini_nightmare --agent solution_agent
-    debug-gym run mini_nightmare --task 'c*' --llm gpt-4o -n 4
+    debug-gym run mini_nightmare --agent noop_agent --task 'c*' -n 4
     debug-gym config show mini_nightmare > config.yaml
     """,
 )

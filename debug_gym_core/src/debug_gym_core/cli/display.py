@@ -124,7 +124,12 @@ class Display:
 
     def stopping(self) -> None:
         """Tell that the run is being stopped."""
-        self.line(Text("stopping: what is under way ends, results are kept; Ctrl-C again ends at once", "bold yellow"))
+        self.line(
+            Text(
+                "stopping: what is under way is given up, finished results are kept; once more to end at once",
+                "bold yellow",
+            )
+        )
 
     def line(self, line: RenderableType) -> None:
         """Write a line."""

@@ -32,7 +32,7 @@ class Terminated(KeyboardInterrupt):
     epilog="""
     debug-gym run mini_nightmare --agent solution_agent        no model needed
     debug-gym run mini_nightmare --task counter --task 's*' -v
-    debug-gym run config.yaml --llm gpt-4o -n 4 -p agent.max_steps=30
+    debug-gym run config.yaml --agent noop_agent -n 4 -p env.run_timeout=60
     debug-gym run --resume exps/20250101-120000-debug_agent-mini_nightmare-1f3a
     """,
 )
@@ -147,7 +147,7 @@ def _play(
         results = [run.results[job.key] for job in experiment.jobs if job.key in run.results]
         left = len(experiment.jobs) - len(results)
         summary(results, left, time.monotonic() - started, shown_path(run.directory), display.console)
-        return _status(experiment, run, results, left, interrupt)
+        return _status(experiment, run, results, left, interrupt, plugins)
 
 
 def _prepare(
@@ -173,9 +173,15 @@ def _prepare(
 
 
 def _status(
-    experiment: Experiment, run: Run, results: list[Any], left: int, interrupt: KeyboardInterrupt | None
+    experiment: Experiment,
+    run: Run,
+    results: list[Any],
+    left: int,
+    interrupt: KeyboardInterrupt | None,
+    plugins: Plugins,
 ) -> int:
-    resume = f"debug-gym run --resume {shown_path(run.directory)}"
+    files = "".join(f" --plugin-file {shown_path(path)}" for path in plugins.files)
+    resume = f"debug-gym run --resume {shown_path(run.directory)}{files}"
     if interrupt is not None or experiment.stopped:
         click.echo(f"stopped; go on with: {resume}", err=True)
         return int(getattr(interrupt, "exit_status", INTERRUPTED))

@@ -151,7 +151,7 @@ def test_program_output_is_apart(env: Environment, pdb: Pdb) -> None:
 def test_end_of_program_and_next_command_starts_again(env: Environment, pdb: Pdb) -> None:
     observation = pdb.use(env, "c")
     assert observation.text.endswith(
-        "program printed:\ntotal 10\nThe program exited with status 0. The next pdb command starts it again."
+        "program printed:\ntotal 10\nThe program exited with status 0. The next pdb command starts a new session."
     )
     assert observation.data["ended"] == {"how": "exited", "status": 0, "exception": None}
     assert pdb.use(env, "b app.py:5").text.startswith("Started `python app.py`")
@@ -183,7 +183,7 @@ def test_breakpoints_follow_edits_and_the_session_ends(env: Environment, pdb: Pd
         "Breakpoint 1 moved from app.py:5 to app.py:6.",
         "Breakpoint 2 moved from app.py:13 to app.py:14.",
         "Breakpoint 3 at app.py:10 was dropped: its line was replaced.",
-        "The debugger session ended because a file changed; the next pdb command starts it again.",
+        "The debugger session ended because a file changed; the next pdb command starts a new one.",
     ]
     stop = pdb.use(env, "c").data["stop"]
     assert (stop["line"], stop["locals"]["changed"]["n"]) == (6, "2")
@@ -235,7 +235,7 @@ def test_bad_entrypoint_is_told_at_once_and_not_remembered(
 def test_quit(env: Environment, pdb: Pdb) -> None:
     assert pdb.use(env, "q").text.startswith("There is no session")
     pdb.use(env, "b app.py:5\nc")
-    assert pdb.use(env, "q").text == "The session ended. The next pdb command starts it again."
+    assert pdb.use(env, "q").text == "The session ended. The next pdb command starts a new session."
     assert pdb.use(env, "c").data["stop"]["line"] == 5
 
 

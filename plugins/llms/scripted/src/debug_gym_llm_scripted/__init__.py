@@ -61,7 +61,7 @@ def read_script(path: Path) -> list[dict[str, Any] | str]:
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".jsonl":
-            events = [json.loads(line) for line in text.splitlines() if line.strip()]
+            events = [json.loads(line) for line in text.split("\n") if line.strip()]
             return [event["action"] for event in events if event.get("kind") == "step" and event.get("action")]
         actions = yaml.safe_load(text)
     except OSError as error:

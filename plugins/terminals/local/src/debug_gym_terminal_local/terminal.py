@@ -79,15 +79,20 @@ class LocalTerminal(Terminal):
         shadows = editable_copies(spec, Path(self.root))
         if shadows:
             self._environment["PYTHONPATH"] = ":".join(map(str, shadows))
-        self._remover = subprocess.Popen(
-            ["sh", "-c", _REMOVER, "debug-gym-remover", str(directory)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd="/",
-            env={"PATH": SYSTEM_PATH},
-        )
+        try:
+            self._remover = subprocess.Popen(
+                ["sh", "-c", _REMOVER, "debug-gym-remover", str(directory)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd="/",
+                env={"PATH": SYSTEM_PATH},
+            )
+        except OSError as error:
+            remove_tree(directory)
+            self._directory = None
+            raise SandboxError(f"local sandbox: no process can be started: {error}") from error
         self._finalizer = weakref.finalize(self, _clean, os.getpid(), directory, self._streams, self._remover)
 
     def open(self, argv: Sequence[str]) -> Stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -64,7 +65,7 @@ class Pdb(Tool):
             command: one pdb command, or several, one a line
             entrypoint: what to debug instead of the task's own program, such as `python -m pytest -q test_app.py`
         """
-        lines = command.splitlines()
+        lines = re.split(r"\r?\n", command)
         while lines and not lines[0].strip():
             lines.pop(0)
         if not lines:
@@ -99,7 +100,7 @@ class Pdb(Tool):
         if self._live is not None:
             self.close()
             self._forget(env)
-            said.append("The debugger session ended because a file changed; the next pdb command starts it again.")
+            said.append("The debugger session ended because a file changed; the next pdb command starts a new one.")
         if not said:
             return None
         return Observation(self.name, "\n".join(said), {"breakpoints": env.breakpoints.as_json(), "ended": True})
@@ -142,6 +143,9 @@ class Pdb(Tool):
         except SandboxError:
             self._session = None
             raise
+        except BaseException:  # a reply may still come: this session cannot be used again
+            self.close()
+            raise
         command = "\n".join([line, *lines[: reply.used]])
         del lines[: reply.used]
         call.replies.append((command, reply))
@@ -179,6 +183,8 @@ class Pdb(Tool):
                 said.append(f"Breakpoint {one.number} was cleared: {error}")
                 if self._live is not None:
                     self._live.execute(f"cl {one.number}", (), self.settings.timeout)
+                else:
+                    env.breakpoints.remove(one.number)
         return said
 
     def _observe(self, env: RepoEnv, call: Call, left: int) -> Observation:

@@ -152,7 +152,7 @@ def end_text(reply: Reply, timeout: float) -> str:
     """How a session ended, empty when it goes on."""
     if reply.end is None:
         return ""
-    again = "The next pdb command starts it again."
+    again = "The next pdb command starts a new session."
     if reply.end is End.QUIT:
         return f"The session ended. {again}"
     if reply.end is End.STUCK:

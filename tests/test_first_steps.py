@@ -1,0 +1,58 @@
+"""What somebody meets who follows the README for the first time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support import run_debug_gym
+
+
+def test_a_config_to_start_from_is_one_that_runs(tmp_path: Path) -> None:
+    repository = tmp_path / "mine"
+    repository.mkdir()
+    (repository / "test_mine.py").write_text("def test_mine():\n    assert 1 == 2\n")
+    shown = run_debug_gym(["config", "show", "repo"], tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    (tmp_path / "my.yaml").write_text(shown.stdout.replace("path: null", "path: mine"))
+    result = run_debug_gym(["run", "my.yaml", "--agent", "noop_agent", "-o", "out"], tmp_path)
+    assert result.returncode == 0, result.stderr
+    row = json.loads((tmp_path / "out/results.jsonl").read_text())
+    assert (row["task"], row["score"], row["max_score"]) == ("repo/mine", 0, 1)
+
+
+def test_an_empty_config_plays_nothing(tmp_path: Path) -> None:
+    for text in ("", "# to do\n"):
+        (tmp_path / "my.yaml").write_text(text)
+        result = run_debug_gym(["run", "my.yaml", "--agent", "noop_agent"], tmp_path)
+        assert result.returncode == 2
+        assert "is empty" in result.stderr
+
+
+def test_an_agent_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    result = run_debug_gym(["run", "mini_nightmare", "--agent", "solutoin_agent"], tmp_path)
+    assert result.returncode == 2
+    assert "did you mean 'solution_agent'" in result.stderr
+
+
+def test_a_repository_without_tests_is_an_error_and_no_failure_of_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    arguments = ["run", "repo", "-p", "benchmark.path=empty", "--agent", "noop_agent", "-o", "out"]
+    result = run_debug_gym(arguments, tmp_path)
+    assert result.returncode == 1
+    row = json.loads((tmp_path / "out/results.jsonl").read_text())
+    assert row["status"] == "error" and "finds no test" in row["error"]["message"]
+
+
+def test_mistakes_are_found_before_anything_runs(tmp_path: Path) -> None:
+    for number, (benchmark, wrong, said) in enumerate(
+        [
+            ("mini_nightmare", "env.python=/nonexistent/python", "/nonexistent"),
+            ("mini_nightmare", "env.entrypoint=pytest 'unclosed", "unclosed"),
+            ("repo", "benchmark.path=/nonexistent", "/nonexistent"),
+        ]
+    ):
+        arguments = ["run", benchmark, "--agent", "noop_agent", "-p", wrong, "-o", f"out{number}"]
+        result = run_debug_gym(arguments, tmp_path)
+        assert result.returncode == 2, (wrong, result.stderr)
+        assert said in result.stderr
