@@ -416,10 +416,3 @@ def package_directories() -> tuple[Path, ...]:
         if spec is not None:
             found.update(Path(place) for place in spec.submodule_search_locations or ())
     return tuple(sorted(found))
-
-
-def iter_components(plugins: Plugins) -> Iterator[tuple[str, str, type[Any]]]:
-    """Every component: kind, name, class."""
-    for kind in KINDS:
-        for name, cls in getattr(plugins, kind).items():
-            yield kind, name, cls
