@@ -57,7 +57,6 @@ def main() -> int:
         pattern = rf"(?<![\d.])3\.{minor}(?!\d)|py(thon)?_?3_?{minor}(?!\d)"
         state = counted(outcomes, pattern) if here else "NOT TESTED: no such interpreter on this machine"
         print(f"  3.{minor:<8} {state}{''.join(f'; {place}' for place in here)}")
-    print("Debuggers: the backends AST and monitoring do not exist yet, only pdb")
     return 0
 
 

@@ -9,8 +9,6 @@ Times are wall-clock medians unless a row says CPU; ratios carry from machine to
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import resource
 import statistics
@@ -18,58 +16,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pexpect
+from figures import Row, arguments, check, finish, image, median_ms
 
 import debug_gym_core
 from debug_gym_core import RepoEnv, ToolCall
 
 TRIVIAL_TEST = "def test_nothing():\n    assert 1 + 1 == 2\n"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table.
-
-    Attributes:
-        measure: what was measured
-        ours: our figure
-        bare: the figure of what a user would run instead
-        unit: of both
-        bar: what ours, or the ratio, must not exceed
-        kind: whether the bar is on `ours` (absolute) or on the `ratio`
-    """
-
-    measure: str
-    ours: float
-    bare: float
-    unit: str
-    bar: float
-    kind: str = "absolute"
-
-    @property
-    def ratio(self) -> float:
-        return self.ours / self.bare if self.bare else float("inf")
-
-    @property
-    def holds(self) -> bool:
-        return (self.ours if self.kind == "absolute" else self.ratio) <= self.bar
-
-
-def median_ms(action: Callable[[], object], count: int, warm: int = 3) -> float:
-    """Median wall-clock time of an action in milliseconds."""
-    for _ in range(warm):
-        action()
-    times = []
-    for _ in range(count):
-        start = time.perf_counter()
-        action()
-        times.append((time.perf_counter() - start) * 1e3)
-    return statistics.median(times)
 
 
 def cpu_ms(argv: list[str], count: int = 15) -> float:
@@ -100,14 +57,6 @@ def live(directory: Path, terminal: object, **settings: object) -> Iterator[Repo
     with closing(env):
         env.reset(seed=0)
         yield env
-
-
-def check(env: RepoEnv, call: ToolCall) -> str:
-    """Step, and make sure that it was not an error that was quick."""
-    observation, *_ = env.step(call)
-    if env.last_observations[0].error:
-        raise SystemExit(f"{call}: {observation['text']}")
-    return observation["text"]
 
 
 def bare_pdb(directory: Path, python: str) -> float:
@@ -173,32 +122,17 @@ def terminal_rows(name: str, terminal: object, bar: float, python: str) -> Itera
 
 def main() -> int:
     """Measure, print, and say by the exit status whether all bars hold."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--terminal", action="append", choices=["local", "bubblewrap", "docker"])
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows there")
     options = parser.parse_args()
-    image = os.environ.get("DEBUG_GYM_TEST_IMAGE")
-    names = options.terminal or ["local", "bubblewrap", *(["docker"] if image else [])]
+    names = options.terminal or ["local", "bubblewrap", *(["docker"] if image() else [])]
     rows = list(help_rows())
     for name in names:
-        terminal: object = {"docker": {"image": image}} if name == "docker" else name
+        terminal: object = {"docker": {"image": image()}} if name == "docker" else name
         in_image = os.environ.get("DEBUG_GYM_TEST_PYTHON", "python3")
         python = in_image if name == "docker" and Path(in_image).exists() else sys.executable
         rows += terminal_rows(name, terminal, {"local": 5.0, "bubblewrap": 5.0, "docker": 8.0}[name], python)
-    width = max(len(row.measure) for row in rows)
-    print(f"{'measure':<{width}}  {'ours':>9}  {'bare':>9}  {'ratio':>6}  bar")
-    for row in rows:
-        bar = f"{row.bar:g} {row.unit}" if row.kind == "absolute" else f"{row.bar:g}x"
-        verdict = "holds" if row.holds else "MISSED"
-        figures = f"{row.ours:>7.2f} {row.unit:<2} {row.bare:>6.2f} {row.unit:<2}"
-        print(f"{row.measure:<{width}}  {figures}  {row.ratio:>6.2f}  {bar} {verdict}")
-    if "docker" not in names:
-        print("docker was not measured: set DEBUG_GYM_TEST_IMAGE (`.ci/images` makes an image)")
-    if options.json:
-        options.json.write_text(
-            json.dumps([{**asdict(row), "ratio": row.ratio, "holds": row.holds} for row in rows], indent=1)
-        )
-    return 0 if all(row.holds for row in rows) else 1
+    return finish(rows, options)
 
 
 if __name__ == "__main__":

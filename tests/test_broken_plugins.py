@@ -99,12 +99,28 @@ def test_plugins_names_each_with_its_cause(installed: dict[str, str]) -> None:
     assert records["tool-view"]["state"] == "loaded"
 
 
-def test_each_is_reported_once_on_stderr_without_a_traceback(installed: dict[str, str]) -> None:
-    result = debug_gym(installed, "tasks", "mini_nightmare")
+@pytest.mark.parametrize("command", [("plugins",), ("tasks", "mini_nightmare")])
+def test_each_is_reported_once_on_stderr_without_a_traceback(installed: dict[str, str], command: tuple[str]) -> None:
+    result = debug_gym(installed, *command)
     assert result.returncode == 0
     for name in set(BROKEN) - {"clashing"}:
-        assert result.stderr.count(f"acme-{name}") == 1, result.stderr
+        assert result.stderr.count(f"acme-{name} ") == 1, result.stderr
+    assert result.stderr.count("tool 'listdir' is provided by acme-tool-clashing and debug-gym-tool-listdir") == 1
     assert "Traceback" not in result.stderr + result.stdout
+
+
+def test_check_fails_for_each_and_for_no_other(installed: dict[str, str]) -> None:
+    result = debug_gym(installed, "plugins", "--check", "--json")
+    assert result.returncode == 3
+    failed = {item["plugin"] for item in json.loads(result.stdout) if item["state"] == "failed"}
+    assert failed == {*(f"acme-{name}" for name in BROKEN), "tool-listdir"}
+
+
+def test_doctor_shows_each(installed: dict[str, str]) -> None:
+    found = json.loads(debug_gym(installed, "doctor", "--json").stdout)
+    failed = {item["name"]: item["detail"] for item in found if item["kind"] == "plugin"}
+    for name, (_, cause) in BROKEN.items():
+        assert cause in failed[f"acme-{name}"]
 
 
 @pytest.mark.parametrize("name", sorted(BROKEN))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from support import run_debug_gym
 
 
@@ -44,6 +45,30 @@ def test_a_repository_without_tests_is_an_error_and_no_failure_of_the_agent(tmp_
     assert row["status"] == "error" and "finds no test" in row["error"]["message"]
 
 
+def test_an_entrypoint_that_cannot_be_started_is_an_error_and_no_failure_of_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/test_mine.py").write_text("def test_mine(): pass\n")
+    arguments = ["run", "repo", "-p", "benchmark.path=mine", "--agent", "noop_agent", "-o"]
+    result = run_debug_gym([*arguments, "out", "-p", "env.entrypoint=nosuch --x"], tmp_path)
+    assert result.returncode == 1
+    row = json.loads((tmp_path / "out/results.jsonl").read_text())
+    assert row["status"] == "error" and "nosuch: not found" in row["error"]["message"]
+
+
+def test_what_is_odd_about_a_repository_is_noted(tmp_path: Path) -> None:
+    for path, text in {"src/shop/__init__.py": "", "tests/test_shop.py": "import shop\ndef test_it(): pass\n"}.items():
+        (tmp_path / "mine" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mine" / path).write_text(text)
+    (tmp_path / "mine/.venv").symlink_to("/nonexistent")
+    arguments = ["run", "repo", "-p", "benchmark.path=mine", "--agent", "noop_agent", "-o", "out"]
+    result = run_debug_gym(arguments, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "no test file can be imported: ModuleNotFoundError: No module named 'shop'" in result.stderr + result.stdout
+    notes = json.loads((tmp_path / "out/run.json").read_text())["notes"]
+    assert any(note.startswith(".venv of the repository is a link to /nonexistent, which is not") for note in notes)
+    assert any(note.startswith("no test file can be imported") for note in notes)
+
+
 def test_mistakes_are_found_before_anything_runs(tmp_path: Path) -> None:
     for number, (benchmark, wrong, said) in enumerate(
         [
@@ -56,3 +81,30 @@ def test_mistakes_are_found_before_anything_runs(tmp_path: Path) -> None:
         result = run_debug_gym(arguments, tmp_path)
         assert result.returncode == 2, (wrong, result.stderr)
         assert said in result.stderr
+
+
+def test_a_run_with_an_unknown_agent_says_which_there_are(tmp_path: Path) -> None:
+    result = run_debug_gym(["run", "mini_nightmare", "--agent", "xyzzy"], tmp_path)
+    assert result.returncode == 2
+    for name in ("debug_agent", "rewrite_agent", "debug_5_agent", "tool_agent", "solution_agent", "noop_agent"):
+        assert name in result.stderr
+
+
+def test_a_run_without_a_model_names_the_one_that_is_missing(tmp_path: Path) -> None:
+    result = run_debug_gym(["run", "mini_nightmare"], tmp_path)
+    assert result.returncode == 4
+    assert "gpt-4o" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("llm.actions=[eval]", "-p llm.actions belongs to scripted; say llm.name: scripted"),
+        ("terminal.runtime=runsc", "-p terminal.runtime belongs to docker; say terminal.name: docker"),
+    ],
+)
+def test_a_key_of_another_component_names_it(tmp_path: Path, override: str, words: str) -> None:
+    arguments = ["run", "mini_nightmare", "--agent", "tool_agent", "--terminal", "local", "-p", override]
+    result = run_debug_gym(arguments, tmp_path)
+    assert result.returncode == 2
+    assert words in result.stderr

@@ -20,9 +20,10 @@ HEAVY = {
     "anthropic",
     "pandas",
     "pytest",
+    "prompt_toolkit",
     "yaml",
 }
-SDKS = {"gymnasium", "numpy", "docker", "requests", "openai", "anthropic", "pandas", "pytest", "pexpect"}
+SDKS = (HEAVY | {"requests", "pexpect"}) - {"pluggy", "pydantic", "rich", "yaml"}
 
 
 def modules_after(code: str) -> set[str]:

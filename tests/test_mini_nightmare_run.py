@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +42,31 @@ def run(directory: Path, agent: str, terminal: str, *more: str) -> Path:
     return directory / "run"
 
 
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The run of the reference episodes in a terminal, by the same interpreter and packages in all."""
+    python = os.environ.get("DEBUG_GYM_TEST_PYTHON", sys.executable)
+
+    @functools.cache
+    def reference(terminal: str) -> Path:
+        more = [] if terminal == "docker" and "DEBUG_GYM_TEST_PYTHON" not in os.environ else [f"env.python={python}"]
+        options = [word for setting in more for word in ("-p", setting)]
+        return run(tmp_path_factory.mktemp(terminal), "solution_agent", terminal, *options)
+
+    return reference
+
+
 @pytest.mark.parametrize("terminal", ["local", "bubblewrap", "docker"])
-def test_the_solution_agent_resolves_all(terminal: str, tmp_path: Path) -> None:
-    python = os.environ.get("DEBUG_GYM_TEST_PYTHON")
-    more = ["-p", f"env.python={python}"] if terminal == "docker" and python else []
-    directory = run(tmp_path, "solution_agent", terminal, *more)
+def test_the_solution_agent_resolves_all(terminal: str, reference: Callable[[str], Path]) -> None:
+    directory = reference(terminal)
     rows = {row["task"]: row for row in played(directory)}
     assert sorted(rows) == [f"mini_nightmare/{task}" for task in TASKS]
     for task in TASKS:
         row = rows[f"mini_nightmare/{task}"]
         assert row["status"] == "resolved" and row["resolved"] is True, row
         assert row["score"] == row["max_score"] > 0
-        assert row["grading"] == "clean"
+        assert (row["grading"], row["mode"]) == ("clean", "visible")
+        assert row["changed"] is True and row["failed"] == [] and row["reason"] == ""
         assert row["tool_calls"]["pdb"] >= 2 and row["tool_calls"]["eval"] == 2
         assert row["error"] is None and row["llm"] is None and row["cost"] == 0
         stops = [
@@ -74,17 +89,17 @@ def test_the_noop_agent_resolves_none(sandbox: str, tmp_path: Path) -> None:
     assert len(rows) == 10
     assert not any(row["resolved"] for row in rows)
     assert all(row["status"] == "unresolved" and row["steps"] == 0 and row["tool_calls"] == {} for row in rows)
+    assert all(len(row["failed"]) == row["max_score"] - row["score"] and row["changed"] is False for row in rows)
 
 
-def test_reference_episodes_are_equal_to_the_byte_on_every_backend(tmp_path: Path) -> None:
-    """The same interpreter and packages; where there is no image, local and bubblewrap are compared."""
-    python = os.environ.get("DEBUG_GYM_TEST_PYTHON", sys.executable)
+def test_reference_episodes_are_equal_to_the_byte_on_every_backend(reference: Callable[[str], Path]) -> None:
+    """Where there is no image, local and bubblewrap are compared."""
     terminals = ["local", "bubblewrap"]
     if reason_not_to_use("docker") is None and "DEBUG_GYM_TEST_PYTHON" in os.environ:
         terminals.append("docker")
     seen = {}
     for terminal in terminals:
-        directory = run(tmp_path / terminal, "solution_agent", terminal, "-p", f"env.python={python}")
+        directory = reference(terminal)
         seen[terminal] = {
             task: [event["observation"] for event in events(directory, task) if event["kind"] == "step"]
             for task in TASKS

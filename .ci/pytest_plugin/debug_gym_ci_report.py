@@ -34,3 +34,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Write a phase of a test that tells its outcome: the call, or what failed or skipped around it."""
     if report.when == "call" or report.outcome != "passed":
         _write({"test": report.nodeid, "outcome": report.outcome, "seconds": round(report.duration, 3)})
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Have pytest's last lines tell all of what failed, which it does only where it knows that it runs in CI."""
+    if not hasattr(session.config, "workerinput"):
+        os.environ["CI"] = "true"

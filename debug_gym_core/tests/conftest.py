@@ -1,4 +1,4 @@
-"""A terminal without any plugin: the guest as a child process in a temporary directory.
+"""A terminal without any plugin: the guest as a child process in a temporary directory; and the command line to try.
 
 DEBUG_GYM_TEST_PYTHONS: interpreters, colon-separated, that the guest is tried on; default: the one that runs the tests.
 """
@@ -6,6 +6,7 @@ DEBUG_GYM_TEST_PYTHONS: interpreters, colon-separated, that the guest is tried o
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import socket
@@ -14,9 +15,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
+from debug_gym_core.cli import main
 from debug_gym_core.session import Session
 from debug_gym_core.terminal import SandboxSpec, Terminal
 
@@ -121,3 +124,85 @@ def open_session(python: str) -> Iterator[Callable[..., Session]]:
 def session(open_session: Callable[..., Session]) -> Session:
     """A session in an empty sandbox."""
     return open_session()
+
+
+# The command line
+
+
+class Done(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Inside = Callable[..., Done]
+TOY = Path(__file__).parent / "toy_plugin.py"
+PROGRAM = [sys.executable, "-c", "from debug_gym_core.cli import main; main()"]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {
+        **{key: value for key, value in os.environ.items() if not key.startswith(("DEBUG_GYM", "COLUMNS", "NO_COLOR"))},
+        "DEBUG_GYM_PLUGINS": "core,terminal-local",
+        "HOME": str(tmp_path),
+        "TERM": "xterm",
+    }
+
+
+@pytest.fixture
+def gym(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    def gym(*arguments: str, toy: bool = True, **extra: Any) -> subprocess.CompletedProcess[str]:
+        options = ["--plugin-file", str(TOY)] if toy else []
+        return subprocess.run(
+            [*PROGRAM, *arguments, *options],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            timeout=120,
+            **extra,
+        )
+
+    return gym
+
+
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Inside:
+    """A command in this process, for the many that end at once: its status, output and errors."""
+    monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-local")
+    monkeypatch.chdir(tmp_path)
+
+    def inside(*arguments: str) -> Done:
+        with pytest.raises(SystemExit) as caught:
+            main([*arguments, "--plugin-file", str(TOY)])
+        status = caught.value.code
+        assert isinstance(status, int)
+        return Done(status, *capsys.readouterr())
+
+    return inside
+
+
+@pytest.fixture
+def blocked(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """A run whose task `b` waits for ever once it has started (until the file `go` is there)."""
+    processes: list[subprocess.Popen[str]] = []
+    fifo = tmp_path / "started"
+    os.mkfifo(fifo)
+    commands = json.dumps({"b": f"test -e {tmp_path}/go || {{ echo x > {fifo}; sleep 600; }}"})
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [*PROGRAM, "run", "toy", "-o", "out", "--plugin-file", str(TOY), "-p", f"agent.commands={commands}",
+             "-p", f"agent.played={tmp_path}/played", *arguments],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+            env=environment,
+        )  # fmt: skip
+        processes.append(process)
+        assert fifo.read_text() == "x\n"
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()

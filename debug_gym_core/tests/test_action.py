@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debug_gym_core import ActionError, Tool, ToolCall
-from debug_gym_core.action import parse
+from debug_gym_core.action import as_text, parse
 
 
 class View(Tool):
@@ -114,7 +114,7 @@ def test_a_model_that_writes_its_call_as_text_is_understood() -> None:
         ({"arguments": {}}, 'no "name"'),
         ({"name": "view", "arguments": [1]}, "must be an object"),
         ({"name": "view", "arguments": "{"}, "no JSON object"),
-        ({"name": ["view"]}, "there is no tool"),
+        ({"name": ["view"]}, "name is text, not list"),
         (7, "not int"),
         (None, "not NoneType"),
         (ToolCall("nosuch"), "there is no tool 'nosuch'"),
@@ -138,3 +138,83 @@ def test_a_block_is_taken_literally(code: str) -> None:
         return
     call = parse(f"rewrite a.py 1 <<<\n{body}>>>", TOOLS)
     assert call.arguments["new_code"] == body
+
+
+# The other way round
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("eval", {}, "eval"),
+        ("view", {"path": "a.py"}, "view a.py"),
+        ("view", {"path": "a b.py", "start": 1, "end": 20}, "view 'a b.py' 1:20"),
+        ("view", {"end": 3, "path": "a.py"}, "view a.py end=3"),
+        ("view", {"path": "a.py", "line_numbers": False, "start": None}, "view a.py line_numbers=false"),
+        ("pdb", {"command": "p {'a': \"it's\"}"}, "pdb p {'a': \"it's\"}"),
+        ("pdb", {"command": "b a.py:1\nc"}, "pdb <<<\nb a.py:1\nc\n>>>"),
+        (
+            "rewrite",
+            {"path": "a.py", "start": 4, "end": 6, "new_code": "  x\n  y\n"},
+            "rewrite a.py 4:6 <<<\n  x\n  y\n>>>",
+        ),
+        ("rewrite", {"new_code": "x", "path": "a.py"}, "rewrite a.py new_code=x"),
+        ("nosuch", {"x": 1}, '{"name": "nosuch", "arguments": {"x": 1}}'),
+    ],
+)
+def test_text_of_a_call(name: str, arguments: dict[str, object], text: str) -> None:
+    assert as_text(ToolCall(name, arguments), TOOLS) == text
+
+
+words = st.text(alphabet=st.sampled_from("ab ='\"\\\n<>{}1:\t"), max_size=12) | st.text(max_size=12)
+numbers = st.integers(-5, 10**6)
+calls = st.one_of(
+    st.builds(lambda path, **rest: ("view", {"path": path, **rest}), words),
+    st.fixed_dictionaries(
+        {"path": words}, optional={"start": numbers, "end": numbers, "line_numbers": st.booleans()}
+    ).map(lambda arguments: ("view", arguments)),
+    st.fixed_dictionaries({"path": words, "new_code": words}, optional={"start": numbers, "end": numbers}).map(
+        lambda arguments: ("rewrite", arguments)
+    ),
+    st.fixed_dictionaries({"command": words}, optional={"entrypoint": words}).map(lambda arguments: ("pdb", arguments)),
+)
+
+
+@given(calls)
+def test_text_of_a_call_means_the_same_call(call: tuple[str, dict[str, object]]) -> None:
+    name, arguments = call
+    read = parse(as_text(ToolCall(name, arguments), TOOLS), TOOLS)
+    assert read.name == name and read.arguments.keys() == arguments.keys()
+    for key, value in arguments.items():
+        assert read.arguments[key] in (value, f"{value}\n" if isinstance(value, str) else value)
+
+
+def test_a_long_text_belongs_into_a_block() -> None:
+    with pytest.raises(ActionError, match="put a long text between <<< and >>>"):
+        parse(f"rewrite a.py {'x' * 10_000_000}", TOOLS)
+    assert parse(f"rewrite a.py <<<\n{'x' * 10_000_000}\n>>>", TOOLS).arguments["path"] == "a.py"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ('{"path": "a.py"', "\"arguments\" is no JSON object: Expecting ',' delimiter at line 1, column 16, near"),
+        ('{"path": a.py}', "Expecting value at line 1, column 10, near '{\"path\": a.py}'"),
+        ("[1]", '"arguments" is no JSON object: it is a JSON list'),
+        ('"a.py"', "it is a JSON string"),
+        ("[" * 100_000, "is no JSON object: "),
+    ],
+)
+def test_arguments_that_are_no_json_object_are_answered_with_where_and_an_example(arguments: str, said: str) -> None:
+    call = ToolCall("view", arguments, "1")
+    with pytest.raises(ActionError) as error:
+        parse(call, TOOLS)
+    assert said in str(error.value)
+    assert 'example: {"name": "view"' in str(error.value)
+    assert call.as_json() == {"name": "view", "arguments": arguments}
+    assert as_text(call, TOOLS)
+
+
+@pytest.mark.parametrize(("arguments", "meant"), [('{"path": "a.py"}', {"path": "a.py"}), ("", {}), ("null", {})])
+def test_arguments_that_came_as_json_text_are_taken(arguments: str, meant: dict[str, str]) -> None:
+    assert parse(ToolCall("view", arguments, "1"), TOOLS) == ToolCall("view", meant, "1")

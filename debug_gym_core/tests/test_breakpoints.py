@@ -33,7 +33,7 @@ def test_replace_takes_over_a_debuggers_state() -> None:
 def test_json_and_back() -> None:
     one = Breakpoint(1, "a.py", 2, "x > 1", True, 3, False, ("p x", "c"), "f")
     assert Breakpoint.from_json(one.as_json()) == one
-    assert str(one) == "1 at a.py:2, if x > 1, temporary, ignored 3 more times, disabled, with commands"
+    assert str(one) == "1 at a.py:2, if x > 1, temporary, ignored the first 3 times, disabled, with commands"
 
 
 def test_lines_of_a_file() -> None:

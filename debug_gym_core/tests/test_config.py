@@ -166,7 +166,7 @@ def test_defaults_are_the_documented_ones() -> None:
     env: {entrypoint: null, debug_entrypoint: null, python: null, run_timeout: 300, auto_eval_on_rewrite: false, end_on_resolved: null, ignore: [], readonly: [], allowed: []}
     tools: [view, listdir, rewrite, eval, {pdb: {timeout: 60, persistent_breakpoints: true, warm: true, rewind: false}}]
     terminal: {name: auto, image: null, network: none, memory: 4g, cpus: null, pids: 512, allow_unsandboxed: false, setup: []}
-    agent: {name: debug_agent, max_steps: 50, max_rewrites: 10, memory_size: 20, system_prompt: null, rewrites_before_pdb: 5}
+    agent: {name: debug_agent, max_steps: 50, max_rewrites: 10, memory_size: 20, reset_prompt_history_after_rewrite: false, system_prompt: null, rewrites_before_pdb: 5}
     llm: {name: gpt-4o, temperature: null, max_tokens: null}
     run: {output: exps, workers: 1, executor: local, repeats: 1, seed: 0, task_timeout: null, max_retries: 2, max_cost: null}
     llm_config_file_path: null
@@ -213,7 +213,8 @@ def test_plugin_settings_are_part_of_its_section(plugins: Plugins) -> None:
     config = load("quiz", ["benchmark.level=3", "agent.depth=2"], plugins=plugins)
     assert config.benchmark.settings_for(Quiz)["level"] == 3
     assert config.agent.settings_for(Thinker) == {
-        "max_steps": 20, "max_rewrites": 10, "memory_size": 33, "system_prompt": None, "depth": 2.0
+        "max_steps": 20, "max_rewrites": 10, "memory_size": 33, "reset_prompt_history_after_rewrite": False,
+        "system_prompt": None, "depth": 2.0,
     }  # fmt: skip
     assert "depth: unable to parse" in refused(plugins, "quiz", "agent.depth=deep").replace(
         "input should be", "depth: unable to parse"
@@ -305,9 +306,12 @@ def test_equals_signs_belong_to_the_value(plugins: Plugins) -> None:
         ("run.workers=0", "run.workers: input should be greater than or equal to 1 (got 0)"),
         ("run.workers=true", "run.workers: input should be a valid integer (got true)"),
         ("run.seed=-1", "run.seed"),
+        ("env.python=3.99", "-p env.python: input should be a valid string (got 3.99)"),
         ("env.auto_eval_on_rewrite=3", "env.auto_eval_on_rewrite"),
         ("terminal.network=all", "terminal.network: input should be 'none' or 'host'"),
         ("terminal.memory=much", "terminal.memory"),
+        ("benchmark.mode=hiden", "'debug'; did you mean 'hidden'? (got"),
+        ("benchmark.mode=x", "benchmark.mode: input should be 'visible', 'hidden' or 'debug' (got"),
         ("benchmark.tasks=3", "say all, a task, a glob, or a list of them"),
         ("env=3", "env is a section with keys of its own"),
         ("agent=thinker", "write agent: {name: thinker}"),
@@ -329,31 +333,63 @@ def test_wrong_values_are_answered(plugins: Plugins, override: str, words: str) 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("rewrite_agent.llm_name=human", "rewrite_agent.llm_name; it is now rewrite_agent.llm.name"),
-        ("llm_name=human", "it is now llm.name"),
-        ("max_rewrite_steps=3", "it is now agent.max_rewrites"),
+        ("rewrite_agent.llm_name=human", "-p rewrite_agent.llm_name is now rewrite_agent.llm.name"),
+        (
+            "debug_5_agent.llm_name=human",
+            "-p debug_5_agent.llm_name is now debug_5_agent.llm.name",
+        ),  # not installed here
+        ("debug_5_agent.terminal.base_image=x", "is now debug_5_agent.terminal.image"),
+        ("rewrite_agent.terminal.base_image=x", "it is now rewrite_agent.terminal.image"),
+        ("llm_name=human", "-p llm_name is now llm.name"),
+        ("max_rewrite_steps=3", "is now agent.max_rewrites"),
         ("agent.max_rewrite_steps=3", "it is now agent.max_rewrites"),
-        ("output_path=x", "it is now run.output"),
-        ("problems=all", "it is now benchmark.tasks"),
-        ("env_kwargs.run_on_rewrite=true", "env_kwargs.run_on_rewrite is now env.auto_eval_on_rewrite"),
-        ("env_kwargs.run_timeout=3", "env_kwargs.run_timeout is now env.run_timeout"),
+        ("n_rewrites_before_pdb=5", "is now agent.rewrites_before_pdb"),
+        ("output_path=x", "is now run.output"),
+        ("problems=all", "is now benchmark.tasks"),
+        ("dataset.type=aider", "-p dataset.type is now benchmark.name"),
+        ("dataset.dataset_id=x", "-p dataset.dataset_id is now benchmark.source"),
+        ("env_kwargs.run_on_rewrite=true", "-p env_kwargs.run_on_rewrite is now env.auto_eval_on_rewrite"),
+        ("env_kwargs.run_timeout=3", "-p env_kwargs.run_timeout is now env.run_timeout"),
+        ("env_kwargs.persistent_breakpoints=true", "is now a setting of the tool: `tools: [{pdb: {persistent"),
+        ("env_kwargs.dir_tree_depth=1", "is gone: the agent says a depth"),
         ("env.run_on_rewrite=true", "it is now env.auto_eval_on_rewrite"),
         ("terminal.type=docker", "it is now terminal.name"),
         ("terminal.base_image=python", "it is now terminal.image"),
-        ("random_seed=3", "it is now run.seed"),
-        ("save_patch=true", "it is gone: patch.diff is always written"),
-        ("base.llm_name=x", "base"),
-        ("persistent_breakpoints=true", "an item of tools"),
+        ("terminal.setup_commands=[a]", "it is now terminal.setup"),
+        ("random_seed=3", "is now run.seed"),
+        ("save_patch=true", "is gone: patch.diff is always written"),
+        ("log_file_path=x", "is gone: each task has its log.txt"),
+        ("use_conversational_prompt=true", "is gone: an agent's prompts are templates"),
+        ("show_current_frame=true", "is gone: pdb always shows the source"),
+        ("auto_list=true", "is gone: pdb always shows the source"),
+        ("base.llm_name=x", "-p base.llm_name is now llm.name"),
+        ("persistent_breakpoints=true", "`tools: [{pdb: {persistent_breakpoints: true}}]`"),
     ],
 )
 def test_spellings_of_the_original_are_answered_with_the_new_ones(plugins: Plugins, text: str, words: str) -> None:
     assert words in refused(plugins, "quiz", text)
 
 
-def test_a_config_of_the_original_is_answered(plugins: Plugins, write: Any) -> None:
-    path = write("base:\n  output_path: exps\nrewrite_agent:\n  llm_name: human\n")
-    assert f"{path}:4: unknown key rewrite_agent.llm_name; it is now rewrite_agent.llm.name" in refused(plugins, path)
-    assert "the outermost level" in refused(plugins, write("base:\n  output_path: exps\n"))
+def test_a_config_of_the_original_is_answered_whole(plugins: Plugins, write: Any) -> None:
+    path = write("base:\n  output_path: exps\n  save_patch: true\nrewrite_agent:\n  tools: [view]\n  llm_name: human\n")
+    first, also = refused(plugins, path).splitlines()
+    assert first == f"{path}:2: base.output_path is now run.output"
+    assert also == "Also: base.save_patch is gone; rewrite_agent.llm_name is now rewrite_agent.llm.name"
+    assert "the outermost level" in refused(plugins, write("base: {}\n"))
+
+
+def test_spellings_of_ours_are_not_taken_for_old_ones(plugins: Plugins) -> None:
+    ours = ["rewrite_agent.llm.name=human", "env.run_timeout=3", "benchmark.path=x", "run.seed=3", "agent.max_steps=1"]
+    load("quiz", ours, plugins=plugins)
+
+
+def test_an_agents_section_without_the_agent(plugins: Plugins) -> None:
+    assert "debug-gym-agents" in refused(plugins, "quiz", "debug_5_agent.llm.name=human")
+
+
+def test_files_of_the_original_that_are_shipped_now(plugins: Plugins) -> None:
+    assert "debug-gym run aider" in refused(plugins, "scripts/config_aider.yaml")
+    assert "debug-gym run" not in refused(plugins, "scripts/config_mine.yaml")
 
 
 def test_errors_of_a_file_name_file_line_and_key(plugins: Plugins, write: Any) -> None:

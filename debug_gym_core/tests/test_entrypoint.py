@@ -81,8 +81,8 @@ def test_commands_cannot_be_debugged_and_say_why(text: str) -> None:
     assert entrypoint.argv("PY") == ["/bin/sh", "-c", text]
 
 
-def test_code_has_no_file_to_debug() -> None:
-    assert not Entrypoint.parse("python -c 'print(1)'").debuggable
+def test_code_can_be_debugged() -> None:
+    assert Entrypoint.parse("python -c 'print(1)'").debuggable
 
 
 @pytest.mark.parametrize("text", ["pytest '$A'", "pytest 'a|b'", r"pytest a\|b", 'pytest "a;b"', "pytest '*'"])
@@ -115,3 +115,8 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
     except UsageError:
         return
     assert entrypoint.argv("PY")
+
+
+def test_an_entrypoint_that_is_too_long_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match="too long: 10000000 characters"):
+        Entrypoint.parse("x" * 10_000_000)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import debug_gym_core
-from debug_gym_core import ActionError, Observation, RepoEnv, SandboxLost, Tool, hookimpl, hookspec
+from debug_gym_core import ActionError, Observation, RepoEnv, SandboxLost, Tool, UsageError, hookimpl, hookspec
+from debug_gym_core.errors import PluginError
 
 
 class Write(Tool):
@@ -63,6 +64,10 @@ class Clumsy(Tool):
             return Observation(self.name, "x", {"s": {1, 2}})  # type: ignore[return-value]
         if how == "surrogate":
             return "x\ud800"
+        if how == "nan":
+            return Observation(self.name, "x", {"n": float("nan")})
+        if how == "long":
+            return "x" * 10_000_000
         raise RuntimeError("stumbled\nover two lines")
 
     @hookimpl
@@ -124,12 +129,15 @@ def test_a_tools_own_exception_is_an_observation_without_a_traceback(env: RepoEn
         ("nothing", "it must answer with text or an Observation, not NoneType"),
         ("set", "not JSON serializable"),
         ("surrogate", "x\\ud800"),
+        ("nan", "not JSON compliant"),
+        ("long", "characters left out"),
     ],
 )
 def test_what_a_tool_should_not_do_is_an_observation(env: RepoEnv, how: str, said: str) -> None:
     observation, _, terminated, _, _ = env.step(f"clumsy {how}")
     assert said in observation["text"]
     assert observation["text"].encode() and not terminated
+    assert len(observation["json"]) < 50_000 and "NaN" not in observation["json"]
 
 
 def test_a_tool_that_fails_at_the_end_keeps_nothing_alive(env: RepoEnv, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,6 +168,135 @@ def test_third_parties_add_events_and_failing_ones_stop_nobody(env: RepoEnv) -> 
         ("clumsy", "clumsy on on_step failed: KeyError: 'of the event'"),
     ]
     assert json.loads(observation["json"])[0]["data"] == {"cups": 2}
+
+
+class Deaf(Tool):
+    """Misunderstand an event of somebody else."""
+
+    name = "deaf"
+
+    def use(self, env: Any) -> str:
+        """Do nothing."""
+        return "nothing"
+
+    @hookimpl
+    def on_announced(self, env: Any, tea: str) -> str:
+        return tea
+
+    @hookimpl
+    def on_step(self, env: Any, call: Any = "none", more: str = "more") -> str:
+        return f"{call.name} {more}"
+
+
+class Host(Tool):
+    """Specify an event, and cause it with the arguments that it is given."""
+
+    name = "host"
+
+    def use(self, env: Any, arguments: dict[str, Any]) -> str:
+        """Cause it."""
+        env.emit("on_announced", **arguments)
+        return "announced"
+
+    @hookimpl
+    def on_reset(self, env: Any) -> str:
+        env.add_event_specs(Specs)
+        return "welcome"
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Any]:
+    made = []
+
+    def make(*tools: Tool) -> RepoEnv:
+        (tmp_path / "test_it.py").write_text("def test_it():\n    assert False\n")
+        made.append(
+            debug_gym_core.make("repo", tools, "local", path=tmp_path, allow_unsandboxed=True, entrypoint="pytest -q")
+        )
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_a_method_that_does_not_fit_its_event_is_an_error_at_once(make: Any) -> None:
+    class Wrong(Clumsy):
+        """Name an argument wrongly."""
+
+        name = "wrong"
+
+        @hookimpl
+        def on_file_changed(self, env: Any, file: str) -> None: ...
+
+    words = (
+        "tool 'wrong' cannot be told of on_file_changed: wrong.on_file_changed: "
+        "there is no argument 'file'; it has env, path, edits"
+    )
+    with pytest.raises(PluginError) as caught:
+        make(Wrong())
+    assert str(caught.value) == words
+
+
+def test_who_misunderstands_an_added_event_is_named_and_not_who_added_it(make: Any) -> None:
+    env = make(Watch(), Host(), Deaf())
+    for _ in range(2):
+        observation, _ = env.reset(seed=0)
+        assert parts(observation)[1:] == [("host", "welcome")]
+        assert parts(env.step({"name": "host", "arguments": {"arguments": {"what": "tea"}}})[0]) == [
+            ("host", "announced"),
+            ("watch", "there is tea"),
+            ("deaf", "deaf.on_announced: there is no argument 'tea'; it has env, what"),
+            ("deaf", "host more"),
+        ]
+        failed = env.last_observations[2]
+        assert failed.error and failed.data == {"failed_on": "on_announced"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({}, "the argument 'what' is missing; it has what"),
+        ({"what": "tea", "sort": "green"}, "there is no argument 'sort'; it has what"),
+        ({"what": "tea", "env": None}, "the environment gives the argument 'env' itself; it has what"),
+        ({"what": "tea", "event": "x", "self": 1}, "there is no argument 'event'; it has what"),
+    ],
+)
+def test_who_causes_an_event_with_wrong_arguments_is_told(make: Any, arguments: dict[str, Any], reason: str) -> None:
+    env = make(Watch(), Host())
+    env.reset(seed=0)
+    call = {"name": "host", "arguments": {"arguments": arguments}}
+    assert parts(env.step(call)[0]) == [("host", f"host failed: UsageError: event on_announced: {reason}")]
+
+
+def test_what_an_event_need_not_be_given_has_its_default(make: Any) -> None:
+    class Generous:
+        """An event with a default."""
+
+        @staticmethod
+        @hookspec
+        def on_announced(env: Any, what: str = "coffee") -> str | None:
+            """Something was announced."""
+
+    env = make(Watch())
+    env.add_event_specs(Generous)
+    env.reset(seed=0)
+    env.emit("on_announced")
+    assert ("watch", "there is coffee") in parts(env.step("nonsense")[0])
+    with pytest.raises(UsageError, match="Specs specifies on_announced, which is specified already"):
+        env.add_event_specs(Specs)
+    with pytest.raises(UsageError, match="specifies no event"):
+        env.add_event_specs(object())
+
+
+def test_nothing_is_measured_before_the_tests_ran(env: RepoEnv) -> None:
+    assert not env.measured
+    env.measure()
+    assert env.measured
+    env.reset(seed=0)
+    assert not env.measured
+    env.submit()
+    assert env.measured
 
 
 def test_events_that_cause_themselves_come_to_an_end(env: RepoEnv) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from debug_gym_core.config import Config, load
+from debug_gym_core.episode import Players
 from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.experiment import Experiment, Job, Run
 from debug_gym_core.plugins import Plugins, load_plugins
@@ -61,7 +63,7 @@ def onlooker() -> Onlooker:
 
 
 @pytest.fixture
-def play(plugins: Plugins, onlooker: Onlooker, tmp_path: Path) -> Callable[..., Run]:
+def play(plugins: Plugins, onlooker: Onlooker, tmp_path: Path) -> Iterator[Callable[..., Run]]:
     def play(*overrides: str, agent: str | None = None, force: dict[str, bool] | None = None, **extra: Any) -> Run:
         config = load("toy", overrides, agent=agent, plugins=plugins)
         with Run.create(config, tmp_path / "run", plugins=plugins) as run:
@@ -71,7 +73,12 @@ def play(plugins: Plugins, onlooker: Onlooker, tmp_path: Path) -> Callable[..., 
             experiment.play()
         return run
 
-    return play
+    yield play
+    # A second interrupt leaves the end of an episode to its thread, which would tell the next test of it.
+    for thread in threading.enumerate():
+        if thread.name == "executor":
+            thread.join(20)
+            assert not thread.is_alive()
 
 
 def lines(run: Run) -> list[dict[str, Any]]:
@@ -86,7 +93,7 @@ def test_a_run_leaves_what_is_documented(play: Any, onlooker: Onlooker) -> None:
     run = play()
     record = json.loads((run.directory / "run.json").read_text())
     assert record["config"]["agent"]["max_steps"] == 7 and record["config"]["agent"]["max_rewrites"] == 3
-    assert record["seed"] == 0 and record["versions"]["python"]
+    assert record["seed"] == 0 and record["mode"] == "visible" and record["versions"]["python"]
     assert "debug-gym-core" in record["versions"]["distributions"]
     assert [line["task"] for line in lines(run)] == ["toy/a", "toy/b", "toy/c"]
     line = by_task(run)["toy/a"]
@@ -105,10 +112,19 @@ def test_a_run_leaves_what_is_documented(play: Any, onlooker: Onlooker) -> None:
         "tokens": {"prompt": 0, "completion": 0, "cached": 0},
         "cost": 0.0,
         "error": None,
+        "ended": None,
+        "mode": "visible",
+        "changed": True,
+        "failed": [],
+        "broken": [],
+        "reason": "",
     }
     directory = run.directory / "toy" / "a"
     events = read_journal(directory / "trajectory.jsonl")
     assert [str(event.kind) for event in events] == ["episode_started", "step", "step", "grade", "episode_finished"]
+    python = {"path": sys.executable, "version": ".".join(map(str, sys.version_info[:3]))}
+    assert events[0].data["python"] == python
+    assert f"python={python!r}" in (directory / "log.txt").read_text()
     assert events[1].data["action"] is None and "Task toy/a" in events[1].data["observation"]["text"]
     assert events[2].data["action"] == {"name": "sh", "arguments": {"command": "printf 42 > answer"}}
     assert b"+42" in (directory / "patch.diff").read_bytes()
@@ -174,6 +190,27 @@ def test_repeats_have_seeds_and_directories_of_their_own(play: Any, tmp_path: Pa
     assert (run.directory / "toy/a/3/trajectory.jsonl").exists()
 
 
+def test_predictions_are_left_for_the_benchmarks_own_harness(play: Any) -> None:
+    run = play("benchmark.predicts=true", "benchmark.tasks=[a, c]")
+    left = [json.loads(line) for line in (run.directory / "predictions.jsonl").read_text().splitlines()]
+    assert [line["name"] for line in left] == ["a", "c"] and {line["by"] for line in left} == {"fixer"}
+    assert all("+42" in line["patch"] for line in left)
+
+
+def test_no_predictions_of_what_failed_or_where_no_harness_takes_any(play: Any, tmp_path: Path) -> None:
+    assert not (play("benchmark.tasks=a").directory / "predictions.jsonl").exists()
+    shutil.rmtree(tmp_path / "run")
+    losing = ("benchmark.tasks=b", f"agent.played={tmp_path}/played", "agent.lose=99", "run.max_retries=0")
+    run = play("benchmark.predicts=true", *losing)
+    assert by_task(run)["toy/b"]["status"] == "error" and not (run.directory / "predictions.jsonl").exists()
+
+
+def test_predictions_of_repeats_are_apart(play: Any) -> None:
+    run = play("benchmark.predicts=true", "run.repeats=2", "benchmark.tasks=a")
+    for name in ("predictions.jsonl", "predictions.2.jsonl"):
+        assert json.loads((run.directory / name).read_text())["name"] == "a"
+
+
 def test_workers_play_at_the_same_time(play: Any, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     os.mkfifo(one)
@@ -221,6 +258,33 @@ def test_another_config_does_not_fit_into_a_run(play: Any) -> None:
     with pytest.raises(UsageError, match=r"agent.max_steps was 7, is now 8"):
         play("benchmark.tasks=a", "agent.max_steps=8")
     play("benchmark.tasks=[a, b]", "run.workers=2", "run.max_retries=0")
+
+
+def test_the_mode_is_in_each_result_and_modes_are_not_mixed(play: Any) -> None:
+    run = play("benchmark.tasks=a", "benchmark.mode=debug")
+    assert [line["mode"] for line in lines(run)] == ["debug"]
+    assert json.loads((run.directory / "run.json").read_text())["mode"] == "debug"
+    with pytest.raises(UsageError, match=r'benchmark.mode was "debug", is now "visible"'):
+        play()
+    assert [line["mode"] for line in lines(run)] == ["debug"]
+
+
+def test_an_episode_that_failed_has_its_mode_too(play: Any) -> None:
+    (line,) = lines(play("benchmark.tasks=a", "benchmark.mode=hidden", agent="breaker"))
+    assert line["status"] == "error" and line["mode"] == "hidden"
+
+
+def test_a_mode_that_the_tasks_do_not_have_is_refused(play: Any, onlooker: Onlooker) -> None:
+    with pytest.raises(UsageError, match="toy/a cannot be played in mode hidden, only visible"):
+        play("benchmark.mode=hidden", "benchmark.only_visible=true")
+    assert onlooker.told == []
+
+
+def test_an_excluded_task_is_played_when_it_is_named_and_the_reason_is_told(play: Any, onlooker: Onlooker) -> None:
+    run = play("benchmark.tasks=[a, hopeless]")
+    assert [line["task"] for line in lines(run)] == ["toy/a", "toy/hopeless"]
+    told = "toy/hopeless is not in `all`: its tests pass before the fix"
+    assert ("note", told) in onlooker.told and told in run.notes
 
 
 def test_a_torn_result_is_played_again(play: Any) -> None:
@@ -280,6 +344,12 @@ def test_weakened_sandboxes_are_noted(play: Any) -> None:
     assert any("allow_unsandboxed" in note for note in notes) and any("conftest.py" in note for note in notes)
 
 
+def test_no_isolation_is_noted_also_where_it_was_asked_for(play: Any) -> None:
+    run = play("benchmark.tasks=a", "terminal.name=local")
+    notes = json.loads((run.directory / "run.json").read_text())["notes"]
+    assert "terminal local isolates nothing: what runs in it runs on this machine" in notes
+
+
 def test_a_model_outside_a_sandbox_is_refused(play: Any, onlooker: Onlooker, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="isolates nothing and a model acts"):
         play("llm.name=echo", agent="chatter")
@@ -292,6 +362,7 @@ def test_money_is_a_bound(play: Any, onlooker: Onlooker) -> None:
     run = play("llm.name=echo", UNSAFE, "run.max_cost=0.7", agent="chatter")
     # a costs 0.50, b is cut off when 0.75 are spent, c is not begun.
     assert [(line["task"], line["cost"]) for line in lines(run)] == [("toy/a", 0.5), ("toy/b", 0.25)]
+    assert [line["ended"] for line in lines(run)] == [None, "max_cost"]
     assert ("started", "toy/c") not in onlooker.told
 
 
@@ -374,3 +445,56 @@ def test_two_processes_do_not_share_a_directory(plugins: Plugins, tmp_path: Path
         holder.kill()
         holder.communicate()
     Run.create(Config(), tmp_path / "run").close()
+
+
+def test_a_second_interrupt_leaves_no_stop_half_done(
+    play: Any, onlooker: Onlooker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes through once the episodes under way have been told, and observers hear of the end."""
+    told = []
+    main = threading.main_thread().ident
+    assert main is not None
+    stop = Players.stop
+
+    def interrupted(players: Players) -> None:
+        signal.pthread_kill(main, signal.SIGINT)
+        stop(players)
+        told.append("players")
+
+    monkeypatch.setattr(Players, "stop", interrupted)
+    monkeypatch.setattr(Plugins, "notify", lambda self, name, **values: told.append(name))
+    monkeypatch.setattr(onlooker, "started", lambda job: signal.pthread_kill(main, signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        play()
+    assert [name for name in told if "episode" not in name] == [
+        "debug_gym_run_started",
+        "players",
+        "debug_gym_run_finished",
+    ]
+
+
+def test_an_interrupt_before_anything_is_begun(play: Any, onlooker: Onlooker, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+
+    def notify(self: Plugins, name: str, **values: Any) -> None:
+        told.append(name)
+        if name == "debug_gym_run_started":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Plugins, "notify", notify)
+    with pytest.raises(KeyboardInterrupt):
+        play()
+    assert told == ["debug_gym_run_started", "debug_gym_run_finished"]
+    assert [what for what, _ in onlooker.told] == ["stopping"]
+
+
+def test_observers_hear_of_the_end_though_predictions_cannot_be_written(
+    play: Any, onlooker: Onlooker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+    in_the_way = tmp_path / "run" / "predictions.jsonl" / "something"
+    monkeypatch.setattr(Plugins, "notify", lambda self, name, **values: told.append(name))
+    monkeypatch.setattr(onlooker, "started", lambda job: in_the_way.mkdir(parents=True))
+    with pytest.raises(IsADirectoryError):
+        play("benchmark.tasks=a", "benchmark.predicts=true")
+    assert told[-1] == "debug_gym_run_finished"

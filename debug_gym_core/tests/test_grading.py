@@ -13,6 +13,7 @@ from typing import Protocol
 
 import pytest
 
+from debug_gym_core.errors import TaskError
 from debug_gym_core.grading import Grade, collect, grade, measure
 from debug_gym_core.rules import Rules
 from debug_gym_core.session import Session
@@ -66,6 +67,8 @@ class Bench:
             path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(textwrap.dedent(text))
+            if path.suffix == ".sh":
+                path.chmod(0o755)
         self.snapshot = Snapshot.take(directory)
         self.task = Task("bench", "mark", directory, entrypoint, allowed=tuple(allowed))
 
@@ -571,6 +574,76 @@ def test_a_file_that_cannot_be_collected_counts_one(make: Make) -> None:
     assert bench.grade({"calc.py": BROKEN}, tests).score == 1
     result = bench.grade({"calc.py": FIXED}, tests)
     assert (result.resolved, result.score, result.max_score) == (True, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "cause"),
+    [
+        ("nosuch --x", "nosuch: not found"),
+        ("cd . && nosuch", "nosuch: not found"),
+        ("./calc.py", "calc.py: Permission denied"),
+        ("python nosuch.py", "can't open file .*nosuch.py"),
+        ("python9.9 calc.py", "python9.9"),
+        ("python -m pytset -q", "No module named pytset"),
+        ("python -m pytset.x -q", "No module named 'pytset'"),
+    ],
+)
+def test_an_entrypoint_that_cannot_be_started_is_nobodys_failure(make: Make, entrypoint: str, cause: str) -> None:
+    bench = make(REPOSITORY, entrypoint)
+    with pytest.raises(TaskError, match=rf"cannot be started, even in the unchanged repository: .*{cause}.*; correct"):
+        bench.grade({}, (), 1)
+    if "&&" not in entrypoint:  # only a run tells what a shell would start
+        with pytest.raises(TaskError, match=cause):
+            bench.tests()
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "change"),
+    [
+        ("cd bin && ./run.sh", {"bin/run.sh": None}),
+        ("cd bin && ./run.sh", {"bin/run.sh": "#!/nonexistent\n"}),
+        ("python calc.py", {"calc.py": None}),
+        ("python -m calc", {"calc.py": None}),
+    ],
+)
+def test_an_agent_that_keeps_it_from_starting_has_failed(
+    make: Make, entrypoint: str, change: Mapping[str, str | None]
+) -> None:
+    bench = make({**REPOSITORY, "bin/run.sh": "#!/bin/sh\nexit 0\n"}, entrypoint)
+    assert bench.tests() == ()
+    result = bench.grade(change, (), 1)
+    assert (result.resolved, result.score, result.grading) == (False, 0, "exit_status")
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "files"),
+    [
+        ("sh run.sh", {"run.sh": "nosuch\n"}),
+        ("python calc.py", {"calc.py": "import nosuch\n"}),
+        ("python -m calc", {"calc.py": "import nosuch\n"}),
+        ("python -m calc.x", {"calc/__init__.py": "import nosuch\n", "calc/x.py": ""}),
+        ("sh -c 'exit 127'", {}),
+    ],
+)
+def test_a_program_that_starts_and_fails_is_the_bug(make: Make, entrypoint: str, files: Mapping[str, str]) -> None:
+    bench = make(files or {"x": ""}, entrypoint)
+    assert bench.tests() == ()
+    assert not bench.grade({}, (), 1).resolved
+
+
+@pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -m unittest"])
+def test_tests_of_which_none_can_be_imported_are_told(make: Make, entrypoint: str) -> None:
+    importing = "import shop\n" + UNITTESTS
+    bench = make({"test_a.py": importing, "test_b.py": importing}, entrypoint)
+    told: list[str] = []
+    with bench.session() as session:
+        assert collect(session, entrypoint, 60, told.append) == ("test_a.py", "test_b.py")
+    assert len(told) == 1
+    assert told[0].startswith("no test file can be imported: ModuleNotFoundError: No module named 'shop' (is the")
+    bench = make({"test_a.py": importing, "test_b.py": UNITTESTS, "calc.py": BROKEN}, entrypoint)
+    with bench.session() as session:
+        assert len(collect(session, entrypoint, 60, told.append)) == 3
+    assert len(told) == 1
 
 
 def test_tests_that_the_repository_marks_do_not_count(make: Make) -> None:

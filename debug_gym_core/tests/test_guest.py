@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import struct
@@ -11,7 +12,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from debug_gym_core.connection import BOOT, guest_program
 from debug_gym_core.errors import SandboxLost
 from debug_gym_core.frames import FrameReader, pack
 from debug_gym_core.session import CommandLost, Session
+from debug_gym_core.testing import is_alive, wait_until
 
 ECHO = """
 import os, struct, sys
@@ -48,21 +50,6 @@ def send(message):
 
 def program(code: str) -> list[str]:
     return ["python3", "-c", ECHO + textwrap.dedent(code), "{channel}"]
-
-
-def alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not happen in time"
-        time.sleep(0.005)
 
 
 def pids(session: Session, *names: str) -> list[int]:
@@ -283,7 +270,7 @@ def test_timeout_leaves_no_process(session: Session, ending: str) -> None:
     assert result.timed_out
     assert result.exit_status == -signal.SIGKILL
     assert result.output == "grandchild\n"
-    assert not any(map(alive, pids(session, "first", "second")))
+    assert not any(map(is_alive, pids(session, "first", "second")))
 
 
 def test_timeout_lets_a_command_clean_up(session: Session) -> None:
@@ -305,7 +292,7 @@ def test_orphan_that_holds_the_output_does_not_delay(session: Session, timeout: 
     result = session.run(["python3", "-c", STUBBORN + "time.sleep(0.2)\nprint('main')"], timeout=timeout)
     assert time.monotonic() - started < 2
     assert (result.exit_status, result.output, result.timed_out) == (0, "grandchild\nmain\n", False)
-    assert not alive(pids(session, "second")[0])
+    assert not is_alive(pids(session, "second")[0])
 
 
 def test_fork_bomb_ends(session: Session) -> None:
@@ -348,7 +335,7 @@ def test_interrupted_host_ends_the_command(session: Session, python: str) -> Non
     with pytest.raises(KeyboardInterrupt):
         session.run("echo $$ > pid.new; mv pid.new pid; sleep 100")
     timer.join()
-    wait_until(lambda: not alive(pids(session, "pid")[0]))
+    wait_until(lambda: not is_alive(pids(session, "pid")[0]))
 
 
 # -- programs
@@ -580,10 +567,78 @@ def test_signal_reaches_the_program_only(session: Session) -> None:
         assert process.receive(10) == b"None"
 
 
+@pytest.mark.parametrize("says", [True, False], ids=["said", "silent"])
+def test_a_crowd_stands_still_until_the_signal_was_noticed(session: Session, says: bool) -> None:
+    """As of a bomb: what it started would leave the program no time for it. Soon all go on."""
+    code = """
+    import os, signal, sys, time
+    children = []
+    def states():
+        return "".join(open("/proc/%%d/stat" %% child).read().rpartition(")")[2].split()[0] for child in children)
+    noticed = []
+    signal.signal(signal.SIGRTMIN + 6, lambda number, frame: noticed.append(states()))
+    for _ in range(60):
+        child = os.fork()
+        if not child:
+            time.sleep(100)
+        children.append(child)
+    send(b"ready")
+    while not noticed:
+        time.sleep(0.01)
+    if %r:
+        send(noticed[0].encode())
+    end = time.monotonic() + 10
+    while states() != "S" * 60 and time.monotonic() < end:
+        time.sleep(0.01)
+    send((noticed[0] + " " + states()).encode())
+    receive()
+    """
+    with session.process(program(code % says)) as process:
+        assert process.receive(20) == b"ready"
+        assert process.signal(signal.SIGRTMIN + 6)
+        if says:
+            assert (process.receive(20) or b"").count(b"T") > 30  # the others, on a busy machine, stop when they run
+        before, after = (process.receive(20) or b"").split()
+        assert before.count(b"T") > 30 and after == b"S" * 60
+
+
+def test_signal_reaches_one_of_the_processes_that_it_started(session: Session) -> None:
+    code = """
+    import os, subprocess
+    child = subprocess.Popen(["sleep", "100"])
+    send(b"%d %d" % (child.pid, os.getppid()))
+    send(b"%d" % child.wait())
+    """
+    with session.process(program(code)) as process:
+        child, stranger = map(int, (process.receive(10) or b"").split())
+        assert process.signal(0, child)
+        assert not process.signal(signal.SIGTERM, stranger)
+        assert process.signal(signal.SIGTERM, child)
+        assert process.receive(10) == b"%d" % -signal.SIGTERM
+        assert not process.signal(0, child)
+
+
+def test_a_process_that_was_killed_is_there_no_more_though_its_end_takes_time(session: Session) -> None:
+    code = """
+    import os, time
+    child = os.fork()
+    if not child:
+        much = b"x" * (300 << 20)  # which the kernel has to give back
+        send(b"%d" % os.getpid())
+        time.sleep(100)
+    receive()
+    """
+    with session.process(program(code)) as process:
+        child = int(process.receive(20) or b"")
+        assert process.signal(0, child)
+        assert process.signal(signal.SIGKILL, child)
+        assert not process.signal(0, child)
+
+
 def test_signal_and_kill_after_the_end_do_nothing(session: Session) -> None:
     process = session.process(["true"], channel=False)
     assert process.wait(10) == 0
-    process.signal(signal.SIGTERM)
+    assert not process.signal(signal.SIGTERM)
     process.kill()
     process.send(b"nobody")
     process.write_stdin(b"nobody")
@@ -606,7 +661,7 @@ def test_kill_leaves_nothing(session: Session) -> None:
     started = time.monotonic()
     process.kill()
     assert time.monotonic() - started < 1
-    assert not any(map(alive, both))
+    assert not any(map(is_alive, both))
     assert process.returncode == -signal.SIGKILL
 
 
@@ -653,7 +708,7 @@ def test_killed_guest_is_a_typed_error_then_all_goes_on(session: Session) -> Non
     assert session.restarts == 1
     assert session.run("echo again").output == "again\n"
     assert session.guest()["pid"] != pid
-    wait_until(lambda: not alive(command) and not alive(process.pid))
+    wait_until(lambda: not is_alive(command) and not is_alive(process.pid))
 
 
 def test_lost_terminal_stays_lost(session: Session) -> None:
@@ -669,7 +724,7 @@ def test_killed_keeper_costs_one_command(session: Session) -> None:
     with session.process(program("while True: send(receive())")) as other:
         with pytest.raises(CommandLost, match="kill -KILL"):
             session.run("echo $$ > pid; sleep 100 & kill -KILL $PPID; sleep 100", timeout=20)
-        assert not alive(pids(session, "pid")[0])
+        assert not is_alive(pids(session, "pid")[0])
         other.send(b"unharmed")
         assert other.receive(10) == b"unharmed"
     assert session.run("echo fine").output == "fine\n"
@@ -680,11 +735,11 @@ def test_killed_keeper_of_a_process(session: Session) -> None:
     process = session.process(program("send(b'%d' % os.getppid()); receive()"))
     os.kill(int(process.receive(10) or b""), signal.SIGKILL)
     for _ in range(2):
-        with pytest.raises(CommandLost):
+        with pytest.raises(CommandLost, match="the command killed it, or memory ran out"):
             process.receive(10)
     with pytest.raises(CommandLost):
         process.wait(10)
-    assert not alive(process.pid)
+    assert not is_alive(process.pid)
     assert session.run("echo fine").output == "fine\n"
 
 
@@ -692,6 +747,37 @@ def test_stopped_keeper_goes_on(session: Session) -> None:
     started = time.monotonic()
     assert session.run("kill -STOP $PPID; echo on; sleep 100", timeout=0.5).output == "on\n"
     assert time.monotonic() - started < 2.5
+
+
+@contextlib.contextmanager
+def held_up(process: int) -> Iterator[None]:
+    """Have a process get no time at all, whoever continues it; it can only be killed."""
+    seize, interrupt = 0x4206, 0x4207  # linux/ptrace.h
+    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+    if ptrace(seize, process, None, None) != 0:
+        pytest.skip(f"ptrace is not allowed here: {os.strerror(ctypes.get_errno())}")
+    ptrace(interrupt, process, None, None)
+    try:
+        yield
+    finally:
+        while not os.WIFSIGNALED(os.waitpid(process, 0x40000000)[1]):  # __WALL
+            pass
+
+
+def test_a_keeper_that_gets_no_time_is_a_timeout(session: Session) -> None:
+    """As of a command that takes all processors, a bomb: it has timed out, whoever ended it."""
+    with ThreadPoolExecutor(1) as pool:
+        command = "echo printed; echo $$ >command; echo $PPID >keeper; exec sleep 100"
+        started = time.monotonic()
+        waiting = pool.submit(session.run, command, timeout=1.0)
+        process, keeper = pids(session, "command", "keeper")
+        with held_up(keeper):
+            result = waiting.result()
+    assert result.timed_out and result.exit_status == -signal.SIGKILL
+    assert result.output == "(What it printed is lost: it took all processor time.)\n"
+    assert 1.0 <= result.seconds <= time.monotonic() - started < 1.0 + 3.5
+    assert not is_alive(process)
+    assert session.run("echo fine").output == "fine\n" and session.restarts == 0
 
 
 def test_killed_worker_is_replaced(session: Session) -> None:
@@ -732,12 +818,12 @@ def test_nothing_is_left_when_the_host_goes(python: str, tmp_path: Path) -> None
     wait_until(lambda: all((tmp_path / name).read_text().endswith("\n") for name in ("first", "second", "third")))
     processes = [int((tmp_path / name).read_text()) for name in ("first", "second", "third")]
     helpers = children(guest.pid)
-    assert all(map(alive, processes))
+    assert all(map(is_alive, processes))
     assert helpers
     guest.stdin.close()
     assert guest.wait(5) == 0
     guest.stdout.close()
-    assert not any(map(alive, processes + helpers))
+    assert not any(map(is_alive, processes + helpers))
 
 
 def test_guest_waits_for_a_host_that_does_not_read(python: str, tmp_path: Path) -> None:
@@ -868,9 +954,9 @@ def test_orphans_are_found_without_ctypes(
     assert any("ctypes" in note for note in session.guest()["notes"])
     result = session.run(["python3", "-c", STUBBORN + "time.sleep(100)"], timeout=0.7)
     assert (result.timed_out, result.output) == (True, "grandchild\n")
-    assert not any(map(alive, pids(session, "first", "second")))
+    assert not any(map(is_alive, pids(session, "first", "second")))
     assert session.run(["python3", "-c", STUBBORN + "time.sleep(0.2)"]).exit_status == 0
-    assert not any(map(alive, pids(session, "first", "second")))
+    assert not any(map(is_alive, pids(session, "first", "second")))
     argv = ["python3", "-c", "import os, sys; print(os.read(int(sys.argv[1]), 9))", "{blob:x}"]
     with session.process(argv, channel=False, blobs={"x": b"blob"}) as process:
         assert process.wait(10) == 0

@@ -162,7 +162,7 @@ def test_what_is_allowed_is_taken_over_but_for_readonly_files(build: Build) -> N
 @pytest.mark.parametrize(
     ("entrypoint", "dropped"),
     [
-        ("make test", {"Makefile"}),
+        ("make test", {"Makefile", "GNUmakefile", "rules.mk"}),
         ("sh run.sh", {"run.sh"}),
         ("./run.sh && echo fine", {"run.sh"}),
         ("nox -s tests", {"noxfile.py"}),
@@ -172,7 +172,7 @@ def test_what_is_allowed_is_taken_over_but_for_readonly_files(build: Build) -> N
     ],
 )
 def test_files_that_the_entrypoint_names_are_restored(build: Build, entrypoint: str, dropped: set[str]) -> None:
-    paths = ["Makefile", "run.sh", "noxfile.py", "named_by_p.py", "shop.py", "data/json.py"]
+    paths = ["GNUmakefile", "rules.mk", "Makefile", "run.sh", "noxfile.py", "named_by_p.py", "shop.py", "data/json.py"]
     filtered = build(entrypoint).filter(dict.fromkeys(paths, FileState(b"changed")))
     assert set(filtered.dropped) == dropped
 

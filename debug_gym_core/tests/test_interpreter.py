@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core.errors import RequirementError, UsageError
-from debug_gym_core.interpreter import Interpreter, find, missing, probe, require, trace
+from debug_gym_core.interpreter import Interpreter, find, missing, passed_over, probe, require, trace
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +51,12 @@ def test_probe_says_what_the_interpreter_is() -> None:
     assert interpreter.magic == importlib.util.MAGIC_NUMBER.hex()
     assert interpreter.packages["pytest"] == pytest.__version__
     assert interpreter.executable == Path(sys.executable)
+
+
+def test_a_path_through_another_directory_is_made_plain(tmp_path: Path) -> None:
+    python = environment(tmp_path / "env")
+    (tmp_path / "elsewhere").mkdir()
+    assert probe(tmp_path / "elsewhere" / ".." / "env" / "bin" / "python").executable == python
 
 
 def test_probe_runs_once_until_something_changes(tmp_path: Path) -> None:
@@ -101,6 +107,21 @@ def test_broken_environment_names_what_its_link_points_to(tmp_path: Path) -> Non
     python.symlink_to("/nonexistent/python3")
     with pytest.raises(RequirementError, match="link to /nonexistent/python3, which is not there"):
         find(tmp_path / "repo")
+
+
+def test_broken_environments_that_are_passed_over_are_named(tmp_path: Path) -> None:
+    assert passed_over(tmp_path) == []
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/python").symlink_to("/nonexistent/python3")
+    (tmp_path / "venv").symlink_to("/nonexistent/venv")
+    assert find(tmp_path).executable == Path(sys.executable)
+    assert passed_over(tmp_path) == [
+        ".venv/bin/python of the repository is a link to /nonexistent/python3, which is not there",
+        "venv of the repository is a link to /nonexistent/venv, which is not there",
+    ]
+    (tmp_path / ".venv/bin/python").unlink()
+    environment(tmp_path / ".venv")
+    assert passed_over(tmp_path) == []
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.13"])

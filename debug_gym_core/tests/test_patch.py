@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -159,3 +163,65 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ActionError):
         patches.apply(b"nonsense", {})
     assert list(tmp_path.iterdir()) == []
+
+
+MAKING = """
+import sys, tempfile, threading
+from debug_gym_core.patch import make
+from debug_gym_core.snapshot import FileState
+tempfile.tempdir = sys.argv[1]
+threading.Thread(target=make, args=({}, {"a": FileState(b"1", 0o644)}), daemon=True).start()
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def making(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[subprocess.Popen[bytes], int, Path]]:
+    """A process whose git, in the midst of a patch, computes and does not look: it, git's number, the directory."""
+    programs, directory = tmp_path / "programs", tmp_path / "temporary"
+    programs.mkdir()
+    directory.mkdir()
+    os.mkfifo(tmp_path / "started")
+    (programs / "git").write_text(f"#!/bin/sh\necho $$ >{tmp_path}/started\nexec sleep 600\n")
+    (programs / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    with subprocess.Popen([sys.executable, "-c", MAKING, str(directory)], stdin=subprocess.PIPE) as process:
+        git = int((tmp_path / "started").read_text())
+        watched = os.pidfd_open(git)
+        try:
+            yield process, watched, directory
+        finally:
+            process.kill()
+            if not select.select([watched], [], [], 0)[0]:
+                signal.pidfd_send_signal(watched, signal.SIGKILL)
+            os.close(watched)
+
+
+def test_what_a_killed_process_left_is_removed(
+    making: tuple[subprocess.Popen[bytes], int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, _, directory = making
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    (left,) = directory.iterdir()
+    assert patches.reap() == [] and left.is_dir()
+    process.kill()
+    process.wait()
+    assert patches.reap() == [left] and list(directory.iterdir()) == []
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is missing: apt-get install util-linux")
+def test_git_ends_with_the_process_that_started_it(making: tuple[subprocess.Popen[bytes], int, Path]) -> None:
+    process, git, _ = making
+    process.kill()
+    assert select.select([git], [], [], 20)[0]
+
+
+def test_nothing_is_left_when_the_program_ends_while_a_patch_is_made(
+    making: tuple[subprocess.Popen[bytes], int, Path],
+) -> None:
+    """As after a second Ctrl-C: the thread that makes the patch never comes to its end."""
+    process, git, directory = making
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(20) == 0
+    assert list(directory.iterdir()) == [] and select.select([git], [], [], 20)[0]

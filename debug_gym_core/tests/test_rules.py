@@ -8,8 +8,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from support import examples
 
 from debug_gym_core.errors import UsageError
 from debug_gym_core.rules import Patterns, Rules
@@ -106,8 +107,22 @@ pattern_files = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize(
+    "pattern", ["[a/[ab]", "[a/]b", "[/]", "[!/]", "[!/a]", "[+-/]", "[/-1]", "[a/", "x[/]a", "[]/]"]
+)
+def test_slashes_in_brackets(pattern: str) -> None:
+    files = ("a", "b", "ab", "a]b", "]", "0", "-", "x/a", "x/ab", "x/0")
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "x").mkdir()
+        (Path(directory) / ".gitignore").write_text(pattern)
+        expected = ignored_by_git(Path(directory), list(files))
+    found = rules(f"{pattern}\n")
+    assert {path for path in files if found.ignored(path)} == expected
+
+
+@examples(60)
 @given(st.sets(paths, min_size=1, max_size=8), pattern_files)
+@example({"a"}, {"": ["aa", "[a/[ab]"]})
 def test_the_verdict_is_that_of_git(files: set[str], patterns: dict[str, list[str]]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)

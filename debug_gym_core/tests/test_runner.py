@@ -502,3 +502,23 @@ def test_files_of_the_workspace_do_not_shadow_the_machinery(run: Run, name: str)
     result = run(**{name: shadow}, test_fine="def test_a(): pass\ndef test_b(): assert False\n")
     assert result.outcomes == {"test_fine.py::test_a": "passed", "test_fine.py::test_b": "failed"}
     assert result.valid
+
+
+@pytest.mark.parametrize("options", ["", "--tb=short", "--showlocals", "--tb=long --showlocals"])
+def test_ignored_files_are_not_in_tracebacks(session: Session, python: str, options: str) -> None:
+    if not has(python, "pytest"):
+        pytest.skip(f"{python} has no pytest")
+    session.write(
+        "secret.py", b"def check(value):\n    hidden = value + 4700\n    if value:\n        raise KeyError('no')\n"
+    )
+    session.write("test_it.py", b"from secret import check\ndef test_it():\n    mine = 11\n    check(mine)\n")
+    entrypoint = f"python -m pytest -q {QUICK} {options}"
+    shown, hidden = (
+        measure(session, entrypoint, timeout=60, python=python, ignored=ignored).output
+        for ignored in ([], ["secret.py"])
+    )
+    assert "raise KeyError" in shown and "raise KeyError" not in hidden
+    assert "KeyError: 'no'" in hidden and "check(mine)" in hidden and "secret.py:4: " in hidden
+    if "showlocals" in options:
+        assert "4711" in shown and "mine" in hidden
+    assert "4711" not in hidden and "def check" not in hidden and "value = 11" not in hidden

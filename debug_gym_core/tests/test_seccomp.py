@@ -79,6 +79,15 @@ def test_terminal_input_cannot_be_forged_by_high_bits(machine: str, ioctl: int, 
 def test_families_of_sockets(machine: str, socket: int) -> None:
     allowed = [family for family in range(64) if decide(machine, socket, (family,)) == ALLOW]
     assert allowed == [1, 2, 10, 16]
+    assert [protocol for protocol in range(32) if decide(machine, socket, (16, 3, protocol)) == ALLOW] == [0]
+
+
+@pytest.mark.parametrize(("machine", "prlimit"), [("x86_64", 302), ("aarch64", 261)])
+@pytest.mark.parametrize("limits", [1, 1 << 40])
+def test_resource_limits_of_others_can_be_read_only(machine: str, prlimit: int, limits: int) -> None:
+    assert decide(machine, prlimit, (0, 7, limits, 0)) == ALLOW
+    assert decide(machine, prlimit, (1, 7, 0, limits)) == ALLOW
+    assert decide(machine, prlimit, (1, 7, limits, 0)) == EPERM
 
 
 def test_no_program_for_an_unknown_processor() -> None:

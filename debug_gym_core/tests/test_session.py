@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import stat
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.frames import FrameReader, PrintedOutput, decode_output, pack
-from debug_gym_core.session import Session
+from debug_gym_core.session import CommandLost, Session
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -75,6 +76,29 @@ def test_write_is_atomic(session: Session) -> None:
         session.write("file", b"new")
         assert file.read() == b"old" * 999
     assert [entry.path for entry in session.walk()] == ["file"]
+
+
+def test_relative_paths_stay_in_the_workspace(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "dir" / "file").write_bytes(b"outside")
+    root = Path(session.root)
+    (root / "link").symlink_to(tmp_path / "dir" / "file")
+    (root / "above").symlink_to(tmp_path)
+    for path in ("link", "above/dir/file", os.path.relpath(tmp_path / "dir" / "file", session.root)):
+        with pytest.raises(PermissionError, match="leads out of the workspace"):
+            session.read(path)
+        assert session.hashes([path]) == {path: None}
+        assert session.lines(path, 1, 1, 100).data == b""
+    for path in ("above/dir", os.path.relpath(tmp_path / "dir", session.root)):
+        with pytest.raises(PermissionError, match="leads out of the workspace"):
+            list(session.walk(path))
+        with pytest.raises(PermissionError, match="leads out of the workspace"):
+            session.stat(f"{path}/file")
+    assert [entry.path for entry in session.walk()] == ["above", "link"]
+    entry = session.stat("link")
+    assert entry is not None and entry.kind == "link"
+    assert session.read(f"{tmp_path}/dir/file") == b"outside"
+    assert [entry.path for entry in session.walk(str(tmp_path / "dir"))] == [f"{tmp_path}/dir/file"]
 
 
 def test_write_through_links(session: Session, tmp_path: Path) -> None:
@@ -521,3 +545,116 @@ def test_printed_output_is_bounded_and_counts(pieces: list[bytes], limit: int) -
     assert whole.endswith(tail_text)
     assert len(head) + len(tail_text) + cut == len(whole)
     assert len(head) + len(tail_text) <= limit
+
+
+def test_what_changed_is_told_once(session: Session) -> None:
+    session.write("d/a", b"1")
+    session.write("b", b"1")
+    session.write("__pycache__/c", b"1")
+    assert session.changed() is None  # nothing is watched yet
+    list(session.walk(prune=["__pycache__"], watch=[]))
+    assert session.changed() == {}
+    session.run("echo > d/a; chmod 600 b; mkdir -p e/f; echo > e/f/g; echo > __pycache__/c; mkdir e/__pycache__")
+    session.run("echo > e/__pycache__/x; echo > h; rm h")
+    found = session.changed()
+    assert found is not None and found["b"] is not None and found["b"].mode == 0o600
+    assert sorted(found) == ["b", "d/a", "e", "e/__pycache__", "e/f", "e/f/g", "h"] and found["h"] is None
+    session.run("echo >> e/f/g; echo > e/__pycache__/x; rm -r d")
+    found = session.changed()
+    assert found is not None and sorted(found) == ["d", "d/a", "e/f/g"]
+    assert found["d"] is found["d/a"] is None
+    assert session.changed() == {}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mv d e",
+        "ln d/a d/b; echo > d/b",
+        "mkdir new; ln d/a new/b",
+        "for n in $(seq 9000); do : > n$n; done; rm n*",
+        # Its own keeper, which it does not outlive, last; and again, as the list may lack some while others end.
+        "for i in 1 2 3; do for n in $(cat /proc/$GUEST/task/*/children); do [ $n = $PPID ] || kill -9 $n; done; done; "
+        "kill -9 $PPID",
+    ],
+)
+def test_what_cannot_be_told_is_unknown(session: Session, command: str) -> None:
+    session.write("d/a", b"1")
+    list(session.walk(watch=[]))
+    with contextlib.suppress(CommandLost):  # the last one kills its own keeper, and the worker that watches
+        session.run(command, env={"GUEST": str(session.guest()["pid"])})
+    assert session.changed() is None
+    assert session.changed() is None
+    list(session.walk(watch=[]))
+    assert session.changed() == {}
+
+
+def test_a_file_that_is_watched_closely_is_told_of_by_any_name(session: Session, tmp_path: Path) -> None:
+    session.write("d/a", b"1")
+    session.write("d/b", b"1")
+    list(session.walk(watch=["d/a"]))
+    session.run(["sh", "-c", 'ln d/a "$1"/other', "sh", str(tmp_path)])
+    assert session.changed() is None
+    list(session.walk(watch=["d/a"]))
+    session.run(["sh", "-c", 'echo >> "$1"/other; rm "$1"/other', "sh", str(tmp_path)])
+    found = session.changed()
+    assert found is not None and list(found) == ["d/a"]
+
+
+def test_commands_are_counted(session: Session) -> None:
+    before = session.commands
+    assert not session.busy
+    session.run("true")
+    process = session.process(["cat"], channel=False, stdin=True)
+    assert (session.commands, session.busy) == (before + 2, True)
+    process.kill()
+    assert not session.busy
+
+
+@pytest.mark.parametrize("depth", [3, 3000])
+def test_trees_are_removed_however_deep(session: Session, depth: int) -> None:
+    make = (
+        "import os\nfor name in ('keep', 'tree'): os.mkdir(name)\n"
+        f"os.chdir('tree')\nfor number in range({depth}):\n"
+        "    open('file', 'w').close(); os.symlink('/', 'link'); os.mkdir('a'); os.mkdir('b'); os.chdir('a')\n"
+        "    if number % 500 == 0: os.chmod('../b', 0)\n"
+    )
+    assert session.run(["python3", "-c", make]).exit_status == 0
+    session.remove("tree")
+    assert [entry.path for entry in session.walk()] == ["keep"]
+
+
+def test_a_walk_that_failed_leaves_no_watch_that_says_nothing_happened(session: Session) -> None:
+    session.write("file", b"1")
+    session.walk(watch=())
+    for path in ("missing", "file"):
+        with pytest.raises(OSError):
+            session.walk(path, watch=())
+        session.write("file", b"2")
+        told = session.changed()
+        assert told is None or "file" in told
+
+
+def test_what_goes_wrong_in_the_worker_costs_that_request_only(session: Session) -> None:
+    session.walk(watch=())
+    if session.changed() is None:
+        pytest.skip("this machine's guest cannot watch: install a Python with ctypes")
+    session.write("new", b"")
+    with pytest.raises(SandboxError, match="TypeError") as caught:
+        session._file("hash", paths=5)
+    assert not isinstance(caught.value, CommandLost)
+    assert "new" in (session.changed() or ())  # by the same worker
+
+
+def test_a_workspace_that_was_removed_is_made_again(session: Session) -> None:
+    session.write("d/file", b"1")
+    session.walk(watch=())
+    assert session.run('rm -rf "$PWD"').exit_status == 0
+    assert session.changed() is None
+    assert list(session.walk(watch=())) == []
+    session.write("d/file", b"2")
+    assert session.run("cat d/file").output == "2"
+    assert session.run('mv "$PWD" "$PWD.old"; echo > "$PWD"').exit_status == 0
+    assert session.changed() is None
+    assert list(session.walk()) == []
+    session.run('rm -rf "$PWD.old"')

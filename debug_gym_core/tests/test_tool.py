@@ -110,3 +110,26 @@ def test_any_arguments_are_checked_or_refused(arguments: dict[str, Any]) -> None
 def test_a_tool_without_use_is_refused() -> None:
     with pytest.raises(TypeError, match="must have a method use"):
         type("Broken", (Tool,), {"name": "broken", "__doc__": "Broken."})
+
+
+@pytest.mark.parametrize("name", ["check", "parameters", "schema"])
+def test_a_method_of_tool_cannot_be_replaced_by_accident(name: str) -> None:
+    with pytest.raises(TypeError, match=f"Clash.{name} takes the place of Tool.{name}"):
+        type("Clash", (Tool,), {"name": "clash", "use": lambda self, env: "", name: lambda self: None})
+
+
+def test_a_number_without_end_is_refused() -> None:
+    class Numbered(Tool):
+        """Take a number."""
+
+        name = "numbered"
+
+        def use(self, env: Any, number: int) -> str:
+            """Args:
+            number: any
+            """
+            return str(number)
+
+    assert Numbered.check({"number": 2**63 - 1}) == {"number": 2**63 - 1}
+    with pytest.raises(ActionError, match="argument 'number': the number is too large"):
+        Numbered.check({"number": -(10**5000)})

@@ -185,13 +185,17 @@ def test_result_line_is_as_documented() -> None:
     line = Result("toy/a", "fixer", None, "resolved", True, 1, 1, "clean", 2, {"sh": 2}, Tokens(1, 2, 3), 0.5, 1.5)
     assert list(line.as_json()) == [
         "task", "agent", "llm", "status", "resolved", "score", "max_score", "grading", "steps", "tool_calls", "tokens",
-        "cost", "seconds", "error",
+        "cost", "seconds", "error", "ended", "mode", "changed", "failed", "broken",
+        "reason",
     ]  # fmt: skip
     assert line.as_json()["tokens"] == {"prompt": 1, "completion": 2, "cached": 3}
 
 
 def test_results_come_back(tmp_path: Path) -> None:
-    result = Result("toy/a", "fixer", "m", "error", error={"kind": "SandboxLost", "message": "gone"}, repeat=2)
+    result = Result(
+        "toy/a", "fixer", "m", "error", error={"kind": "SandboxLost", "message": "gone"}, repeat=2,
+        mode="debug", changed=True, failed=("test_a.py::test_a",), reason="it reached its timeout",
+    )  # fmt: skip
     lines = Lines(tmp_path / "results.jsonl")
     lines.append({**result.as_json(), "of_a_later_version": 1})
     lines.close()
@@ -199,3 +203,9 @@ def test_results_come_back(tmp_path: Path) -> None:
         file.write('{"task": "toy/b", "agent"')
     assert read_results(tmp_path / "results.jsonl") == [result]
     assert read_results(tmp_path / "missing.jsonl") == []
+
+
+def test_a_line_of_before_there_were_modes_is_read(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").write_text('{"task": "toy/b", "agent": "x", "llm": null, "status": "unresolved"}\n')
+    (result,) = read_results(tmp_path / "results.jsonl")
+    assert (result.mode, result.changed, result.failed, result.reason) == ("visible", None, (), "")

@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debug_gym_core import changes
-from debug_gym_core.errors import ActionError
+from debug_gym_core.errors import ActionError, SandboxError
+from debug_gym_core.program_changes import TEXT_LIMIT, UNKNOWN
+from debug_gym_core.readonly import ReadOnlyFiles
 from debug_gym_core.rules import Rules
 from debug_gym_core.session import Session
 from debug_gym_core.snapshot import FileState, Snapshot
@@ -257,10 +259,22 @@ def test_listing_leaves_out_what_is_ignored_and_marks_what_is_readonly(live: Liv
         "pkg/sub",
     ]
     assert {entry.path: entry.target for entry in found if entry.kind == "link"}["passwd"] == "/etc/passwd"
-    with pytest.raises(ActionError, match="is a file"):
-        live.workspace.list("run.sh")
+    with pytest.raises(ActionError, match=r"run\.sh is a file, not a directory"):
+        live.workspace.list("run.sh/")
     with pytest.raises(ActionError, match="there is no directory"):
         live.workspace.list("nowhere")
+
+
+def test_a_file_is_listed_as_its_only_entry(live: Live) -> None:
+    live.session.run("ln -s pkg/app.py to_app")
+    for path in ("pkg/app.py", "/testbed/./pkg/app.py", "to_app"):
+        (entry,) = live.workspace.list(path, depth=1)
+        size = len(live.workspace.read_bytes("pkg/app.py"))
+        assert (entry.path, entry.kind, entry.readonly, entry.size) == ("pkg/app.py", "file", False, size)
+    assert [entry.readonly for entry in live.workspace.list("test_app.py")] == [True]
+    for hidden in ("hidden", "../x", "passwd"):
+        with pytest.raises(ActionError):
+            live.workspace.list(hidden)
 
 
 def test_lines_of_a_large_file_are_read_without_the_rest(live: Live) -> None:
@@ -424,14 +438,14 @@ def test_a_patch_that_may_not_be_applied_changes_nothing(live: Live, path: str, 
 
 def test_readonly_files_are_put_back_whatever_was_done(live: Live) -> None:
     before = state_in(live.session)
-    assert live.workspace.restore_readonly() == []
+    assert list(live.workspace.refresh().restored) == []
     live.session.run(
         "rm test_app.py; mkdir test_app.py; echo > test_app.py/x; echo > test_new.py; echo '*' > .debugignore"
     )
-    assert live.workspace.restore_readonly() == [".debugignore", "test_app.py", "test_app.py/x", "test_new.py"]
+    assert list(live.workspace.refresh().restored) == [".debugignore", "test_app.py", "test_app.py/x", "test_new.py"]
     assert state_in(live.session) == before
     live.session.run("echo >> pkg/app.py; mkdir test_x.py.d")
-    assert live.workspace.restore_readonly() == []
+    assert list(live.workspace.refresh().restored) == []
 
 
 def test_a_readonly_file_comes_back_when_its_directory_was_replaced(session: Session, tmp_path: Path) -> None:
@@ -441,8 +455,91 @@ def test_a_readonly_file_comes_back_when_its_directory_was_replaced(session: Ses
     with Snapshot.take(tmp_path / "repo") as snapshot:
         live = Live(session, snapshot)
         live.session.run("mv tests other; ln -s other tests; mkdir other/__pycache__; echo > other/__pycache__/x.pyc")
-        assert live.workspace.restore_readonly() == ["tests/a.py"]
+        assert list(live.workspace.refresh().restored) == ["tests/a.py"]
         assert live.workspace.read_text("tests/a.py") == "1\n"
         session.run("echo 2 > tests/a.py; mkdir tests/__pycache__; echo > tests/__pycache__/x.pyc")
-        assert live.workspace.restore_readonly() == ["tests/a.py"]
+        assert list(live.workspace.refresh().restored) == ["tests/a.py"]
         assert session.stat("tests/__pycache__/x.pyc") is not None
+
+
+def test_a_refresh_that_fails_loses_nothing(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    live.session.run("for name in a b c; do echo 1 > $name; done; echo 1 > test_app.py")
+    read = live.session.read
+
+    def fail(path: str, *args: int) -> bytes:
+        if path == "b":
+            raise SandboxError("the worker died")
+        return read(path, *args)
+
+    monkeypatch.setattr(live.session, "read", fail)
+    for _ in range(2):
+        with pytest.raises(SandboxError):
+            live.workspace.refresh()
+    monkeypatch.undo()
+    found = live.workspace.refresh()
+    assert [change.path for change in found.changes] == ["a", "b", "c"]
+    assert found.restored == ("test_app.py",)
+    assert live.workspace.refresh().changes == ()
+
+
+def test_a_readonly_file_that_cannot_be_put_back_keeps_no_other_from_it(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live.session.run("echo 1 > .debugreadonly; echo 1 > test_app.py; echo 1 > new.txt")
+    write = live.session.write
+
+    def fail(path: str, *args: object) -> None:
+        if path == ".debugreadonly":
+            raise SandboxError("the worker died")
+        write(path, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(live.session, "write", fail)
+    found = live.workspace.refresh()
+    assert found.failed == {".debugreadonly": "the worker died"} and found.restored == ("test_app.py",)
+    assert [change.path for change in found.changes if change.path == "new.txt"] == ["new.txt"]
+    monkeypatch.undo()
+    live.session.run("touch .debugreadonly")
+    assert live.workspace.refresh().restored == (".debugreadonly",)
+
+
+def test_of_a_large_file_no_more_is_read_than_is_kept(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = live.session.stat("test_app.py")
+    live.session.run("truncate -s 200M big; mkdir d; truncate -s 200M d/big; truncate -s 200M test_app.py")
+    read, sizes = live.session.read, []
+
+    def watched(path: str, *args: int) -> bytes:
+        data = read(path, *args)
+        sizes.append(len(data))
+        return data
+
+    monkeypatch.setattr(live.session, "read", watched)
+    live.workspace.write_bytes("big", b"small")
+    live.workspace.remove("d")
+    assert live.events == [("big", UNKNOWN, b"small"), ("d/big", UNKNOWN, None)]
+    readonly = ReadOnlyFiles(live.session, live.snapshot, Rules.of(live.snapshot))
+    assert readonly.broken({"test_app.py": entry}) == ["test_app.py"]  # grown since the entry was seen
+    assert 0 < max(sizes) <= TEXT_LIMIT + 1
+    large = bytes(TEXT_LIMIT + 5)
+    live.session.write("large", large)
+    live.workspace.write_bytes("large", large)
+    assert len(live.events) == 2
+
+
+def test_a_patch_of_a_file_too_large_to_read_is_refused(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("debug_gym_core.workspace.FILE_LIMIT", 10)
+    with pytest.raises(ActionError, match="cannot be read"):
+        live.workspace.apply(b"diff --git a/pkg/app.py b/pkg/app.py\nold mode 100644\nnew mode 100755\n")
+    entry = live.session.stat("pkg/app.py")
+    assert entry is not None and entry.mode == 0o644
+
+
+def test_a_workspace_that_cannot_be_walked_is_a_typed_error(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **more: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    live.session.run("echo > new")
+    monkeypatch.setattr(live.session, "walk", fail)
+    monkeypatch.setattr(live.session, "changed", fail)
+    for look in (live.workspace.changes, live.workspace.patch, live.workspace.refresh):
+        with pytest.raises(SandboxError, match=r"cannot be walked: .*Permission denied"):
+            look()

@@ -33,6 +33,9 @@ REPOSITORY = Path(__file__).parent / "toy_repository"
 class ToySettings(BenchmarkSettings):
     extra_tasks: int = 0
     journal: Path | None = None
+    predicts: bool = False
+    titled: bool = False
+    only_visible: bool = False
 
 
 class Toy(Benchmark):
@@ -54,7 +57,21 @@ class Toy(Benchmark):
     def load(self, name):
         if name not in (*self.names(), "hopeless"):
             raise UsageError(f"no task {name}")
-        return Task(benchmark=self.name, name=name, repository=REPOSITORY, entrypoint="python check.py", max_score=1)
+        return Task(
+            benchmark=self.name,
+            name=name,
+            repository=REPOSITORY,
+            entrypoint="python check.py",
+            description="The answer is wrong. Nobody knows the question.",
+            max_score=1,
+            mode="visible" if self.settings.only_visible else self.settings.mode,
+        )
+
+    def prediction(self, name, patch, model):
+        return {"name": name, "patch": patch.decode(), "by": model} if self.settings.predicts else None
+
+    def titles(self):
+        return {"a": "Answers the question of\nlife, the universe and everything else"} if self.settings.titled else {}
 
     def excluded(self):
         return {"hopeless": "its tests pass before the fix"}
@@ -71,6 +88,8 @@ class Sh(Tool):
         Args:
             command: for the shell
         """
+        if command == "lose the sandbox":
+            env.session.terminal.stop()
         return env.session.run(command, timeout=600).output
 
 
@@ -95,7 +114,7 @@ class Fixer(Agent):
         if command:
             env.step(ToolCall("sh", {"command": command}))
         if self.settings.lose and self.settings.played.read_text().count(f"{env.task.name} ") <= self.settings.lose:
-            env.session.terminal.stop()
+            env.step(ToolCall("sh", {"command": "lose the sandbox"}))
         env.step(ToolCall("sh", {"command": "printf 42 > answer"}))
 
 
@@ -133,6 +152,20 @@ class Chatter(Agent):
                 _, _, terminated, truncated, _ = env.step(call)
                 if terminated or truncated:
                     return
+
+
+class Historian(Agent):
+    """Keeps the whole conversation, as an agent that wants its prompts cached."""
+
+    name = "historian"
+    end_on_resolved = False
+
+    def play(self, env, llm):
+        messages = [Message("user", env.last_text)]
+        while calls := (answer := llm.complete(messages, []).message).calls:
+            messages.append(answer)
+            for call in calls:
+                messages.append(Message("tool", env.step(call)[0]["text"]))
 
 
 class EchoSettings(Settings):
@@ -178,7 +211,7 @@ def debug_gym_register_tools():
 
 @hookimpl
 def debug_gym_register_agents():
-    return [Fixer, Breaker, Stubborn, Chatter]
+    return [Fixer, Breaker, Stubborn, Chatter, Historian]
 
 
 @hookimpl

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class SolutionAgent(Agent):
-    """Plays the known solution: the tests fail, the debugger stops at the bug, the gold patch makes them pass."""
+    """Plays the known solution: the tests fail, the debugger stops at the bug, the gold patch makes them pass.
+
+    Where only grading has the tests there is nothing to see before; it applies the patch.
+    """
 
     name = "solution_agent"
     tools: ClassVar[Sequence[str] | None] = ("eval", "pdb")
@@ -29,6 +32,13 @@ class SolutionAgent(Agent):
         patch = env.task.gold_patch
         if patch is None:
             raise TaskError(f"{env.task.id} has no gold patch, so {self.name} cannot play it")
+        if env.task.mode != "hidden":
+            self._look(env, patch)
+        env.workspace.apply(patch)
+        self._step(env, ToolCall("eval"))
+
+    def _look(self, env: RepoEnv, patch: bytes) -> None:
+        """See the tests fail, and the debugger stop at the bug."""
         self._step(env, ToolCall("eval"))
         if env.resolved:
             raise TaskError(f"{env.task.id}: the tests pass before the gold patch is applied")
@@ -40,14 +50,12 @@ class SolutionAgent(Agent):
             raise TaskError(
                 f"{env.task.id}: the debugger did not stop at {' or '.join(stops)} but at {where or 'none'}"
             )
-        env.workspace.apply(patch)
-        self._step(env, ToolCall("eval"))
 
     def _step(self, env: RepoEnv, call: ToolCall) -> Sequence[Observation]:
         _, _, terminated, truncated, _ = env.step(call)
         spoken = env.last_observations
         if spoken and spoken[0].error:
-            raise TaskError(f"{env.task.id}: {call.name} {dict(call.arguments)}: {spoken[0].text}")
+            raise TaskError(f"{env.task.id}: {call.name} {call.arguments}: {spoken[0].text}")
         if (terminated or truncated) and not env.resolved:
             raise TaskError(f"{env.task.id}: the episode ended early, at step {env.steps}")
         return spoken

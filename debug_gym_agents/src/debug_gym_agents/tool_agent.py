@@ -4,35 +4,59 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from debug_gym_core import LLM, Agent, Message, UsageError
+from debug_gym_agents.loop import Turns, correction, with_ids
+from debug_gym_core import LLM, Agent, Message
+from debug_gym_core.history import History
+from debug_gym_core.prompts import Prompt, facts
 
 if TYPE_CHECKING:
     from debug_gym_core import RepoEnv
 
 SYSTEM_PROMPT = """\
-You fix a bug in a Python repository. Look before you change: run the tests, stop the program with the debugger where it
-goes wrong, look at the values, and only then rewrite. Call tools; the episode ends when you call none."""
+You fix a bug in a Python repository. Look before you change: run the tests,
+{%- if "pdb" in info.tools %} stop the program with the debugger where it goes wrong, look at the values,
+{%- endif %} read the code, and only then change it. Call tools; the episode ends when you call none."""
+
+KEPT_SHARE = 0.5
+"""Of the context, what is kept when the history grows beyond it: much is left out at once, and so rarely, since a
+provider's cache is lost each time."""
 
 
 class ToolAgent(Agent):
-    """Gives the model its instructions once and lets it call tools until it calls none."""
+    """Gives the model its instructions once and lets it call tools until it calls none.
+
+    The history only grows, so that providers can cache it; steps are left out when it is longer than the context.
+    """
 
     name = "tool_agent"
     end_on_resolved: ClassVar[bool] = False
 
-    def play(self, env: RepoEnv, llm: LLM | None) -> None:
-        """Play one episode."""
-        if llm is None:
-            raise UsageError(f"{self.name} needs an LLM; say --llm NAME")
-        tools = [type(tool).schema() for tool in env.tools.values()]
-        messages = [Message("system", self.settings.system_prompt or SYSTEM_PROMPT), Message("user", env.last_text)]
-        while True:
-            answer = llm.complete(messages, tools).message
-            messages.append(answer)
+    def play(self, env: RepoEnv, llm: LLM | None) -> str | None:
+        """Play one episode; see `Agent`."""
+        turns = Turns(env, llm, self.name)
+        prompt = Prompt(self.settings.system_prompt or SYSTEM_PROMPT, "agent.system_prompt", turns.limit)
+        history = History([Message("system", prompt.render(facts(env, self))), Message("user", env.last_text)])
+        turn = 0
+        while not turns.hopeless:
+            count = turns.counter()
+            if turns.limit is not None and count is not None:
+                history.trim(turns.limit, count, share=KEPT_SHARE)
+            completion = turns.ask(history)
+            turn += 1
+            answer = with_ids(completion.message, turn)
+            history.append(answer)
             if not answer.calls:
-                return
+                wrong = correction(completion)
+                if wrong is None or env.resolved:
+                    ended = "refused" if completion.finish == "refused" else "gave_up"
+                    return "resolved" if env.resolved else ended
+                history.append(Message("user", wrong))
+            sense = False
             for call in answer.calls:
-                observation, _, terminated, truncated, _ = env.step(call)
-                messages.append(Message("tool", observation["text"], call_id=call.id))
-                if terminated or truncated:
-                    return
+                text, carried_out = turns.carry_out(call)
+                history.append(Message("tool", text, call_id=call.id))
+                if env.ended is not None:
+                    return None
+                sense = sense or carried_out
+            turns.note(sense=sense)
+        return "malformed"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from debug_gym_benchmarks.refusing import refuse_other_data
 from debug_gym_core import Benchmark, Task, UsageError
 from debug_gym_core.names import nearest
 
@@ -14,9 +16,22 @@ class Repo(Benchmark):
 
     name = "repo"
 
+    def __init__(self, **settings: Any) -> None:
+        """Check the settings.
+
+        Raises:
+            UsageError: a setting is wrong, or one that the benchmark has no use for
+        """
+        super().__init__(**settings)
+        refuse_other_data(self)
+
     def names(self) -> Sequence[str]:
         """The repository's name, its one task."""
         return [self._directory().name]
+
+    def titles(self) -> Mapping[str, str]:
+        """Where the repository is."""
+        return {name: f"the repository {self._directory()}" for name in self.names()}
 
     def load(self, name: str) -> Task:
         """Make the repository a task; what it counts is found by running its tests."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from debug_gym_core.grading import Grade, Measurement
     from debug_gym_core.hookspecs import hookimpl, hookspec
+    from debug_gym_core.judge import Judge
     from debug_gym_core.llm import LLM, Completion, Message, Usage
     from debug_gym_core.making import make
     from debug_gym_core.observation import Observation
@@ -54,6 +55,7 @@ _HOMES = {
     ],
     "grading": ["Grade", "Measurement"],
     "hookspecs": ["hookimpl", "hookspec"],
+    "judge": ["Judge"],
     "making": ["make"],
     "llm": ["LLM", "Completion", "Message", "Usage"],
     "observation": ["Observation"],
@@ -75,6 +77,7 @@ __all__ = [
     "Completion",
     "DebugGymError",
     "Grade",
+    "Judge",
     "LLMError",
     "Measurement",
     "Message",

@@ -20,12 +20,14 @@ class AgentSettings(Settings):
         max_steps: steps after which the environment truncates the episode
         max_rewrites: changes of files after which it does
         memory_size: steps that the history keeps
-        system_prompt: replaces the agent's own: text, or a path that ends in .jinja
+        reset_prompt_history_after_rewrite: forget the steps before each change of files
+        system_prompt: replaces the agent's own: a Jinja template, or the path of one, which ends in .jinja
     """
 
     max_steps: int = 50
     max_rewrites: int = 10
     memory_size: int = 20
+    reset_prompt_history_after_rewrite: bool = False
     system_prompt: str | None = None
 
 
@@ -44,9 +46,21 @@ class Agent(Component, abc.ABC):
     needs_llm: ClassVar[bool] = True
     end_on_resolved: ClassVar[bool] = True
 
+    def prepare(self, env: RepoEnv) -> None:
+        """See to the environment before it is reset: an agent may withhold tools. Does nothing unless one overrides it.
+
+        Args:
+            env: was not reset yet
+        """
+
     @abc.abstractmethod
-    def play(self, env: RepoEnv, llm: LLM | None) -> None:
+    def play(self, env: RepoEnv, llm: LLM | None) -> str | None:
         """Play one episode: `env` was reset by the caller, who grades it and closes it afterwards.
 
         Returns when `env` is terminated or truncated, or when there is nothing more to do.
+
+        Returns:
+            why it ended by itself, in a word: `gave_up` (the model calls nothing), `refused` (it refuses to answer),
+            `malformed` (its calls make no sense); None: the environment knows (`env.ended`), or there was nothing more
+            to do
         """

@@ -40,7 +40,7 @@ class Breakpoint:
         line: from 1
         condition: expression that must be true for a stop
         temporary: whether it goes away with the first stop
-        ignore: how many more times it is passed without a stop
+        ignore: how often each run passes it without a stop, at first
         enabled: whether it stops at all
         commands: what pdb does at each stop, as its `commands` takes it, without the closing `end`
         function: name of the function it was set by, which stops at that function's first line only
@@ -64,7 +64,7 @@ class Breakpoint:
         if self.temporary:
             parts.append("temporary")
         if self.ignore:
-            parts.append(f"ignored {self.ignore} more times")
+            parts.append(f"ignored the first {self.ignore} times")
         if not self.enabled:
             parts.append("disabled")
         if self.commands:

@@ -39,10 +39,14 @@ def choose_terminal(
         PluginError: the backend's plugin failed to load
         RequirementError: no backend can be had on this machine; the text says what to install
     """
+    if task.repository is None and not (settings.get("image") or task.image):
+        raise UsageError(f"{task.id} names neither a repository nor an image that holds it")
     free = trusted or bool(settings.get("allow_unsandboxed"))
     if name != "auto":
         backend: type[Terminal] = plugins.get("terminals", name)
         _require(backend)
+        if task.repository is None and not backend.runs_images:
+            raise UsageError(f"{task.id} lies in an image, and terminal {name} runs none: take docker")
         if backend.isolates:
             return backend, None
         if not free:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pydantic
 
 from debug_gym_core.errors import UsageError
+from debug_gym_core.redaction import SECRET, redact
 
 
 class Settings(pydantic.BaseModel):
@@ -41,7 +43,7 @@ class Component:
         try:
             self.settings = self.Settings(**settings)
         except pydantic.ValidationError as error:
-            raise UsageError(f"{self.name}: {explain(error, self.Settings)}") from error
+            raise UsageError(f"{self.name}: {explain(error, self.Settings)}") from None
 
     @classmethod
     def help(cls) -> str:
@@ -68,7 +70,11 @@ def explain(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | N
             known = _keys_at(model, item["loc"][:-1])
             parts.append(f"unknown key {where!r}{nearest(str(item['loc'][-1]), known)}")
         else:
-            parts.append(f"{where}: {item['msg']} (got {item.get('input')!r:.80})" if where else item["msg"])
+            text = item["msg"].removeprefix("Value error, ")  # which pydantic puts before our own words
+            given = item.get("input")
+            secret = isinstance(given, Mapping) or SECRET.search(where)  # what holds a key is not repeated
+            got = "" if secret else f" (got {redact(repr(given)):.80})"
+            parts.append(f"{where}: {text}{got}" if where else text)
     return "; ".join(parts)
 
 

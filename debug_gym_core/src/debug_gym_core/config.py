@@ -14,7 +14,9 @@ import pydantic
 from pydantic import Field
 
 from debug_gym_core.config_layers import Layer, parse_override, read_file, tool_name
+from debug_gym_core.config_spellings import shipped
 from debug_gym_core.errors import UsageError
+from debug_gym_core.task import Mode
 
 if TYPE_CHECKING:
     from debug_gym_core.config_checks import Checker
@@ -63,11 +65,13 @@ class BenchmarkSection(ComponentSection):
 
     Attributes:
         name: a benchmark; `debug-gym plugins` lists them
-        tasks: `all`, a task, a glob, or a list of them; `debug-gym tasks BENCHMARK` lists them
+        tasks: `all`, a task, a glob, `!` and one to leave out, `@` and a file of them, or a list of these;
+            `debug-gym tasks BENCHMARK` lists them
         source: a local file or checkout instead of the published one
         split: a named part of the benchmark
         revision: version of the published data
-        mode: visible (the failing tests are in the workspace) or hidden (only grading has them)
+        mode: visible (the tests that count are in the workspace), hidden (only grading has them), or debug (they are
+            in the workspace although the benchmark publishes them hidden); a benchmark may know one only
         path: your repository, for the benchmark `repo`
     """
 
@@ -76,7 +80,7 @@ class BenchmarkSection(ComponentSection):
     source: str | None = None
     split: str | None = None
     revision: str | None = None
-    mode: str = "visible"
+    mode: Mode = "visible"
     path: Path | None = None
 
     @pydantic.field_validator("tasks", mode="before")
@@ -126,7 +130,7 @@ class TerminalSection(ComponentSection):
         cpus: processors' worth of time; null: no bound
         pids: bound on processes and threads
         allow_unsandboxed: let an agent that a language model drives run without isolation
-        setup: shell commands that prepare the sandbox
+        setup: shell commands that prepare the sandbox, as in `pip install -e .`; run once, their result is kept
     """
 
     name: str = "auto"
@@ -146,8 +150,9 @@ class AgentSection(ComponentSection):
         name: an agent; `debug-gym plugins` lists them
         max_steps: steps after which an episode is cut off
         max_rewrites: changes of files after which it is
-        memory_size: steps that the history keeps
-        system_prompt: replaces the agent's own: text, or a path that ends in .jinja
+        memory_size: steps that the history keeps; tool_agent keeps all that fit
+        reset_prompt_history_after_rewrite: forget the steps before each change of files; not for tool_agent
+        system_prompt: replaces the agent's own: a Jinja template, or the path of one, which ends in .jinja
         rewrites_before_pdb: for debug_5_agent: changes of files before it gets the debugger
     """
 
@@ -155,6 +160,7 @@ class AgentSection(ComponentSection):
     max_steps: Count = 50
     max_rewrites: Count = 10
     memory_size: Count = 20
+    reset_prompt_history_after_rewrite: Flag = False
     system_prompt: str | None = None
     rewrites_before_pdb: Count = 5
 
@@ -251,7 +257,9 @@ def load(
     terminal: str | None = None,
     tasks: Sequence[str] | None = None,
     workers: int | None = None,
+    repeats: int | None = None,
     output: Path | None = None,
+    llm_config: Path | None = None,
     plugins: Plugins | None = None,
 ) -> Config:
     """Make the effective config of a run.
@@ -265,7 +273,9 @@ def load(
         terminal: the sandbox backend, likewise
         tasks: patterns of tasks, likewise
         workers: episodes at the same time, likewise
+        repeats: episodes a task, likewise
         output: directory of the runs, likewise
+        llm_config: the llm.yaml, likewise
         plugins: what is installed; None: all plugins of this environment
 
     Raises:
@@ -278,6 +288,7 @@ def load(
     checker = Checker(plugins or default_plugins())
     written = _read_source(source, checker)
     explicit = [parse_override(text) for text in overrides]
+    checker.refuse_old_spellings(written, [path for path, _ in explicit])
     if not written.data and not any(path[0] == "benchmark" for path, _ in explicit):
         raise UsageError(f"{source} is empty; `debug-gym config show BENCHMARK` prints a config to start from")
     options = {
@@ -286,7 +297,9 @@ def load(
         "--terminal": (("terminal", "name"), terminal),
         "--task": (("benchmark", "tasks"), list(tasks) if tasks else None),
         "-n": (("run", "workers"), workers),
+        "--repeats": (("run", "repeats"), repeats),
         "--output": (("run", "output"), str(output) if output else None),
+        "--llm-config": (("llm_config_file_path",), str(llm_config) if llm_config else None),
     }
 
     def put_together(benchmark: str) -> Layer:
@@ -295,13 +308,11 @@ def load(
         player = agent or (chosen[-1] if chosen else _name_in(everything, "agent", AgentSection))
         sections = checker.agent_sections(everything)
         merged = everything.without(sections)
-        for name, section in sections.items():
-            checker.check_keys(section, merged, under=name)
         if player in sections:
             merged = sections[player].over(merged)
         for path, value in explicit:
             origin = f"-p {'.'.join(path)}"
-            if len(path) > 1 and path[0] in checker.plugins.agents:
+            if checker.is_for_agent(path, origin):
                 given = Layer()
                 given.set(path[1:], value, origin)
                 checker.check_keys(given, merged, under=path[0])
@@ -311,6 +322,8 @@ def load(
         for option, (path, value) in options.items():
             if value is not None:
                 merged.set(path, value, option)
+        for name, section in sections.items():
+            checker.check_keys(section, merged, under=name)
         if isinstance(merged.data.get("agent"), dict) and _name_in(merged, "agent", AgentSection) != player:
             where = merged.origin(("agent", "name"))
             raise UsageError(f"{where}: the section of {player} cannot choose another agent")
@@ -340,18 +353,25 @@ def from_data(data: Mapping[str, Any], name: str, plugins: Plugins | None = None
 
 
 def _read_source(source: str, checker: Checker) -> Layer:
+    from debug_gym_core.plugins import HOMES
+
     path = Path(source).expanduser()
     names = checker.plugins.benchmarks
-    if path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir()):
+    if not source.strip():
+        raise UsageError(f"the benchmark or config file is empty; name one ({', '.join(names) or 'none'})")
+    if path.is_file():
         return checker.absolute(read_file(path), path.parent)
-    if "/" not in source:
-        checker.plugins.get("benchmarks", source)
-        return Layer({"benchmark": {"name": source}}, name=source)
-    benchmark, _, task = source.partition("/")
-    if benchmark in names:
-        return Layer({"benchmark": {"name": benchmark, "tasks": [task]}}, name=source)
-    what = "is a directory" if path.is_dir() else "there is no such file"
-    raise UsageError(f"{source}: {what}; name a YAML file or a benchmark ({', '.join(names) or 'none is installed'})")
+    if path.suffix in (".yaml", ".yml") and not path.is_dir():
+        known = shipped(source, [*names, *HOMES["benchmarks"]])
+        hint = f"; the config of {known} is part of it now: debug-gym run {known}" if known else ""
+        raise UsageError(f"{source}: No such file or directory{hint}")
+    if path.is_dir() and source not in names:
+        raise UsageError(f"{source} is a directory; for a repository of your own: repo -p benchmark.path={source}")
+    benchmark, slash, task = source.partition("/")
+    if not slash or not ("." in benchmark or benchmark == ""):
+        checker.plugins.get("benchmarks", benchmark)
+        return Layer({"benchmark": {"name": benchmark, **({"tasks": [task]} if task else {})}}, name=source)
+    raise UsageError(f"{source}: there is no such file; name a YAML file or a benchmark ({', '.join(names) or 'none'})")
 
 
 def _name_in(layer: Layer, section: str, model: type[ComponentSection]) -> str:

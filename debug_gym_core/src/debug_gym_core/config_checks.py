@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,10 +15,11 @@ import pydantic
 from debug_gym_core.component import Component
 from debug_gym_core.config import ComponentSection, Config
 from debug_gym_core.config_layers import Layer, leaves, tool_name
-from debug_gym_core.config_spellings import answer
+from debug_gym_core.config_spellings import AGENTS, answer
 from debug_gym_core.errors import DebugGymError, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.plugins import HOMES, Plugins
+from debug_gym_core.selection import FILE
 
 Path_ = tuple[str | int, ...]
 
@@ -38,6 +40,8 @@ class Checker:
     def shipped(self, benchmark: str) -> Layer:
         """The config that a benchmark ships; only its name when nobody provides it (`check` will say so)."""
         cls = self.plugins.benchmarks.get(benchmark)
+        if cls is None and ":" in benchmark:
+            cls = self.plugins.get("benchmarks", benchmark)
         layer = Layer({"benchmark": {"name": benchmark}})
         if cls is not None:
             layer = Layer(dict(cls.config), name=f"the config of {benchmark}").over(layer)
@@ -54,12 +58,64 @@ class Checker:
             if key in Config.model_fields or not isinstance(value, dict | None):
                 continue
             known = key in self.plugins.agents
-            if not known and value and answer((key,)) is None and set(value) <= set(Config.model_fields):
+            if not known and value and answer((key,)) is None and self._is_of_agent(key, value):
                 with _said_at(layer.origin((key,))):
                     self.plugins.get("agents", key)
             if known:
                 found[key] = layer.part(key)
         return found
+
+    def refuse_old_spellings(self, written: Layer, explicit: Iterable[tuple[str, ...]]) -> None:
+        """Answer keys of the original's, before anything else that is wrong with them.
+
+        Args:
+            written: a file
+            explicit: key paths of the command line
+
+        Raises:
+            UsageError: there are such keys; the text says what each is called now
+        """
+        paths = [(written.origin(path), path) for path, _ in leaves(written.data)]
+        paths += [(f"-p {'.'.join(path)}", path) for path in explicit]
+        found: dict[tuple[str, ...], tuple[str, str]] = {}
+        for where, path in paths:
+            inner = path[1:] if path[0] in self.agents and len(path) > 1 else path
+            if inner[0] in Config.model_fields and (inner is path or path[0] in self.plugins.agents):
+                continue  # The section is ours; its keys are checked with all others.
+            for length in range(len(path), 0, -1):
+                words = answer(path[:length], self.agents)
+                if words is not None:
+                    found.setdefault(path[:length], (where, words))
+                    break
+        if not found:
+            return
+        (path, (where, words)), *others = found.items()
+        first = where if where.startswith("-p ") else f"{where}: {'.'.join(path)}"
+        more = [f"{'.'.join(path)} {words.partition(':')[0]}" for path, (_, words) in others]
+        also = f"\nAlso: {'; '.join(more)}" if more else ""
+        raise UsageError(f"{first} {words}{also}")
+
+    def is_for_agent(self, path: tuple[str, ...], origin: str) -> bool:
+        """Whether a key's path leads into an agent's section.
+
+        Raises:
+            UsageError: it does, and there is no such agent here
+        """
+        if len(path) < 2 or path[0] in Config.model_fields or path[0] not in self.agents:
+            return False
+        if path[0] not in self.plugins.agents:
+            with _said_at(origin):
+                self.plugins.get("agents", path[0])
+        return path[0] in self.plugins.agents
+
+    def _is_of_agent(self, key: str, value: Mapping[str, Any]) -> bool:
+        """Whether a section has the form of an agent's."""
+        return key in self.agents or set(value) <= set(Config.model_fields)
+
+    @property
+    def agents(self) -> Sequence[str]:
+        """Names of agents, also of those that are not installed."""
+        return [*self.plugins.agents, *HOMES["agents"], *AGENTS]
 
     def check_keys(self, section: Layer, below: Layer, *, under: str) -> None:
         """Check the section of an agent that may not be playing.
@@ -117,6 +173,9 @@ class Checker:
                 if key not in but and not path.is_absolute() and (sure or (base / path).exists()):
                     path = base.absolute() / path
                 mapping[key] = str(path) if sure or path.is_absolute() else value
+            section = data.get("benchmark")
+            if isinstance(section, dict) and "tasks" in section:
+                section["tasks"] = _files_absolute(section["tasks"], base)
         return result
 
     def _paths(self, data: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, bool]]:
@@ -176,15 +235,16 @@ class Checker:
             if name is None:
                 continue
             origin = layer.origin(("tools", name))
-            if name not in self.plugins.tools:
-                if origin != layer.name:
-                    with _said_at(origin):
-                        self.plugins.get("tools", name)
+            cls = self.plugins.tools.get(name)
+            if cls is None and origin != layer.name:
+                with _said_at(origin):
+                    cls = self.plugins.get("tools", name)
+            if cls is None:
                 continue
             settings: Any = item[name] if isinstance(item, dict) else None
             try:
                 if isinstance(settings, dict | None):
-                    self.plugins.tools[name].Settings(**(settings or {}))
+                    cls.Settings(**(settings or {}))
             except pydantic.ValidationError as error:
                 found += [{**problem, "loc": ("tools", name, *problem["loc"])} for problem in error.errors()]
         return found
@@ -193,7 +253,7 @@ class Checker:
         """The class that a section names; None when that is only known later."""
         if section == "terminal" and name == "auto":
             return None
-        if section == "llm" and name not in self.plugins.llms and name not in HOMES["llms"]:
+        if section == "llm" and self._is_configured(name):
             return None
         origin = layer.origins.get((section, "name"))
         if section == "agent" and origin is None and name not in self.plugins.agents:
@@ -201,10 +261,22 @@ class Checker:
         with _said_at(origin):
             return self.plugins.get(KINDS[section], name)
 
+    def _is_configured(self, name: str) -> bool:
+        """Whether a model's settings come from llm.yaml, which is read when the model is needed."""
+        from debug_gym_core.service import ServiceLLM
+
+        cls = self.plugins.llms.get(name)
+        return issubclass(cls, ServiceLLM) if cls is not None else name not in HOMES["llms"] and ":" not in name
+
     def _fields(self, section: str, cls: type[Component] | None) -> set[str]:
         """Keys that a section may have beside its own."""
         if cls is not None:
             return set(cls.Settings.model_fields)
+        if section == "llm":
+            from debug_gym_core.service import ServiceSettings
+
+            known = [ServiceSettings, *(other.Settings for other in self.plugins.llms.values())]
+            return {key for one in known if issubclass(one, ServiceSettings) for key in one.model_fields} - {"api_key"}
         if section == "terminal":
             return {key for other in self.plugins.terminals.values() for key in other.Settings.model_fields}
         return set()
@@ -227,7 +299,12 @@ class Checker:
         path = ".".join(str(step) for step in loc)
         shown = f"{under}.{path}" if under else path
         where = layer.origin(loc)
+        place = where if where == f"-p {shown}" else f"{where}: {shown}"
         if item["type"] == "extra_forbidden":
+            owners = self._owners(_steps(loc))
+            if owners:
+                section = f"{under}.{loc[0]}" if under else loc[0]
+                return f"{place} belongs to {' and '.join(owners)}; say {section}.name: {owners[0]}"
             return f"{where}: unknown key {shown}{self._instead(_steps(loc), layer, under)}"
         if item["type"] in ("model_type", "model_attributes_type"):
             named = "name" in getattr(Config.model_fields[path].annotation, "model_fields", {})
@@ -235,17 +312,20 @@ class Checker:
             return f"{where}: {shown} is a section with keys of its own{hint}"
         text = item["msg"].removeprefix("Value error, ")
         text = text[:1].lower() + text[1:]
-        return f"{where}: {shown}: {text} (got {json.dumps(item.get('input'), default=str):.60})"
+        if item["type"] == "literal_error" and isinstance(item.get("input"), str):
+            meant = nearest(item["input"], re.findall(r"'(\w+)'", item["ctx"]["expected"]))
+            text += meant if "did you mean" in meant else ""
+        return f"{place}: {text} (got {json.dumps(item.get('input'), default=str):.60})"
 
     def _instead(self, steps: tuple[str, ...], layer: Layer, under: str | None) -> str:
         """Words for an unknown key: what it is called now, or the nearest known one."""
         prefix = f"{under}." if under else ""
         below = [path for path, _ in leaves(layer.data) if path[: len(steps)] == steps]
         for path in [*below[:1], steps]:
-            words = answer(path)
+            whole = (under, *path) if under else path
+            words = answer(whole, self.agents)
             if words is not None:
-                what = f" {prefix}{'.'.join(path)}" if path != steps else " it"
-                return f";{what} {words.replace('is now ', f'is now {prefix}')}"
+                return f"; {'it' if path == steps else '.'.join(whole)} {words}"
         known = self._known(steps[:-1])
         text = nearest(steps[-1], known)
         if "did you mean" not in text:
@@ -255,6 +335,13 @@ class Checker:
             if elsewhere:
                 return f"; did you mean {prefix}{elsewhere[0]}?"
         return text
+
+    def _owners(self, steps: tuple[str, ...]) -> list[str]:
+        """Components that have a key which the one that is named does not have."""
+        if len(steps) != 2 or steps[0] not in KINDS:
+            return []
+        installed = getattr(self.plugins, KINDS[steps[0]])
+        return [name for name, cls in installed.items() if steps[1] in cls.Settings.model_fields]
 
     def _known(self, path: tuple[str, ...]) -> Iterable[str]:
         if not path:
@@ -283,6 +370,15 @@ class _said_at:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, DebugGymError) and self.where not in (None, "default"):
             raise type(error)(f"{self.where}: {error}") from error
+
+
+def _files_absolute(tasks: Any, base: Path) -> Any:
+    """Patterns of tasks, in which files of them (`@names.txt`) have absolute paths."""
+    if isinstance(tasks, list | tuple):
+        return [_files_absolute(item, base) for item in tasks]
+    if isinstance(tasks, str) and tasks.startswith(FILE) and len(tasks) > 1:
+        return f"{FILE}{base.absolute() / Path(tasks.removeprefix(FILE)).expanduser()}"
+    return tasks
 
 
 def _component_sections() -> dict[str, type[ComponentSection]]:

@@ -14,6 +14,9 @@ from debug_gym_core.errors import UsageError
 
 KeyPath = tuple[str, ...]
 
+MOST_ALIASED = 100_000
+"""Values that the aliases of a YAML file may stand for."""
+
 
 @dataclass
 class Layer:
@@ -122,6 +125,7 @@ def read_text(text: str, name: str) -> Layer:
             return layer
         if not isinstance(node, yaml.MappingNode):
             raise UsageError(f"{name}: a config is a mapping of sections, this is {_kind(node)}")
+        _bound(node, name)
         _walk(node, (), layer, ())
         layer.data = loader.construct_document(node)
         return layer
@@ -147,7 +151,12 @@ def parse_override(text: str) -> tuple[KeyPath, Any]:
     if not equals or not all(path):
         raise UsageError(f"-p {text}: say key.path=value, as in -p env.run_timeout=60")
     try:
-        return path, yaml.safe_load(value)
+        loader = yaml.SafeLoader(value)
+        node = loader.get_single_node()
+        if node is None:
+            return path, None
+        _bound(node, f"-p {key}")
+        return path, loader.construct_document(node)
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
         raise UsageError(f"-p {text}: {problem}; put the value in quotes: -p {key}='\"...\"'") from error
@@ -182,6 +191,23 @@ def _index(items: list[Any], step: str, where: str, origin: str) -> int:
         return int(step)
     listed = ", ".join(name for name in names if name)
     raise UsageError(f"{origin}: {where} lists no {step!r}; it lists {listed or 'nothing'}")
+
+
+def _bound(node: yaml.Node, name: str) -> None:
+    """Refuse aliases that a few lines of make millions of values."""
+    sizes: dict[int, int] = {}
+
+    def size(one: yaml.Node) -> int:
+        if id(one) not in sizes:
+            sizes[id(one)] = 1  # while it is counted; what contains itself is refused elsewhere
+            if isinstance(one, yaml.SequenceNode):
+                sizes[id(one)] += sum(size(child) for child in one.value)
+            elif isinstance(one, yaml.MappingNode):
+                sizes[id(one)] += sum(size(child) for pair in one.value for child in pair)
+        return sizes[id(one)]
+
+    if size(node) - len(sizes) > MOST_ALIASED:
+        raise UsageError(f"{name}: its aliases stand for more than {MOST_ALIASED:,} values; write it with fewer")
 
 
 def _walk(node: yaml.Node, path: KeyPath, layer: Layer, above: tuple[int, ...]) -> None:

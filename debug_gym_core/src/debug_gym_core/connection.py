@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.frames import FrameReader, Header, pack
+from debug_gym_core.postponed import NOTICED
 from debug_gym_core.terminal import Stream, Terminal
 
 VERSION = 1
@@ -28,6 +29,12 @@ START_TIMEOUT = 60.0
 
 STALL_TIMEOUT = 60.0
 """Seconds that a guest may take to read a megabyte from its stream before it counts as hung."""
+
+SILENCE = 10.0
+"""Seconds that a guest may say nothing while something is under way before it is asked whether it is there."""
+
+ANSWER_TIMEOUT = 60.0
+"""Seconds that it has to answer that before it counts as hung."""
 
 BOOT = """\
 import os, sys
@@ -95,10 +102,15 @@ class Waiter:
             CommandLost: what served the request died
             OSError: the guest refused or failed
         """
-        try:
-            item = self._replies.get(timeout=timeout)
-        except queue.Empty:
-            raise TimeoutError from None
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = NOTICED if end is None else min(NOTICED, max(0.0, end - time.monotonic()))
+            try:
+                item = self._replies.get(timeout=left)
+                break
+            except queue.Empty:
+                if end is not None and time.monotonic() >= end:
+                    raise TimeoutError from None
         if isinstance(item, SandboxLost):
             raise SandboxLost(str(item))
         if item[0]["t"] == "error":
@@ -114,7 +126,7 @@ def reply_error(header: Header) -> Exception:
         path = header.get("path")
         return OSError(number, text) if path is None else OSError(number, text, path)
     if kind == "lost":
-        return CommandLost(f"{text} (the command killed it, or memory ran out)")
+        return CommandLost(text)
     if kind == "ended":
         return CommandEnded(text)
     return SandboxError(f"the guest failed: {text}")
@@ -151,6 +163,7 @@ class Connection:
             settings: the fields of its `start` request
 
         Raises:
+            SandboxLost: it did not start because the sandbox is gone
             SandboxError: it did not start
         """
         self.hello: Header = {}
@@ -164,6 +177,8 @@ class Connection:
         self._state = threading.Lock()
         self._writing = threading.Lock()
         self._writing_since: float | None = None
+        self._heard = time.monotonic()
+        self._asking = False
         self._stream: Stream = terminal.open([terminal.python, "-I", "-S", "-B", "-c", BOOT])
         self._reader = threading.Thread(target=self._read, name=f"debug-gym-{terminal.name}", daemon=True)
         _watch(self)
@@ -178,7 +193,8 @@ class Connection:
         except (OSError, SandboxError) as error:
             cause = self._reason or str(error) or type(error).__name__
             self.close()
-            raise SandboxError(self.describe(f"the guest did not start ({cause})")) from error
+            kind = SandboxError if terminal.alive() else SandboxLost
+            raise kind(self.describe(f"the guest did not start ({cause})")) from error
 
     @property
     def alive(self) -> bool:
@@ -282,6 +298,22 @@ class Connection:
         if since is not None and now - since > STALL_TIMEOUT:
             self.fail(f"the guest took nothing from its stream for {STALL_TIMEOUT:g} s")
 
+    def check_silence(self, now: float) -> None:
+        """Ask a guest that has been silent for long while something is under way; called from time to time.
+
+        What has no time limit of its own, such as a command without timeout, is bounded by this: a guest that was
+        stopped, or whose container was, is given up.
+        """
+        if self._asking or not self._handlers or now - self._heard < SILENCE:
+            return
+        self._asking = True
+        threading.Thread(target=self._ask, name="debug-gym-ask", daemon=True).start()
+
+    def _ask(self) -> None:
+        with contextlib.suppress(SandboxError):  # who waits for something learns it
+            self.request("ping", timeout=ANSWER_TIMEOUT)
+        self._asking = False
+
     def _write(self, frame: bytes) -> None:
         if self._error is not None:
             raise SandboxLost(str(self._error))
@@ -312,6 +344,7 @@ class Connection:
         reason = "the guest is gone"
         try:
             while data := self._stream.read(1 << 16):
+                self._heard = time.monotonic()
                 for header, body in frames.feed(data):
                     number = int(header["id"])
                     final = header.get("t") in ("done", "error", "exit", "hello", "boot")
@@ -331,7 +364,7 @@ _watcher: tuple[int, threading.Thread] | None = None
 
 
 def _watch(connection: Connection) -> None:
-    """Have `check_stall` called about once a second by a thread that all connections of this process share."""
+    """Have a thread that all connections of this process share check it about once a second."""
     global _watcher
     with _watching:
         _watched.add(connection)
@@ -342,10 +375,15 @@ def _watch(connection: Connection) -> None:
 
 
 def _watch_all() -> None:
-    pause = threading.Event()
-    while not pause.wait(1.0):
+    global _watcher
+    while True:
+        time.sleep(1.0)
         with _watching:
             connections = [connection for connection in _watched if connection.alive]
+            if not connections:
+                _watcher = None  # the next connection starts another
+                return
         for connection in connections:
             with contextlib.suppress(Exception):
                 connection.check_stall(time.monotonic())
+                connection.check_silence(time.monotonic())

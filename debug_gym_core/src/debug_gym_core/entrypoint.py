@@ -20,6 +20,9 @@ from debug_gym_core.errors import UsageError
 
 EXAMPLE = "python -m pytest -q"
 
+LONGEST = 100_000
+"""Characters that an entrypoint may have."""
+
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _INTERPRETER = re.compile(r"python(\d+(\.\d+)?t?)?")
 _SESSION_INTERPRETERS = ("python", "python3")
@@ -84,11 +87,13 @@ class Entrypoint:
             the entrypoint; what is not a Python program is a `Kind.COMMAND`
 
         Raises:
-            UsageError: it is empty, or a quote is left open
+            UsageError: it is empty or too long, or a quote is left open
         """
         text = text.strip()
         if not text:
             raise UsageError(f"the entrypoint is empty; an example: {EXAMPLE}")
+        if len(text) > LONGEST:  # telling words apart takes time that grows with the square of a word's length
+            raise UsageError(f"the entrypoint is too long: {len(text)} characters, at most {LONGEST}")
         try:
             words = shlex.split(text)
         except ValueError as error:
@@ -120,6 +125,14 @@ class Entrypoint:
     def script(self) -> str | None:
         """The script's path, None when no script is started."""
         return self.target if self.kind is Kind.SCRIPT else None
+
+    @property
+    def program(self) -> str:
+        """The program that a command starts first; empty where only a shell or the session's interpreter knows."""
+        if self.kind is not Kind.COMMAND:
+            return self.interpreter or ""
+        words = [] if _shell_syntax(self.text) else shlex.split(self.text)
+        return next((word for word in words if not _ASSIGNMENT.fullmatch(word)), "")
 
     def with_args(self, args: Sequence[str]) -> Entrypoint:
         """The same program with other arguments, for what is no `Kind.COMMAND`."""
@@ -214,8 +227,7 @@ def _parse_python(words: list[str]) -> Entrypoint | None:
             if letter == "m":
                 return Entrypoint("", Kind.MODULE, value, tuple(words), flags=tuple(flags))
             if letter == "c":
-                why_not = "code given by -c has no file"
-                return Entrypoint("", Kind.CODE, value, tuple(words), flags=tuple(flags), why_not=why_not)
+                return Entrypoint("", Kind.CODE, value, tuple(words), flags=tuple(flags))
             flags += [f"-{letter}", value]
             break
     return None

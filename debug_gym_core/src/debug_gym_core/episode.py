@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from debug_gym_core import interpreter as interpreters
+from debug_gym_core import progress
+from debug_gym_core.asking import KeptAnswers, RecordedLLM, remove_answers
 from debug_gym_core.choice import choose_terminal
 from debug_gym_core.entrypoint import Entrypoint
 from debug_gym_core.env import RepoEnv
-from debug_gym_core.errors import RequirementError, SandboxLost
-from debug_gym_core.llm import LLM, Completion, Message, Usage
-from debug_gym_core.names import nearest
-from debug_gym_core.trajectory import Event, EventKind, Journal, Result, Tokens, describe
+from debug_gym_core.errors import ContextOverflow, LLMRefused, RequirementError, SandboxLost, UsageError
+from debug_gym_core.ledger import Ledger, Limits, OutOfBudget
+from debug_gym_core.llm import LLM, Usage
+from debug_gym_core.models import Models, read_models, unknown
+from debug_gym_core.redaction import redact
+from debug_gym_core.results import FAILING, PASSING
+from debug_gym_core.service import Gate, ServiceLLM
+from debug_gym_core.text_calls import with_text_calls
+from debug_gym_core.trajectory import FAILED, Event, EventKind, Journal, Result, Tokens, describe
 
 if TYPE_CHECKING:
     from debug_gym_core.agent import Agent
@@ -27,18 +33,18 @@ if TYPE_CHECKING:
     from debug_gym_core.grading import Grade
     from debug_gym_core.plugins import Plugins
     from debug_gym_core.run import Run
-    from debug_gym_core.task import Benchmark, Task
+    from debug_gym_core.session import Session
+    from debug_gym_core.task import Benchmark, Mode, Task
     from debug_gym_core.terminal import Terminal
 
 log = logging.getLogger("debug_gym")
 
+RESCUE_TIME = 5.0
+"""Seconds that a sandbox has to tell what was changed in it when the run is being stopped."""
+
 
 class EpisodeStopped(BaseException):
     """The run was stopped; not an Exception, so that no agent goes on after it."""
-
-
-class OutOfMoney(BaseException):
-    """The run's money is spent; ends the episode as a limit does. Not an Exception, as `EpisodeStopped`."""
 
 
 class Players:
@@ -46,6 +52,8 @@ class Players:
 
     Attributes:
         benchmark: where the tasks are
+        attended: whether a person plays, one episode at a time
+        refused: whether the model's service refuses whatever it is asked, so that no further episode is begun
     """
 
     def __init__(self, run: Run, plugins: Plugins, watch: Watch, stop: threading.Event, *, verbose: bool) -> None:
@@ -67,56 +75,66 @@ class Players:
         self.config = config
         benchmark_class = plugins.get("benchmarks", config.benchmark.name)
         self.benchmark: Benchmark = benchmark_class(**config.benchmark.settings_for(benchmark_class))
-        self.agent_class: type[Agent] = plugins.get("agents", config.agent.name)
+        self.agent_class = _find_agent(config.agent.name, plugins)
+        self.models = Models()
         self.llm_class: type[LLM] | None = None
         if self.agent_class.needs_llm:
-            self.llm_class = _find_llm(config.llm.name, plugins)
-        self.trusted = self.llm_class is None or self.llm_class.trusted
+            self.llm_class = self._find_llm(config.llm.name)
+        self.attended = self.llm_class is not None and self.llm_class.trusted
+        self.refused = False
+        self.trusted = self.llm_class is None or self.attended
         settings = config.tool_settings()
         names = list(settings) if self.agent_class.tools is None else self.agent_class.tools
         self.tools: list[Any] = [{name: settings[name]} if settings.get(name) else name for name in names]
         for name in names:
             plugins.get("tools", name)(**settings.get(name, {}))
-        self.spent = sum(result.cost for result in run.results.values())
+        self.ledger = Ledger(run.directory / "spending.jsonl", Limits(config.run.max_cost))
+        self._gate = Gate()
         self._mutex = threading.Lock()
         self._loading = threading.Lock()
-        self._live: set[RepoEnv] = set()
+        self._live: dict[EpisodeEnv, LLM | None] = {}
         for text in self._weakened():
             run.note(text)
 
     def check(self, job: Job) -> None:
-        """Make sure that an episode could start: its task loads, a sandbox can be had, the model is known.
+        """Make sure that an episode could start: its task loads, there is a sandbox, the model is known and has a key.
 
         Raises:
             UsageError, PluginError, RequirementError: it could not
         """
         self._new_agent()
-        self._new_llm()
+        llm = self._new_llm()
+        self._check_prices(llm)
+        if isinstance(llm, ServiceLLM):
+            llm.prepare()
         task = self._load(job)
         backend = self._backend(task)
         env = self.config.env
         for entrypoint in filter(None, (env.entrypoint or task.entrypoint, env.debug_entrypoint)):
             Entrypoint.parse(entrypoint)
-        if not backend.runs_images:
+        if not backend.runs_images and task.repository is not None:
             interpreters.find(task.repository, env.python or task.python)
 
     def play(self, job: Job) -> Result | None:
         """Play one episode, again when its sandbox is lost.
 
         Returns:
-            its result; None when the run was stopped or its money is spent
+            its result; None when the run was stopped, its money is spent, or the model's service refuses all
         """
-        if self.is_spent():
+        if self.ledger.is_spent or self.refused:
             return None
         self.watch.started(job)
         started = time.monotonic()
         directory = self.run.task_directory(job.task, job.repeat)
         directory.mkdir(parents=True, exist_ok=True)
-        with EpisodeLog(directory / "log.txt") as transcript:
+        kept = KeptAnswers(self._answers(job))
+        wanted = progress.wanted_while(lambda: not self.stopping.is_set())
+        with EpisodeLog(directory / "log.txt") as transcript, contextlib.closing(kept), wanted:
             for attempt in range(1, self.config.run.max_retries + 2):
                 recorder = Recorder(self, job, directory, attempt, transcript)
                 try:
-                    result = self._attempt(job, recorder)
+                    kept.begin()
+                    result = self._attempt(job, recorder, kept)
                 except EpisodeStopped:
                     transcript.write("stopped")
                     return None
@@ -124,6 +142,7 @@ class Players:
                     if self.stopping.is_set():
                         transcript.write("stopped", error)
                         return None
+                    self.refused = self.refused or isinstance(error, LLMRefused)
                     again = isinstance(error, SandboxLost) and attempt <= self.config.run.max_retries
                     transcript.write(f"{job} failed", error)
                     recorder(Event.error(error, retried=again))
@@ -138,29 +157,33 @@ class Players:
     def stop(self) -> None:
         """End the environments of the episodes under way; what waits in them for a sandbox comes back at once."""
         with self._mutex:
-            live = list(self._live)
-        for env in live:
-            threading.Thread(target=_close_quietly, args=(env,), daemon=True).start()
+            live = list(self._live.items())
+        for env, llm in live:
+            threading.Thread(target=self._end, args=(env, llm), daemon=True).start()
 
     def stop_if_asked(self) -> None:
         """Leave the episode when the run is being stopped."""
         if self.stopping.is_set():
             raise EpisodeStopped
 
-    def pay(self, cost: float) -> None:
-        """Count money that a call cost."""
-        with self._mutex:
-            self.spent += cost
+    def end_run(self) -> NoReturn:
+        """Whoever answers wants the whole run stopped."""
+        self.stopping.set()
+        raise EpisodeStopped
 
-    def is_spent(self) -> bool:
-        """Whether the run has spent what it may (`run.max_cost`)."""
-        limit = self.config.run.max_cost
-        return limit is not None and self.spent >= limit
+    def recorded(self, job: Job, result: Result) -> None:
+        """An episode has its line in results.jsonl; the answers of one that failed are used when it is played again."""
+        if result.status != "error":
+            remove_answers(self._answers(job))
 
-    def _attempt(self, job: Job, recorder: Recorder) -> Result:
+    def _answers(self, job: Job) -> Path:
+        return self.run.task_directory(job.task, job.repeat) / "answers.jsonl"
+
+    def _attempt(self, job: Job, recorder: Recorder, kept: KeptAnswers) -> Result:
         started = time.monotonic()
         self.stop_if_asked()
         task = self._load(job)
+        recorder.mode = task.mode
         backend = self._backend(task)
         agent = self._new_agent()
         llm = self._new_llm()
@@ -183,48 +206,90 @@ class Players:
             },
         )
         env.episode = recorder
+        env.begin = lambda python: recorder(
+            Event.episode_started(
+                task=task.id,
+                agent=config.agent.name,
+                llm=config.llm.name if llm else None,
+                terminal=backend.name,
+                python=python,
+                tools=list(env.tools),
+                seed=job.seed,
+                attempt=recorder.attempt,
+            )
+        )
         recorder.env = env
         with self._mutex:
-            self._live.add(env)
+            self._live[env] = llm
         try:
-            recorder(
-                Event.episode_started(
-                    task=task.id,
-                    agent=config.agent.name,
-                    llm=config.llm.name if llm else None,
-                    terminal=backend.name,
-                    tools=list(env.tools),
-                    seed=job.seed,
-                    attempt=recorder.attempt,
-                )
-            )
+            agent.prepare(env)
             env.reset(seed=job.seed)
-            with contextlib.suppress(OutOfMoney):
-                agent.play(env, RecordedLLM(llm, config.llm.name, recorder) if llm else None)
+            if llm is not None:
+                llm.begin(env)
+            asked = RecordedLLM(llm, config.llm.name, recorder, kept) if llm else None
+            try:
+                ended = agent.play(env, with_text_calls(asked, env) if asked else None) or env.ended
+            except OutOfBudget:
+                ended = "max_cost"
+            except ContextOverflow as error:  # the agent has nothing left to leave out: no fault of the infrastructure
+                ended = "context"
+                log.info("the model cannot take what the agent has to say: %s", error)
             self.stop_if_asked()
             if env.failure is not None:
                 raise env.failure
             recorder.keep_patch(env.patch)
             grade = env.final_grade or env.grade()
             recorder(Event.grade(grade))
-            result = recorder.result(time.monotonic() - started, grade=grade)
+            result = recorder.result(time.monotonic() - started, grade=grade, ended=ended)
             recorder(Event.episode_finished(result))
             return result
+        except (KeyboardInterrupt, EpisodeStopped, Exception) as error:
+            if isinstance(error, KeyboardInterrupt) or self.stopping.is_set():
+                self._rescue(env, recorder)
+            raise
         finally:
             with self._mutex:
-                self._live.discard(env)
+                del self._live[env]
             recorder.env = None
             _close_quietly(env)
 
+    def _end(self, env: EpisodeEnv, llm: LLM | None) -> None:
+        """Let an episode come to its end, whatever it waits for: an answer, or its sandbox."""
+        try:
+            if llm is not None:
+                llm.interrupt()
+        except Exception:
+            log.warning("interrupting the model failed", exc_info=True)
+        self._rescue(env, env.episode)
+        _close_quietly(env)
+
+    def _rescue(self, env: EpisodeEnv, recorder: Recorder) -> None:
+        """Keep what a person changed in an episode that is being stopped; a sandbox that is busy has a few seconds."""
+        if not self.attended:
+            return
+        with env.ending:
+            if env.rescued:
+                return
+            env.rescued = True
+            text = recorder.rescue_patch(env)
+        if text:
+            self.watch.note(text)
+
     def _load(self, job: Job) -> Task:
         with self._loading:
-            return self.benchmark.load(job.name)
+            task = self.benchmark.load(job.name)
+        wanted = self.config.benchmark.mode
+        if task.mode != wanted != "visible":
+            raise UsageError(f"{task.id} cannot be played in mode {wanted}, only {task.mode}: see benchmark.mode")
+        return task
 
     def _backend(self, task: Task) -> type[Terminal]:
         section = self.config.terminal
         settings = {"image": section.image, "allow_unsandboxed": section.allow_unsandboxed}
         backend, note = choose_terminal(section.name, task, self.trusted, self.plugins, settings)
         self.note(note)
+        if note is None and not backend.isolates:
+            self.run.note(f"terminal {backend.name} isolates nothing: what runs in it runs on this machine")
         return backend
 
     def note(self, text: str | None) -> None:
@@ -238,12 +303,51 @@ class Players:
     def _new_llm(self) -> LLM | None:
         if self.llm_class is None:
             return None
-        return self.llm_class(**self.config.llm.settings_for(self.llm_class))
+        section, given = self.config.llm, self.config.llm.settings_for(self.llm_class)
+        if section.name in self.models.names:
+            llm = self.models.make(section.name, self.plugins, given)
+        else:
+            llm = self.llm_class(**{key: value for key, value in given.items() if value is not None})
+        if isinstance(llm, ServiceLLM):
+            llm.gate = self._gate
+            self.ledger.limits = Limits(self.config.run.max_cost, llm.settings.max_run_tokens)
+        return llm
+
+    def _find_llm(self, name: str) -> type[LLM]:
+        """The backend of a model: of its entry in llm.yaml, else the one of that name."""
+        known = self.plugins.llms.get(name)
+        if known is not None and not issubclass(known, ServiceLLM):
+            return known  # such as a person, who needs no entry
+        self.models = read_models(self.config.llm_config_file_path)
+        if name in self.models.names:
+            return self.models.backend(name, self.plugins)
+        from debug_gym_core.plugins import HOMES
+
+        if name in self.plugins.llms or name in HOMES["llms"] or ":" in name:
+            found: type[LLM] = self.plugins.get("llms", name)
+            return found
+        raise unknown(name, self.models, self.plugins)
+
+    def _check_prices(self, llm: LLM | None) -> None:
+        """Refuse a bound in dollars that cannot be kept."""
+        if not isinstance(llm, ServiceLLM) or llm.settings.prices is not None:
+            return
+        bounds = [
+            *(["run.max_cost"] if self.config.run.max_cost is not None else []),
+            *(f"llm.{key}" for key in ("max_task_cost", "max_call_cost") if getattr(llm.settings, key) is not None),
+        ]
+        if not bounds:
+            return
+        text = f"{self.config.llm.name} has no prices in {self.models.path or 'llm.yaml'}"
+        if not llm.settings.allow_unknown_price:
+            raise RequirementError(
+                f"{text}, so {bounds[0]} cannot be kept.\nAdd prices: {{prompt: 1.0, completion: 2.0}} (dollars a "
+                "million tokens), or say -p llm.allow_unknown_price=true"
+            )
+        self.note(f"{text}: {bounds[0]} bounds nothing")
 
     def _weakened(self) -> Iterator[str]:
         """What the config takes away from the sandbox's or the grading's strength."""
-        if self.config.terminal.network != "none":
-            yield f"terminal.network is {self.config.terminal.network}: the sandbox can reach the network"
         if self.config.terminal.allow_unsandboxed:
             yield "terminal.allow_unsandboxed is true: an agent may run without isolation"
         if self.config.env.allowed:
@@ -259,11 +363,13 @@ class Recorder:
         self._transcript = transcript
         self.env: RepoEnv | None = None
         self._directory = directory
-        _put_aside(directory / "trajectory.jsonl")
+        _put_aside(directory)
         self._journal = Journal(directory / "trajectory.jsonl")
         self._steps = 0
         self._calls: collections.Counter[str] = collections.Counter()
-        self._usage = Usage()
+        self._changed: bool | None = None
+        self.mode: Mode = "visible"
+        self.usage = Usage()
 
     def __call__(self, event: Event) -> None:
         """Keep an event."""
@@ -275,7 +381,7 @@ class Recorder:
             if isinstance(name, str) and self.env is not None and name in self.env.tools:
                 self._calls[name] += 1
         if event.kind is EventKind.LLM_CALL:
-            self._usage += Usage(**event.data["tokens"], cost=event.data["cost"])
+            self.usage += Usage(**event.data["tokens"], cost=event.data["cost"])
         self._transcript.write(_as_text(event))
         self.players.watch.event(self.job, event)
         if self.env is not None:
@@ -285,19 +391,57 @@ class Recorder:
 
     def keep_patch(self, patch: bytes) -> None:
         """Write the patch.diff."""
+        self._changed = bool(patch)
         (self._directory / "patch.diff").write_bytes(patch)
 
-    def result(self, seconds: float, *, grade: Grade | None = None, error: Exception | None = None) -> Result:
+    def rescue_patch(self, env: RepoEnv) -> str:
+        """Write the patch of a workspace as it stands, whatever still runs in it.
+
+        Args:
+            env: its sandbox may be busy, or gone
+
+        Returns:
+            what to tell the person; empty when nothing was changed
+        """
+        kept: list[bytes] = []
+
+        def read() -> None:
+            try:
+                kept.append(env.patch)
+            except Exception:
+                log.debug("the patch of a stopped episode could not be read", exc_info=True)
+
+        reader = threading.Thread(target=read, name="rescue", daemon=True)
+        reader.start()
+        reader.join(RESCUE_TIME)
+        if kept:
+            if kept[0]:
+                self.keep_patch(kept[0])
+            return f"what you changed is kept: {self._directory / 'patch.diff'}" if kept[0] else ""
+        return "what you changed could not be kept: the workspace did not answer" if self._steps else ""
+
+    def result(
+        self,
+        seconds: float,
+        *,
+        grade: Grade | None = None,
+        error: Exception | None = None,
+        ended: str | None = None,
+    ) -> Result:
         """The episode's line of results.jsonl."""
-        usage = self._usage
+        usage = self.usage
         graded: dict[str, Any] = {"status": "error"}
         if grade is not None:
+            counted = self.env.counted_tests if isinstance(self.env, EpisodeEnv) else ()
             graded = {
                 "status": "resolved" if grade.resolved else "unresolved",
                 "resolved": grade.resolved,
                 "score": grade.score,
                 "max_score": grade.max_score,
                 "grading": grade.grading,
+                "failed": failed_tests(grade, counted)[:FAILED],
+                "broken": grade.broken[:FAILED],
+                "reason": redact(grade.reason),
             }
         return Result(
             task=self.job.task,
@@ -309,7 +453,10 @@ class Recorder:
             cost=usage.cost,
             seconds=round(seconds, 3),
             error=describe(error) if error else None,
+            ended=ended,
             repeat=self.job.repeat,
+            mode=self.mode,
+            changed=self._changed,
             **graded,
         )
 
@@ -322,13 +469,29 @@ class EpisodeEnv(RepoEnv):
     """The environment of an episode of a run: what happens in it is recorded, and it ends when the run is stopped."""
 
     episode: Recorder
+    begin: Callable[[Mapping[str, str] | None], None]
+    begun = False
+    rescued = False
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        """As `RepoEnv`."""
+        super().__init__(*arguments, **settings)
+        self.ending = threading.Lock()
+
+    @property
+    def counted_tests(self) -> tuple[str, ...]:
+        """Ids of the tests that count; empty when they are not known."""
+        return self._tests
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, str], dict[str, Any]]:
         """Start the episode, and record what the agent sees first."""
         started = time.monotonic()
-        observation, info = super().reset(seed=seed, options=options)
+        try:
+            observation, info = super().reset(seed=seed, options=options)
+        finally:
+            self._begin(None)
         self._record(None, observation, 0.0, False, False, started)
         for text in self.notes:
             self.episode.players.note(text.replace(str(self.task.repository), "the repository"))
@@ -343,6 +506,18 @@ class EpisodeEnv(RepoEnv):
         said = self.last_call or (action if isinstance(action, str | Mapping) or hasattr(action, "name") else None)
         self._record(said, observation, reward, terminated, truncated, started)
         return observation, reward, terminated, truncated, info
+
+    def _takes_long(self, text: str) -> None:
+        self.episode.players.watch.note(text)
+
+    def _opened(self, session: Session) -> None:
+        self._begin(session.interpreter)
+
+    def _begin(self, python: Mapping[str, str] | None) -> None:
+        """Record the episode's start, once."""
+        if not self.begun:
+            self.begun = True
+            self.begin(python)
 
     def _record(
         self,
@@ -368,44 +543,6 @@ class EpisodeEnv(RepoEnv):
         )
 
 
-class RecordedLLM(LLM):
-    """A model whose calls are recorded and counted; everything else is the model's own."""
-
-    name = "recorded"
-
-    def __init__(self, inner: LLM, name: str, episode: Recorder) -> None:
-        """Wrap a model.
-
-        Args:
-            inner: the model
-            name: what the config calls it
-            episode: keeps the events
-        """
-        self._inner, self._name, self._episode = inner, name, episode
-        self.settings = inner.settings
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
-        """Ask the model, and record what it cost."""
-        players = self._episode.players
-        players.stop_if_asked()
-        if players.is_spent():
-            raise OutOfMoney
-        started = time.monotonic()
-        completion = self._inner.complete(messages, tools)
-        seconds = time.monotonic() - started
-        players.pay(completion.usage.cost)
-        kept: dict[str, Any] = {}
-        if players.verbose:
-            kept["prompt"] = [dataclasses.asdict(message) for message in messages]
-            kept["answer"] = dataclasses.asdict(completion.message)
-        calls = [call.name for call in completion.message.calls]
-        self._episode(Event.llm_call(model=self._name, usage=completion.usage, seconds=seconds, calls=calls, **kept))
-        return completion
-
-
 class EpisodeLog(logging.FileHandler):
     """An episode's log.txt: what happened as text, and what is logged in the thread that plays it."""
 
@@ -421,7 +558,15 @@ class EpisodeLog(logging.FileHandler):
 
     def __exit__(self, *_: object) -> None:
         log.removeHandler(self)
-        self.close()
+        with contextlib.suppress(OSError):
+            self.close()
+
+    def format(self, record: logging.LogRecord) -> str:
+        """A record as text, without keys."""
+        return redact(super().format(record))
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Say nothing: when the disk is full, the trajectory, which must be whole, is what complains."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record was logged in this episode's thread."""
@@ -433,16 +578,26 @@ class EpisodeLog(logging.FileHandler):
         self.handle(logging.LogRecord(log.name, logging.INFO, __file__, 0, "%s", (text,), about))
 
 
-def _find_llm(name: str, plugins: Plugins) -> type[LLM]:
-    from debug_gym_core.plugins import HOMES
+def failed_tests(grade: Grade, counted: Sequence[str]) -> tuple[str, ...]:
+    """The ids of the tests that count and did not pass.
 
-    if name in plugins.llms or name in HOMES["llms"] or ":" in name:
-        found: type[LLM] = plugins.get("llms", name)
-        return found
-    raise RequirementError(
-        f"model {name!r} is not configured{nearest(name, plugins.llms)}\n"
-        f"Choose a backend with --llm ({', '.join(plugins.llms) or 'none is installed'})"
-    )
+    Args:
+        grade: of the workspace
+        counted: the tests that count; none: they are not known, those that failed are named
+    """
+    if counted:
+        return tuple(test for test in dict.fromkeys(counted) if grade.tests.get(test) not in PASSING)
+    return tuple(test for test, outcome in grade.tests.items() if outcome in FAILING)
+
+
+def _find_agent(name: str, plugins: Plugins) -> type[Agent]:
+    try:
+        found: type[Agent] = plugins.get("agents", name)
+    except UsageError as error:
+        if not str(error).startswith(f"unknown agent {name!r}; known: "):
+            raise
+        raise UsageError(f"unknown agent {name!r}; say --agent NAME; here are: {', '.join(plugins.agents)}") from None
+    return found
 
 
 def _close_quietly(env: RepoEnv) -> None:
@@ -456,14 +611,14 @@ def _without_none(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _put_aside(path: Path) -> None:
-    """Give a trajectory that was not finished another name; it may have been paid for."""
-    if not path.exists():
-        return
+def _put_aside(directory: Path) -> None:
+    """Give the trajectory and patch of an earlier attempt other names: they may have been paid for."""
+    left = [path for name in ("trajectory.jsonl", "patch.diff") if (path := directory / name).exists()]
     number = 1
-    while (aside := path.with_name(f"abandoned-{number}.jsonl")).exists():
+    while any((directory / f"abandoned-{number}{suffix}").exists() for suffix in (".jsonl", ".diff")):
         number += 1
-    path.rename(aside)
+    for path in left:
+        path.rename(directory / f"abandoned-{number}{path.suffix}")
 
 
 def _as_text(event: Event) -> str:

@@ -51,5 +51,27 @@ class LLMError(DebugGymError):
     """The language model's service failed, or answered what cannot be understood."""
 
 
+class LLMUnavailable(LLMError):
+    """The service cannot answer now and may when it is asked again: too many requests, its own failure, a timeout.
+
+    Attributes:
+        retry_after: seconds that it asked to wait; None: it said nothing
+        crowded: whether it refuses for the number or size of requests (429, 529), not for a failure
+    """
+
+    def __init__(self, text: str, *, retry_after: float | None = None, crowded: bool = False) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+        self.crowded = crowded
+
+
+class LLMRefused(LLMError):
+    """The service refuses whatever it is asked: the key is wrong, there is no credit, or no such model."""
+
+
+class ContextOverflow(LLMError):
+    """The conversation is longer than the model takes; a shorter one may do."""
+
+
 class TaskError(DebugGymError):
     """A task is not what its benchmark says: it passes before the fix, or its gold patch does not apply."""

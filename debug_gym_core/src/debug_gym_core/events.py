@@ -43,4 +43,4 @@ def on_step(env: RepoEnv, call: ToolCall) -> str | Observation | None:
 
 @hookspec
 def on_submitted(env: RepoEnv, message: str | None) -> str | Observation | None:
-    """The agent ended the episode; grading follows."""
+    """The agent ended the episode, which was graded: `env.final_grade`."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import abc
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from debug_gym_core import predictions
 from debug_gym_core.component import Component
 from debug_gym_core.config import Config
+from debug_gym_core.postponed import postponed_interrupts, wait_for
 from debug_gym_core.run import Key, Run
 from debug_gym_core.selection import select_tasks
 from debug_gym_core.trajectory import Event, Result
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from debug_gym_core.plugins import Plugins
     from debug_gym_core.task import Benchmark
 
-__all__ = ["Executor", "Experiment", "Exporter", "Job", "Run", "Watch", "plan"]
+__all__ = ["Executor", "Experiment", "Exporter", "Job", "Run", "Watch", "plan", "unfinished"]
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,26 @@ def plan(config: Config, benchmark: Benchmark) -> list[Job]:
     ]
 
 
+def unfinished(
+    jobs: Sequence[Job], results: Mapping[Key, Result], *, force_all: bool = False, force_failed: bool = False
+) -> list[Job]:
+    """The episodes that are still to be played: without a result, or failed for infrastructure.
+
+    Args:
+        jobs: those of the run
+        results: what there is already
+        force_all: all of them
+        force_failed: also those that are not resolved
+    """
+
+    def done(result: Result | None) -> bool:
+        if result is None or force_all:
+            return False
+        return result.resolved if force_failed else result.status != "error"
+
+    return [job for job in jobs if not done(results.get(job.key))]
+
+
 class Experiment:
     """The episodes of a run, about to be played.
 
@@ -158,30 +180,27 @@ class Experiment:
         self.run = run
         self._plugins = plugins
         self._watch = watch
-        self._workers = workers or run.config.run.workers
         self._stop = threading.Event()
         self._players = Players(run, plugins, watch, self._stop, verbose=verbose)
+        self._workers = 1 if self._players.attended else workers or run.config.run.workers
         self.jobs = plan(run.config, self._players.benchmark)
         self.pending = list(self.jobs)
+        excluded = self._players.benchmark.excluded()
+        for name in dict.fromkeys(job.name for job in self.jobs if job.name in excluded):
+            self._players.note(f"{run.config.benchmark.name}/{name} is not in `all`: {excluded[name]}")
+        self._again: set[Key] = set()
 
     def choose(self, *, force_all: bool = False, force_failed: bool = False) -> None:
         """Leave out what is finished already; what failed for infrastructure is played again.
 
+        The results of what is played again are forgotten when `play` begins.
+
         Args:
-            force_all: play everything again, and forget its results
+            force_all: play everything again
             force_failed: play again what is not resolved
         """
-        results = self.run.results
-        keys = {job.key for job in self.jobs}
-        if force_all:
-            again = keys
-        elif force_failed:
-            again = {key for key in keys if key in results and not results[key].resolved}
-        else:
-            again = {key for key in keys if key in results and results[key].status == "error"}
-        if again & set(results) or force_all:
-            self.run.forget(again)
-        self.pending = [job for job in self.jobs if job.key not in self.run.results]
+        self.pending = unfinished(self.jobs, self.run.results, force_all=force_all, force_failed=force_failed)
+        self._again = {job.key for job in self.pending if force_all or job.key in self.run.results}
 
     def check(self) -> None:
         """Make sure that the first episode could start.
@@ -213,29 +232,47 @@ class Experiment:
             finally:
                 done.set()
 
-        self._plugins.notify("debug_gym_run_started", run=self.run)
-        threading.Thread(target=execute, name="executor", daemon=True).start()
+        if self._again:
+            self.run.forget(self._again)
+        executing = threading.Thread(target=execute, name="executor", daemon=True)
         try:
-            done.wait()
+            self._plugins.notify("debug_gym_run_started", run=self.run)
+            with postponed_interrupts():
+                executing.start()
+            wait_for(done)
         except KeyboardInterrupt:
             self.stop()
-            done.wait()
+            if executing.ident is not None:  # else nothing was begun
+                wait_for(done)
             raise
         finally:
-            self._plugins.notify("debug_gym_run_finished", run=self.run)
+            try:
+                with postponed_interrupts():
+                    self._players.ledger.close()
+                    predictions.write(self.run, self._players.benchmark)
+            finally:
+                self._plugins.notify("debug_gym_run_finished", run=self.run)
         if failures:
             raise failures[0]
 
     def stop(self) -> None:
         """Begin no further episode and end those under way without a result; returns at once."""
-        self._stop.set()
+        with postponed_interrupts():
+            self._stop.set()
+        # This one writes, which may take as long as nobody reads.
         self._watch.stopping()
-        self._players.stop()
+        with postponed_interrupts():
+            self._players.stop()
 
     @property
     def out_of_money(self) -> bool:
-        """Whether the run has spent what it may, so that episodes were left out."""
-        return self._players.is_spent()
+        """Whether the run has spent what it may, so that episodes may have been left out."""
+        return self._players.ledger.is_spent
+
+    @property
+    def refused(self) -> bool:
+        """Whether the model's service refuses whatever it is asked, so that episodes may have been left out."""
+        return self._players.refused
 
     @property
     def stopped(self) -> bool:
@@ -245,5 +282,6 @@ class Experiment:
     def _finished(self, job: Job, result: Result | None) -> None:
         if result is not None:
             self.run.record(result)
+            self._players.recorded(job, result)
             self._plugins.notify("debug_gym_episode_finished", result=result)
         self._watch.finished(job, result)

@@ -31,32 +31,32 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def debug_gym_register_tools() -> Sequence[type[Tool]]:  # type: ignore[empty-body]
-    """Tools that an agent can use."""
+    """Tools that an agent can use, chosen by a config's `tools`."""
 
 
 @hookspec
 def debug_gym_register_terminals() -> Sequence[type[Terminal]]:  # type: ignore[empty-body]
-    """Sandbox backends."""
+    """Sandbox backends, chosen by `terminal.name`."""
 
 
 @hookspec
 def debug_gym_register_benchmarks() -> Sequence[type[Benchmark]]:  # type: ignore[empty-body]
-    """Named sources of tasks."""
+    """Named sources of tasks, chosen by `benchmark.name`."""
 
 
 @hookspec
 def debug_gym_register_agents() -> Sequence[type[Agent]]:  # type: ignore[empty-body]
-    """Players of episodes."""
+    """Players of episodes, chosen by `agent.name`."""
 
 
 @hookspec
 def debug_gym_register_llms() -> Sequence[type[LLM]]:  # type: ignore[empty-body]
-    """Language model backends."""
+    """Language model backends, or what stands in for a model, chosen by `llm.name`."""
 
 
 @hookspec
 def debug_gym_register_executors() -> Sequence[type[Executor]]:  # type: ignore[empty-body]
-    """Ways to spread the tasks of a run over workers."""
+    """Ways to spread the tasks of a run over workers, chosen by `run.executor`."""
 
 
 @hookspec

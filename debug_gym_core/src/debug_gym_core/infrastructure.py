@@ -86,6 +86,7 @@ class Infrastructure:
         entrypoint: str,
         *,
         tests: Iterable[str] = (),
+        test_files: Iterable[str] = (),
         allowed: Sequence[str] = (),
         installed: Iterable[str] = (),
     ) -> None:
@@ -96,6 +97,7 @@ class Infrastructure:
             rules: which files are read-only and ignored
             entrypoint: the command that runs the tests
             tests: ids of the tests that count
+            test_files: paths of more files that belong to them, in the repository or not
             allowed: patterns of what the agent may change all the same
             installed: names of further top-level modules that must not be shadowed
         """
@@ -111,9 +113,10 @@ class Infrastructure:
         self._test_names = (*TEST_NAMES, *options.get("python_files", ()))
         search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
         self._search = {posixpath.normpath(one) if one not in ("", ".") else "" for one in search}
-        self._test_files = frozenset(path for one in tests if (path := self._file_of(one)))
+        self._test_files = frozenset(path for one in tests if (path := self._file_of(one))) | frozenset(test_files)
         self._test_directories = frozenset(self._test_directory(path) for path in self._test_files) - {""}
         self._roots = self._search | {self._import_root(path) for path in self._members if self._sets_import_root(path)}
+        self._build_files = tuple(_build_files(parsed))
         self._named = self._named_files(parsed)
 
     def filter(self, changes: Mapping[str, FileState | None]) -> Filtered:
@@ -178,7 +181,7 @@ class Infrastructure:
 
     def test_files(self) -> frozenset[str]:
         """The pristine files that hold tests that count."""
-        return self._test_files
+        return self._test_files & self._members.keys()
 
     # What is what
 
@@ -200,7 +203,7 @@ class Infrastructure:
             return "it is compiled"
         if any(part.endswith(METADATA_SUFFIXES) for part in parts):
             return "it describes an installed distribution"
-        if path in self._named:
+        if path in self._named or any(fnmatch.fnmatchcase(name, one) for one in self._build_files):
             return "the way the tests are run names it"
         if self._shadows_tests(path):
             return "it shadows a test file"
@@ -291,11 +294,8 @@ class Infrastructure:
         """Files that the entrypoint, or the pristine test infrastructure, names: plugins, configuration, scripts."""
         words: list[str] = [*entrypoint.args]
         modules = entrypoint.env.get("PYTEST_PLUGINS", "").split(",")
-        patterns: tuple[str, ...] = ()
         if entrypoint.kind is Kind.COMMAND:
             words = shlex.split(entrypoint.text)
-            for word in words:
-                patterns += MAKEFILES.get(posixpath.basename(word), ())
         elif entrypoint.kind is Kind.SCRIPT and "test" in posixpath.basename(entrypoint.target):
             words.append(entrypoint.target)
         for place, word in enumerate(words):
@@ -309,8 +309,6 @@ class Infrastructure:
             for root in self._search:
                 prefix = posixpath.join(root, *module.split(".")) if module else ""
                 files |= {f"{prefix}.py", f"{prefix}/__init__.py"} & self._members.keys()
-        names = (path for path in self._members if patterns)
-        files |= {path for path in names if any(fnmatch.fnmatchcase(posixpath.basename(path), one) for one in patterns)}
         return frozenset(files)
 
     def _paths_in(self, word: str) -> Iterator[str]:
@@ -345,6 +343,12 @@ class Infrastructure:
 
 
 _SAME = object()
+
+
+def _build_files(entrypoint: Entrypoint) -> Iterator[str]:
+    """Patterns of files that the programs of a command read by themselves, new ones before those that are there."""
+    for word in shlex.split(entrypoint.text) if entrypoint.kind is Kind.COMMAND else ():
+        yield from MAKEFILES.get(posixpath.basename(word), ())
 
 
 def _module_name(name: str) -> str | None:

@@ -46,6 +46,8 @@ class Interpreter:
         editable: directories and files that its import system adds for editable installs
         passes: paths other than the prefixes that it is reached through, as `pyvenv.cfg` and symbolic links name them
         libraries: directories of shared libraries that it loads from elsewhere than its prefixes and the system
+        site: directories that its distributions are installed in
+        programs: directories of programs of its packages, beside the executable's own
     """
 
     executable: Path
@@ -57,6 +59,13 @@ class Interpreter:
     editable: tuple[Path, ...] = ()
     passes: tuple[Path, ...] = ()
     libraries: tuple[Path, ...] = ()
+    site: tuple[Path, ...] = ()
+    programs: tuple[Path, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """What `PATH` begins with: its own directory, and those of its packages' programs."""
+        return os.pathsep.join(dict.fromkeys(map(str, (self.executable.parent, *self.programs))))
 
     @property
     def exposed(self) -> tuple[Path, ...]:
@@ -250,6 +259,8 @@ def probe(executable: str | os.PathLike[str]) -> Interpreter:
         RequirementError: it is older than 3.6, or does not start
     """
     path = Path(executable).absolute()
+    if ".." in path.parts:  # in a sandbox the directories that it goes through may not be there
+        path = path.parent.resolve() / path.name
     with _probing:
         known = _probed.get(path)
         if known is not None and known[0] == _state(path, known[2]):
@@ -332,6 +343,7 @@ def _interpreter(path: Path, facts: Mapping[str, Any]) -> Interpreter:
         editable=tuple(paths("editable")),
         passes=tuple(dict.fromkeys(paths("home") + paths("base_executable"))),
         libraries=tuple(dict.fromkeys(libraries + paths("exec_prefixes"))),
+        site=tuple(dict.fromkeys(paths("site"))),
     )
 
 
@@ -380,6 +392,27 @@ def find(repository: Path, explicit: str | None = None) -> Interpreter:
     if not sys.executable:
         raise RequirementError("no Python was found; name one with env.python")
     return probe(sys.executable)
+
+
+def passed_over(repository: Path) -> list[str]:
+    """Virtual environments of a repository that `find` takes no notice of, as they are broken; a line about each.
+
+    Args:
+        repository: directory of the repository
+    """
+    said = []
+    for name in (".venv", "venv"):
+        directory = repository / name
+        python = _of_environment(directory)
+        if (directory / "pyvenv.cfg").is_file():
+            break
+        for link in (directory, python):
+            if link.is_symlink() and not link.exists():
+                place = link.relative_to(repository.absolute())
+                said.append(f"{place} of the repository is a link to {link.readlink()}, which is not there")
+            elif link == python and os.path.lexists(python):
+                said.append(f"{name} of the repository is no virtual environment: it has no pyvenv.cfg")
+    return said
 
 
 def _explicit(value: str) -> Path:
@@ -443,6 +476,17 @@ def _installed(pin: str) -> Path | None:
     return None
 
 
+def installed() -> list[str]:
+    """The versions among pyenv's that can run the guest; `env.python` may name them; oldest first."""
+    roots = filter(None, (os.environ.get("PYENV_ROOT"), str(Path.home() / ".pyenv")))
+    found = {path.name: path for root in roots for path in (Path(root) / "versions").glob("*") if _has_python(path)}
+    return sorted((name for name in found if _number(found[name]) >= OLDEST), key=lambda name: _number(found[name]))
+
+
+def _has_python(prefix: Path) -> bool:
+    return os.path.lexists(prefix / "bin" / "python")
+
+
 def _number(path: Path) -> tuple[int, ...]:
     """A directory's name as a version, for sorting."""
     return tuple(int(part) for part in re.findall(r"\d+", path.name))
@@ -491,3 +535,22 @@ def require(interpreter: Interpreter, requires: Iterable[str]) -> None:
             f"the interpreter {interpreter.executable} has no {', '.join(lacking)}; get {them} with: "
             f"{interpreter.executable} -m pip install {wanted} (or uv pip install -p {interpreter.executable} {wanted})"
         )
+
+
+def refuse(interpreter: Interpreter, conflicts: Iterable[str]) -> None:
+    """Insist that an interpreter does not have some distributions, which may hold the fix.
+
+    Args:
+        interpreter: the interpreter
+        conflicts: names of distributions
+
+    Raises:
+        RequirementError: one is there; says what to do
+    """
+    for name in conflicts:
+        if canonicalize_name(name) in interpreter.packages:
+            raise RequirementError(
+                f"the interpreter {interpreter.executable} has {name} installed, a release of what is worked on, which"
+                f" may hold the fix; name another one (env.python), or run: {interpreter.executable} -m pip uninstall"
+                f" {name}"
+            )

@@ -145,7 +145,7 @@ def replace(data: bytes, start: int, end: int, code: str, *, python: bool = True
     """
     lines = split(data)
     before, old, after = lines[: start - 1], lines[start - 1 : end], lines[end:]
-    newline = _newline(before, old, after)
+    newline = newline_among(before, old, after)
     encoding = declared_encoding(b"".join((*before, encode(code), *after))) if python else "utf-8"
     new = split(encode(code, encoding))
     if lines:
@@ -161,8 +161,14 @@ def replace(data: bytes, start: int, end: int, code: str, *, python: bool = True
     return head + middle + tail
 
 
-def _newline(before: Sequence[bytes], old: Sequence[bytes], after: Sequence[bytes]) -> bytes:
-    """How new lines end: as most of the replaced ones, else as the nearest line."""
+def newline_among(before: Sequence[bytes], old: Sequence[bytes], after: Sequence[bytes]) -> bytes:
+    """How new lines end: as most of the replaced ones, else as the nearest line.
+
+    Args:
+        before: lines before the replaced ones, the nearest last
+        old: the lines that are replaced, whole or in part
+        after: lines behind them
+    """
     ends = [end_of(line) for line in old if end_of(line)]
     if ends:
         return max((CRLF, LF), key=ends.count)

@@ -46,10 +46,11 @@ def render(observations: Iterable[Observation]) -> dict[str, str]:
         list of `{source, text, data}`)
     """
     spoken = list(observations)
+    facts = [{**o.as_json(), "text": bound(o.text)} for o in spoken]
     parts = [bound(o.text) if i == 0 else f"[{o.source}]\n{bound(o.text)}" for i, o in enumerate(spoken)]
     return {
         "text": encodable("\n\n".join(parts)),
-        "json": encodable(json.dumps([o.as_json() for o in spoken], ensure_ascii=False, sort_keys=True)),
+        "json": encodable(json.dumps(facts, ensure_ascii=False, sort_keys=True)),
     }
 
 

@@ -7,23 +7,45 @@ count. (`git diff --no-index` will not do: it writes renames that `git apply` re
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from debug_gym_core import ownership
 from debug_gym_core.errors import ActionError, RequirementError
 from debug_gym_core.lines import decode, encode
 from debug_gym_core.snapshot import FileState
 
-_LINK, _EXECUTABLE, _FILE = "120000", "100755", "100644"
+PREFIX = "debug-gym-patch-"
+"""What the names of our directories in the temporary directory begin with."""
 
+_LINK, _EXECUTABLE, _FILE = "120000", "100755", "100644"
 
 _DIFF = ["diff-tree", "-r", "-p", "--binary", "--no-color", "--no-ext-diff", "--no-textconv"]
 _APPLY = ["apply", "--whitespace=nowarn"]
+
+# What is stored lives for moments: nothing is compressed, and no second process makes single files of the pack.
+_IMPORT = ["-c", "core.compression=0", "-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--done"]
+
+# What git's verify_path refuses with core.protectNTFS (the default everywhere) and core.protectHFS (macOS'): names
+# that Windows takes for `.git`, also after a backslash, and characters that macOS passes over.
+_GITS_OWN = re.compile(r"(?:^|[/\\])(?:\.git|git~1)[. ]*(?:$|[/\\:])", re.IGNORECASE)
+_GITS_LINKS = re.compile(
+    r"(?:^|[/\\])(?:\.gitmodules|gitmod~[1-4]|gi7eba~[1-9]|gi7eb~[1-9]\d|gi7e~[1-9]\d\d)[. ]*(?:$|[/\\:])",
+    re.IGNORECASE,
+)
+_UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+
+# `git apply` takes the name of an empty file from this line, and cannot tell where it ends when a directory's name ends
+# with a space, unless it is quoted. No line of a hunk or of a binary file begins so.
+_SPACE_BEFORE_SLASH = re.compile(rb"^diff --git a/(.* /.*) b/\1$", re.MULTILINE)
 
 
 def make(before: Mapping[str, FileState | None], after: Mapping[str, FileState | None]) -> bytes:
@@ -43,7 +65,8 @@ def make(before: Mapping[str, FileState | None], after: Mapping[str, FileState |
     replaced = any(before.get(above) is not None for path in after for above in above_of(path))
     with _Store() as store:
         store.load({"before": before, "after": after})
-        return store.git([*_DIFF, "--no-renames" if replaced else "-M", "refs/heads/before", "refs/heads/after"])
+        patch = store.git([*_DIFF, "--no-renames" if replaced else "-M", "refs/heads/before", "refs/heads/after"])
+    return _SPACE_BEFORE_SLASH.sub(rb'diff --git "a/\1" "b/\1"', patch)
 
 
 def touched(patch: bytes) -> list[str]:
@@ -109,18 +132,42 @@ def _state(data: bytes, mode: str, before: FileState | None) -> FileState:
     return FileState(data, 0o755 if executable else 0o644)
 
 
+def takes_name(path: str, *, link: bool = False) -> bool:
+    """Whether git accepts a patch that makes a file of that name; no when some file system might take it for `.git`.
+
+    Args:
+        path: relative to the root
+        link: whether it is to be a symbolic link
+    """
+    name = _UNSEEN.sub("", path)
+    return not (_GITS_OWN.search(name) or (link and _GITS_LINKS.search(name)))
+
+
+def reap() -> list[Path]:
+    """Remove what patches left that were being made in processes which were killed; returns which directories."""
+    return ownership.reap(PREFIX)
+
+
+_reap_once = functools.cache(reap)
+
+
 class _Store:
-    """A bare repository in a temporary directory, for the time of a `with` block."""
+    """A bare repository in a temporary directory, for the time of a `with` block or until the program ends."""
 
     def __init__(self) -> None:
         program = shutil.which("git")
         if program is None:
             raise RequirementError("git is not installed; patches need it (apt install git)")
-        self._program = program
+        self._command = [*_mortal(), program]
         self._directory = Path()
+        self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> _Store:
-        self._directory = Path(tempfile.mkdtemp(prefix="debug-gym-"))
+        _reap_once()
+        self._directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+        # Also when the program ends while another thread is in here, as after a second Ctrl-C.
+        self._remove = weakref.finalize(self, _remove, os.getpid(), self._directory, self._processes)
+        ownership.write_lease(self._directory, "")
         for name in ("objects", "refs", "home"):
             (self._directory / name).mkdir()
         (self._directory / "HEAD").write_text("ref: refs/heads/none\n")
@@ -128,7 +175,7 @@ class _Store:
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._directory, ignore_errors=True)
+        self._remove()
 
     def git(self, arguments: list[str], stdin: bytes = b"") -> bytes:
         """Run git in the store.
@@ -153,12 +200,22 @@ class _Store:
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_TERMINAL_PROMPT": "0",
         }
-        done = subprocess.run(
-            [self._program, *arguments], input=stdin, capture_output=True, env=environment, cwd=self._directory
-        )
-        if done.returncode != 0:
-            raise ActionError(_complaint(done.stderr))
-        return done.stdout
+        pipe = subprocess.PIPE
+        command = [*self._command, *arguments]
+        with subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=self._directory
+        ) as process:
+            self._processes.append(process)
+            try:
+                output, complaint = process.communicate(stdin)
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                self._processes.remove(process)
+        if process.returncode != 0:
+            raise ActionError(_complaint(complaint))
+        return output
 
     def load(self, trees: Mapping[str, Mapping[str, FileState | None]]) -> None:
         """Store files, as one commit without parents a branch.
@@ -166,7 +223,7 @@ class _Store:
         Args:
             trees: files by path, by name of the branch
         """
-        self.git(["fast-import", "--quiet", "--done"], b"".join(_commits(trees)))
+        self.git(_IMPORT, b"".join(_commits(trees)))
 
     def contents(self, objects: list[bytes]) -> list[bytes]:
         """The contents of objects by their ids, in order."""
@@ -179,6 +236,31 @@ class _Store:
             found.append(output[position : position + size])
             position += size + 1
         return found
+
+
+@functools.cache
+def _mortal() -> list[str]:
+    """What a command begins with to be killed when its parent is, as it may compute for long without looking."""
+    program = shutil.which("setpriv")
+    if program is None:
+        return []
+    prefix = [program, "--pdeathsig", "KILL"]
+    try:
+        tried = subprocess.run([*prefix, "true"], stdin=subprocess.DEVNULL, capture_output=True)
+    except OSError:
+        return []
+    return prefix if tried.returncode == 0 else []
+
+
+def _remove(owner: int, directory: Path, processes: list[subprocess.Popen[bytes]]) -> None:
+    """Remove a store, with git if it runs there still. Not from a fork of its owner."""
+    if os.getpid() != owner:
+        return
+    for process in list(processes):
+        with contextlib.suppress(OSError):
+            process.kill()
+            process.wait()
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def _commits(trees: Mapping[str, Mapping[str, FileState | None]]) -> Iterator[bytes]:

@@ -24,6 +24,9 @@ from debug_gym_core.names import nearest
 
 GROUP = "debug_gym"
 CORE = "debug-gym-core"
+FILE = "file"
+"""The version of an unpackaged plugin, whose distribution is the path of its file."""
+
 KINDS = ("tools", "terminals", "benchmarks", "agents", "llms", "executors", "exporters")
 
 HOMES: Mapping[str, Mapping[str, str]] = {
@@ -75,6 +78,8 @@ class PluginRecord:
     module: str = ""
 
     def __str__(self) -> str:
+        if self.version == FILE:
+            return f"plugin file {self.distribution}"
         return f"plugin {self.name} ({self.distribution} {self.version})"
 
 
@@ -157,9 +162,8 @@ class Plugins:
             return found[0][1]
         singular = kind.removesuffix("s")
         if found:
-            who = " and ".join(record.distribution for record, _ in found)
             choices = " or ".join(f"{record.distribution}:{plain}" for record, _ in found)
-            raise PluginError(f"{singular} {plain!r} is provided by {who}; say {choices}, or uninstall one")
+            raise PluginError(f"{singular} {plain!r} is provided twice; say {choices}")
         raise self._unknown(kind, singular, name)
 
     def notify(self, hook: str, **arguments: Any) -> None:
@@ -201,20 +205,25 @@ class Plugins:
         return {name: found[0][1] for name, found in sorted(self._components[kind].items()) if len(found) == 1}
 
     def _unknown(self, kind: str, singular: str, name: str) -> Exception:
+        home = HOMES[kind].get(name)
+        others = set(HOMES[kind].values()) - {home}  # azure-openai is not the home of openai
         for record in self.records:
-            if record.state != "loaded" and _speaks_of(record, name):
+            if record.state != "loaded" and record.distribution not in others and _speaks_of(record, name):
                 if record.state == "failed":
                     return PluginError(f"{singular} {name!r}: {record} failed: {record.cause}")
                 if record.state == "disabled":
                     return UsageError(f"{singular} {name!r}: {record} is disabled: {record.cause}")
+        from debug_gym_core.config_spellings import AGENTS
+
+        if kind == "agents" and name in AGENTS:
+            return UsageError(f"agent {name!r} is now called {AGENTS[name]!r}")
         suggestion = nearest(name, self._components[kind])
-        home = HOMES[kind].get(name)
         if home and home not in {record.distribution for record in self.records}:
             return UsageError(f"{singular} {name!r} is not installed; get it with: pip install {home}")
         return UsageError(f"unknown {singular} {name!r}{suggestion}")
 
 
-def load_plugins(*, files: Iterable[Path] = (), strict: bool = False) -> Plugins:
+def load_plugins(*, files: Iterable[Path] = (), strict: bool = False, strict_files: bool = False) -> Plugins:
     """Load every plugin that is installed and wanted.
 
     `DEBUG_GYM_PLUGINS=a,b` loads only these, `DEBUG_GYM_DISABLE_PLUGINS=c` leaves some out (names of entry points or
@@ -223,14 +232,21 @@ def load_plugins(*, files: Iterable[Path] = (), strict: bool = False) -> Plugins
     Args:
         files: unpackaged plugins, Python files
         strict: raise for a broken plugin instead of setting it aside
+        strict_files: raise for a broken one of `files`: somebody asked for it
 
     Raises:
-        PluginError: a plugin is broken and `strict` holds
+        PluginError: a plugin is broken and `strict` holds, or one of `files` is and `strict_files` does
         UsageError: there is no such file
     """
     plugins = Plugins()
     only, without = _names("DEBUG_GYM_PLUGINS"), _names("DEBUG_GYM_DISABLE_PLUGINS")
-    for entry in _entry_points():
+    entries = _entry_points()
+    installed = {name for entry in entries for name in (entry.name, entry.dist.name if entry.dist else entry.name)}
+    for name in sorted((only or set()) - installed):
+        same = [one for one in installed if one.endswith(f"-{name}")]  # view, for tool-view
+        near = f"; did you mean {min(same, key=len)!r}?" if same else nearest(name, {entry.name for entry in entries})
+        _complain(f"DEBUG_GYM_PLUGINS: there is no plugin {name!r}{near}")
+    for entry in entries:
         distribution, version = (entry.dist.name, entry.dist.version) if entry.dist else ("unknown", "?")
         record = PluginRecord(entry.name, distribution, version, module=entry.module)
         known = {entry.name, distribution}
@@ -243,8 +259,8 @@ def load_plugins(*, files: Iterable[Path] = (), strict: bool = False) -> Plugins
     for path in plugins.files:
         if not path.is_file():
             raise UsageError(f"there is no plugin file {path}")
-        record = PluginRecord(path.name, str(path), "file")
-        _load(plugins, record, functools.partial(_from_file, path), strict, requirements=None)
+        record = PluginRecord(path.name, str(path), FILE)
+        _load(plugins, record, functools.partial(_from_file, path), strict or strict_files, requirements=None)
     for kind, name, distributions in plugins.clashes():
         text = f"{kind.removesuffix('s')} {name!r} is provided by {' and '.join(distributions)}"
         if strict:
@@ -276,7 +292,7 @@ def _load(
     except (Exception, SystemExit) as error:
         cause = _cause(error)
         if strict:
-            raise PluginError(f"{record} failed: {cause}") from error
+            raise PluginError(f"{record} failed to load: {cause}") from error
         plugins.records.append(_with(record, state="failed", cause=cause))
         _complain(f"{record} failed: {cause}; the rest works")
         log.debug("%s", record, exc_info=error)
@@ -328,8 +344,6 @@ def _check_version(requirements: Sequence[str]) -> None:
 
 
 def _from_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise PluginError(f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(f"debug_gym_plugin_file_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{path} is not a Python file")

@@ -6,7 +6,7 @@ import contextlib
 import queue
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.connection import CommandEnded, Connection, reply_error
 from debug_gym_core.errors import SandboxError, SandboxLost
@@ -29,10 +29,12 @@ class Process:
 
     Attributes:
         pid: its number in the sandbox
+        warm: whether it is a fork of an interpreter that had modules loaded
     """
 
     def __init__(self, connection: Connection, output_limit: int) -> None:
         self.pid = 0
+        self.warm = False
         self._connection = connection
         self._id = 0
         self._lock = threading.Lock()
@@ -41,6 +43,7 @@ class Process:
         self._text: queue.SimpleQueue[bytes | Exception | None] = queue.SimpleQueue()
         self._rest = b""
         self._started: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+        self._news = threading.Condition()
         self._ended = threading.Event()
         self._failure: Exception | None = None
         self._status: int | None = None
@@ -65,10 +68,20 @@ class Process:
         if failure is not None:
             raise failure
 
+    def give_up(self, reason: str) -> SandboxLost:
+        """Give the guest up, since it does not do what it must; returns the error to raise."""
+        self._connection.fail(reason)
+        return SandboxLost(self._connection.describe(reason))
+
     # -- the reading thread
 
     def reply(self, header: Header, body: bytes) -> None:
         """Take a frame of the guest's."""
+        self._take(header, body)
+        with self._news:
+            self._news.notify_all()
+
+    def _take(self, header: Header, body: bytes) -> None:
         kind = header["t"]
         if kind == "message":
             size = header.get("output", 0)
@@ -81,6 +94,7 @@ class Process:
             self._text.put(body)
         elif kind == "started":
             self.pid = header["pid"]
+            self.warm = header["warm"]
             self._started.put(None)
         elif kind == "exit":
             with self._lock:
@@ -94,6 +108,8 @@ class Process:
     def lost(self, error: SandboxLost) -> None:
         """Learn that the guest is gone."""
         self._end(error)
+        with self._news:
+            self._news.notify_all()
 
     def _end(self, failure: Exception | None) -> None:
         self._failure = failure
@@ -108,6 +124,16 @@ class Process:
     def returncode(self) -> int | None:
         """The exit status, or minus the signal's number; None while it runs."""
         return self._status
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended, as far as is known."""
+        return not self._ended.is_set()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is not known what became of it: the guest, or its process for this program, is gone."""
+        return self._failure is not None
 
     @property
     def timed_out(self) -> bool:
@@ -203,6 +229,20 @@ class Process:
             raise _again(data)
         return b""
 
+    def wait_for_news(self, timeout: float | None = None) -> bool:
+        """Wait for output of a program started with `follow`, for a message on its channel, or for the end.
+
+        What it wrote to its output before a message can be read when the message can.
+
+        Args:
+            timeout: seconds
+
+        Returns:
+            whether there is some: `read_text` or `receive` return at once
+        """
+        with self._news:
+            return self._news.wait_for(lambda: not (self._text.empty() and self._messages.empty()), timeout)
+
     def write_stdin(self, data: bytes, close: bool = False) -> None:
         r"""Type into the program's standard input (its PTY, or its pipe).
 
@@ -217,14 +257,57 @@ class Process:
         """
         self._connection.send({"op": "stdin", "of": self._id, "close": close}, data)
 
-    def signal(self, number: int) -> None:
-        """Send a signal to the program itself (not its children); nothing happens when it has ended.
+    def signal(self, number: int, pid: int = 0) -> bool:
+        """Send a signal to the program itself, or to one of the processes that it started, directly or not.
+
+        Args:
+            number: the signal; 0: none, only ask whether there is such a process
+            pid: of which process, in the sandbox; 0: the program itself
+
+        Returns:
+            whether there was one; nothing happens when there is none
 
         Raises:
             SandboxLost: the guest is gone
         """
-        with contextlib.suppress(CommandEnded):
-            self._connection.request("signal", timeout=CONTROL_TIMEOUT, of=self._id, number=int(number))
+        fields: dict[str, Any] = {"number": int(number), "pid": pid}
+        try:
+            header, _ = self._connection.request("signal", timeout=CONTROL_TIMEOUT, of=self._id, **fields)
+        except CommandEnded:
+            return False
+        return bool(header["count"])
+
+    def checkpoint(self) -> None:
+        """Begin a new part of what the program does, for `signal_since`; its PTY is put in its first state.
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        self._connection.send({"op": "checkpoint", "of": self._id})
+
+    def signal_since(self, number: int, itself: bool = False, most: int | None = None) -> int:
+        """Send a signal to every process that the program started, directly or not, since the last `checkpoint`.
+
+        SIGKILL ends them for good, also when they fork quickly. Of another one, a process gets no second, and all that
+        are stopped go on.
+
+        Args:
+            number: the signal; 0: none, only count
+            itself: send it to the program itself too (not SIGKILL), every time
+            most: if there are more, end them for good instead
+
+        Returns:
+            how many processes there were, without the program itself
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        fields: dict[str, Any] = {"number": int(number), "itself": itself, "most": most}
+        try:
+            header, _ = self._connection.request("signal_since", timeout=CONTROL_TIMEOUT, of=self._id, **fields)
+        except CommandEnded:
+            return 0
+        return int(header["count"])
 
     def resize(self, rows: int, columns: int) -> None:
         """Give its PTY another size.
@@ -234,6 +317,24 @@ class Process:
         """
         with contextlib.suppress(CommandEnded):
             self._connection.request("resize", timeout=CONTROL_TIMEOUT, of=self._id, rows=rows, columns=columns)
+
+    def echo(self, state: bool | None = None) -> bool:
+        """Whether its PTY echoes what is typed; False when it has ended.
+
+        Args:
+            state: what it shall do from now on; None: as before
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        with contextlib.suppress(CommandEnded):
+            header, _ = self._connection.request("echo", timeout=CONTROL_TIMEOUT, of=self._id, state=state)
+            return bool(header["echo"])
+        return False
+
+    def ended(self, timeout: float) -> bool:
+        """Wait for the end, at most `timeout` seconds; returns whether it has ended."""
+        return self._ended.wait(timeout)
 
     def kill(self) -> None:
         """End the program and every process that it left, whatever they do to survive; returns when they are gone.

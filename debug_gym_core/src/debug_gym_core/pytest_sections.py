@@ -7,6 +7,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from debug_gym_core.python_code import parse
+
 INI_SECTIONS = {"tox.ini": ("pytest", "tool:pytest"), "setup.cfg": ("tool:pytest", "pytest")}
 INI_FILES = ("pytest.ini", ".pytest.ini", *INI_SECTIONS)
 SHARED_FILES = frozenset({"pyproject.toml", *INI_SECTIONS})
@@ -144,8 +146,8 @@ def listed_plugins(text: str) -> list[str]:
         text: the file's content
     """
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+        tree = parse(text)
+    except (SyntaxError, ValueError):
         return []
     found: list[str] = []
     for node in tree.body:

@@ -10,7 +10,9 @@ Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
 PASSING = frozenset({"passed", "xpassed"})
 FAILING = frozenset({"failed", "error"})
 MISSING = "missing"
-"""What `Grade.tests` says of a test that counts and was not reported; such a test failed."""
+"""What `Grade.tests` says of a test that matters and was not reported; such a test failed."""
+NAMED = 3
+"""Tests that a reason names at most."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,13 @@ class Measurement:
         output_cut: bytes left out of the middle of `output`
         timed_out: whether it was ended for reaching its timeout
         collected: ids of the tests that were found
-        kind: whether `tests` come from a report, or there is only the exit status
+        kind: whether `tests` come from a report of ours, from a log that a judge read, or there is only the exit status
         valid: whether the report is complete, agrees with the exit status and shows no tampering
         reason: why it is not valid
         tampered: whether the report cannot be trusted at all
         seconds: wall-clock time
         unable: ids of collected tests that the marks in the repository say cannot pass (skipped, expected to fail)
+        lost: whether what ran it in the sandbox died meanwhile, and the run with it
     """
 
     tests: tuple[TestResult, ...]
@@ -57,12 +60,13 @@ class Measurement:
     output_cut: int = 0
     timed_out: bool = False
     collected: tuple[str, ...] = ()
-    kind: Literal["report", "exit_status"] = "report"
+    kind: Literal["report", "log", "exit_status"] = "report"
     valid: bool = True
     reason: str = ""
     tampered: bool = False
     seconds: float = 0.0
     unable: frozenset[str] = field(default_factory=frozenset)
+    lost: bool = False
 
     @property
     def outcomes(self) -> dict[str, str]:
@@ -80,13 +84,15 @@ class Grade:
     """The measured state of a workspace.
 
     Attributes:
-        resolved: whether every test that counts passed
-        score: how many tests that count passed
+        resolved: whether every test that counts passed, and every one that passed before
+        score: how many tests that count passed; 0 when one failed that passed before
         max_score: how many count; the task's, never the tested code's word
-        tests: outcome by test id; `missing` for one that counts and was not reported
+        tests: outcome by test id; `missing` for one that was not reported and counts or passed before
         grading: `clean` (fresh sandbox), `in_place` (the agent's own) or `exit_status` (no report to be had)
         reason: why the run of the tests does not count as it stands (tampering, no agreement with the exit status, ...)
+            or is worth nothing (tests that passed before fail)
         dropped: changes that were not taken over, and why, by path
+        broken: ids of tests that passed before (`Task.pass_to_pass`) and do not any more
     """
 
     resolved: bool
@@ -96,58 +102,116 @@ class Grade:
     grading: Literal["clean", "in_place", "exit_status"]
     reason: str = ""
     dropped: Mapping[str, str] = field(default_factory=dict)
+    broken: tuple[str, ...] = ()
 
 
-def score(measurement: Measurement, tests: Sequence[str], max_score: int) -> tuple[int, dict[str, str]]:
+def score(
+    measurement: Measurement, tests: Sequence[str], max_score: int, pass_to_pass: Sequence[str] = ()
+) -> tuple[int, dict[str, str]]:
     """Count the tests that count and passed.
 
     Args:
         measurement: a run of the tests
-        tests: ids of the tests that count; the path of a file counts as one, and passes when all tests in it do; none:
-            they are not known, all that pass count, but the last point needs a run without failures
+        tests: ids of the tests that count; a file, a class or a parametrized test counts as one, and passes when all
+            tests in it do; none: they are not known, all that pass count, but the last point needs a run without
+            failures
         max_score: how many tests count
+        pass_to_pass: ids of tests that passed before; the score is 0 unless all of them pass
 
     Returns:
-        the score, and outcomes by test id: those reported, and `missing` for others that count
+        the score, and outcomes by test id: those reported, and `missing` for others that matter
     """
     outcomes = measurement.outcomes
     if measurement.tampered:
-        return 0, {**dict.fromkeys(tests, MISSING), **outcomes}
+        return 0, {**dict.fromkeys((*tests, *pass_to_pass), MISSING), **outcomes}
     if measurement.kind == "exit_status":
         return (max_score if measurement.valid and measurement.exit_status == 0 else 0), outcomes
+    count = _count(measurement, tests, max_score, outcomes)
+    lost = broken(measurement, pass_to_pass)
+    for test in pass_to_pass:
+        outcomes.setdefault(test, _outcome(test, outcomes, measurement.kind))
+    return (0 if lost else count), outcomes
+
+
+def broken(measurement: Measurement, pass_to_pass: Sequence[str]) -> tuple[str, ...]:
+    """The tests that passed before and do not pass any more; none when there is only an exit status.
+
+    Args:
+        measurement: a run of the tests
+        pass_to_pass: ids of tests that passed before
+    """
+    if measurement.kind == "exit_status":
+        return ()
+    tests = dict.fromkeys(pass_to_pass)
+    if measurement.tampered:
+        return tuple(tests)
+    outcomes = measurement.outcomes
+    return tuple(one for one in tests if _outcome(one, outcomes, measurement.kind) not in PASSING)
+
+
+def about_score(score: int, max_score: int, *, others: bool = False) -> str:
+    """How many tests pass, such as `2 of 3 tests pass`.
+
+    Args:
+        score: tests that count and pass
+        max_score: tests that count
+        others: there are tests that passed before and still do, which do not count
+    """
+    which, verb = ("tests", "pass") if max_score != 1 else ("test", "passes")
+    said = f"{score} of {max_score} {which} that failed before" if others else f"{score} of {max_score} {which}"
+    return f"{said} {verb}"
+
+
+def about_broken(tests: Sequence[str]) -> str:
+    """That tests which passed before fail, and which; empty when there are none."""
+    if not tests:
+        return ""
+    more = f" and {len(tests) - NAMED} more" if len(tests) > NAMED else ""
+    what = "1 test that passed before fails" if len(tests) == 1 else f"{len(tests)} tests that passed before fail"
+    return f"{what}: {', '.join(tests[:NAMED])}{more}"
+
+
+def _count(measurement: Measurement, tests: Sequence[str], max_score: int, outcomes: dict[str, str]) -> int:
+    """How many tests that count passed; `outcomes` gets those of tests that were not reported."""
     if not tests:
         count = sum(outcome in PASSING for outcome in outcomes.values())
         whole = measurement.valid and measurement.exit_status == 0
-        return min(count, max_score if whole else max_score - 1), outcomes
+        return min(count, max_score if whole else max_score - 1)
     count = 0
     for test in dict.fromkeys(tests):
-        outcome = _outcome(test, outcomes)
+        outcome = _outcome(test, outcomes, measurement.kind)
         outcomes.setdefault(test, outcome)
         count += outcome in PASSING
-    return min(count, max_score), outcomes
+    return min(count, max_score)
 
 
-def is_resolved(measurement: Measurement, tests: Sequence[str], max_score: int) -> bool:
-    """Whether every test that counts passed and the run can be believed.
+def is_resolved(
+    measurement: Measurement, tests: Sequence[str], max_score: int, pass_to_pass: Sequence[str] = ()
+) -> bool:
+    """Whether every test that counts or passed before passed, and the run can be believed.
 
     Args:
         measurement: a run of the tests
         tests: as for `score`
         max_score: as for `score`
+        pass_to_pass: as for `score`
     """
-    reached, _ = score(measurement, tests, max_score)
-    ended = measurement.exit_status in (0, 1)  # 1: tests failed that do not count; more is an interrupted run.
+    reached, _ = score(measurement, tests, max_score, pass_to_pass)
+    # 1: tests failed that do not count; more is an interrupted run, unless a judge knows better.
+    ended = measurement.exit_status in (0, 1) or measurement.kind == "log"
     return measurement.valid and ended and max_score > 0 and reached == max_score
 
 
-def _outcome(test: str, outcomes: Mapping[str, str]) -> str:
-    """The outcome of a test, or of all tests in a file."""
+def _outcome(test: str, outcomes: Mapping[str, str], kind: str) -> str:
+    """The outcome of a test, or of all tests in what an id names: a file, a class, a test that is parametrized."""
     if test in outcomes:
         return outcomes[test]
-    if "::" in test or not test.endswith(".py"):
+    if kind == "log":  # a judge names each test as it is named in the task
         return MISSING
-    module = test.removesuffix(".py").replace("/", ".")
-    inside = [outcome for one, outcome in outcomes.items() if one.startswith((f"{test}::", f"{module}."))]
+    starts = [f"{test}::", f"{test}[", f"{test}."]
+    if test.endswith(".py"):
+        starts.append(test.removesuffix(".py").replace("/", ".") + ".")
+    inside = [outcome for one, outcome in outcomes.items() if one.startswith(tuple(starts))]
     if not inside:
         return MISSING
     return next((one for one in inside if one not in PASSING), "passed")

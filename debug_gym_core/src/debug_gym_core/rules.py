@@ -10,8 +10,8 @@ from __future__ import annotations
 import posixpath
 import re
 import threading
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from pathspec import GitIgnoreSpec
 
@@ -53,7 +53,7 @@ class Patterns:
         self._patterns: list[tuple[re.Pattern[str], bool]] = []
         for line in lines:
             try:
-                compiled = GitIgnoreSpec.from_lines([line]).patterns
+                compiled = GitIgnoreSpec.from_lines([_slashes_out_of_brackets(line)]).patterns
             except ValueError as error:
                 if not lenient:
                     raise UsageError(f"{line!r} is not a pattern as .gitignore has them: {error}") from None
@@ -69,6 +69,10 @@ class Patterns:
     def __bool__(self) -> bool:
         """Whether there is any pattern."""
         return bool(self._patterns)
+
+    def __iter__(self) -> Iterator[tuple[str, bool]]:
+        """Regular expressions and what each says of what it matches, the first that matches decides; see `match`."""
+        return ((pattern.pattern, include) for pattern, include in self._patterns)
 
     def match(self, path: str, is_dir: bool) -> bool | None:
         """What the patterns say of one entry, whatever they say of the directories above it.
@@ -92,6 +96,33 @@ class Patterns:
         return None
 
 
+_NOTHING = "\0"  # stands for brackets that match no character
+_BRACKETS = re.compile(r"\\.|\[([!^]?)(\]?(?:\\.|\[:\w+:\]|[^]\\])*)\]")
+
+
+def _slashes_out_of_brackets(line: str) -> str:
+    """The same pattern without slashes in brackets, where pathspec would part it.
+
+    To git they are slashes of the pattern, which is anchored then, but match none of a path.
+    """
+
+    def mended(found: re.Match[str]) -> str:
+        negated, inside = found.groups()
+        if inside is None or "/" not in inside:
+            return found[0]
+        # A range ends before the slash or begins after it.
+        kept = inside.replace("-/", "-.").replace("/-", "0-").replace("/", "")
+        return f"[{negated}{kept}]" if kept else "?" if negated else _NOTHING
+
+    pattern = _BRACKETS.sub(mended, line)
+    if pattern == line:
+        return line
+    if _NOTHING in pattern:
+        return ""
+    taken_back = "!" if pattern.startswith("!") else ""
+    return f"{taken_back}/{pattern.removeprefix(taken_back).removeprefix('/')}"
+
+
 class _Layer:
     """Pattern files of one name in all directories, and patterns that come from outside."""
 
@@ -107,6 +138,10 @@ class _Layer:
         if not path or self._covers_directory(parent):
             return bool(path)
         return self._says(path, is_dir)
+
+    def portable(self) -> dict[str, Any]:
+        """All patterns as JSON types: `outside`, and `files` by directory."""
+        return {"outside": list(self._outside), "files": {name: list(lines) for name, lines in self._files.items()}}
 
     def _covers_directory(self, path: str) -> bool:
         known = self._directories.get(path)
@@ -187,6 +222,10 @@ class Rules:
             is_dir: whether it is a directory
         """
         return self._ignored.covers(path, is_dir)
+
+    def ignore_patterns(self) -> dict[str, Any]:
+        """What is ignored, as JSON types, for the guest, which then need not go below an ignored directory."""
+        return self._ignored.portable()
 
     def readonly(self, path: str, is_dir: bool = False) -> bool:
         """Whether an entry may be shown but not changed.

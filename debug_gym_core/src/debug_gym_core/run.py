@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import platform
+import re
 import secrets
 import shutil
 import subprocess
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
     from debug_gym_core.plugins import Plugins
 
 SCHEMA_VERSION = 1
+LOCK = ".lock"
 FREE = ("workers", "output", "executor", "task_timeout", "max_retries", "max_cost")
 """Keys of the `run` section that may differ when a run is gone on with: they do not change what a task's result is."""
+
+SHOWN = 80
+"""Characters of a value that an error shows."""
 
 Key = tuple[str, int | None]
 
@@ -48,7 +53,7 @@ class Run:
         self.id = identity
         self.notes: list[str] = list(record.get("notes", []))
         self._record = record
-        self._made: list[Path] = []
+        self._made: list[Path] | None = None
         self._lock_descriptor = lock
         self._mutex = threading.Lock()
         self.results: dict[Key, Result] = {(item.task, item.repeat): item for item in read_results(self.results_file)}
@@ -65,17 +70,24 @@ class Run:
             plugins: whose versions are noted
 
         Raises:
-            UsageError: the directory holds a run with another config, is in use, or cannot be made
+            UsageError: the directory holds a run with another config or something else, is in use, or cannot be made
         """
         now = datetime.datetime.now().astimezone()
-        identity = f"{now:%Y%m%d-%H%M%S}-{config.agent.name}-{config.benchmark.name}-{secrets.token_hex(2)}"
+        names = re.sub(r"[^\w.-]+", "_", f"{config.agent.name}-{config.benchmark.name}")
+        identity = f"{now:%Y%m%d-%H%M%S}-{names}-{secrets.token_hex(2)}"
         directory = (directory or config.run.output / identity).absolute()
         made = [one for one in (directory, *directory.parents) if not one.exists()]
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"{directory}: {error.strerror}") from error
-        lock = _lock(directory)
+        _refuse_other_contents(directory)
+        try:
+            lock = _lock(directory)
+        except OSError:
+            if directory in made:
+                _remove(directory, made)
+            raise
         try:
             if (directory / "run.json").exists():
                 record = _read_record(directory)
@@ -89,15 +101,20 @@ class Run:
                 "versions": _versions(plugins),
                 "commit": _commit(Path(__file__).parent),
                 "seed": config.run.seed,
+                "mode": config.benchmark.mode,
                 "notes": [],
             }
             run = cls(directory, config, identity, record, lock)
             run._made = made
-            run._write_record()
-            return run
         except BaseException:
             os.close(lock)
             raise
+        try:
+            run._write_record()
+        except BaseException:
+            run.discard()
+            raise
+        return run
 
     @classmethod
     def resume(
@@ -168,7 +185,7 @@ class Run:
             for task, repeat in gone:
                 shutil.rmtree(self.task_directory(task, repeat), ignore_errors=True)
                 self.results.pop((task, repeat), None)
-            with _replaced(self.results_file) as path:
+            with replaced(self.results_file) as path:
                 lines = Lines(path)
                 for result in self.results.values():
                     lines.append(result.as_json())
@@ -186,13 +203,11 @@ class Run:
             return True
 
     def discard(self) -> None:
-        """Remove the directory, and those above it that were made for it, when this process made it for nothing."""
-        if self._made and not self.results:
-            self.close()
-            shutil.rmtree(self.directory, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                for directory in self._made[1:]:
-                    directory.rmdir()
+        """Remove what this process made of a new run: its files, its directory and those made above it."""
+        if self._made is None or self.results:
+            return
+        self.close()
+        _remove(self.directory, self._made)
 
     def close(self) -> None:
         """Give the directory free; may be called twice."""
@@ -209,21 +224,57 @@ class Run:
 
     def _write_record(self) -> None:
         self._record["notes"] = self.notes
-        with _replaced(self.directory / "run.json") as path:
-            path.write_text(json.dumps(self._record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        with replaced(self.directory / "run.json") as path:
+            text = json.dumps(self._record, indent=2, ensure_ascii=False) + "\n"
+            # What cannot be UTF-8 are lone surrogates, of file names that are not: escaped, they are JSON still.
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def look(directory: Path, plugins: Plugins | None = None) -> tuple[Config, dict[Key, Result]]:
+    """Read a run without taking it: its config, and the results that there are.
+
+    Raises:
+        UsageError: there is no run, or its config does not fit what is installed
+    """
+    if not (directory / "run.json").is_file():
+        raise UsageError(f"{directory} holds no run (no run.json)")
+    config = from_data(_read_record(directory).get("config", {}), str(directory / "run.json"), plugins)
+    return config, {(item.task, item.repeat): item for item in read_results(directory / "results.jsonl")}
+
+
+def _refuse_other_contents(directory: Path) -> None:
+    """A run does not mix its files with those of something else."""
+    if (directory / "run.json").exists():
+        return
+    others = sorted(path.name for path in directory.iterdir() if path.name != LOCK)
+    if others:
+        raise UsageError(f"{directory} is not empty ({others[0]!r}) and holds no run; name a new directory")
+
+
+def _remove(directory: Path, made: Iterable[Path]) -> None:
+    """Remove the files of a run in which nothing was played, and the directories that were made for it."""
+    for name in ("run.json", "results.jsonl", LOCK):
+        (directory / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        for one in made:
+            one.rmdir()
 
 
 def _lock(directory: Path) -> int:
     """Hold a directory; the kernel gives it free when the process ends, however it ends."""
-    descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
         os.close(descriptor)
         raise UsageError(f"{directory} is in use by another debug-gym (process {holder or 'unknown'})") from error
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
 
 
@@ -243,6 +294,7 @@ def _read_record(directory: Path) -> dict[str, Any]:
 def _refuse_other_config(directory: Path, kept: dict[str, Any], config: Config) -> None:
     """A run's results belong to one config."""
     new = config.model_dump(mode="json")
+    differences = []
     for section in sorted({*kept, *new}):
         old_values, new_values = kept.get(section), new.get(section)
         if not (isinstance(old_values, dict) and isinstance(new_values, dict)):
@@ -252,14 +304,22 @@ def _refuse_other_config(directory: Path, kept: dict[str, Any], config: Config) 
             if before == after or (section == "run" and key in FREE) or (section, key) == ("benchmark", "tasks"):
                 continue
             name = f"{section}.{key}" if key else section
-            raise UsageError(
-                f"{directory} holds a run with another config: {name} was {json.dumps(before)}, "
-                f"is now {json.dumps(after)}.\nTake another directory, or remove this one"
-            )
+            differences.append(f"{name} was {_short(before)}, is now {_short(after)}")
+    if differences:
+        more = f"; {len(differences) - 3} more" if len(differences) > 3 else ""
+        raise UsageError(
+            f"{directory} holds a run with another config: {'; '.join(differences[:3])}{more}.\n"
+            "Take another directory, or remove this one"
+        )
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
 @contextlib.contextmanager
-def _replaced(path: Path) -> Iterator[Path]:
+def replaced(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place at the end, so that a reader sees the old or the new file."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:

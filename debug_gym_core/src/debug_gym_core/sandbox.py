@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import posixpath
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core import images, virtual_environment
 from debug_gym_core import interpreter as interpreters
 from debug_gym_core.entrypoint import Entrypoint
-from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
+from debug_gym_core.errors import RequirementError, SandboxLost
+from debug_gym_core.rules import Rules
 from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec, Terminal
+from debug_gym_core.setting_up import Build, Prepared, run_all
+from debug_gym_core.snapshot import MTIME
+from debug_gym_core.terminal import Protected, SandboxSpec, Terminal
 
 if TYPE_CHECKING:
     from debug_gym_core.snapshot import Snapshot
     from debug_gym_core.task import Task
 
-SETUP_TIMEOUT = 1800.0
+
+HISTORY_TIMEOUT = 300.0
+"""Seconds that git may take to keep all files of a repository."""
+
+_HISTORY = "git init -q . && git add -A && git -c commit.gpgsign=false commit -q --no-verify --allow-empty -m pristine"
 
 
 class SandboxFactory:
     """Makes sandboxes that are all alike: the same task, terminal, interpreter and seed.
 
     Attributes:
-        notes: what the terminal could not do on this machine, from the last sandbox made
+        rules: which files are ignored and which are read-only
+        protected: what the terminal is asked to keep from being changed
+        notes: virtual environments that were passed over; how the settings weaken the sandbox; what the terminal could
+            not do on this machine, from the last sandbox made
     """
 
     def __init__(
@@ -36,8 +49,10 @@ class SandboxFactory:
         task: Task,
         snapshot: Snapshot,
         *,
+        graded: Snapshot | None = None,
         python: str | None = None,
         run: str = "interactive",
+        tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         """Find the interpreter; start nothing.
 
@@ -46,106 +61,213 @@ class SandboxFactory:
             settings: its settings
             task: what is worked on
             snapshot: the pristine repository
+            graded: the pristine repository as it is graded; None: it is the same
             python: `env.python`; None finds the repository's own
             run: id of the run, for labels
+            tell: is told in a line what takes long
 
         Raises:
-            RequirementError: the interpreter lacks what the task needs
-            UsageError: `python` or a setting is wrong
+            RequirementError: the interpreter lacks what the task needs, or has what it must not have
+            UsageError: `python`, a setting or a pattern is wrong
         """
         self.terminal = terminal
         self.settings = settings
         self.task = task
         self.snapshot = snapshot
+        self.graded = graded or snapshot
         self.run = run
+        self.rules = Rules.of(snapshot, ignore=task.ignore, readonly=task.readonly)
+        self.protected = _protected(snapshot, self.rules)
         self.notes: tuple[str, ...] = ()
+        self._passed_over: tuple[str, ...] = ()
         self.python = python or task.python
         self.requires = _requirements(task)
+        self._complete: set[str] = set()  # images that have what is required
         self._live: weakref.WeakSet[Session] = weakref.WeakSet()
-        self._closed = False
+        self._closed = threading.Event()
         self._lock = threading.Lock()
+        self._tell = tell
+        self._setup: tuple[str, ...] = tuple(settings.get("setup") or ())
+        self._prepared: Prepared | None = None
+        self._preparing = threading.Lock()
         self.interpreter = None
-        if not terminal.runs_images:
+        if not terminal.runs_images and task.repository is not None:
             self.interpreter = interpreters.find(task.repository, self.python)
-            interpreters.require(self.interpreter, self.requires)
+            if self.python is None:
+                self._passed_over = tuple(
+                    f"{text}: {self.interpreter.executable} is used instead (env.python names another)"
+                    for text in interpreters.passed_over(task.repository)
+                )
+            interpreters.refuse(self.interpreter, task.conflicts)
+            if not self._setup:  # else it may bring what is required
+                interpreters.require(self.interpreter, self.requires)
 
     @contextlib.contextmanager
     def fresh(self, seed: int | None = None) -> Iterator[Session]:
-        """A sandbox that ends with the `with` block."""
-        session = self.open(seed)
+        """A sandbox for grading, that ends with the `with` block."""
+        session = self.open(seed, graded=True)
         try:
             yield session
         finally:
             session.close()
 
-    def open(self, seed: int | None = None) -> Session:
+    def open(self, seed: int | None = None, *, graded: bool = False) -> Session:
         """Start a sandbox and put the pristine repository in it.
 
         Args:
             seed: value of PYTHONHASHSEED; None is 0
+            graded: whether it is for grading: it gets the repository as it is graded
 
         Raises:
             RequirementError: something is missing, here or in the image
             SandboxError: the sandbox did not start
         """
+        prepared = self._prepare() if self._setup and self.terminal.keeps_setup else None
         terminal = self.terminal(**self.settings)
-        spec = SandboxSpec(
-            run=self.run,
-            interpreter=self.interpreter,
-            python=self.python,
-            source=self.task.repository,
-            hidden=_own_packages(),
-            environment={"PYTHONHASHSEED": str((seed or 0) % 2**32)},
-        )
-        session = Session.start(terminal, spec)
+        fields: dict[str, Any] = {"protects": bool(self.protected), "masked": () if graded else self.task.masked}
+        if prepared is not None:
+            fields |= {"image": prepared.kept.image or None, "interpreter": prepared.interpreter}
+        session = self._start(terminal, seed, fields, self.graded if graded else self.snapshot)
         try:
-            with self._lock:
-                self._live.add(session)
-                if self._closed:
-                    raise SandboxLost("the environment was closed while its sandbox was made")
-            session.put(self.snapshot.archive())
-            for command in terminal.settings.setup:
-                result = session.run(command, timeout=SETUP_TIMEOUT)
-                if result.exit_status != 0:
-                    raise RequirementError(
-                        f"terminal.setup: {command!r} ended with status {result.exit_status}: {result.output[-500:]}"
-                    )
-            if terminal.runs_images:
-                self._require_in_image(session, terminal)
+            if prepared is not None:
+                prepared.put(session)
+            elif self._setup:
+                run_all(session, self._setup)
+                if terminal.interpreter is not None:
+                    installed = virtual_environment.with_packages(terminal.interpreter)
+                    session.spec = dataclasses.replace(session.spec, interpreter=installed)
+            self._require(session, terminal)
+            if self.task.git and not graded:
+                make_history(session)
+            if self.protected:
+                terminal.protect(self.protected)
         except BaseException:
             session.close()
             raise
-        self.notes = tuple(terminal.notes())
+        self.notes = (*self._passed_over, *terminal.settings.weakened(), *terminal.notes())
         return session
+
+    def wait(self, seconds: float) -> bool:
+        """Wait; returns False at once when there will be no further sandbox."""
+        return not self._closed.wait(seconds)
+
+    def _start(self, terminal: Terminal, seed: int | None, fields: Mapping[str, Any], snapshot: Snapshot) -> Session:
+        """Start a sandbox with the pristine repository in it, which ends when this is closed.
+
+        Args:
+            terminal: not yet started
+            seed: as for `open`
+            fields: of its `SandboxSpec`, over those that are the same for all
+            snapshot: the repository
+        """
+        common = {
+            "run": self.run,
+            "interpreter": self.interpreter,
+            "python": self.python,
+            "source": self.task.repository,
+            "hidden": _own_packages(),
+            "environment": {"PYTHONHASHSEED": str((seed or 0) % 2**32)},
+        }
+        session = Session.start(terminal, SandboxSpec(**{**common, **fields}))
+        try:
+            with self._lock:
+                self._live.add(session)
+                if self._closed.is_set():
+                    raise SandboxLost("the environment was closed while its sandbox was made")
+            session.put(snapshot.archive())
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _prepare(self) -> Prepared:
+        """What setting up made, for all sandboxes of this task; made now if it is not kept yet."""
+
+        @contextlib.contextmanager
+        def start(terminal: Terminal, fields: Mapping[str, Any]) -> Iterator[Session]:
+            session = self._start(terminal, None, fields, self.snapshot)
+            try:
+                yield session
+            finally:
+                session.close()
+
+        with self._preparing:
+            if self._prepared is None:
+                build = Build(
+                    lambda: self.terminal(**self.settings),
+                    start,
+                    self.snapshot,
+                    interpreter=self.interpreter,
+                    python=self.python,
+                    about=self.task.id,
+                    tell=self._tell,
+                    given_up=self._closed.is_set,
+                )
+                prepared = build.prepare()
+                with self._lock:
+                    self._prepared = prepared
+                    if self._closed.is_set():
+                        prepared.use.end()
+            return self._prepared
 
     def close(self) -> None:
         """End all sandboxes that are still there; who waits for something in one gets SandboxLost."""
         with self._lock:
-            self._closed = True
+            self._closed.set()
             live = list(self._live)
+            if self._prepared is not None:
+                self._prepared.use.end()
         for session in live:
             session.close()
 
+    def _require(self, session: Session, terminal: Terminal) -> None:
+        """Insist on what the task needs, where setting up may have brought it or an image has to have it."""
+        if terminal.runs_images:
+            self._require_in_image(session, terminal)
+        elif self._setup and self.interpreter is not None and session.spec.interpreter is not None:
+            # What is missing is missing in the interpreter below: nobody installs into what was kept.
+            packages = session.spec.interpreter.packages
+            interpreters.require(dataclasses.replace(self.interpreter, packages=packages), self.requires)
+
     def _require_in_image(self, session: Session, terminal: Terminal) -> None:
         """Name what the image's Python lacks."""
-        if not self.requires:
+        if terminal.image_id in self._complete:
             return
-        code = (
-            "import sys\ntry: from importlib.metadata import version\n"
-            "except ImportError: from importlib_metadata import version\n"
-            "for name in sys.argv[1:]:\n try: version(name)\n except Exception: print(name)\n"
-        )
-        result = session.run([session.python, "-c", code, *self.requires], timeout=60)
-        if result.exit_status != 0:
-            raise SandboxError(f"the image's Python {session.python} does not work: {result.output[-500:]}")
-        missing = result.output.split()
+        missing = images.missing(session, self.requires)
         if missing:
             image = terminal.settings.image or self.task.image
             raise RequirementError(
-                f"{session.python} of image {image} has no {', '.join(missing)}; use an image that has, name another"
-                f" Python of it (-p env.python=...), or install it there: -p 'terminal.setup=[pip install"
-                f" {' '.join(missing)}]' with network"
+                f"{session.python} of image {image} has no {', '.join(missing)}; {images.remedy(missing)}"
             )
+        if terminal.image_id is not None:
+            self._complete.add(terminal.image_id)
+
+
+def make_history(session: Session) -> None:
+    """Make the files of a sandbox a git repository of one commit, the same one whenever the files are the same.
+
+    Args:
+        session: a sandbox whose image has git
+
+    Raises:
+        RequirementError: git is missing there, or refused
+        SandboxLost: the sandbox went away
+    """
+    who = {"NAME": "debug-gym", "EMAIL": "debug-gym@localhost", "DATE": f"{MTIME} +0000"}
+    environment = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
+    result = session.run(["/bin/sh", "-c", _HISTORY], timeout=HISTORY_TIMEOUT, env=environment)
+    if result.exit_status != 0:
+        raise RequirementError(f"the task needs git in its sandbox: {result.output.strip()[-300:]}")
+
+
+def _protected(snapshot: Snapshot, rules: Rules) -> Protected:
+    """The read-only entries of a pristine repository, whole directories where they are."""
+    found: dict[str, list[str]] = {"directory": [], "file": [], "link": []}
+    for path, member in snapshot.members.items():
+        above = posixpath.dirname(path)
+        if rules.readonly(path, member.kind == "directory") and not (above and rules.readonly(above, True)):
+            found[member.kind].append(path)
+    return Protected(*(tuple(found[kind]) for kind in ("directory", "file", "link")))
 
 
 def _requirements(task: Task) -> tuple[str, ...]:

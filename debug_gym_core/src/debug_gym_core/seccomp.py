@@ -25,6 +25,7 @@ NEWEST = 466
 _CLONE_NEW = 0x7E020000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
+_NETLINK_ROUTE = 0
 
 # The numbers on x86_64 and aarch64 (None: the call does not exist there).
 _DENIED: dict[str, tuple[int, int | None]] = {
@@ -109,18 +110,19 @@ _ON_REQUEST: dict[str, tuple[int, int | None]] = {"shmget": (29, 194)}
 
 @dataclass(frozen=True)
 class _Machine:
-    """What differs between processors: AUDIT_ARCH_*, which column of the table, and three calls with arguments."""
+    """What differs between processors: AUDIT_ARCH_*, which column of the table, and four calls with arguments."""
 
     audit: int
     column: int
     clone: int
     ioctl: int
     socket: int
+    prlimit: int
 
 
 _MACHINES = {
-    "x86_64": _Machine(audit=0xC000003E, column=0, clone=56, ioctl=16, socket=41),
-    "aarch64": _Machine(audit=0xC00000B7, column=1, clone=220, ioctl=29, socket=198),
+    "x86_64": _Machine(audit=0xC000003E, column=0, clone=56, ioctl=16, socket=41, prlimit=302),
+    "aarch64": _Machine(audit=0xC00000B7, column=1, clone=220, ioctl=29, socket=198, prlimit=261),
 }
 _CLONE3 = 435
 
@@ -146,7 +148,8 @@ def program(machine: str | None = None, also: Iterable[str] = ()) -> bytes:
     target = _MACHINES[machine or platform.machine()]
     rows = {**_DENIED, **{name: _ON_REQUEST[name] for name in also}}
     denied = [number for row in rows.values() if (number := row[target.column]) is not None]
-    first_argument, second_argument = _ARGUMENTS, _ARGUMENTS + 8  # their low halves: both processors are little-endian
+    # Their low halves: both processors are little-endian.
+    first_argument, second_argument, third_argument = _ARGUMENTS, _ARGUMENTS + 8, _ARGUMENTS + 16
     lines: list[_Line] = [
         _Line(_LOAD, _ARCHITECTURE),
         _Line(_EQUAL, target.audit, otherwise="kill"),
@@ -160,6 +163,7 @@ def program(machine: str | None = None, also: Iterable[str] = ()) -> bytes:
         _Line(_EQUAL, target.clone, then="clone"),
         _Line(_EQUAL, target.ioctl, then="ioctl"),
         _Line(_EQUAL, target.socket, then="socket"),
+        _Line(_EQUAL, target.prlimit, then="prlimit"),
         *(_Line(_EQUAL, number, then="deny") for number in sorted(denied)),
         _Line(_RETURN, _ALLOW),
         _Line(_LOAD, first_argument, label="clone"),
@@ -171,8 +175,17 @@ def program(machine: str | None = None, also: Iterable[str] = ()) -> bytes:
         _Line(_EQUAL, _AF_UNIX, then="allow"),
         _Line(_EQUAL, _AF_INET, then="allow"),
         _Line(_EQUAL, _AF_INET6, then="allow"),
-        _Line(_EQUAL, _AF_NETLINK, then="allow"),
-        _Line(_RETURN, _ERRNO | errno.EAFNOSUPPORT),
+        _Line(_EQUAL, _AF_NETLINK, otherwise="no family"),
+        _Line(_LOAD, third_argument),
+        _Line(_EQUAL, _NETLINK_ROUTE, then="allow"),
+        _Line(_RETURN, _ERRNO | errno.EAFNOSUPPORT, label="no family"),
+        # Of others, which the guest may be, resource limits can be read and not set. The pointer has two halves.
+        _Line(_LOAD, first_argument, label="prlimit"),
+        _Line(_EQUAL, 0, then="allow"),
+        _Line(_LOAD, third_argument),
+        _Line(_EQUAL, 0, otherwise="deny"),
+        _Line(_LOAD, third_argument + 4),
+        _Line(_EQUAL, 0, then="allow", otherwise="deny"),
         _Line(_RETURN, _ALLOW, label="allow"),
         _Line(_RETURN, _ERRNO | errno.EPERM, label="deny"),
         _Line(_RETURN, _ERRNO | errno.ENOSYS, label="absent"),

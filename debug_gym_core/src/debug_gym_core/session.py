@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
-import posixpath
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
+from debug_gym_core import warm as warm_start
 from debug_gym_core.connection import CommandEnded, CommandLost, Connection, Waiter
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.frames import decode_output
+from debug_gym_core.grep import Found, FoundFile, InvalidPattern, Query, file_of, request_of
 from debug_gym_core.process import Process
-from debug_gym_core.terminal import ROOT, RunResult, SandboxSpec, Terminal
+from debug_gym_core.supervision import supervisor
+from debug_gym_core.terminal import ROOT, RunResult, SandboxSpec, Terminal, parse_size
 
 if TYPE_CHECKING:
     from debug_gym_core.spawn import Spawn
+    from debug_gym_core.warm import Warm
 
 __all__ = ["OUTPUT_LIMIT", "CommandEnded", "CommandLost", "Entry", "Lines", "Process", "Session"]
 
@@ -27,6 +33,9 @@ OUTPUT_LIMIT = 64 * 1024
 
 FILE_TIMEOUT = 120.0
 """Seconds that one file operation, or one piece of a long one, may take before the guest counts as hung."""
+
+WARM_LIMIT = 512 << 20
+"""Bytes of memory that an interpreter kept for warm starts may hold, and a quarter of the sandbox's at most."""
 
 GRACE = 6.0
 """Seconds over a command's timeout after which the guest, which enforces it, counts as hung."""
@@ -88,8 +97,11 @@ class Lines:
 class Session:
     """A live sandbox: a started terminal and the guest in it.
 
-    Paths are relative to the workspace. Safe to use from several threads. A guest that dies costs what was under way
-    (`SandboxLost`); as long as the terminal stands, the next request starts another one over the same files.
+    Paths are relative to the workspace and do not lead out of it, whatever links there are or come to be meanwhile
+    (PermissionError); an absolute path is taken as it is. When a command closed or removed the workspace's directory,
+    it is opened, or made again, empty, by the next request about files. Safe to use from several threads. A guest that
+    dies costs what was under way (`SandboxLost`); as long as the terminal stands, the next request starts another one
+    over the same files.
 
     Attributes:
         terminal: the backend
@@ -97,18 +109,27 @@ class Session:
         root: the workspace's real directory in the sandbox
         python: the interpreter for the task's code, as it is called in the sandbox
         restarts: how often a guest was started again
+        commands: how many commands and programs were started so far
+        warm_starts: how many of them were forked from an interpreter that had modules loaded
     """
 
     def __init__(self, terminal: Terminal, spec: SandboxSpec) -> None:
         """Use a terminal that was started; see `start`."""
         self.terminal = terminal
+        if terminal.interpreter is not None:
+            spec = dataclasses.replace(spec, interpreter=terminal.interpreter)
         self.spec = spec
         self.root = terminal.root
         self.python = str(spec.interpreter.executable) if spec.interpreter is not None else terminal.python
         self.restarts = 0
+        self.commands = 0
+        self.warm_starts = 0
+        self._under_way = 0
+        self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._closed = False
+        self._supervised = False
 
     @classmethod
     def start(cls, terminal: Terminal, spec: SandboxSpec) -> Session:
@@ -122,12 +143,17 @@ class Session:
             RequirementError: something is missing on this machine
             SandboxError: the sandbox or the guest did not start
         """
+        supervisor.begin(type(terminal))
         try:
             terminal.start(spec)
         except BaseException:
-            terminal.stop()
+            try:
+                terminal.stop()
+            finally:
+                supervisor.end()
             raise
         session = cls(terminal, spec)
+        session._supervised = True
         try:
             session._connect()
         except BaseException:
@@ -139,6 +165,17 @@ class Session:
     def environment(self) -> dict[str, str]:
         """Variables of every command, besides those that the terminal or the image sets."""
         return {**ENVIRONMENT, **self.spec.environment}
+
+    @property
+    def interpreter(self) -> dict[str, str]:
+        """The interpreter for the task's code: `path`, in the image where there is one, and `version`.
+
+        Raises:
+            SandboxError: there is no guest and none can be started
+        """
+        found = self.spec.interpreter
+        version = found.version if found is not None else self.guest()["python"]
+        return {"path": self.python, "version": ".".join(map(str, version))}
 
     def guest(self) -> dict[str, Any]:
         """What the guest says of itself: `pid`, `python` (its version), `notes` (what it cannot do here).
@@ -154,17 +191,34 @@ class Session:
         """Bytes of a file.
 
         Args:
-            path: relative to the workspace; an absolute one is taken as it is, links are followed
+            path: relative to the workspace; links inside are followed, an absolute path is taken as it is
             offset: where to begin
             size: how many bytes at most; None: to the end
 
         Raises:
             FileNotFoundError: there is none
             IsADirectoryError: it is a directory
+            PermissionError: the path leads out of the workspace, or may not be read
             OSError: it cannot be read
             SandboxLost: the guest is gone
         """
         return b"".join(self._file("read", path=path, offset=offset, size=size)[1])
+
+    def read_later(self, path: str, size: int) -> Callable[[], bytes]:
+        """Ask for a file, and go on: so many small ones come as fast as the guest reads them.
+
+        Args:
+            path: as of `read`
+            size: how many bytes at most
+
+        Returns:
+            what waits for the bytes and returns them; raises as `read` does
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        reply = self._ask("read", path=path, offset=0, size=size)
+        return lambda: b"".join(reply()[1])
 
     def lines(self, path: str, start: int, count: int, limit: int) -> Lines:
         """Lines of a file of any size, of which only they are sent; a line ends at a newline byte only.
@@ -214,6 +268,7 @@ class Session:
         """What is at a path: a link itself, not where it leads; None: nothing.
 
         Raises:
+            PermissionError: the path leads out of the workspace
             SandboxLost: the guest is gone
         """
         entry = self._file("stat", path=path)[0]["entry"]
@@ -228,30 +283,99 @@ class Session:
         real: str = self._file("realpath", path=path)[0]["real"]
         return real
 
-    def walk(self, path: str = ".", depth: int | None = None, prune: Iterable[str] = ()) -> Iterator[Entry]:
+    def walk(
+        self,
+        path: str = ".",
+        depth: int | None = None,
+        prune: Iterable[str] = (),
+        watch: Iterable[str] | None = None,
+        *,
+        open_up: bool = False,
+    ) -> Iterator[Entry]:
         """Entries below a directory: each directory just before what it holds, names sorted, links not followed.
 
         Args:
             path: relative to the workspace
             depth: 1: only the directory's own entries; None: all
             prune: names of directories whose content is left out
+            watch: from here on keep track of what happens to the entries, for `changed`, and, under whatever other name
+                it is done, to these files; None: do not
+            open_up: give the owner's permissions back to directories that a command has taken them from
 
         Raises:
             FileNotFoundError: there is no such directory
             NotADirectoryError: it is something else
+            PermissionError: the path leads out of the workspace
             SandboxLost: the guest is gone
         """
-        _, bodies = self._file("walk", path=path, depth=depth, prune=list(prune))
+        files = None if watch is None else list(watch)
+        _, bodies = self._file("walk", path=path, depth=depth, prune=list(prune), watch=files, open_up=open_up)
         return (Entry(*entry) for body in bodies for entry in json.loads(body))
 
+    def changed(self) -> dict[str, Entry | None] | None:
+        """What may have changed since the last `walk` with `watch`, or since this was last asked.
+
+        What was written to a mapped file (mmap) is told when the mapping ends.
+
+        Returns:
+            each path with what is there now, None for nothing; None instead of all: it is not known, the system cannot
+            watch, or too much happened; then compare everything by another such `walk`
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        header, bodies = self._file("changed")
+        if not header["known"]:
+            return None
+        pairs = [pair for body in bodies for pair in json.loads(body)]
+        return {path: None if entry is None else Entry(*entry) for path, entry in pairs}
+
     def hashes(self, paths: Iterable[str]) -> dict[str, str | None]:
-        """SHA-256 of files, hexadecimal; None for what is no file or cannot be read.
+        """SHA-256 of files, hexadecimal; None for what is no file, cannot be read or leads out of the workspace.
 
         Raises:
             SandboxLost: the guest is gone
         """
         result: dict[str, str | None] = json.loads(b"".join(self._file("hash", paths=list(paths))[1]))
         return result
+
+    def grep(self, path: str, query: Query, ignored: dict[str, Any]) -> Found:
+        """Search the files below a directory, or one file, in the sandbox; links are not followed on the way.
+
+        Args:
+            path: relative to the workspace
+            query: what to look for
+            ignored: files and directories that are passed over, as `Rules.ignore_patterns` gives them
+
+        Raises:
+            InvalidPattern: the pattern is no regular expression
+            FileNotFoundError: there is no such path
+            PermissionError: the path leads out of the workspace, or may not be read
+            SandboxLost: the guest is gone
+        """
+        connection = self._connect()
+        waiter = Waiter()
+        started = time.monotonic()
+        number = connection.submit(waiter, "grep", path=path, **request_of(query, ignored))
+        files: list[FoundFile] = []
+        try:
+            while True:
+                header, body = connection.wait(waiter, "grep", query.timeout + GRACE)
+                if header["t"] == "done":
+                    break
+                files.append(file_of(json.loads(body)))
+        except CommandLost:  # the search was killed, or took all memory
+            stopped: Literal["time", "memory"] = "time" if time.monotonic() - started >= query.timeout else "memory"
+            lines = sum(one.count for one in files if not one.binary)
+            return Found(files, 0, len(files), lines, stopped=stopped)
+        except KeyboardInterrupt:
+            with contextlib.suppress(SandboxLost):
+                connection.submit(Waiter(), "kill", of=number)
+            raise
+        if "invalid" in header:
+            raise InvalidPattern(header["invalid"], header["position"])
+        sums = ("files", "matching_files", "matching_lines", "unreadable", "cut_lines", "stopped", "at")
+        return Found(files, *(header[name] for name in sums))
 
     def put(self, archive: Iterable[bytes] | bytes) -> None:
         """Unpack an uncompressed tar stream into the workspace.
@@ -318,9 +442,32 @@ class Session:
             CommandLost: the guest's process that ran the command died, and the command with it
             SandboxLost: the guest is gone
         """
+        with self._counted():
+            return self._run(command, timeout, stdin, self._command(command, timeout, cwd, env, output_limit))
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count a command."""
+        with self._lock:
+            self.commands += 1
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
+    @property
+    def busy(self) -> bool:
+        """Whether a command runs, or a program that `process` or `spawn` started."""
+        return self._under_way > 0 or any(process.running for process in list(self._processes))
+
+    def _run(
+        self, command: str | Sequence[str], timeout: float | None, stdin: bytes, fields: dict[str, Any]
+    ) -> RunResult:
+        """Make the request and wait for its end."""
         connection = self._connect()
         waiter = Waiter()
-        fields = self._command(command, timeout, cwd, env, output_limit)
         number = connection.submit(waiter, "run", stdin, **fields)
         try:
             backstop = None if timeout is None else timeout + GRACE
@@ -348,6 +495,7 @@ class Session:
         output_limit: int = OUTPUT_LIMIT,
         stdin: bool = False,
         follow: bool = False,
+        warm: Warm | None = None,
     ) -> Process:
         """Start a program that the host talks to.
 
@@ -360,8 +508,9 @@ class Session:
             env: variables over those of the sandbox; None as a value removes one
             timeout: seconds after which guest kills it; None: never
             output_limit: bytes of output kept (head and tail) between two `take_output`
-            stdin: give it a pipe that `Process.write_stdin` writes to
+            stdin: give it a pipe that `Process.write_stdin` writes to, also beside a PTY
             follow: hand all output on as it comes, for `Process.read_text`, instead of keeping head and tail
+            warm: the program may be a fork of an interpreter that is kept for this; None: it is started
 
         Raises:
             FileNotFoundError: there is no such program, or no such directory
@@ -369,16 +518,25 @@ class Session:
             SandboxError: the guest, or its process for this program, is gone
         """
         connection = self._connect()
-        digests = {}
-        for name, data in (blobs or {}).items():
-            digest = digests[name] = hashlib.sha256(data).hexdigest()
-            if digest not in connection.blobs:
-                connection.request("blob", data, timeout=FILE_TIMEOUT, digest=digest)
-                connection.blobs.add(digest)
+        digests = {name: _give(connection, data) for name, data in (blobs or {}).items()}
         fields = self._command(argv, timeout, cwd, env, output_limit)
         fields |= {"pty": pty, "channel": channel, "blobs": digests, "stdin": stdin, "follow": follow}
+        if warm is not None:
+            boot, code = warm_start.BOOT, _give(connection, warm_start.zygote_blob())
+            limit = min(parse_size(self.terminal.settings.memory) // 4, WARM_LIMIT)
+            fields["warm"] = {
+                "boot": boot,
+                "code": code,
+                "imports": warm.imports,
+                "after": warm.after,
+                "limit": limit,
+            }
         process = Process(connection, output_limit)
+        with self._lock:
+            self.commands += 1
+            self._processes.add(process)
         process.start(lambda handler: connection.submit(handler, "process", **fields))
+        self.warm_starts += process.warm
         return process
 
     def spawn(
@@ -388,6 +546,9 @@ class Session:
         timeout: float | None = 30,
         cwd: str = ".",
         env: Mapping[str, str | None] | None = None,
+        channel: bool = False,
+        stdin: bool = False,
+        blobs: Mapping[str, bytes] | None = None,
     ) -> Spawn:
         """Start an interactive program on a PTY, to talk to with pexpect's methods.
 
@@ -396,6 +557,9 @@ class Session:
             timeout: seconds that `expect` waits unless told otherwise; None: for ever
             cwd: relative to the workspace
             env: variables over those of the sandbox; None as a value removes one
+            channel: give it a socket for messages beside the PTY, see `process`
+            stdin: give it a pipe as standard input, to which `send` writes, and the PTY for everything else
+            blobs: files that it can read by descriptor, see `process`
 
         Raises:
             RequirementError: pexpect is not installed
@@ -406,7 +570,10 @@ class Session:
             from debug_gym_core.spawn import Spawn
         except ImportError as error:
             raise RequirementError(f"interactive programs need pexpect (pip install pexpect): {error}") from error
-        return Spawn(self.process(command, pty=True, channel=False, follow=True, cwd=cwd, env=env), timeout)
+        process = self.process(
+            command, pty=True, channel=channel, stdin=stdin, blobs=blobs, follow=True, cwd=cwd, env=env
+        )
+        return Spawn(process, timeout, command)
 
     # -- the rest
 
@@ -423,11 +590,16 @@ class Session:
         with self._lock:
             self._closed = True
             connection, self._connection = self._connection, None
+            supervised, self._supervised = self._supervised, False
         try:
             if connection is not None:
                 connection.close()
         finally:
-            self.terminal.stop()
+            try:
+                self.terminal.stop()
+            finally:
+                if supervised:
+                    supervisor.end()
 
     def __enter__(self) -> Session:
         return self
@@ -452,21 +624,29 @@ class Session:
                 self.restarts += 1
             settings: dict[str, Any] = {"root": self.root, "env": self.environment}
             if self.spec.interpreter is not None:
-                settings["bin"] = posixpath.dirname(self.python)
+                settings["bin"] = self.spec.interpreter.path
             self._connection = Connection(self.terminal, settings)
             return self._connection
 
     def _file(self, op: str, body: bytes = b"", **fields: Any) -> tuple[dict[str, Any], list[bytes]]:
         """Make a file request: the header of the last reply, the bodies of all."""
+        return self._ask(op, body, **fields)()
+
+    def _ask(self, op: str, body: bytes = b"", **fields: Any) -> Callable[[], tuple[dict[str, Any], list[bytes]]]:
+        """Make a file request; returns what waits for its replies."""
         connection = self._connect()
         waiter = Waiter()
         connection.submit(waiter, op, body, **fields)
-        bodies = []
-        while True:
-            header, data = connection.wait(waiter, op, FILE_TIMEOUT)
-            bodies.append(data)
-            if header["t"] == "done":
-                return header, bodies
+
+        def replies() -> tuple[dict[str, Any], list[bytes]]:
+            bodies = []
+            while True:
+                header, data = connection.wait(waiter, op, FILE_TIMEOUT)
+                bodies.append(data)
+                if header["t"] == "done":
+                    return header, bodies
+
+        return replies
 
     def _command(
         self,
@@ -484,6 +664,15 @@ class Session:
         if env:
             fields["env"] = dict(env)
         return fields
+
+
+def _give(connection: Connection, data: bytes) -> str:
+    """Have the guest know a blob; returns its digest."""
+    digest = hashlib.sha256(data).hexdigest()
+    if digest not in connection.blobs:
+        connection.request("blob", data, timeout=FILE_TIMEOUT, digest=digest)
+        connection.blobs.add(digest)
+    return digest
 
 
 def _shown(command: str | Sequence[str]) -> str:

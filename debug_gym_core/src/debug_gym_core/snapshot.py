@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import posixpath
 import stat
 import tarfile
 import tempfile
@@ -126,6 +127,46 @@ class Snapshot:
         except OSError as error:
             file.close()
             raise UsageError(f"{root} cannot be copied: {error.strerror}: {error.filename}") from error
+        except BaseException:
+            file.close()
+            raise
+
+    def with_changes(self, changes: Mapping[str, FileState | None]) -> Snapshot:
+        """A copy in which files are different; directories that are empty now stay.
+
+        Args:
+            changes: the new state by path, None for a file that is gone
+        """
+        members = {path: member for path, member in self.members.items() if path not in changes}
+        for path, state in changes.items():
+            if state is None:
+                continue
+            members[path] = Member(path, state.kind, 0o777 if state.kind == "link" else state.mode)
+            while path := posixpath.dirname(path):
+                members.setdefault(path, Member(path, "directory", 0o755))
+        file = tempfile.TemporaryFile(prefix="debug-gym-")  # noqa: SIM115 (closed by close)
+        try:
+            written = {}
+            # The order of `take`: a directory's entries by name, before what comes after the directory.
+            for path in sorted(members, key=lambda path: encode(path).split(b"/")):
+                member, state = members[path], changes.get(path)
+                if member.kind == "directory":
+                    file.write(_header(member))
+                elif member.kind == "link":
+                    target = member.target if state is None else decode(state.data)
+                    member = Member(path, "link", 0o777, target=target)
+                    file.write(_header(member))
+                else:
+                    data = self.read(path) if state is None else state.data
+                    file.write(_header(Member(path, "file", member.mode, len(data))))
+                    digest = hashlib.sha256(data).hexdigest()
+                    member = Member(path, "file", member.mode, len(data), digest, offset=file.tell())
+                    file.write(data)
+                    file.write(tarfile.NUL * (-len(data) % tarfile.BLOCKSIZE))
+                written[path] = member
+            file.write(tarfile.NUL * (2 * tarfile.BLOCKSIZE))
+            file.flush()
+            return Snapshot(file, written, self.environments)
         except BaseException:
             file.close()
             raise
@@ -277,13 +318,16 @@ def _header(member: Member) -> bytes:
     return information.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
 
 
-def archive_of(files: Mapping[str, FileState]) -> bytes:
+def archive_of(files: Mapping[str, FileState], directories: Mapping[str, int] | None = None) -> bytes:
     """A tar of files and links, for `Session.put`.
 
     Args:
         files: by path relative to the workspace; directories above them need not be there
+        directories: directories to make, or to give permissions: the permission bits by path
     """
     out = io.BytesIO()
+    for path, mode in sorted((directories or {}).items()):
+        out.write(_header(Member(path, "directory", mode)))
     for path, state in sorted(files.items()):
         if state.kind == "link":
             out.write(_header(Member(path, "link", 0o777, target=decode(state.data))))

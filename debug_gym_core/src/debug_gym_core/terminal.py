@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import abc
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
 from debug_gym_core.component import Component, Settings
-from debug_gym_core.errors import UsageError
+from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.interpreter import Interpreter
 
 ROOT = "/testbed"
@@ -30,9 +30,9 @@ class TerminalSettings(Settings):
         memory: bound on the memory of all processes together, as in `512m` or `4g`
         cpus: how many processors' worth of time; null: no bound
         pids: how many processes and threads
-        workspace_size: bound on the workspace's size; `/tmp` has the same
+        workspace_size: bound on the workspace's size; `/tmp` has the same; a file for each 4 KiB, 65,536 at least
         allow_unsandboxed: let an agent that an LLM drives run without isolation
-        setup: shell commands that prepare the sandbox
+        setup: shell commands that prepare the sandbox, as in `pip install -e .`; run once, their result is kept
     """
 
     image: str | None = None
@@ -43,6 +43,14 @@ class TerminalSettings(Settings):
     workspace_size: str = "2g"
     allow_unsandboxed: bool = False
     setup: tuple[str, ...] = ()
+
+    def weakened(self) -> Iterator[str]:
+        """What these settings take away from the default's protection, a line each, for the run's record.
+
+        A backend with settings of its own that do so adds its lines to these.
+        """
+        if self.network != "none":
+            yield f"terminal.network is {self.network}: the sandbox can reach the network"
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,12 @@ class SandboxSpec:
             installs and absolute paths right; None: nowhere
         hidden: directories of the host that must not be seen even if they lie below an exposed prefix
         environment: variables of every command; nothing of the host's environment is passed on
+        protects: whether `Terminal.protect` will be called
+        builds: whether setup commands will run in this sandbox, for `Terminal.keep_setup` to be called: a backend that
+            runs images must let them change the image's files
+        writable: a directory of the host, that of `interpreter`, that setup commands may write to at its own path
+        image: what `keep_setup` returned, in place of the settings' image; None: that one
+        masked: absolute directories of the image that must be empty, for backends that run images
     """
 
     run: str
@@ -66,6 +80,39 @@ class SandboxSpec:
     source: Path | None = None
     hidden: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    protects: bool = False
+    builds: bool = False
+    writable: Path | None = None
+    image: str | None = None
+    masked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Protected:
+    """What no program in a sandbox may change: paths relative to the workspace, in order, directories first.
+
+    Attributes:
+        directories: read-only with all that is in them; none lies in another
+        files: read-only files that lie in none of `directories`
+        links: likewise symbolic links
+    """
+
+    directories: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.directories or self.files or self.links)
+
+    @staticmethod
+    def above(path: str) -> list[str]:
+        """The directories above a path, outermost first, without the workspace itself.
+
+        What they hold may change, but if one of them were renamed, another could take its place and its name.
+        """
+        parts = path.split("/")
+        return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def parse_size(text: str) -> int:
@@ -84,6 +131,18 @@ def parse_size(text: str) -> int:
     if match is None:
         raise UsageError(f"{text!r} is no size; write it as in 512m or 4g")
     return int(match[1]) << {"": 0, "b": 0, "k": 10, "m": 20, "g": 30}[match[2]]
+
+
+def files_in(size: int) -> int:
+    """How many files and directories there may be in a workspace, or a /tmp, of a size.
+
+    Args:
+        size: bytes
+
+    Returns:
+        one for each 4 KiB, 65,536 at least
+    """
+    return max(size >> 12, 1 << 16)
 
 
 class Stream(Protocol):
@@ -107,16 +166,26 @@ class Terminal(Component, abc.ABC):
     Attributes:
         isolates: whether the user's machine is protected from what runs inside
         runs_images: whether the interpreter and its packages are an image's and not the host's
+        keeps_setup: whether the result of setup commands can be kept for other sandboxes; if not, the commands run in
+            each sandbox. A backend that shows the host's interpreter (`SandboxSpec.interpreter`) need only honour
+            `SandboxSpec.writable`; one that runs images implements `identify_image`, `keep_setup`, `has_image` and
+            `remove_image`, and honours `SandboxSpec.builds` and `.image`
         root: the workspace's directory in the sandbox: empty, writable, bounded in size after `start`
         python: command of a Python >= 3.6 that can run the guest; set by `start`
+        interpreter: the interpreter that `start` made to stand in for the one of the `SandboxSpec`; None: it made none
+        image_id: id of the very image that `start` used, whose content never changes; None: not known. What was found
+            in it is not looked for again
     """
 
     isolates: ClassVar[bool]
     runs_images: ClassVar[bool] = False
+    keeps_setup: ClassVar[bool] = False
     Settings: ClassVar[type[Settings]] = TerminalSettings
     settings: TerminalSettings
     root: str = ROOT
     python: str = "python3"
+    interpreter: Interpreter | None = None
+    image_id: str | None = None
 
     @classmethod
     @abc.abstractmethod
@@ -145,6 +214,20 @@ class Terminal(Component, abc.ABC):
             SandboxLost: the sandbox is gone
         """
 
+    def protect(self, paths: Protected) -> None:
+        """Make the system itself refuse changes of read-only files.
+
+        Called once, after the repository was put and set up and before anything of an agent's runs; the guest is there
+        and idle. A change that is not refused is found and undone after the step, so nothing need be done here, and
+        what cannot be is no error: `notes` says so.
+
+        Args:
+            paths: what is read-only, as it was put; setting up may have changed or removed it
+
+        Raises:
+            SandboxLost: the sandbox is gone
+        """
+
     @abc.abstractmethod
     def alive(self) -> bool:
         """Whether the sandbox still stands, so that `open` may work again over the same files."""
@@ -154,6 +237,19 @@ class Terminal(Component, abc.ABC):
         """End every process of the sandbox and remove all that it left on the host; may be called twice."""
 
     @classmethod
+    def about(cls) -> Sequence[str]:
+        """Facts for `debug-gym doctor`, a few words each: the version of what the backend uses, how it isolates.
+
+        Asked only when `unavailable` has said None; as quick and free of side effects.
+        """
+        return ()
+
+    @classmethod
+    def limits(cls) -> Sequence[str]:
+        """What the backend cannot do on this machine, a line each, for `debug-gym doctor`; as quick as `about`."""
+        return ()
+
+    @classmethod
     def clean(cls) -> Sequence[str]:
         """Remove what runs that were killed have left on this machine; what a live run owns stays.
 
@@ -161,6 +257,67 @@ class Terminal(Component, abc.ABC):
             what was removed, a line each
         """
         return ()
+
+    def identify_image(self) -> str:
+        """What the content of the settings' image is known by; got from elsewhere if it is not here. Before `start`.
+
+        Raises:
+            RequirementError: there is no such image
+        """
+        return ""
+
+    def image_archive(self, directory: str) -> Iterator[bytes]:
+        """A tar of a directory of the settings' image, in blocks; its entries begin with the directory's last name.
+
+        A backend that `runs_images` implements it for tasks whose repository lies in their image. Before `start`.
+
+        Args:
+            directory: absolute
+
+        Raises:
+            RequirementError: there is no such image, or no such directory in it
+            SandboxError: it cannot be read
+        """
+        raise RequirementError(f"terminal {self.name} takes no repository out of an image; docker does")
+
+    def keep_setup(self, name: str) -> tuple[str, int]:
+        """Keep what setup commands changed outside of the workspace and of `SandboxSpec.writable`.
+
+        Called once, after they have run and before `stop`; nothing of theirs runs any more, the guest is idle.
+
+        Args:
+            name: letters and digits, to call the result by
+
+        Returns:
+            the image that later sandboxes are given as `SandboxSpec.image`, empty for none; how many bytes it takes
+
+        Raises:
+            SandboxError: it cannot be kept
+        """
+        return "", 0
+
+    @classmethod
+    def has_image(cls, image: str) -> bool:
+        """Whether an image is here; quick.
+
+        Args:
+            image: its name, or what `keep_setup` returned
+
+        Raises:
+            SandboxError: nobody can tell
+        """
+        return True
+
+    @classmethod
+    def remove_image(cls, image: str) -> None:
+        """Remove an image that `keep_setup` made; nothing happens when it is gone.
+
+        Args:
+            image: what `keep_setup` returned
+
+        Raises:
+            DebugGymError: it cannot be removed
+        """
 
     def log(self) -> str:
         """The last lines that the guest or the backend wrote to standard error, for error messages."""

@@ -7,23 +7,24 @@ anything else is judged by its exit status.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
-import marshal
+import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Literal, cast
 
 from debug_gym_core import run_output
 from debug_gym_core.connection import CommandLost
-from debug_gym_core.entrypoint import Entrypoint
+from debug_gym_core.entrypoint import Entrypoint, Kind
 from debug_gym_core.errors import TaskError
 from debug_gym_core.process import Process
+from debug_gym_core.python_code import code_blob, imports_of
 from debug_gym_core.results import FAILING, Measurement, Outcome, TestResult
 from debug_gym_core.session import Session
+from debug_gym_core.warm import PREPARED, READY, Warm
 
 REPORTING = frozenset({"pytest", "unittest"})
 """Modules whose runs are reported test by test."""
@@ -31,37 +32,51 @@ REPORTING = frozenset({"pytest", "unittest"})
 OUTPUT_LIMIT = 64 * 1024
 REPORT_LIMIT = 64 << 20
 """Bytes of reports that the host takes from one run."""
+LOOK = 60.0
+"""Seconds for a look at whether an entrypoint can be started."""
+UNSTARTED = "it cannot be started: "
 GRACE = 10.0
 """Seconds beyond the timeout that the sandbox has to end a run."""
 
-BOOT = """\
+BOOT = f"""\
+code=globals().pop({PREPARED!r},None)
+ready=globals().pop({READY!r},None)
 import sys
 implicit=sys.path[:1]==['']
 if implicit:del sys.path[0]
 import os
 from _frozen_importlib_external import MAGIC_NUMBER
-with os.fdopen(int(sys.argv[2]),'rb') as f:data=f.read()
-size=int.from_bytes(data[4:8],'big')
-if data[:4]==MAGIC_NUMBER:
- import marshal
- code=marshal.loads(data[8:8+size])
-else:code=compile(data[8+size:],'<debug-gym>','exec')
-space={'__name__':'debug_gym_runner'}
+if code is None:
+ with open(int(sys.argv[2]),'rb',closefd=False) as f:data=f.read()
+ if data[:4]==MAGIC_NUMBER:
+  import marshal
+  code=marshal.loads(data[8:8+int.from_bytes(data[4:8],'big')])
+ else:code=compile(data[8+int.from_bytes(data[4:8],'big'):],'<debug-gym>','exec')
+space={{'__name__':'debug_gym_runner'}}
 exec(code,space)
 space['START']['implicit']=implicit
+if ready is not None:ready()
+os.close(int(sys.argv[2]))
 space['main'](int(sys.argv[1]))
 """
 """Started by `python -c`: nothing of the workspace may be imported before the runner is."""
 
+_IMPORT_ERROR = re.compile(
+    r"(ModuleNotFoundError|ImportError): (?!ModuleNotFoundError|Failed to import|.*while importing)[^\n()]+"
+)
 _RANK = {name: place for place, name in enumerate(("passed", "xpassed", "xfailed", "skipped", "failed", "error"))}
 
 
 @functools.cache
 def runner_blob() -> bytes:
-    """The runner: compiled by this interpreter, for those that understand it, and its source for all others."""
-    source = resources.files("debug_gym_core.guest").joinpath("runner.py").read_bytes()
-    compiled = marshal.dumps(compile(source, "<debug-gym>", "exec", dont_inherit=True))
-    return importlib.util.MAGIC_NUMBER + len(compiled).to_bytes(4, "big") + compiled + source
+    """The runner's code, see `python_code.code_blob`."""
+    return code_blob(resources.files("debug_gym_core.guest").joinpath("runner.py").read_bytes())
+
+
+@functools.cache
+def _warm_start() -> Warm:
+    """How a run is started warm."""
+    return Warm(imports_of(resources.files("debug_gym_core.guest").joinpath("runner.py").read_bytes()))
 
 
 def measure(
@@ -72,6 +87,8 @@ def measure(
     nonce: str | None = None,
     python: str | None = None,
     trusted: Sequence[str] | None = None,
+    warm: bool = False,
+    ignored: Sequence[str] = (),
 ) -> Measurement:
     """Run the entrypoint and find out which tests pass.
 
@@ -82,6 +99,8 @@ def measure(
         nonce: 32 hexadecimal digits that authenticate the report; None makes them up
         python: the interpreter; None: the session's
         trusted: files of the repository (directories end in `/`) that may add hooks to pytest; None goes by their names
+        warm: the run may be a fork of an interpreter that is kept for this; never for a grade
+        ignored: files of the repository whose source pytest's tracebacks do not show
 
     Raises:
         UsageError: the entrypoint cannot be read
@@ -89,11 +108,14 @@ def measure(
     """
     parsed = Entrypoint.parse(entrypoint)
     if parsed.module in REPORTING:
-        return _Run(session, parsed, timeout, nonce or secrets.token_hex(16), python, trusted, "run").measure()
+        nonce = nonce or secrets.token_hex(16)
+        return _Run(session, parsed, timeout, nonce, python, trusted, "run", warm, ignored).measure()
     return _exit_status(session, parsed, timeout, python)
 
 
-def collect(session: Session, entrypoint: str, timeout: float) -> tuple[str, ...]:
+def collect(
+    session: Session, entrypoint: str, timeout: float, notify: Callable[[str], None] | None = None
+) -> tuple[str, ...]:
     """Find the tests that count in a pristine repository: all that are collected and can pass.
 
     Tests that the repository itself marks as skipped or as expected to fail do not count.
@@ -102,6 +124,7 @@ def collect(session: Session, entrypoint: str, timeout: float) -> tuple[str, ...
         session: a sandbox with the pristine repository
         entrypoint: the command that runs the tests
         timeout: seconds
+        notify: is told, in a line, when tests were found but none can be imported
 
     Returns:
         the ids in order; a file that cannot be collected is one, under its path; none for an entrypoint that does not
@@ -109,11 +132,13 @@ def collect(session: Session, entrypoint: str, timeout: float) -> tuple[str, ...
 
     Raises:
         UsageError: the entrypoint cannot be read
-        TaskError: no test that could pass was found
+        TaskError: no test that could pass was found, or the entrypoint cannot be started
         SandboxLost: the sandbox went away
     """
     parsed = Entrypoint.parse(entrypoint)
     if parsed.module not in REPORTING:
+        if _may_not_start(session, parsed):
+            require_start(session, entrypoint, timeout)
         return ()
     found = _Run(session, parsed, timeout, secrets.token_hex(16), None, None, "collect").measure()
     failed = [test.id for test in found.failures]
@@ -121,7 +146,91 @@ def collect(session: Session, entrypoint: str, timeout: float) -> tuple[str, ...
     if not tests:
         said = (found.output.strip() or found.reason).splitlines()[-3:]
         raise TaskError(f"`{entrypoint}` finds no test that could pass: {' / '.join(line.strip() for line in said)}")
+    if notify is not None and set(tests) <= set(failed):
+        why = [match for test in found.failures if (match := _IMPORT_ERROR.search(test.message))]
+        if len(why) == len(found.failures):
+            notify(
+                f"no test file can be imported: {why[0][0]} (is the package installed in {_known_as(session, parsed)}? "
+                "env.python names another interpreter, and an entrypoint may begin with PYTHONPATH=src)"
+            )
     return tests
+
+
+def require_start(session: Session, entrypoint: str, timeout: float) -> None:
+    """Insist that an entrypoint which does not report can be started in a pristine repository; runs it once.
+
+    Args:
+        session: a sandbox with the pristine repository
+        entrypoint: the command
+        timeout: seconds
+
+    Raises:
+        TaskError: it cannot; names the cause
+        SandboxLost: the sandbox went away
+    """
+    why = why_not_started(entrypoint, measure(session, entrypoint, timeout=timeout))
+    if why:
+        raise TaskError(
+            f"the entrypoint `{entrypoint}` cannot be started, even in the unchanged repository: {why}; "
+            "correct env.entrypoint, or install what it starts where the sandbox finds it"
+        )
+
+
+def why_not_started(entrypoint: str, measurement: Measurement) -> str:
+    """Why a run was none, in a line: what the entrypoint names was not there, or is not executable; empty: it was one.
+
+    It goes by what the shell and Python print at the end, which a program can print as well: only of a run in the
+    pristine repository is it more than a suspicion.
+
+    Args:
+        entrypoint: the command
+        measurement: its run
+    """
+    if measurement.kind != "exit_status":
+        return ""
+    if measurement.reason.startswith(UNSTARTED):
+        return measurement.reason.removeprefix(UNSTARTED)
+    parsed = Entrypoint.parse(entrypoint)
+    last = (measurement.output.strip().splitlines() or [""])[-1].strip()
+    status, target = measurement.exit_status, re.escape(parsed.target)
+    if parsed.kind is Kind.COMMAND:
+        said = last if status in (126, 127) and last.startswith("/bin/sh: ") else ""
+        return re.sub(r"^/bin/sh: (line )?(\d+: )?", "", said)
+    if parsed.kind is Kind.MODULE and status == 1:
+        package = re.escape(parsed.target.partition(".")[0])
+        match = re.search(
+            rf": (No module named '?{target}'?(\.__main__\b.*)?"
+            rf"|Error while finding module specification for '{target}' "
+            rf"\(ModuleNotFoundError: No module named '{package}[\w.]*'.*\))$",
+            last,
+        )
+        return match[1] if match and not last.startswith("ModuleNotFoundError") else ""
+    if parsed.kind is Kind.SCRIPT and status in (1, 2):
+        match = re.search(rf": (can't (open file|find '__main__' module in) .*{target}.*)$", last)
+        return match[1] if match else ""
+    return ""
+
+
+def _may_not_start(session: Session, entrypoint: Entrypoint) -> bool:
+    """Whether a quick look finds what an entrypoint names missing; only a run tells for certain."""
+    script = '[ -e "$1" ]'
+    program = 'case $1 in */*) [ -f "$1" ] && [ -x "$1" ] ;; *) command -v "$1" ;; esac'
+    looks = [["/bin/sh", "-c", program, "sh", entrypoint.program]] if entrypoint.program else []
+    if entrypoint.kind is Kind.SCRIPT:
+        looks.append(["/bin/sh", "-c", script, "sh", entrypoint.target])
+    elif entrypoint.kind is Kind.MODULE:
+        code = "import sys\nfrom importlib.util import find_spec\nsys.exit(find_spec(sys.argv[1]) is None)"
+        python = entrypoint.interpreter or session.python
+        looks.append([python, *entrypoint.flags, "-c", code, entrypoint.target])
+    try:
+        return any(session.run(look, timeout=LOOK, env=entrypoint.env).exit_status != 0 for look in looks)
+    except (OSError, CommandLost):
+        return True
+
+
+def _known_as(session: Session, entrypoint: Entrypoint) -> str:
+    """The interpreter of a run, as a person would call it."""
+    return entrypoint.interpreter or session.python
 
 
 def _exit_status(session: Session, entrypoint: Entrypoint, timeout: float, python: str | None) -> Measurement:
@@ -138,8 +247,9 @@ def _exit_status(session: Session, entrypoint: Entrypoint, timeout: float, pytho
             f"{error}\n",
             kind="exit_status",
             valid=False,
-            reason=str(error),
+            reason=f"{UNSTARTED}{error}" if isinstance(error, OSError) else str(error),
             seconds=time.monotonic() - started,
+            lost=isinstance(error, CommandLost),
         )
     return Measurement(
         tests=(),
@@ -165,6 +275,8 @@ class _Run:
     python: str | None
     trusted: Sequence[str] | None
     mode: Literal["run", "collect"]
+    warm: bool = False
+    ignored: Sequence[str] = ()
 
     results: dict[str, TestResult] = field(default_factory=dict)
     collected: tuple[str, ...] = ()
@@ -184,17 +296,20 @@ class _Run:
                 env=self.entrypoint.env,
                 timeout=self.timeout,
                 output_limit=OUTPUT_LIMIT,
+                warm=_warm_start() if self.warm else None,
             )
         except OSError as error:
-            return Measurement((), 127, f"{error}\n", valid=False, reason=f"it cannot be started: {error}")
+            return Measurement((), 127, f"{error}\n", valid=False, reason=f"{UNSTARTED}{error}")
         lost = ""
         with process:
             try:
                 process.send(json.dumps(self._config()).encode())
                 self._listen(process, started + self.timeout + GRACE)
                 status = process.wait(GRACE)
-            except (CommandLost, TimeoutError) as error:
+            except CommandLost as error:
                 lost, status = str(error), -9
+            except TimeoutError:  # the sandbox ends a run that takes too long: it does nothing any more
+                raise process.give_up("the guest did not end a run that reached its timeout") from None
             process.kill()
             output, cut = process.take_output()
         reason, tampered = self._judge(status, process.timed_out, lost)
@@ -210,6 +325,7 @@ class _Run:
             tampered=tampered,
             seconds=time.monotonic() - started,
             unable=self.unable,
+            lost=bool(lost),
         )
 
     def _config(self) -> dict[str, Any]:
@@ -220,6 +336,7 @@ class _Run:
             "root": self.session.root,
             "mode": self.mode,
             "trusted": None if self.trusted is None else list(self.trusted),
+            "ignored": list(self.ignored),
         }
 
     def _listen(self, process: Process, deadline: float) -> None:

@@ -24,6 +24,9 @@ from debug_gym_core.names import nearest
 if TYPE_CHECKING:
     from debug_gym_core.observation import Observation
 
+LARGEST = 2**63
+"""Whole numbers from here on are refused: no file has so many lines, and not every program can write them down."""
+
 
 class Tool(Component, abc.ABC):
     """Base of all tools.
@@ -39,15 +42,19 @@ class Tool(Component, abc.ABC):
     examples: ClassVar[tuple[dict[str, Any], ...]] = ()
 
     use: ClassVar[Any]
-    """`use(self, env, ...) -> str | Observation`: carry out one call; raise ActionError for what the agent did wrong.
+    """The method that carries out one call, `use(self, env, ...) -> str | Observation`.
 
-    The arguments are named, typed and documented in the docstring's `Args:`; one without a default is required.
+    It raises ActionError for what the agent did wrong. The arguments are named, typed and documented in the docstring's
+    `Args:`; one without a default is required.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not inspect.isabstract(cls) and "use" not in dir(cls):
             raise TypeError(f"{cls.__name__} must have a method use(self, env, ...)")
+        for name in ("check", "parameters", "schema"):
+            if name in vars(cls):
+                raise TypeError(f"{cls.__name__}.{name} takes the place of Tool.{name}; give the method another name")
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -55,11 +62,11 @@ class Tool(Component, abc.ABC):
         return cast("dict[str, Any]", json.loads(_signature(cls).schema_json))
 
     @classmethod
-    def check(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def check(cls, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
         """Check a call's arguments against the signature.
 
         Args:
-            arguments: by name; None counts as left out
+            arguments: by name, None counts as left out; text, as a call may have it, is refused
 
         Returns:
             the arguments that were given, with the types of the signature
@@ -119,13 +126,16 @@ class _Signature:
         parameters["additionalProperties"] = False
         self.schema_json = json.dumps({"name": tool.name, "description": tool.help(), "parameters": parameters})
 
-    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
         """See `Tool.check`."""
         if not isinstance(arguments, Mapping):
             raise ActionError(self._explain(f"the arguments must be an object, not {_show(arguments)}"))
+        odd = next((name for name in arguments if not isinstance(name, str)), "")
+        if not isinstance(odd, str):
+            raise ActionError(self._explain(f"the name of an argument is text, not {type(odd).__name__}"))
         known = {parameter.name: parameter for parameter in self.parameters}
-        given = {str(name): value for name, value in arguments.items() if value is not None}
-        unknown = sorted(set(map(str, arguments)) - set(known))
+        given = {name: value for name, value in arguments.items() if value is not None}
+        unknown = sorted(set(arguments) - set(known))
         if unknown:
             raise ActionError(self._explain(f"unknown argument {unknown[0][:80]!r}{nearest(unknown[0][:80], known)}"))
         for parameter in self.parameters:
@@ -141,7 +151,11 @@ class _Signature:
             raise ActionError(self._explain(text)) from None
         except RecursionError:
             raise ActionError(self._explain("the arguments are nested too deeply")) from None
-        return {name: getattr(model, name) for name in given}
+        checked = {name: getattr(model, name) for name in given}
+        for name, value in checked.items():
+            if isinstance(value, int) and abs(value) >= LARGEST:
+                raise ActionError(self._explain(f"argument {name!r}: the number is too large"))
+        return checked
 
     def _explain(self, what: str) -> str:
         return f"{self.tool.name}: {what}\nexpected: {self.usage()}\nexample: {self.example()}"
@@ -232,5 +246,5 @@ def as_observation(tool: str, answer: str | Observation) -> Observation:
     made = Observation(tool, answer) if isinstance(answer, str) else answer
     if not isinstance(made, Observation) or not isinstance(made.text, str):
         raise TypeError(f"it must answer with text or an Observation, not {type(answer).__name__}")
-    json.dumps(made.as_json(), sort_keys=True)
+    json.dumps(made.as_json(), sort_keys=True, allow_nan=False)
     return made

@@ -12,20 +12,25 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from debug_gym_core.errors import UsageError
+from debug_gym_core.redaction import redact, redacted
 
 if TYPE_CHECKING:
     from debug_gym_core.action import ToolCall
     from debug_gym_core.grading import Grade
     from debug_gym_core.llm import Usage
+    from debug_gym_core.task import Mode
 
 SCHEMA_VERSION = 1
 """Version of the lines of trajectory.jsonl; a reader refuses what is newer than itself."""
+
+FAILED = 50
+"""Tests that a result names; all of them are in the trajectory."""
 
 
 class EventKind(enum.StrEnum):
@@ -57,9 +62,22 @@ class Event:
 
     @classmethod
     def episode_started(
-        cls, *, task: str, agent: str, llm: str | None, terminal: str, tools: list[str], seed: int, attempt: int
+        cls,
+        *,
+        task: str,
+        agent: str,
+        llm: str | None,
+        terminal: str,
+        tools: list[str],
+        seed: int,
+        attempt: int,
+        python: Mapping[str, str] | None = None,
     ) -> Event:
-        """An episode begins; `attempt` counts from 1 and grows when the sandbox was lost and all starts again."""
+        """An episode begins, its sandbox stands or could not be had.
+
+        `attempt` counts from 1 and grows when the sandbox was lost and all starts again; `python` is the interpreter of
+        the task's code (`path`, `version`), None without a sandbox.
+        """
         return cls(
             EventKind.EPISODE_STARTED,
             {
@@ -67,6 +85,7 @@ class Event:
                 "agent": agent,
                 "llm": llm,
                 "terminal": terminal,
+                "python": dict(python) if python is not None else None,
                 "tools": tools,
                 "seed": seed,
                 "attempt": attempt,
@@ -107,7 +126,10 @@ class Event:
     def llm_call(
         cls, *, model: str, usage: Usage, seconds: float, calls: list[str], prompt: Any = None, answer: Any = None
     ) -> Event:
-        """A model was asked: tokens, dollars, seconds, names of the tools it called; prompt and answer on request."""
+        """A model was asked: tokens, dollars, seconds, names of the tools it called.
+
+        The prompt and the answer on request; an answer without a call is kept always.
+        """
         data = {
             "model": model,
             "tokens": {"prompt": usage.prompt, "completion": usage.completion, "cached": usage.cached},
@@ -165,8 +187,8 @@ class Result:
         agent: who played
         llm: the model, None for an agent that needs none
         status: `error` only when infrastructure failed; such a task does not count against the agent
-        resolved: whether every test that counts passed
-        score: tests that count and passed
+        resolved: whether every test that counts passed, and every one that passed before
+        score: tests that count and passed; 0 when one failed that passed before
         max_score: tests that count; None when the episode failed before that was known
         grading: how it was measured; None when it was not
         steps: steps of the environment
@@ -175,7 +197,17 @@ class Result:
         cost: dollars
         seconds: wall-clock time
         error: `kind` and `message` of what failed, else None
+        ended: what ended the episode: `resolved`, `submitted`, `max_steps`, `max_rewrites`, `time`, `max_cost`,
+            `context` (the model takes no shorter conversation), `gave_up` (the model called nothing), `refused`
+            (the model refused to answer), `malformed` (its calls made no sense, three times in a row); None: an error,
+            an agent that was through, or a line of an older version
         repeat: which of several episodes of the task, from 1; only in the line when there are several
+        mode: who saw the tests that count, as `Task.mode`; results of different modes are not comparable
+        changed: whether the agent changed anything; None when nobody could tell
+        failed: the first `FAILED` ids of tests that count and did not pass
+        broken: the first `FAILED` ids of tests that passed before the episode and do not any more
+        reason: why the graded run does not count as it stands, or is worth nothing: a timeout, tampering, tests that
+            passed before and fail; empty: it counts
     """
 
     task: str
@@ -192,7 +224,13 @@ class Result:
     cost: float = 0.0
     seconds: float = 0.0
     error: Mapping[str, str] | None = None
+    ended: str | None = None
     repeat: int | None = None
+    mode: Mode = "visible"
+    changed: bool | None = None
+    failed: Sequence[str] = ()
+    broken: Sequence[str] = ()
+    reason: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The result as its line of results.jsonl."""
@@ -206,6 +244,7 @@ class Result:
         """Read a line of results.jsonl; keys that this version does not know are left out."""
         known = {item.name for item in dataclasses.fields(cls)}
         values = {key: value for key, value in data.items() if key in known}
+        values |= {key: tuple(values.get(key, ())) for key in ("failed", "broken")}
         return cls(**{**values, "tokens": Tokens(**values.get("tokens", {}))})
 
 
@@ -230,10 +269,10 @@ class Journal:
         """Write an event; it is in the file when this returns.
 
         Returns:
-            the event with its number and time
+            the event with its number and time, as it was written: without keys
         """
         with self._lock:
-            event = dataclasses.replace(event, number=self._number, time=time.time())
+            event = dataclasses.replace(event, number=self._number, time=time.time(), data=redacted(event.data))
             self._lines.append(event.as_json())
             self._number += 1
         return event
@@ -257,7 +296,7 @@ class Lines:
 
     def append(self, data: Mapping[str, Any]) -> None:
         """Write one line, at once and whole."""
-        line = json.dumps(data, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace") + b"\n"
+        line = json.dumps(redacted(data), ensure_ascii=False, default=str).encode("utf-8", "backslashreplace") + b"\n"
         rest = memoryview(line)
         while rest:
             rest = rest[os.write(self._descriptor, rest) :]
@@ -337,8 +376,8 @@ def read_lines(path: Path, *, missing_ok: bool = True) -> Iterator[dict[str, Any
 
 
 def describe(error: BaseException) -> dict[str, str]:
-    """An error as `kind` and `message`, the message in one line."""
-    return {"kind": type(error).__name__, "message": " ".join(str(error).split()) or type(error).__name__}
+    """An error as `kind` and `message`, the message in one line and without keys."""
+    return {"kind": type(error).__name__, "message": redact(" ".join(str(error).split())) or type(error).__name__}
 
 
 def _action(call: Any) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from debug_gym_benchmarks.refusing import refuse_other_data
 from debug_gym_core import Benchmark, Task, UsageError
 from debug_gym_core.names import nearest
 
@@ -18,9 +20,28 @@ class MiniNightmare(Benchmark):
 
     name = "mini_nightmare"
 
+    def __init__(self, **settings: Any) -> None:
+        """Check the settings.
+
+        Raises:
+            UsageError: a setting is wrong, or one that the benchmark has no use for
+        """
+        super().__init__(**settings)
+        refuse_other_data(self)
+
     def names(self) -> Sequence[str]:
         """The ten tasks in alphabetical order."""
         return sorted(path.parent.name for path in TASKS.glob("*/task.yaml"))
+
+    def requires(self) -> Sequence[str]:
+        """What the ten tasks need together."""
+        facts = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(TASKS.glob("*/task.yaml")))
+        return list(dict.fromkeys(name for one in facts for name in one["requires"]))
+
+    def titles(self) -> Mapping[str, str]:
+        """What each task's data says that it is about."""
+        files = (TASKS / name / "task.yaml" for name in self.names())
+        return {path.parent.name: yaml.safe_load(path.read_text(encoding="utf-8"))["title"] for path in files}
 
     def load(self, name: str) -> Task:
         """Load a task from the package's data."""
@@ -35,6 +56,7 @@ class MiniNightmare(Benchmark):
             entrypoint=facts["entrypoint"],
             description=facts["description"],
             tests=tuple(facts["tests"]),
+            pass_to_pass=tuple(facts["pass_to_pass"]),
             max_score=facts["max_score"],
             stops=tuple(facts["stops"]),
             gold_patch=(directory / "gold.patch").read_bytes(),

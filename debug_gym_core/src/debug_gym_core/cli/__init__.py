@@ -12,15 +12,20 @@ import click
 
 from debug_gym_core.errors import DebugGymError, UsageError
 from debug_gym_core.names import nearest
+from debug_gym_core.redaction import redact
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 COMMANDS = {
     "run": "Play the tasks of a benchmark with an agent.",
+    "fix": "Let an agent fix the failing tests of your own repository.",
+    "play": "Find and fix a bug yourself, with an agent's tools.",
     "tasks": "List the tasks of a benchmark.",
     "plugins": "List what is installed, and what failed to load.",
-    "config": "Show the config of a run.",
+    "config": "Show the config of a run, or the schema of all configs.",
+    "llm": "Write, list and check the language models of llm.yaml.",
+    "doctor": "Check what this machine has and lacks.",
 }
 """Every command of core, with its line of help: shown without importing the command."""
 
@@ -60,8 +65,7 @@ class Commands(click.Group):
             sys.stdout.flush()
             return result
         except BrokenPipeError:
-            # Python flushes once more at its end; let that go nowhere.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_output()
             raise click.exceptions.Exit(READER_GONE) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -89,6 +93,7 @@ class Commands(click.Group):
     ) -> Any:
         """Run a command and exit: errors are one or two lines on standard error, a traceback only with `-vv`."""
         given = list(sys.argv[1:] if args is None else args)
+        prepare_streams()
 
         def run() -> Any:
             return super(Commands, self).main(given, prog_name or "debug-gym", standalone_mode=False, **extra)
@@ -154,14 +159,40 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         return 1
 
 
+def prepare_streams() -> None:
+    """Make standard streams of those that are closed, and let names that are not UTF-8 be written."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # else the next file or socket gets the number, and what others print
+            os.open(os.devnull, os.O_RDWR)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+    if getattr(sys.stdout, "errors", None) == "strict" and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def drop_output() -> None:
+    """Let what is still written to standard output, by Python at its end for one, go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 def say_error(text: str) -> None:
     """Write `error: ...` to standard error."""
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {text}", err=True)
+    click.echo(f"{coloured('error:', 'red')} {redact(text)}", err=True)
 
 
 def say_note(text: str) -> None:
     """Write `note: ...` to standard error."""
-    click.echo(f"{click.style('note:', fg='yellow', bold=True)} {text}", err=True)
+    click.echo(f"{coloured('note:', 'yellow')} {redact(text)}", err=True)
+
+
+def coloured(text: str, colour: str) -> str:
+    """The text bold and in a colour, unless `NO_COLOR` is set; click leaves colours out of what is no terminal."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, fg=colour, bold=True)
 
 
 def _traceback_if_asked(arguments: Sequence[str]) -> bool:
@@ -170,7 +201,7 @@ def _traceback_if_asked(arguments: Sequence[str]) -> bool:
         return False
     import traceback
 
-    click.echo(traceback.format_exc(), err=True, nl=False)
+    click.echo(redact(traceback.format_exc()), err=True, nl=False)
     return True
 
 

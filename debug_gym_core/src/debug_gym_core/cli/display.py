@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,36 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from debug_gym_core.cli.steps import event_lines, shorten
+from debug_gym_core.cli.steps import Steps, error_text, shorten
+from debug_gym_core.cli.tables import new_table, show_table
+from debug_gym_core.cli.verdicts import about_modes, verdicts
+from debug_gym_core.progress import listening
 from debug_gym_core.trajectory import Event, EventKind, Result
 
 if TYPE_CHECKING:
     from debug_gym_core.experiment import Job
 
-COLOURS = {"resolved": "green", "unresolved": "yellow", "error": "bold red", "stopped": "magenta"}
+COLOURS = {
+    "resolved": "green",
+    "unresolved": "yellow",
+    "error": "bold red",
+    "stopped": "magenta",
+    "broken": "bold red",
+    "flaky": "magenta",
+    "varies": "magenta",
+}
 ROWS_OF_SUMMARY = 60
+WIDE = 100
+"""Columns of a terminal from which on tasks are shown with their benchmark."""
+
+NARROWEST = 16
+"""Columns that the names of tasks have at least, before others are left out."""
+
+SPARE = ("tokens", "step", "cost", "pdb", "steps", "seconds", "elapsed")
+"""What is left out first on a narrow screen."""
+
+LEAST = {"state": "unresolved", "score": "10/10", "tokens": "10.0k", "cost": "$0.0000"}
+"""The least width of columns, as text, so that the table does not jump."""
 
 
 @dataclass
@@ -69,23 +92,38 @@ class Display:
     Attributes:
         console: where it is shown
         done: how many episodes have ended
+        told: errors that were shown, and the episode that each was shown for
         total: how many will be played
+        stop: stops the run, when nobody reads what it says
+        reader_gone: whether nobody reads it any more
+        hint: what a person who stops the run is told beside that: how to end it at once
     """
 
-    def __init__(self, console: Console, max_steps: int, verbose: int) -> None:
+    hint = " (Ctrl-C again ends at once)"
+
+    def __init__(
+        self, console: Console, max_steps: int, verbose: int, tools: Mapping[str, type[Any]] | None = None
+    ) -> None:
         """Show nothing yet.
 
         Args:
             console: where to write
             max_steps: bound on an episode's steps
             verbose: 0 a line an episode, 1 the steps, 2 prompts and whole output
+            tools: those that actions may name
         """
         self.console, self.max_steps, self.verbose = console, max_steps, verbose
+        self.steps = Steps(max_steps, tools or {}, whole=verbose > 1)
         self.total = 0
+        self.stop: Callable[[], None] = lambda: None
+        self.reader_gone = False
+        self.told: dict[str, str] = {}
         self.rows: dict[Job, Row] = {}
         self.done = 0
         self.began = time.monotonic()
         self.mutex = threading.RLock()
+        """Held to look at and change what is known; never while something is written, which may draw the table."""
+        self._writing = threading.RLock()
 
     def __enter__(self) -> Display:
         return self
@@ -102,9 +140,10 @@ class Display:
         """Something happened in an episode."""
         with self.mutex:
             self.rows[job].take(event)
-            if self.verbose:
-                for line in event_lines(job, event, self.max_steps, whole=self.verbose > 1):
-                    self.line(line)
+            lines = list(self.steps.lines(job, event)) if self.verbose else []
+        with self._writing:
+            for line in lines:
+                self.line(line)
 
     def finished(self, job: Job, result: Result | None) -> None:
         """An episode has ended."""
@@ -113,10 +152,13 @@ class Display:
                 return
             self.rows[job].end(result)
             self.done += 1
-            self.ended(self.rows[job], result)
+            text = self.ended(job, result)
+        if text:
+            self.line(Text(text))
 
-    def ended(self, row: Row, result: Result | None) -> None:
-        """Tell that an episode has ended."""
+    def ended(self, job: Job, result: Result | None) -> str:
+        """The line that tells that an episode has ended; empty: none."""
+        return ""
 
     def note(self, text: str) -> None:
         """Tell a person something."""
@@ -124,17 +166,16 @@ class Display:
 
     def stopping(self) -> None:
         """Tell that the run is being stopped."""
-        self.line(
-            Text(
-                "stopping: what is under way is given up, finished results are kept; once more to end at once",
-                "bold yellow",
-            )
-        )
+        self.line(Text(f"stopping; finished results are kept{self.hint}", "bold yellow"))
 
     def line(self, line: RenderableType) -> None:
         """Write a line."""
-        with self.mutex:
-            self.console.print(line, soft_wrap=True, highlight=False)
+        with self._writing:
+            try:
+                self.console.print(line, soft_wrap=True, highlight=False)
+            except BrokenPipeError:
+                self.reader_gone = True
+                self.stop()
 
 
 class PlainDisplay(Display):
@@ -146,26 +187,44 @@ class PlainDisplay(Display):
         if self.verbose:
             self.line(Text(f"{job}: starting"))
 
-    def ended(self, row: Row, result: Result | None) -> None:
+    def ended(self, job: Job, result: Result | None) -> str:
         """A line when it ends."""
-        head = f"[{self.done:>{len(str(self.total))}}/{self.total}] {row.job}"
-        self.line(Text(f"{head}: {describe(result, row)}"))
+        text = describe(result)
+        if result is not None and result.error is not None:
+            first = self.told.setdefault(text, str(job))
+            text = text if first == str(job) else f"error: as {first}"
+        return f"[{self.done:>{len(str(self.total))}}/{self.total}] {job}: {text}"
 
 
 class LiveDisplay(Display):
     """A table that is drawn anew, on a terminal."""
 
-    def __init__(self, console: Console, max_steps: int, verbose: int) -> None:
+    def __init__(
+        self, console: Console, max_steps: int, verbose: int, tools: Mapping[str, type[Any]] | None = None
+    ) -> None:
         """Show nothing yet; see `Display`."""
-        super().__init__(console, max_steps, verbose)
+        super().__init__(console, max_steps, verbose, tools)
+        self._under_way: dict[str, str] = {}
         self._live = Live(console=console, get_renderable=self._draw, refresh_per_second=8, transient=True)
+        self._listening = contextlib.ExitStack()
 
     def __enter__(self) -> Display:
+        self._listening.enter_context(listening(self._progress))
         self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()
+        self._listening.close()
+
+    def _progress(self, what: str, line: str | None) -> None:
+        """Show below the table how far something is; its last line stays above it."""
+        with self.mutex:
+            last = self._under_way.pop(what, None)
+            if line is not None:
+                self._under_way[what] = line
+        if line is None and last is not None:
+            self.line(Text(last))
 
     def _draw(self) -> RenderableType:
         with self.mutex:
@@ -174,42 +233,32 @@ class LiveDisplay(Display):
             ended = sorted((row for row in self.rows.values() if row.ended is not None), key=lambda row: row.ended or 0)
             kept = ended[-max(0, room - len(running)) :] if room > len(running) else []
             shown = [*kept, *running[:room]]
-            table = self._table(shown)
-            return Group(table, self._status(len(running)))
+            lines = [Text(line, no_wrap=True, overflow="ellipsis") for line in self._under_way.values()]
+            return Group(self._table(shown), self._status(len(running), len(self.rows) - len(shown)), *lines)
 
     def _table(self, rows: Sequence[Row]) -> Table:
-        wide = self.console.width >= 100
-        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        table.add_column("task", no_wrap=True, overflow="ellipsis", min_width=20, max_width=60 if wide else 34)
-        for name in ("step", "score"):
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("state", no_wrap=True, min_width=10)
-        for name in ("tokens", "cost", "elapsed"):
-            table.add_column(name, justify="right", no_wrap=True)
-        for row in rows:
-            table.add_row(
-                Text(str(row.job)),
-                f"{row.step}/{self.max_steps}",
-                score_text(row.score, row.max_score),
-                Text(row.state, COLOURS.get(row.state, "cyan")),
-                count_text(row.tokens),
-                money_text(row.cost),
-                clock(row.seconds),
-            )
-        return table
+        columns = {
+            "step": [f"{row.step}/{self.max_steps}" for row in rows],
+            "score": [score_text(row.score, row.max_score) for row in rows],
+            "state": [row.state for row in rows],
+            "tokens": [count_text(row.tokens) for row in rows],
+            "cost": [money_text(row.cost) for row in rows],
+            "elapsed": [clock(row.seconds) for row in rows],
+        }
+        return table_of_tasks([str(row.job) for row in rows], columns, self.console.width, "state")
 
-    def _status(self, running: int) -> Text:
+    def _status(self, running: int, hidden: int) -> Text:
         """The last line: how far the run is."""
         states = [row.state for row in self.rows.values() if row.ended is not None]
-        words = [f"{self.done} of {self.total} done", f"{running} under way"]
+        words = [f"{self.done} of {self.total} done", clock(time.monotonic() - self.began), f"{running} under way"]
         words += [f"{states.count(state)} {state}" for state in ("resolved", "unresolved", "error") if state in states]
         cost = sum(row.cost for row in self.rows.values())
         words += [money_text(cost)] if cost else []
-        words.append(clock(time.monotonic() - self.began))
+        words += [f"({hidden} not shown)"] if hidden else []
         return Text("  ".join(words), style="bold", no_wrap=True, overflow="ellipsis")
 
 
-def summary(results: Sequence[Result], left: int, seconds: float, directory: str, console: Console) -> None:
+def summary(results: Sequence[Result], left: int, seconds: float, directory: str, display: Display) -> None:
     """Write the table and the figures at the end of a run.
 
     Args:
@@ -217,18 +266,21 @@ def summary(results: Sequence[Result], left: int, seconds: float, directory: str
         left: episodes without a result
         seconds: wall-clock time of this session
         directory: of the run, as a person would type it
-        console: where to write
+        display: where to write, and what it has told already
     """
+    console = display.console
     if results:
-        console.print(_summary_table(results[:ROWS_OF_SUMMARY], console))
+        show_table(_summary_table(results[:ROWS_OF_SUMMARY], console), console)
     if len(results) > ROWS_OF_SUMMARY:
         console.print(f"... and {len(results) - ROWS_OF_SUMMARY} more in results.jsonl", highlight=False)
-    for text, tasks in _errors(results).items():
-        where = tasks[0] if len(tasks) == 1 else f"{len(tasks)} tasks ({tasks[0]}, ...)"
-        console.print(Text.assemble(("error ", "bold red"), f"{where}: {text}"), soft_wrap=True)
+    for word, text in verdicts(results, display.told):
+        head = (f"{word} ", COLOURS[word]) if word else ""
+        console.print(Text.assemble(head, text), soft_wrap=word == "error")
     counted = [result for result in results if result.status != "error"]
     resolved = sum(result.resolved for result in results)
     words = [f"resolved {resolved} of {len(counted)}"]
+    if any(result.repeat is not None for result in results):
+        words[0] += f" episodes of {_plural(len({result.task for result in results}), 'task')}"
     if len(counted) < len(results):
         words.append(f"{len(results) - len(counted)} could not be run")
     if left:
@@ -240,43 +292,69 @@ def summary(results: Sequence[Result], left: int, seconds: float, directory: str
     words.append(duration(seconds))
     console.print()
     console.print(Text(", ".join(words), style="bold"), soft_wrap=True)
+    for text in about_modes(results):
+        console.print(Text(text, COLOURS["unresolved"]))
     console.print(f"results in {directory}", highlight=False, soft_wrap=True, markup=False)
 
 
 def _summary_table(results: Sequence[Result], console: Console) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("task", no_wrap=console.is_terminal, overflow="ellipsis")
-    table.add_column("status", no_wrap=True)
-    for name in ("score", "steps", "pdb", "seconds"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for result in results:
-        name = result.task if result.repeat is None else f"{result.task} #{result.repeat}"
-        table.add_row(
-            Text(name),
-            Text(result.status, COLOURS[result.status]),
-            score_text(result.score if result.max_score is not None else None, result.max_score),
-            str(result.steps),
-            str(result.tool_calls.get("pdb", 0)),
-            f"{result.seconds:.1f}",
-        )
+    columns = {
+        "status": [str(result.status) for result in results],
+        "score": [score_text(result.score, result.max_score) for result in results],
+        "steps": [str(result.steps) for result in results],
+        "pdb": [str(result.tool_calls.get("pdb", 0)) for result in results],
+        "tokens": [count_text(result.tokens.prompt + result.tokens.completion) for result in results],
+        "cost": [money_text(result.cost) for result in results],
+        "seconds": [f"{result.seconds:.1f}" for result in results],
+    }
+    for name in ("tokens", "cost"):
+        if set(columns[name]) == {"-"}:
+            del columns[name]
+    tasks = [result.task if result.repeat is None else f"{result.task} #{result.repeat}" for result in results]
+    return table_of_tasks(tasks, columns, console.width, "status")
+
+
+def table_of_tasks(tasks: Sequence[str], columns: Mapping[str, Sequence[str]], width: int, coloured: str) -> Table:
+    """A table that fits: the names of tasks are cut first, then columns that one can do without are left out.
+
+    Args:
+        tasks: names
+        columns: cells by the column's name
+        width: columns of the screen
+        coloured: which column has words of `COLOURS`, and is not aligned as figures are
+    """
+    benchmarks = {task.partition("/")[0] for task in tasks}
+    prefix = f"{benchmarks.pop()}/" if len(benchmarks) == 1 and width < WIDE else ""
+    tasks = [task.removeprefix(prefix) for task in tasks]
+    widths = {name: max(map(len, [name, LEAST.get(name, ""), *cells])) for name, cells in columns.items()}
+
+    def room() -> int:
+        return width - sum(widths.values()) - 2 * len(widths)
+
+    for name in SPARE:
+        if name in widths and room() < NARROWEST:
+            del widths[name]
+    table = new_table()
+    table.add_column(
+        "task", no_wrap=True, overflow="ellipsis", width=max(4, min(room(), max(map(len, ["task", *tasks]))))
+    )
+    for name, columns_wide in widths.items():
+        table.add_column(name, justify="left" if name == coloured else "right", no_wrap=True, width=columns_wide)
+    for number, task in enumerate(tasks):
+        cells = [
+            Text(columns[name][number], COLOURS.get(columns[name][number], "cyan") if name == coloured else "")
+            for name in widths
+        ]
+        table.add_row(Text(task), *cells)
     return table
 
 
-def _errors(results: Sequence[Result]) -> dict[str, list[str]]:
-    """What failed, and for which tasks: one cause often fails many."""
-    found: dict[str, list[str]] = {}
-    for result in results:
-        if result.error is not None:
-            found.setdefault(shorten(f"{result.error['kind']}: {result.error['message']}", 300), []).append(result.task)
-    return found
-
-
-def describe(result: Result | None, row: Row) -> str:
+def describe(result: Result | None) -> str:
     """How an episode ended, in a line."""
     if result is None:
         return "stopped"
     if result.error is not None:
-        return f"error: {result.error['kind']}: {shorten(result.error['message'], 200)}"
+        return f"error: {shorten(error_text(result.error), 300)}"
     parts = [
         result.status,
         f"score {score_text(result.score, result.max_score)}",
@@ -323,15 +401,9 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else clock(seconds)
 
 
-def make_display(console: Console, max_steps: int, verbose: int) -> Display:
+def make_display(console: Console, max_steps: int, verbose: int, tools: Mapping[str, type[Any]]) -> Display:
     """The display that fits: a live table on a terminal, lines elsewhere."""
-    return (LiveDisplay if console.is_terminal else PlainDisplay)(console, max_steps, verbose)
-
-
-def make_console(stream: Any = None) -> Console:
-    """A console that never wraps what a program reads."""
-    console = Console(file=stream, highlight=False)
-    return console if console.is_terminal else Console(file=stream, highlight=False, width=10**4)
+    return (LiveDisplay if console.is_terminal else PlainDisplay)(console, max_steps, verbose, tools)
 
 
 def _plural(count: int, noun: str) -> str:

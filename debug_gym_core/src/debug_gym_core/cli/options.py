@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -10,16 +11,79 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from debug_gym_core.cli import coloured
+from debug_gym_core.redaction import redact
+
 if TYPE_CHECKING:
     from debug_gym_core.plugins import Plugins
 
 
-def common(*, quiet: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def override(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `-p`; the command gets `overrides`."""
+    add = click.option(
+        "-p",
+        "overrides",
+        metavar="KEY.PATH=VALUE",
+        multiple=True,
+        help="Set a value of the config, as YAML. May be repeated.",
+    )
+    return add(function)
+
+
+def data(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--source`, `--split`, `--revision`, `--mode`; the command gets them in `overrides`, before those of `-p`."""
+    about = {
+        "source": ("PATH", "A local file or checkout instead of the published data."),
+        "split": ("NAME", "A named part of the benchmark."),
+        "revision": ("VERSION", "Version of the published data."),
+        "mode": ("MODE", "Who sees the tests that count: visible, hidden or debug."),
+    }
+
+    @functools.wraps(function)
+    def command(*, overrides: tuple[str, ...], **rest: Any) -> Any:
+        given = {key: rest.pop(f"data_{key}") for key in about}
+        words = [f"benchmark.{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
+        return function(overrides=(*words, *overrides), **rest)
+
+    for key, (metavar, text) in reversed(about.items()):
+        command = click.option(f"--{key}", f"data_{key}", metavar=metavar, help=text)(command)
+    return command
+
+
+def tasks(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--task`; the command gets `tasks`."""
+    add = click.option(
+        "--task",
+        "tasks",
+        metavar="GLOB",
+        multiple=True,
+        help="Only these: NAME, GLOB, !GLOB (not), @FILE; repeatable.",
+    )
+    return add(function)
+
+
+def llm_config(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--llm-config`; the command gets `llm_config`."""
+    add = click.option(
+        "--llm-config",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="The llm.yaml; else the one found by default.",
+    )
+    return add(function)
+
+
+def common(
+    *, tolerant: bool = False, quiet: bool = False, steps: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add `--plugin-file`, `--strict-plugins` and `-v`; the command gets `plugins` and `verbose` instead.
 
     Args:
-        quiet: say nothing of plugins that fail to load, because the command shows them itself
+        tolerant: go on when a `--plugin-file` fails to load, because the command is there to look at it
+        quiet: say nothing on standard error of plugins that fail to load, because the command shows them itself
+        steps: the command plays episodes, of which `-v` shows the steps
     """
+    shown = "Show the steps; -vv: prompts, whole output, tracebacks." if steps else "-vv shows tracebacks of errors."
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         @click.option(
@@ -28,17 +92,17 @@ def common(*, quiet: bool = False) -> Callable[[Callable[..., Any]], Callable[..
             metavar="FILE",
             multiple=True,
             type=click.Path(path_type=Path),
-            help="Load a plugin that is not installed, a Python file. May be given several times.",
+            help="Load a plugin that is not installed. May be repeated.",
         )
-        @click.option("--strict-plugins", is_flag=True, help="Stop when a plugin fails to load.")
-        @click.option("-v", "--verbose", count=True, help="Show the steps; -vv: prompts, whole output, tracebacks.")
+        @click.option("--strict-plugins", is_flag=True, help="Stop when a plugin fails to load, needed or not.")
+        @click.option("-v", "--verbose", count=True, help=shown)
         @functools.wraps(function)
         def command(*, plugin_files: tuple[Path, ...], strict_plugins: bool, verbose: int, **rest: Any) -> Any:
             handler = start_logging(verbose)
             level = handler.level
             if quiet:
                 handler.setLevel(logging.ERROR)
-            plugins = _load(plugin_files, strict_plugins)
+            plugins = _load(plugin_files, strict_plugins, tolerant)
             handler.setLevel(level)
             return function(plugins=plugins, verbose=verbose, **rest)
 
@@ -48,7 +112,11 @@ def common(*, quiet: bool = False) -> Callable[[Callable[..., Any]], Callable[..
 
 
 def start_logging(verbose: int) -> logging.Handler:
-    """Write warnings to standard error; with `-vv` everything."""
+    """Write warnings to standard error, and how far long work is; with `-vv` everything."""
+    from debug_gym_core.cli.progress import ProgressLines
+    from debug_gym_core.progress import listen
+
+    listen(ProgressLines())
     log = logging.getLogger("debug_gym")
     for old in [handler for handler in log.handlers if isinstance(handler, EchoHandler)]:
         log.removeHandler(old)
@@ -63,12 +131,15 @@ class EchoHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
-        colour = "red" if record.levelno >= logging.ERROR else "yellow" if record.levelno >= logging.WARNING else None
-        head = click.style(f"{record.levelname.lower()}:", fg=colour, bold=colour is not None)
-        click.echo(f"{head} {record.getMessage()}", err=True)
+        head = f"{record.levelname.lower()}:"
+        if record.levelno >= logging.WARNING:
+            head = coloured(head, "red" if record.levelno >= logging.ERROR else "yellow")
+        click.echo(f"{head} {redact(record.getMessage())}", err=True)
 
 
-def _load(files: tuple[Path, ...], strict: bool) -> Plugins:
+def _load(files: tuple[Path, ...], strict: bool, tolerant: bool) -> Plugins:
     from debug_gym_core.plugins import default_plugins, load_plugins
 
-    return load_plugins(files=files, strict=strict) if files or strict else default_plugins()
+    if not files and not strict:
+        return default_plugins()
+    return load_plugins(files=files, strict=strict, strict_files=not tolerant)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
 
 from debug_gym_core.cli.display import PlainDisplay
-from debug_gym_core.cli.steps import event_lines
 from debug_gym_core.trajectory import Event, EventKind
 
 if TYPE_CHECKING:
@@ -28,9 +29,17 @@ class PausingDisplay(PlainDisplay):
 
     stop: Callable[[], None]
 
+    def __init__(self, console: Console, max_steps: int, verbose: int, tools: Mapping[str, type[Any]]) -> None:
+        """Show whole steps, whatever `verbose` says; see `Display`."""
+        super().__init__(console, max_steps, verbose, tools)
+        self.verbose = max(verbose, 1)
+        self.steps.whole = True
+        self._typed = b""
+        self._waiting = False
+        self._stopped = False
+
     def __enter__(self) -> PausingDisplay:
         self._wake_read, self._wake_write = os.pipe()
-        self._stopped = False
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -39,30 +48,49 @@ class PausingDisplay(PlainDisplay):
 
     def event(self, job: Job, event: Event) -> None:
         """Show a step and wait."""
-        if not self.verbose:
-            for line in event_lines(job, event, self.max_steps, whole=True):
-                self.line(line)
         super().event(job, event)
         if event.kind is EventKind.STEP and event.data["step"] and not self._stopped:
             self._pause()
 
     def stopping(self) -> None:
         """Wake the pause up."""
-        super().stopping()
+        if self._stopped:
+            return
         self._stopped = True
+        if self._waiting:  # Ctrl-C leaves the cursor behind the prompt.
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        super().stopping()
         os.write(self._wake_write, b"x")
 
     def _pause(self) -> None:
         while True:
             sys.stdout.write(PROMPT)
             sys.stdout.flush()
-            ready, _, _ = select.select([sys.stdin, self._wake_read], [], [])
-            if self._wake_read in ready:
+            self._waiting = True
+            line = self._line()
+            self._waiting = False
+            if line is None:
                 return
-            word = sys.stdin.readline()
-            if word.strip() in ("c", "continue"):
+            word = line.strip()
+            if word in ("c", "continue"):
                 return
-            if word == "" or word.strip() in ("q", "quit"):
+            if not line or word in ("q", "quit"):
+                self.hint = ""
                 self.stop()
                 return
             print(HELP)
+
+    def _line(self) -> str | None:
+        """The next line of standard input, empty at its end; None when the run is stopped meanwhile."""
+        while b"\n" not in self._typed:
+            ready, _, _ = select.select([sys.stdin, self._wake_read], [], [])
+            if self._wake_read in ready:
+                return None
+            data = os.read(sys.stdin.fileno(), 4096)
+            if not data:
+                rest, self._typed = self._typed, b""
+                return rest.decode("utf-8", "replace")
+            self._typed += data
+        line, _, self._typed = self._typed.partition(b"\n")
+        return line.decode("utf-8", "replace") + "\n"

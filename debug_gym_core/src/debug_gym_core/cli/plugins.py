@@ -1,4 +1,4 @@
-"""`debug-gym plugins`: what is installed, and what failed to load."""
+"""`debug-gym plugins`: what is installed, what failed to load, and whether what loaded is right."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from debug_gym_core.cli import Command
+from debug_gym_core.cli import COMMANDS, Command
 from debug_gym_core.cli.options import common
 
 if TYPE_CHECKING:
     from debug_gym_core.plugins import PluginRecord, Plugins
+
+COLUMNS = {"plugin": 0, "kind": 60, "provides": 40, "distribution": 100, "version": 100, "state": 0}
+"""Columns of the table, and how wide a terminal must be for each; `plugin` is what DEBUG_GYM_PLUGINS takes."""
+
+COLOURS = {"loaded": "green", "ok": "green", "failed": "bold red"}
 
 
 @click.command(
@@ -22,55 +27,109 @@ if TYPE_CHECKING:
     debug-gym plugins
     debug-gym plugins --json | jq '.[] | select(.state == "failed")'
     debug-gym plugins --requirements > requirements.txt
+    debug-gym plugins --check --plugin-file my_tool.py
     """,
 )
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, an object a plugin.")
+@click.option("--check", "checks", is_flag=True, help="Check all of each; exit status 3 when one fails.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON, an object a plugin (with --check: a check).")
 @click.option("--requirements", is_flag=True, help="Write lines for pip that install the same plugins.")
-@common(quiet=True)
-def command(as_json: bool, requirements: bool, plugins: Plugins, verbose: int) -> None:
+@common(tolerant=True)
+def command(checks: bool, as_json: bool, requirements: bool, plugins: Plugins, verbose: int) -> None:
     """List the plugins: what each provides, and the cause when one failed to load."""
-    if as_json and requirements:
-        raise click.UsageError("say --json or --requirements, not both", click.get_current_context())
+    context = click.get_current_context()
+    if requirements and (as_json or checks):
+        raise click.UsageError(f"say --{'json' if as_json else 'check'} or --requirements, not both", context)
+    if checks:
+        context.exit(_check(plugins, as_json))
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(record) for record in plugins.records], indent=2))
     elif requirements:
-        found = {record.distribution: record.version for record in plugins.records if record.version != "file"}
-        click.echo("".join(f"{name}=={version}\n" for name, version in sorted(found.items())), nl=False)
+        _show_requirements(plugins)
     else:
         _show_table(plugins)
 
 
-WIDE = 100
-"""Columns of a terminal from which on the plugins' own names are shown; the distributions say nearly the same."""
+def _show_requirements(plugins: Plugins) -> None:
+    from debug_gym_core.plugins import FILE
+
+    found = {record.distribution: record.version for record in plugins.records if record.version != FILE}
+    click.echo("".join(f"{_requirement(name, version)}\n" for name, version in sorted(found.items())), nl=False)
+
+
+def _requirement(name: str, version: str) -> str:
+    """A line for pip that installs a distribution as it is installed here: from the index, a directory, a URL.
+
+    What was not installed from an index says so in `direct_url.json` (PEP 610); no index may have it.
+    """
+    import importlib.metadata
+
+    try:
+        text = importlib.metadata.distribution(name).read_text("direct_url.json")
+    except importlib.metadata.PackageNotFoundError:
+        text = None
+    if not text:
+        return f"{name}=={version}"
+    origin = json.loads(text)
+    url = origin["url"]
+    if origin.get("dir_info", {}).get("editable"):
+        return f"-e {url}"
+    if source := origin.get("vcs_info"):
+        url = f"{source['vcs']}+{url}@{source['commit_id']}"
+    archive = origin.get("archive_info", {})
+    hashes = [f"{kind}={value}" for kind, value in archive.get("hashes", {}).items()] or [archive.get("hash")]
+    fragments = [hashes[0], f"subdirectory={origin['subdirectory']}" if origin.get("subdirectory") else None]
+    return f"{name} @ {url}" + "".join(f"{'#&'[n > 0]}{one}" for n, one in enumerate(filter(None, fragments)))
+
+
+def _check(plugins: Plugins, as_json: bool) -> int:
+    from rich.text import Text
+
+    from debug_gym_core.cli.tables import make_console, new_table, show_table
+    from debug_gym_core.plugin_checks import State, check
+
+    found = list(check(plugins, COMMANDS))
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(item) for item in found], indent=2))
+    else:
+        console, table = make_console(), new_table()
+        for column in ("plugin", "what", "state"):
+            table.add_column(column, no_wrap=True)
+        table.add_column("details", overflow="fold")
+        for item in found:
+            what = f"{item.kind} {item.name}".strip()
+            colour = COLOURS.get(item.state, "yellow")
+            table.add_row(Text(item.plugin), Text(what), Text(item.state, colour), Text(item.detail))
+        show_table(table, console)
+    return 3 if any(item.state is State.FAILED for item in found) else 0
 
 
 def _show_table(plugins: Plugins) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from rich.text import Text
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=10**4)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    narrow = console.width < WIDE
-    for column in ("plugin", "kind", "provides", "distribution", "version", "state")[narrow:]:
-        table.add_column(column, no_wrap=column != "provides")
+    from debug_gym_core.cli.tables import make_console, new_table, show_table
+
+    console, table = make_console(), new_table()
+    shown = [place for place, least in enumerate(COLUMNS.values()) if console.width >= least]
+    for place in shown:
+        column = list(COLUMNS)[place]
+        table.add_column(column, overflow="fold", no_wrap=column not in ("plugin", "provides"))
     for record in plugins.records:
-        for number, (kind, names) in enumerate(record.provides.items() or [("", ())]):
+        rows = list(record.provides.items())[: None if 2 in shown else 1] or [("", ())]
+        for number, (kind, names) in enumerate(rows):
             about = [record.name, kind.removesuffix("s"), ", ".join(names) or "-", record.distribution, record.version]
-            cells = [escape(text) if number == 0 or place in (1, 2) else "" for place, text in enumerate(about)]
-            table.add_row(*cells[narrow:], _state(record) if number == 0 else "")
-    console.print(table)
+            cells: list[Text | str] = [
+                Text(text if number == 0 or place in (1, 2) else "") for place, text in enumerate(about)
+            ]
+            cells.append(_state(record) if number == 0 else "")
+            table.add_row(*(cells[place] for place in shown))
+    show_table(table, console)
     for record in plugins.records:
         if record.cause:
+            words = "failed" if record.state == "failed" else "is disabled"
             console.print()
-            console.print(
-                f"{record} {'failed' if record.state == 'failed' else 'is disabled'}:", style="bold", markup=False
-            )
+            console.print(f"{record} {words}:", style="bold", markup=False, soft_wrap=True)
             console.print(f"  {record.cause}", markup=False, soft_wrap=True)
 
 
 def _state(record: PluginRecord) -> str:
-    colour = {"loaded": "green", "failed": "bold red"}.get(record.state, "yellow")
-    return f"[{colour}]{record.state}[/]"
+    return f"[{COLOURS.get(record.state, 'yellow')}]{record.state}[/]"

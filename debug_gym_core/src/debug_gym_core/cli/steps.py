@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from debug_gym_core.action import ToolCall, as_text
 from debug_gym_core.trajectory import Event, EventKind
 
 if TYPE_CHECKING:
@@ -16,54 +16,132 @@ if TYPE_CHECKING:
 SHORT = 8
 """Lines of an observation that `-v` shows."""
 
+LONG_ACTION = 40
+"""Lines of an action that `-v` shows."""
 
-def event_lines(job: Job, event: Event, max_steps: int, *, whole: bool) -> Iterator[Text]:
-    """An event as lines.
 
-    Args:
-        job: the episode
-        event: what happened
-        max_steps: bound on the episode's steps
+class Steps:
+    """Writes the events of many episodes, and knows what of each it has shown already.
+
+    Attributes:
         whole: show prompts, answers and all of an observation (`-vv`)
     """
-    data = event.data
-    if event.kind is EventKind.STEP:
-        action = action_text(data["action"]) if data["step"] else "reset"
-        score = f"score {data['score']}/{data['max_score']}"
-        head = f"{job} {data['step']}/{max_steps}"
-        yield Text.assemble((head, "bold cyan"), " ", (action, "bold"), f"  ({score}, {data['seconds']:.1f} s)")
-        if data["step"] or whole:
-            yield from _body(data["observation"]["text"], None if whole else SHORT)
-    elif event.kind is EventKind.LLM_CALL and whole:
+
+    def __init__(self, max_steps: int, tools: Mapping[str, type[Any]], *, whole: bool) -> None:
+        """Nothing is shown yet.
+
+        Args:
+            max_steps: bound on an episode's steps
+            tools: those that actions may name, to write them in the text form
+            whole: see above
+        """
+        self._max_steps, self._tools, self.whole = max_steps, tools, whole
+        self._prompts: dict[Job, Sequence[Mapping[str, Any]]] = {}
+        self._answers: dict[Job, Mapping[str, Any]] = {}
+        self._shown: dict[Job, dict[str, str]] = {}
+
+    def lines(self, job: Job, event: Event) -> Iterator[Text]:
+        """An event as lines.
+
+        Args:
+            job: the episode
+            event: what happened in it
+        """
+        data = event.data
+        if event.kind in (EventKind.EPISODE_STARTED, EventKind.EPISODE_FINISHED):
+            for known in (self._prompts, self._answers, self._shown):
+                known.pop(job, None)
+        elif event.kind is EventKind.STEP:
+            yield from self._step(job, data)
+        elif event.kind is EventKind.LLM_CALL and "prompt" in data and self.whole:
+            yield from self._call(job, data)
+        elif event.kind is EventKind.LLM_CALL and "answer" in data and not data["calls"]:
+            yield Text(f"{job} model {data['model']} called no tool", "magenta")
+            yield from _body(data["answer"]["content"], SHORT)
+        elif event.kind is EventKind.ERROR and data["retried"]:
+            yield Text.assemble((f"{job} ", "bold red"), f"{error_text(data['error'])}; played again")
+        elif event.kind is EventKind.GRADE:
+            verdict = "resolved" if data["resolved"] else "not resolved"
+            yield Text.assemble(
+                (f"{job} graded", "bold cyan"), f" {verdict}, {data['score']}/{data['max_score']} ({data['grading']})"
+            )
+
+    def _step(self, job: Job, data: Mapping[str, Any]) -> Iterator[Text]:
+        head = f"{job} {data['step']}/{self._max_steps}"
+        about = f"(score {data['score']}/{data['max_score']}, {data['seconds']:.1f} s)"
+        action = self._action(data["action"]).split("\n") if data["step"] else ["reset"]
+        if len(action) == 1:
+            yield Text.assemble((head, "bold cyan"), " ", (_printable(action[0]), "bold"), f"  {about}")
+        else:
+            # At the left edge, so that what is copied from here can be pasted as it is.
+            yield Text.assemble((head, "bold cyan"), f"  {about}")
+            yield from _body("\n".join(action), None if self.whole else LONG_ACTION, indent="", style="bold")
+        text = data["observation"]["text"]
+        if data["step"] or self.whole:
+            yield from _body(text, None if self.whole else SHORT)
+            if self.whole and text:
+                self._shown.setdefault(job, {})[text] = f"the observation of step {data['step']}, above"
+
+    def _action(self, action: Any) -> str:
+        if not isinstance(action, Mapping):
+            return str(action or "")
+        arguments = action.get("arguments")
+        if not arguments and isinstance(action.get("name"), str):
+            return str(action["name"])  # a model's text may stand as the name
+        call = ToolCall(str(action.get("name")), arguments if isinstance(arguments, Mapping) else {})
+        return as_text(call, self._tools)
+
+    def _call(self, job: Job, data: Mapping[str, Any]) -> Iterator[Text]:
+        """A call of a model: what is new in its prompt since the last one, and its answer."""
         tokens = data["tokens"]
         yield Text(f"{job} model {data['model']}: {tokens['prompt']} + {tokens['completion']} tokens", "magenta")
-        for message in data.get("prompt", ()):
-            yield Text(f"  {message['role']}:", "magenta")
-            yield from _body(message["content"], None)
-        if data.get("answer"):
+        prompt = data["prompt"]
+        before = self._prompts.get(job, ())
+        same = _shared(before, prompt)
+        if same:
+            yield Text(f"  ({_plural(same, 'message')} as in the last prompt)", "dim")
+        for place, message in enumerate(prompt[same:], same):
+            older = before[place] if place < len(before) and before[place]["role"] == message["role"] else None
+            yield from self._message(job, message, older)
+        self._prompts[job] = prompt
+        answer = data.get("answer")
+        if answer:
             yield Text("  answer:", "magenta")
-            yield from _body(data["answer"]["content"] or " ".join(data["calls"]), None)
-    elif event.kind is EventKind.ERROR:
-        again = "; played again" if data["retried"] else ""
-        yield Text.assemble(
-            (f"{job} error ", "bold red"), f"{data['error']['kind']}: {data['error']['message']}{again}"
-        )
-    elif event.kind is EventKind.GRADE:
-        verdict = "resolved" if data["resolved"] else "not resolved"
-        yield Text.assemble(
-            (f"{job} graded", "bold cyan"), f" {verdict}, {data['score']}/{data['max_score']} ({data['grading']})"
-        )
+            yield from self._said(answer)
+        self._shown[job] = {}
+        self._answers[job] = answer or {}
+
+    def _message(self, job: Job, message: Mapping[str, Any], older: Mapping[str, Any] | None) -> Iterator[Text]:
+        yield Text(f"  {message['role']}:", "magenta")
+        if message == self._answers.get(job):
+            yield Text("    (the answer above)", "dim")
+            return
+        known = self._shown.get(job, {}).get(message["content"])
+        if known:
+            yield Text(f"    ({known})", "dim")
+        elif older is not None:
+            yield from _changed(older["content"], message["content"])
+        else:
+            yield from self._said(message)
+            return
+        yield from self._calls(message)
+
+    def _said(self, message: Mapping[str, Any]) -> Iterator[Text]:
+        if message["content"]:
+            yield from _body(message["content"], None)
+        yield from self._calls(message)
+
+    def _calls(self, message: Mapping[str, Any]) -> Iterator[Text]:
+        for call in message.get("calls", ()):
+            yield from _body(self._action(call), None, indent="    -> ", style="bold")
 
 
-def action_text(action: Any) -> str:
-    """A tool call as a person would write it."""
-    if not isinstance(action, Mapping):
-        return shorten(str(action or ""), 200)
-    words = [str(action.get("name"))]
-    for key, value in action.get("arguments", {}).items():
-        plain = isinstance(value, str) and value and "\n" not in value
-        words.append(f"{key}={shorten(value if plain else json.dumps(value, ensure_ascii=False), 80)}")
-    return " ".join(words)
+def error_text(error: Mapping[str, str]) -> str:
+    """An error of a result in words: the name of its class only where it is none of ours, whose texts say all."""
+    from debug_gym_core import errors
+
+    ours = isinstance(getattr(errors, error["kind"], None), type)
+    return error["message"] if ours else f"{error['kind']}: {error['message']}"
 
 
 def shorten(text: str, length: int) -> str:
@@ -72,11 +150,36 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
-def _body(text: str, limit: int | None) -> Iterator[Text]:
+def _shared(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> int:
+    """How many messages at the start of two prompts are the same."""
+    count = 0
+    for one, other in zip(before, now, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _changed(before: str, now: str) -> Iterator[Text]:
+    """A message that an agent makes anew each time: without the lines at its start and end that were there before."""
+    old, new = before.rstrip("\n").split("\n"), now.rstrip("\n").split("\n")
+    most = min(len(old), len(new))
+    head = next((place for place in range(most) if old[place] != new[place]), most)
+    tail = next((place for place in range(most - head) if old[-1 - place] != new[-1 - place]), most - head)
+    if head:
+        yield Text(f"    ({_plural(head, 'line')} as in the last prompt)", "dim")
+    if new[head : len(new) - tail]:
+        yield from _body("\n".join(new[head : len(new) - tail]), None)
+    if tail:
+        yield Text(f"    ({_plural(tail, 'line')} as in the last prompt)", "dim")
+
+
+def _body(text: str, limit: int | None, *, indent: str = "    ", style: str = "") -> Iterator[Text]:
     lines = text.rstrip("\n").split("\n")
     shown = lines if limit is None or len(lines) <= limit else lines[: limit - 1]
-    for line in shown:
-        yield Text(f"    {_printable(line)}")
+    for number, line in enumerate(shown):
+        margin = indent if number == 0 else " " * len(indent)
+        yield Text(f"{margin}{_printable(line)}" if line else margin.rstrip(), style)
     if len(shown) < len(lines):
         yield Text(f"    (and {len(lines) - len(shown)} more lines; -vv shows them)", "dim")
 
@@ -84,3 +187,7 @@ def _body(text: str, limit: int | None) -> Iterator[Text]:
 def _printable(line: str) -> str:
     """Escape what would steer the terminal."""
     return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line)
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -583,6 +583,8 @@ def run_pytest(config: "Config", send: "Send") -> int:
     describer = Describer(config["root"])
     watch = Watch(describer, config.get("trusted"))
     watch.remember_space(globals(), "runner", "debug_gym_runner")
+    if config.get("ignored"):
+        hide_source(describer, frozenset(config["ignored"]))
     plugin = make_plugin(pytest, config, send, describer, watch)
     pytest_main = pytest.main
     watch.remember()
@@ -596,6 +598,31 @@ def run_pytest(config: "Config", send: "Send") -> int:
     send("end", status=status, sent=plugin.sent, tampered=watch.problems, internal_error=plugin.internal_error)
     sys.stdout.flush()
     return status
+
+
+def hide_source(describer: Describer, ignored: "frozenset[str]") -> None:
+    """Have pytest's tracebacks show nothing of some files but what was raised there.
+
+    Args:
+        describer: knows the repository's files
+        ignored: paths relative to the root
+    """
+    import copy
+
+    from _pytest._code import code
+
+    # pytest 9.2 renamed it.
+    formatter = vars(code).get("ExceptionInfoFormatter") or vars(code)["FormattedExcinfo"]
+    original = formatter.repr_traceback_entry
+
+    def repr_traceback_entry(self: "Any", entry: "Any", *args: "Any", **kwargs: "Any") -> "Any":
+        if entry is not None and describer.inside(str(entry.path)) in ignored:
+            self = copy.copy(self)
+            self.showlocals = self.funcargs = False
+            self._getentrysource = lambda entry: None
+        return original(self, entry, *args, **kwargs)
+
+    formatter.repr_traceback_entry = repr_traceback_entry
 
 
 def make_plugin(pytest: "Any", config: "Config", send: "Send", describer: Describer, watch: Watch) -> "Any":
@@ -817,6 +844,8 @@ def named_plugins(manager: "Any", config: "Any") -> "set[str]":
 
 def cannot_pass(item: "Any") -> bool:
     """Whether marks of the pristine repository say that a test is skipped or expected to fail."""
+    import pytest
+
     try:
         from _pytest import skipping
 
@@ -825,7 +854,7 @@ def cannot_pass(item: "Any") -> bool:
                 return True
             return bool(skipping.evaluate_xfail_marks(item))
         return any(mark.name == "skip" or (mark.name == "xfail" and not mark.args) for mark in item.iter_markers())
-    except Exception:  # A condition that cannot be evaluated: pytest will report it as an error when it runs.
+    except (Exception, pytest.fail.Exception):  # A condition that cannot be evaluated: an error when the test runs.
         return False
 
 
@@ -938,7 +967,7 @@ def run_unittest(config: "Config", send: "Send") -> int:
             if config["mode"] == "collect":
                 for one in tests:
                     if type(one).__name__ == "_FailedTest":
-                        tell(one, "error")
+                        tell(one, "error", getattr(one, "_exception", None))
                 raise SystemExit(0)
             for one in tests:
                 watch.remember_tests(sys.modules.get(type(one).__module__))

@@ -1,45 +1,38 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
+from debug_gym_core import ownership
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.interpreter import Interpreter
 from debug_gym_core.session import Session
 from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.testing import is_alive, wait_until
 from debug_gym_terminal_local import LocalTerminal
 from debug_gym_terminal_local.terminal import PREFIX, reap
-
-
-def alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not happen in time"
-        time.sleep(0.005)
 
 
 @pytest.fixture
 def session() -> Iterator[Session]:
     with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
         yield session
+
+
+@pytest.fixture
+def own_place(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory for temporary ones that nobody else looks through: whoever starts a sandbox removes leftovers."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("own")))
 
 
 def test_commands_run_in_an_empty_directory(session: Session) -> None:
@@ -77,8 +70,8 @@ def test_stop_leaves_nothing(session: Session) -> None:
     session.run("mkdir -p locked/inner && touch locked/inner/file && chmod 500 locked/inner && chmod 0 locked")
     session.close()
     assert not directory.exists()
-    assert not alive(guest)
-    assert not alive(process.pid)
+    assert not is_alive(guest)
+    assert not is_alive(process.pid)
     session.terminal.stop()
     assert not session.terminal.alive()
     with pytest.raises(SandboxLost):
@@ -95,7 +88,7 @@ def test_stop_ends_what_a_killed_guest_left(session: Session) -> None:
     os.kill(guest, signal.SIGKILL)
     os.kill(keeper, signal.SIGKILL)
     session.close()
-    assert not alive(process.pid)
+    assert not is_alive(process.pid)
 
 
 def test_guest_starts_again_over_the_same_files(session: Session) -> None:
@@ -139,10 +132,10 @@ def test_nothing_is_left_when_the_runner_is_killed(number: int) -> None:
     )
     assert runner.stdout is not None and runner.stdin is not None
     root, guest, command = runner.stdout.readline().split()
-    assert alive(int(guest)) and alive(int(command)) and Path(root).exists()
+    assert is_alive(int(guest)) and is_alive(int(command)) and Path(root).exists()
     os.killpg(runner.pid, number)
     runner.wait(10)
-    wait_until(lambda: not alive(int(guest)) and not alive(int(command)))
+    wait_until(lambda: not is_alive(int(guest)) and not is_alive(int(command)))
     wait_until(lambda: not Path(root).parent.exists())
     runner.stdin.close()
     runner.stdout.close()
@@ -153,13 +146,14 @@ def test_session_that_is_not_closed_ends_with_its_process() -> None:
     result = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
     root, guest, command = result.stdout.split()
     assert result.stderr == ""
-    wait_until(lambda: not alive(int(guest)) and not alive(int(command)) and not Path(root).parent.exists())
+    wait_until(lambda: not is_alive(int(guest)) and not is_alive(int(command)) and not Path(root).parent.exists())
 
 
 def test_fork_of_the_runner_cannot_use_or_end_the_sandbox() -> None:
     script = RUNNER.replace(
         "sys.stdin.read()",
         """
+import json
 import os
 if os.fork() == 0:
     try:
@@ -176,12 +170,9 @@ print(session.run("echo unharmed").output)
     assert result.stdout.split("\n", 1)[1].split() == ["SandboxLost", "True", "unharmed"]
 
 
-def test_reap_removes_what_a_dead_runner_left(session: Session) -> None:
-    owner = subprocess.Popen(["true"])
-    owner.wait()
-    directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{owner.pid}-"))
+def test_reap_removes_what_a_dead_runner_left(own_place: None, session: Session) -> None:
+    directory = left_behind()
     (directory / "testbed").mkdir()
-    (directory / "lease.json").write_text(f'{{"app": "debug-gym", "run": "x", "pid": {owner.pid}, "started": "5"}}')
     left = subprocess.Popen(["sleep", "1000"], cwd=directory / "testbed")
     try:
         removed = reap()
@@ -195,13 +186,45 @@ def test_reap_removes_what_a_dead_runner_left(session: Session) -> None:
         left.wait()
 
 
-def test_number_of_a_dead_runner_that_is_used_again(session: Session) -> None:
+def left_behind() -> Path:
+    """A directory of a runner that has ended."""
+    code = "from debug_gym_core import ownership; print(ownership.owner())"
+    owner = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    directory = Path(tempfile.mkdtemp(prefix=PREFIX))
+    (directory / "lease.json").write_text(json.dumps({"app": "debug-gym", "run": "x", "owner": owner}))
+    return directory
+
+
+def test_number_of_a_dead_runner_that_is_used_again(own_place: None, session: Session) -> None:
     """The lease names the process's start too: this very process is not the one that the lease means."""
-    directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
-    (directory / "lease.json").write_text(f'{{"app": "debug-gym", "run": "x", "pid": {os.getpid()}, "started": "5"}}')
+    directory = Path(tempfile.mkdtemp(prefix=PREFIX))
+    owner = f"{ownership.owner().rpartition('/')[0]}/5"
+    (directory / "lease.json").write_text(json.dumps({"app": "debug-gym", "run": "x", "owner": owner}))
     assert directory in reap()
     assert not directory.exists()
     assert session.run("true").exit_status == 0
+
+
+def test_clean_says_what_it_removed_and_leaves_what_a_live_run_owns(own_place: None, session: Session) -> None:
+    directory = left_behind()
+    assert f"directory {directory}" in LocalTerminal.clean()
+    assert not directory.exists()
+    assert session.run("true").exit_status == 0
+    assert directory not in reap()
+
+
+def test_reap_follows_no_link(own_place: None, tmp_path: Path) -> None:
+    """Somebody else may put links into a temporary directory that all share."""
+    directory = left_behind()
+    home = tmp_path / "home"
+    directory.rename(home)
+    (home / "mine").mkdir(mode=0o755)
+    directory.symlink_to(home)
+    try:
+        assert directory not in reap()
+        assert (home / "mine").stat().st_mode & 0o777 == 0o755
+    finally:
+        directory.unlink()
 
 
 def interpreter(*editable: Path) -> Interpreter:

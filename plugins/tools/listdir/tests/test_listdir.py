@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from debug_gym_core.env import RepoEnv
-from debug_gym_core.observation import TEXT_LIMIT, Observation
-from debug_gym_core.task import Task
+from debug_gym_core import Observation, RepoEnv, Task
+from debug_gym_core.observation import TEXT_LIMIT
+from debug_gym_core.testing import write_sample
 from debug_gym_tool_listdir import LIMIT, ListDir
 
+pytest_plugins = ["debug_gym_core.testing.fixtures"]
 Say = Callable[[str], Observation]
 
 
 @pytest.fixture
-def env(tmp_path: Path) -> Iterator[RepoEnv]:
-    root = tmp_path / "repo"
-    (root / "src" / "deep").mkdir(parents=True)
-    (root / "src" / "deep" / "x.py").touch()
-    (root / "src" / "__pycache__").mkdir()
-    (root / "src" / "app.py").touch()
-    (root / "src-2").mkdir()
+def env(make_env: Callable[..., RepoEnv], tmp_path: Path) -> RepoEnv:
+    files = {
+        "src/deep/x.py": "",
+        "src/__pycache__/x.pyc": "",
+        "src/app.py": "",
+        "src-2/x": "",
+        "test_app.py": "",
+        "secret/x": "",
+        ".debugreadonly": "test_*.py\n/src/deep/\n",
+        ".debugignore": "secret/\n",
+    }
+    root = write_sample(tmp_path / "repo", files)
+    (root / "src-2" / "x").unlink()
     (root / "link").symlink_to("src/app.py")
-    (root / "test_app.py").touch()
-    (root / "secret").mkdir()
-    (root / ".debugreadonly").write_text("test_*.py\n/src/deep/\n")
-    (root / ".debugignore").write_text("secret/\n")
-    task = Task("tests", "listdir", root, entrypoint="python -c pass", max_score=1)
-    with_listdir = RepoEnv(task, [ListDir()], "local", trusted=True)
-    with_listdir.reset(seed=0)
-    yield with_listdir
-    with_listdir.close()
-
-
-@pytest.fixture
-def say(env: RepoEnv) -> Say:
-    def act(action: str) -> Observation:
-        env.step(action)
-        return env.last_observations[0]
-
-    return act
+    return make_env([ListDir()], task=Task("tests", "listdir", root, entrypoint="python -c pass", max_score=1))
 
 
 def test_the_root_is_listed_without_what_is_ignored(say: Say) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import pty
@@ -16,11 +17,12 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from differential_runs import version
 
 from debug_gym_core.entrypoint import Entrypoint
 from debug_gym_tool_pdb.boot import BOOT, blob
@@ -44,6 +46,8 @@ class Debuggee:
         entrypoint: str,
         root: Path,
         breakpoints: dict[str, Any] | None = None,
+        ignored: Sequence[str] = (),
+        backends: Sequence[str] | None = None,
     ) -> None:
         parsed = Entrypoint.parse(entrypoint)
         self.limit = 20.0
@@ -78,11 +82,14 @@ class Debuggee:
                 "target": parsed.target,
                 "args": list(parsed.args),
                 "root": str(root),
+                "ignored": list(ignored),
                 "breakpoints": breakpoints or {"list": [], "next": 1},
+                **({"backends": list(backends)} if backends else {}),
             }
         )
         self.root = root
         self.breakpoints: dict[str, Any] = {}
+        self.talking = 0
         self.first = self.receive()
         self.hello = self.first.get("hello", {})
 
@@ -119,6 +126,7 @@ class Debuggee:
                 need = 4 + struct.unpack(">I", data)[0]
         self._drain()
         message: dict[str, Any] = json.loads(data[4:])
+        self.talking = message.get("pid", 0)
         if "breakpoints" in message:
             self.breakpoints = message["breakpoints"]
         return message
@@ -133,12 +141,16 @@ class Debuggee:
 
     def do(self, command: str, *rest: str, timeout: float | None = None) -> dict[str, Any]:
         """Carry out a command; returns the message at the next prompt or the end."""
-        self.send({"cmd": command, "rest": list(rest)})
+        self.send({"cmd": command, "rest": list(rest), "for": self.talking})
         return self.receive(timeout)
 
     def interrupt(self) -> dict[str, Any]:
-        os.kill(self.process.pid, self.hello["signals"]["interrupt"])
-        return self.receive()
+        """Twice, as the host does: of a signal just before a system call, Python hears when that has ended."""
+        for timeout in (0.5, None):
+            os.kill(self.talking or self.process.pid, self.hello["signals"]["interrupt"])
+            with contextlib.suppress(TimeoutError):
+                return self.receive(timeout)
+        raise TimeoutError(f"not interrupted; printed: {self.printed[-2000:]!r}")
 
     def close(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -147,6 +159,7 @@ class Debuggee:
         self.channel.close()
         if self.master >= 0:
             os.close(self.master)
+            self.master = -1
 
     def __enter__(self) -> Debuggee:
         return self
@@ -175,11 +188,7 @@ def make_debug(python: str, root: Path) -> Iterator[Debug]:
         one.close()
 
 
-def version(python: str) -> tuple[int, ...]:
-    code = "import sys; print(*sys.version_info[:2])"
-    return tuple(map(int, subprocess.run([python, "-c", code], capture_output=True, check=True).stdout.split()))
-
-
+@functools.cache
 def has_pytest(python: str) -> bool:
     return subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode == 0
 

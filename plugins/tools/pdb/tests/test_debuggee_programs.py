@@ -76,50 +76,6 @@ def test_broken_surroundings(debug: Any, breaking: str) -> None:
     assert program.do("c")["t"] in ("exit", "dead")
 
 
-def test_forked_children_do_not_talk(debug: Any) -> None:
-    source = """\
-    import os
-
-    def f(who):
-        print("in", who)
-        breakpoint_line = 1
-        return who
-
-    pid = os.fork()
-    if pid == 0:
-        f("child")
-        os._exit(3)
-    f("parent")
-    print("status", os.waitpid(pid, 0)[1] >> 8)
-    """
-    program = debug("python app.py", dedent(source))
-    program.do("b 5")
-    stopped = program.do("c")
-    assert stopped["stop"]["locals"]["changed"]["who"] == "'parent'"
-    assert program.do("c")["status"] == 0
-    assert b"in child" in program.printed and b"status 3" in program.printed
-
-
-def test_multiprocessing_works(debug: Any) -> None:
-    source = """\
-    import multiprocessing
-
-    def square(x):
-        return x * x
-
-    if __name__ == "__main__":
-        for method in ("fork", "spawn"):
-            with multiprocessing.get_context(method).Pool(2) as pool:
-                print(method, pool.map(square, [1, 2, 3]))
-        done = True
-    """
-    program = debug("python app.py", dedent(source))
-    program.do("b 4")
-    program.do("b 10")
-    assert program.do("c")["stop"]["line"] == 10
-    assert b"fork [1, 4, 9]" in program.printed and b"spawn [1, 4, 9]" in program.printed
-
-
 def test_threads_stop_one_at_a_time_and_are_named(debug: Any) -> None:
     source = """\
     import threading
@@ -609,12 +565,13 @@ def test_the_end_waits_for_a_daemon_thread_that_talks(debug: Any) -> None:
 
     threading.Thread(target=work, daemon=True).start()
     started.wait()
+    time.sleep(0.5)  # it ends while the thread talks, not before
     """
     program = debug("python app.py", dedent(source))
     program.do("b 8")
     assert program.do("c")["stop"]["function"] == "work"
     with pytest.raises(TimeoutError):
-        program.receive(0.3)
+        program.receive(1.0)
     assert program.do("p x")["out"] == "1\n"
     assert program.do("c")["t"] == "exit"
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import textwrap
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -221,3 +225,90 @@ def test_unittest_cases_under_pytest(debug_tests: Any) -> None:
     stop = program.do("c")["stop"]
     assert (stop["test"], stop["line"]) == ("test_it.py::TestIt::test_fails", 6)
     assert program.do("c")["status"] == 1
+
+
+def test_assertions_stay_rewritten_where_breakpoints_are_compiled_in(debug_tests: Any) -> None:
+    tests = "def test_it():\n    found = [1, 2]\n    expected = [1, 3]\n    assert found == expected\n"
+    program = debug_tests(PLAIN, {"test_it.py": tests})
+    program.do("b test_it.py:3")
+    program.do("b test_it.py:4")
+    assert [program.do("c")["stop"]["line"] for _ in range(2)] == [3, 4]
+    stop = program.do("c")["stop"]
+    assert stop["reason"] == "test failed"
+    assert "At index 1 diff: 2 != 3" in stop["exceptions"][0]["message"]
+
+
+def test_what_pytest_has_in_its_cache_does_not_hide_breakpoints(
+    python: str, debug_tests: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    (tmp_path / "test_it.py").write_text("def test_it():\n    x = 1\n    assert x\n")
+    subprocess.run([python, "-m", "pytest", "-q"], cwd=tmp_path, check=True, capture_output=True)
+    cached = {path: path.read_bytes() for path in (tmp_path / "__pycache__").iterdir()}
+    assert cached
+    program = debug_tests("PYTHONDONTWRITEBYTECODE= " + PLAIN)
+    program.do("b test_it.py:2")
+    assert program.do("c")["stop"]["line"] == 2
+    assert program.do("c")["status"] == 0
+    assert {path: path.read_bytes() for path in (tmp_path / "__pycache__").iterdir()} == cached
+    subprocess.run([python, "-m", "pytest", "-q"], cwd=tmp_path, check=True, capture_output=True)
+
+
+OPTIONS = {
+    "xdist": "-n auto",
+    "pytest_timeout": "--timeout 1",
+    "pytest_cov": "--cov=. --cov-branch",
+}
+
+
+@pytest.mark.parametrize("plugin", sorted(OPTIONS))
+def test_options_of_the_repository_s_own(python: str, debug_tests: Any, plugin: str) -> None:
+    if subprocess.run([python, "-c", f"import {plugin}"], capture_output=True).returncode:
+        pytest.skip(f"needs {plugin} in {python}: pip install pytest-{plugin.replace('pytest_', '')}")
+    files = {**FILES, "pytest.ini": f"[pytest]\naddopts = {OPTIONS[plugin]}\n"}
+    program = debug_tests("python -m pytest -q -k with_fixture", files)
+    program.do("b code_under_test.py:3")
+    stop = program.do("c")["stop"]
+    assert (stop["line"], stop["function"]) == (3, "add")
+    time.sleep(1.5 if plugin == "pytest_timeout" else 0)  # as long as someone thinks
+    assert program.do("p result")["out"] == "4\n"
+    assert program.do("c")["status"] == 0
+
+
+@pytest.mark.parametrize("core", ["ctrace", "pytrace", "sysmon"])
+def test_coverage_beside_the_debugger(python: str, debug: Any, core: str) -> None:
+    if subprocess.run([python, "-c", "import coverage"], capture_output=True).returncode:
+        pytest.skip(f"needs coverage in {python}: pip install coverage")
+    if core == "sysmon" and version_of(python) < (3, 12):
+        pytest.skip("sys.monitoring came with Python 3.12")
+    main = (
+        "import coverage\nmeasured = coverage.Coverage(data_file=None)\nmeasured.start()\nimport code_under_test\n"
+        "total = code_under_test.add(1, 2)\nmeasured.stop()\n"
+        "print('lines', sorted(measured.get_data().lines(code_under_test.__file__)))\n"
+    )
+    program = debug(f"COVERAGE_CORE={core} python app.py", {"app.py": main, **FILES})
+    program.do("b code_under_test.py:3")
+    stop = program.do("c")["stop"]
+    assert (stop["line"], stop["function"]) == (3, "add")
+    assert program.do("c")["status"] == 0
+    [measured] = re.findall(rb"lines \[(.*)\]", program.printed)
+    # What is compiled in has a line of its own, which no source has.
+    assert {1, 2, 3} <= {int(line) for line in measured.split(b",")}
+
+
+def version_of(python: str) -> tuple[int, ...]:
+    printed = subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
+    return tuple(map(int, printed.stdout.split()))
+
+
+def test_ignored_files_are_not_in_tracebacks(debug_tests: Any) -> None:
+    files = {
+        "secret.py": "def check(value):\n    hidden = value + 4700\n    if value:\n        raise KeyError('no')\n",
+        "test_it.py": "from secret import check\ndef test_it():\n    mine = 11\n    check(mine)\n",
+    }
+    program = debug_tests(PLAIN + " --showlocals", files, ignored=["secret.py"])
+    assert program.do("c")["stop"]["reason"] == "test failed"
+    assert program.do("c")["status"] == 1
+    printed = program.printed.decode()
+    assert "check(mine)" in printed and "KeyError: 'no'" in printed
+    assert "raise KeyError" not in printed and "4711" not in printed and "value = 11" not in printed

@@ -61,7 +61,8 @@ def test_breakpoint_stops_with_report(debug: Any) -> None:
 
 
 def test_changed_locals_only(debug: Any) -> None:
-    program = debug("python app.py", {"app.py": LOOP})
+    # Before Python 3.10 only a frame that is traced tells when it is gone.
+    program = debug("python app.py", {"app.py": LOOP}, backends=["monitoring", "settrace"])
     program.do("b 10")
     program.do("c")
     for changed in ({"n": "1"}, {"total": "1", "n": "2"}, {"total": "3", "n": "3"}):
@@ -116,7 +117,7 @@ def test_condition_and_ignore_count(debug: Any) -> None:
     program.do("b 4, n % 2 == 0")
     program.do("ignore 1 1")
     assert program.do("c")["stop"]["locals"]["changed"]["n"] == "2"
-    assert program.breakpoints["list"][0]["ignore"] == 0
+    assert program.breakpoints["list"][0]["ignore"] == 1  # as each run begins
     assert program.do("c")["stop"]["locals"]["changed"]["n"] == "4"
 
 
@@ -232,16 +233,37 @@ def test_names_of_files(debug: Any, name: str) -> None:
 
 
 def test_errors_are_pdbs_own(debug: Any) -> None:
-    program = debug("python app.py", {"app.py": "x = 1\n\n# no\n"})
+    app = "x = 1\n\n# no\n@staticmethod\n# between\ndef f():\n    # inside\n    return 1\n"
+    program = debug("python app.py", {"app.py": app})
     for command, text in [
         ("b 2", "*** Blank or comment\n"),
         ("b 3", "*** Blank or comment\n"),
-        ("b 99", "End of file\n"),
-        ("b nosuch.py:1", "*** 'nosuch.py' not found from sys.path\n"),
+        ("b 5", "*** Blank or comment\n"),
+        ("b 99", "*** End of file"),
         ("p nosuch", "*** NameError: name 'nosuch' is not defined\n"),
     ]:
         answer = program.do(command)
-        assert (answer["out"], answer["failed"]) == (text, True)
+        assert answer["out"].startswith(text) and answer["failed"]
+    assert "Breakpoint 1 at " in program.do("b 7")["out"]
+
+
+def test_a_function_on_the_last_line_of_a_decorated_header(debug: Any) -> None:
+    """Its line belongs to the definition and to the function; both are stopped at, as in pdb."""
+    app = "def d(n):\n    return lambda f: f\n@d(\n    2,\n)\ndef f(a, b=2): return a + b\nf(1)\n"
+    program = debug("python app.py", {"app.py": app})
+    program.do("b 6")
+    stops = [place(program.do("c"))]
+    if place(answer := program.do("c")) == "app.py:6 <module>":  # newer versions come back from the decorator
+        answer = program.do("c")
+    assert [*stops, place(answer)] == ["app.py:6 <module>", "app.py:6 f"]
+
+
+def test_options_of_the_program_are_its_own(debug: Any) -> None:
+    """Python 3.13.0's pdb takes some of them for its own: `python -m pdb -m pytest --tb=no -s`."""
+    program = debug("python -m tool --tb=no -s -c x", {"tool.py": "import sys\ngiven = sys.argv[1:]\nx = 1\n"})
+    program.do("b tool.py:3")
+    assert place(program.do("c")) == "tool.py:3 <module>"
+    assert program.do("p given")["out"] == "['--tb=no', '-s', '-c', 'x']\n"
 
 
 def test_breakpoint_added_to_a_live_frame(debug: Any) -> None:
@@ -405,7 +427,7 @@ def test_stop_in_a_file_outside_of_the_repository(debug: Any) -> None:
 @pytest.mark.parametrize("command", ["c", "n", "s", "r"])
 def test_a_stop_keeps_nothing_alive(debug: Any, command: str) -> None:
     source = """\
-    import gc, sys, weakref
+    import gc, weakref
     gc.disable()
 
     class X:
@@ -417,8 +439,6 @@ def test_a_stop_keeps_nothing_alive(debug: Any, command: str) -> None:
         return w
 
     w = f()
-    if sys.version_info[:2] == (3, 7):  # whose frames form a cycle at a stop, which the next collection frees
-        gc.collect()
     print("gone", w() is None)
     """
     program = debug("python app.py", {"app.py": textwrap.dedent(source)})
@@ -430,3 +450,49 @@ def test_a_stop_keeps_nothing_alive(debug: Any, command: str) -> None:
     while program.do("c")["t"] == "prompt":
         pass
     assert b"gone True" in program.printed
+
+
+@pytest.mark.parametrize("command", ["n", "s"])
+def test_a_step_out_of_a_function_goes_to_its_caller(debug: Any, command: str) -> None:
+    """Not into what is called because the function's variables are gone."""
+    source = """\
+    import weakref
+
+    def log(name):
+        print(name)
+
+    class Thing:
+        def __del__(self):
+            log("del")
+
+    def f(kept):
+        a = Thing()
+        kept.add(a)
+        weakref.finalize(a, log, "finalize")
+        return 1
+
+    f(weakref.WeakSet())
+    b = 2
+    """
+    files = {"app.py": textwrap.dedent(source)}
+    program = debug("python app.py", files)
+    program.do("b 14")
+    program.do("c")
+    assert "--Return--" in program.do("r")["out"]
+    assert program.do(command)["stop"]["line"] == 17
+    assert b"del" in program.printed and b"finalize" in program.printed
+    program = debug("python app.py", files)  # a breakpoint there is one
+    program.do("b 14")
+    program.do("b 8")
+    program.do("c")
+    program.do("r")
+    assert program.do(command)["stop"]["line"] == 8
+    assert program.do("s")["stop"]["function"] == "log"
+
+
+def test_a_step_goes_into_a_destructor(debug: Any) -> None:
+    source = "class Thing:\n    def __del__(self):\n        x = 1\na = Thing()\ndel a\nb = 2\n"
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 5")
+    program.do("c")
+    assert program.do("s")["stop"]["function"] == "__del__"

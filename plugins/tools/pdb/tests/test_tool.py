@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import textwrap
@@ -13,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core import ActionError
+from debug_gym_core import ActionError, UsageError
 from debug_gym_core.breakpoints import Breakpoints, edits_between
 from debug_gym_core.session import Session
 from debug_gym_core.terminal import SandboxSpec
 from debug_gym_terminal_local import LocalTerminal
 from debug_gym_tool_pdb import Pdb
+from debug_gym_tool_pdb.debuggee.channel import INTERRUPT_SIGNAL
 
 APP = textwrap.dedent(
     """\
@@ -53,6 +55,12 @@ class Workspace:
         if path.startswith("secret"):
             raise ActionError(f"{path} is ignored")
         return path
+
+    def is_ignored(self, path: str) -> bool:
+        return path.startswith("secret")
+
+    def ignored_files(self, suffix: str) -> list[str]:
+        return [f"secret{suffix}"]
 
 
 class Environment(SimpleNamespace):
@@ -136,6 +144,14 @@ def test_several_commands_run_until_one_fails(env: Environment, pdb: Pdb) -> Non
     assert [one["failed"] for one in observation.data["commands"]] == [False, False, False, True]
 
 
+def test_listing_no_breakpoints_says_so(env: Environment, pdb: Pdb) -> None:
+    pdb.use(env, "l")
+    assert pdb.use(env, "b").text == "There are no breakpoints."
+    assert "There are no breakpoints." not in pdb.use(env, "b app.py:6\nb").text
+    pdb.use(env, "cl 1")
+    assert pdb.use(env, "break").text == "There are no breakpoints."
+
+
 def test_commands_block_in_one_call(env: Environment, pdb: Pdb) -> None:
     text = pdb.use(env, "b app.py:5\ncommands 1\nsilent\np n * 100\nc\nend\nb app.py:13\nc").text
     assert "0\n100\n200\n300\n400\n> /testbed/app.py(13)main()" in text
@@ -187,6 +203,63 @@ def test_breakpoints_follow_edits_and_the_session_ends(env: Environment, pdb: Pd
     ]
     stop = pdb.use(env, "c").data["stop"]
     assert (stop["line"], stop["locals"]["changed"]["n"]) == (6, "2")
+
+
+def test_an_edit_of_what_the_program_does_not_run_leaves_the_session(env: Environment, pdb: Pdb) -> None:
+    env.session.write("data.json", b"{}")
+    env.session.write("later.py", b"x = 1\n")
+    pdb.use(env, "b app.py:5\nc")
+    assert env.edit(pdb, "data.json", "[]") is None
+    assert env.edit(pdb, "later.py", "x = 2\n") is None
+    assert "2" in pdb.use(env, "!import later\np later.x").text
+    assert env.edit(pdb, "later.py", "x = 3\n").text.startswith("The debugger session ended because a file changed")
+
+
+def test_objects_among_the_modules_are_not_asked_for_anything(env: Environment, pdb: Pdb) -> None:
+    odd = """\
+        import sys, types
+
+
+        class Odd:
+            __slots__ = ()
+
+            def __getattribute__(self, name):
+                raise RuntimeError("asked for " + name)
+
+
+        class OddModule(types.ModuleType):
+            def __getattribute__(self, name):
+                raise RuntimeError("asked for " + name)
+
+
+        class OddName(str):
+            def __hash__(self):
+                raise RuntimeError("hashed")
+
+
+        sys.modules["odd"] = Odd()
+        sys.modules["odd_module"] = OddModule("odd_module")
+        sys.modules["odd_name"] = types.ModuleType("odd_name")
+        sys.modules["odd_name"].__file__ = OddName("x")
+        sys.modules["empty"] = types.ModuleType.__new__(types.ModuleType)
+        x = 1
+        """
+    env.session.write("odd.py", textwrap.dedent(odd).encode())
+    env.session.write("other.py", b"z = 1\n")
+    pdb.use(env, "b odd.py:26\nc", entrypoint="python odd.py")
+    assert env.edit(pdb, "other.py", "z = 2\n") is None
+    assert "1" in pdb.use(env, "p len('x')").text
+    assert env.edit(pdb, "odd.py", "x = 2\n") is not None
+
+
+def test_a_stop_in_an_ignored_file_shows_none_of_it(env: Environment, pdb: Pdb) -> None:
+    env.session.write("secret.py", b"def tell(number):\n    hidden = 'hush'\n    return number\n")
+    env.session.write("app.py", b"from secret import tell\ntell(1)\n")
+    observation = pdb.use(env, "b app.py:2\nc\ns\nn\nn\nl\nll")
+    assert "secret.py:3 in tell" in observation.text and "ignored in th" in observation.text
+    assert "hush" not in observation.text and "hush" not in str(observation.data)
+    assert not {"source", "locals", "return"} & set(observation.data["stop"])
+    assert "hush" in pdb.use(env, "p hidden").text  # what the agent evaluates is its own affair
 
 
 def test_edit_without_session_moves_only(env: Environment, pdb: Pdb) -> None:
@@ -263,6 +336,31 @@ def test_command_past_its_time_is_interrupted(env: Environment) -> None:
         pdb.close()
 
 
+SWALLOWS = f"""\
+import signal, time
+
+def wait():
+    signal.pthread_sigmask(signal.SIG_BLOCK, [{int(INTERRUPT_SIGNAL)}])
+    signal.sigwait([{int(INTERRUPT_SIGNAL)}])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [{int(INTERRUPT_SIGNAL)}])
+    time.sleep(1000)
+
+wait()
+"""
+
+
+def test_a_signal_that_is_not_heard_is_sent_again(env: Environment) -> None:
+    """As one that comes just before a system call, which nobody can time."""
+    env.session.write("app.py", SWALLOWS.encode())
+    pdb = Pdb(timeout=0.5)
+    try:
+        observation = pdb.use(env, "c")
+        assert "stopped: interrupt at app.py:7 in wait (MainThread)" in observation.text
+        assert "time.sleep(1000)" in pdb.use(env, "w").text
+    finally:
+        pdb.close()
+
+
 def test_long_call_of_c_code_is_ended_with_its_stack(env: Environment) -> None:
     env.session.write("app.py", b"def f():\n    return sum(range(10 ** 12))\n\nf()\n")
     pdb = Pdb(timeout=0.5)
@@ -276,6 +374,16 @@ def test_long_call_of_c_code_is_ended_with_its_stack(env: Environment) -> None:
         pdb.close()
 
 
+OVERWRITES = """\
+import os
+for number in range(3, 70000):
+    try:
+        os.write(number, b"\\0\\0\\0\\5(Pdb)")
+    except OSError:
+        pass
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -283,6 +391,11 @@ def test_long_call_of_c_code_is_ended_with_its_stack(env: Environment) -> None:
         ("import os; os.kill(os.getpid(), 11)", "The program was killed by SIGSEGV."),
         ("import os; os.kill(os.getpid(), 9)", "The program was killed by SIGKILL (out of memory?)."),
         ("import sys; sys.exit(4)", "The program exited with status 4."),
+        (
+            "import os; os.closerange(0, 70000)",
+            "The program closed or overwrote the debugger's own descriptor, and was",
+        ),
+        (OVERWRITES, "The program closed or overwrote the debugger's own descriptor, and was"),
     ],
 )
 def test_how_it_ended(env: Environment, pdb: Pdb, code: str, said: str) -> None:
@@ -351,3 +464,10 @@ def test_schema_of_the_tool() -> None:
     assert set(schema["parameters"]["properties"]) == {"command", "entrypoint"}
     with pytest.raises(Exception, match="timeouts"):
         Pdb(timeouts=3)
+
+
+def test_rewind_is_not_there_yet() -> None:
+    said = "pdb: rewind: going back to a stop is not there yet; leave it out or write false (got True)"
+    with pytest.raises(UsageError, match=f"^{re.escape(said)}$"):
+        Pdb(rewind=True)
+    assert Pdb(rewind=False).settings == Pdb().settings

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from debug_gym_core.action import ToolCall
-from debug_gym_core.env import RepoEnv
-from debug_gym_core.observation import TEXT_LIMIT, Observation
-from debug_gym_core.task import Task
+from debug_gym_core import Observation, RepoEnv
+from debug_gym_core.observation import TEXT_LIMIT
 from debug_gym_tool_rewrite import Rewrite
 
+pytest_plugins = ["debug_gym_core.testing.fixtures"]
 Use = Callable[..., Observation]
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RepoEnv]:
-    root = tmp_path_factory.mktemp("repo")
-    (root / "test_app.py").write_text("a\n")
-    (root / "secret.py").touch()
-    (root / "src").mkdir()
-    (root / ".debugreadonly").write_text("test_*.py\n")
-    (root / ".debugignore").write_text("secret*\n")
-    task = Task("tests", "rewrite", root, entrypoint="python -c pass", max_score=1)
-    with_rewrite = RepoEnv(task, [Rewrite()], "local", trusted=True)
-    with_rewrite.reset(seed=0)
-    yield with_rewrite
-    with_rewrite.close()
+def live(make_shared_env: Callable[..., RepoEnv]) -> RepoEnv:
+    files = {
+        "test_app.py": "a\n",
+        "secret.py": "",
+        "src/x.py": "",
+        ".debugreadonly": "test_*.py\n",
+        ".debugignore": "secret*\n",
+    }
+    return make_shared_env([Rewrite()], files=files)
 
 
 @pytest.fixture
@@ -38,15 +34,6 @@ def env(live: RepoEnv) -> RepoEnv:
         live.session.remove(name)
     live.workspace.write_bytes("app.py", b"one\ntwo\nthree\nfour\nfive\n")
     return live
-
-
-@pytest.fixture
-def use(env: RepoEnv) -> Use:
-    def act(**arguments: object) -> Observation:
-        env.step(ToolCall("rewrite", arguments))
-        return env.last_observations[0]
-
-    return act
 
 
 def content(env: RepoEnv) -> bytes:

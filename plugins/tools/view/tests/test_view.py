@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from debug_gym_core.env import RepoEnv
-from debug_gym_core.observation import TEXT_LIMIT, Observation
-from debug_gym_core.task import Task
+from debug_gym_core import Observation, RepoEnv, Tool
+from debug_gym_core.observation import TEXT_LIMIT
 from debug_gym_tool_view import LINE, PAGE, View
 
+pytest_plugins = ["debug_gym_core.testing.fixtures"]
 Say = Callable[[str], Observation]
 
 
 @pytest.fixture
-def env(tmp_path: Path) -> Iterator[RepoEnv]:
-    root = tmp_path / "repo"
-    (root / "src").mkdir(parents=True)
-    (root / "src" / "app.py").write_text("".join(f"x = {number}\n" for number in range(1, 98)))
-    (root / "big.py").write_text("".join(f"line {number}\n" for number in range(1, 1001)))
-    (root / "test_app.py").write_text("a\n\nb\n")
-    (root / "empty.py").touch()
-    (root / "odd.txt").write_bytes(b"\xef\xbb\xbfcaf\xe9\x0cx\r\ny\x00\rz")
-    (root / ".debugreadonly").write_text("test_*.py\n")
-    (root / ".debugignore").write_text("secret*\n")
-    (root / "secret.py").touch()
-    task = Task("tests", "view", root, entrypoint="python -c pass", max_score=1)
-    with_view = RepoEnv(task, [View()], "local", trusted=True)
-    with_view.reset(seed=0)
-    yield with_view
-    with_view.close()
+def tools() -> list[Tool]:
+    return [View()]
 
 
 @pytest.fixture
-def say(env: RepoEnv) -> Say:
-    def act(action: str) -> Observation:
-        env.step(action)
-        return env.last_observations[0]
-
-    return act
+def files() -> dict[str, str | bytes]:
+    return {
+        "src/app.py": "".join(f"x = {number}\n" for number in range(1, 98)),
+        "big.py": "".join(f"line {number}\n" for number in range(1, 1001)),
+        "test_app.py": "a\n\nb\n",
+        "empty.py": "",
+        "odd.txt": b"\xef\xbb\xbfcaf\xe9\x0cx\r\ny\x00\rz",
+        ".debugreadonly": "test_*.py\n",
+        ".debugignore": "secret*\n",
+        "secret.py": "",
+    }
 
 
 def test_lines_are_numbered_under_a_header(say: Say) -> None:

@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 USER = 1000
@@ -30,7 +31,13 @@ import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 prctl = libc.prctl
 prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
-os.chown("/testbed", {USER}, {USER})
+def own(directory):  # and what was made in it to mount an interpreter there
+    os.chown(directory, {USER}, {USER})
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False) and entry.stat().st_dev == os.stat("/testbed").st_dev:
+                own(entry.path)
+own("/testbed")
 capability = 0
 while prctl(24, capability, 0, 0, 0) == 0:  # PR_CAPBSET_DROP
     capability += 1
@@ -43,6 +50,34 @@ os.environ.pop("LC_CTYPE", None)  # Python's own, set for its children
 os.execvp(sys.argv[1], sys.argv[1:])
 """
 """What the first process of root's sandbox runs, in the task's interpreter; its arguments are the real command."""
+
+_QUICK_DROP = f"""
+chown {USER}:{USER} /testbed && exec "$0" --reuid={USER} --regid={USER} --clear-groups --bounding-set=-all \\
+    --inh-caps=-all --ambient-caps=-all -- "$@"
+"""
+"""The same by util-linux's setpriv, in a tenth of the time, where nothing is mounted in the workspace."""
+
+
+def dropped(command: Sequence[str], python: str, *, quick: bool) -> list[str]:
+    """A command that becomes the sandbox's user and then another command.
+
+    Args:
+        command: the other command
+        python: an interpreter in the sandbox
+        quick: whether nothing is mounted in the workspace
+    """
+    if quick and _has_setpriv():
+        return ["/bin/sh", "-c", _QUICK_DROP, _SETPRIV, *command]
+    return [python, "-I", "-S", "-c", DROP, *command]
+
+
+_SETPRIV = "/usr/bin/setpriv"
+
+
+@functools.cache
+def _has_setpriv() -> bool:
+    """Whether there is a setpriv that knows all that is asked of it (busybox's does not)."""
+    return _try(Mode.CHANGE_USER, as_user=True) is None
 
 
 class Mode(enum.Enum):
@@ -123,13 +158,14 @@ def unavailable() -> str | None:
 
 
 @functools.cache
-def _try(candidate: Mode) -> str | None:
-    """Make a sandbox that does nothing; returns what went wrong."""
+def _try(candidate: Mode, *, as_user: bool = False) -> str | None:
+    """Make a sandbox that does nothing, as its user when asked for; returns what went wrong."""
     links = [option for name in ("bin", "lib", "lib64") for option in ("--ro-bind-try", f"/{name}", f"/{name}")]
-    system = ["--ro-bind", "/usr", "/usr", *links, "--proc", "/proc", "--dev", "/dev"]
+    system = ["--ro-bind", "/usr", "/usr", *links, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/testbed"]
+    command = ["/bin/sh", "-c", _QUICK_DROP, _SETPRIV, "true"] if as_user else ["true"]
     try:
         done = subprocess.run(
-            ["bwrap", *options(candidate, network=False), *system, "--", "true"],
+            ["bwrap", *options(candidate, network=False), *system, "--", *command],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -144,13 +180,18 @@ def _try(candidate: Mode) -> str | None:
 
 
 @functools.cache
+def version() -> str:
+    """What bubblewrap says of itself, as in `bubblewrap 0.8.0`; empty when it says nothing."""
+    try:
+        return subprocess.run(["bwrap", "--version"], capture_output=True, text=True, timeout=_TIMEOUT).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+@functools.cache
 def _nested() -> bool:
     """Whether this bubblewrap can forbid further user namespaces in the sandbox."""
-    try:
-        said = subprocess.run(["bwrap", "--version"], capture_output=True, text=True, timeout=_TIMEOUT).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return tuple(map(int, re.findall(r"\d+", said)[:2])) >= _NESTED
+    return tuple(map(int, re.findall(r"\d+", version())[:2])) >= _NESTED
 
 
 def _cause() -> str:

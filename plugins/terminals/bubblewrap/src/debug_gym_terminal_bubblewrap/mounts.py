@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from debug_gym_core.interpreter import PREFIX_PARTS, Interpreter, trace
-from debug_gym_core.terminal import ROOT, SandboxSpec
+from debug_gym_core.terminal import ROOT, SandboxSpec, files_in
 
 _SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
@@ -49,15 +50,26 @@ class Mounts:
         arguments: options of bubblewrap; `{NUMBER}` at the place of a descriptor stands for `contents[NUMBER]`
         contents: bytes of files that are made in the sandbox
         notes: what could not be shown
+        in_workspace: whether something of the host is mounted in the workspace
+        inodes: how many files there may be, by the place of a file system in memory
+        exposed: what of the host the interpreter needs
     """
 
     arguments: list[str] = field(default_factory=list)
     contents: list[bytes] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    in_workspace: bool = False
+    inodes: dict[str, int] = field(default_factory=dict)
+    exposed: tuple[Path, ...] = ()
 
     def add(self, *arguments: str) -> None:
         """Append options."""
         self.arguments += arguments
+
+    def files(self, path: str, mode: str, size: int) -> None:
+        """Make a directory in memory for files that are written."""
+        self.add("--perms", mode, "--size", str(size), "--tmpfs", path)
+        self.inodes[path] = files_in(size)
 
     def parents(self, path: Path) -> None:
         """Make the directories above a place; bubblewrap itself would make them for their owner only."""
@@ -81,7 +93,7 @@ def mounts(spec: SandboxSpec, size: int, network: bool) -> Mounts:
     Returns:
         the arguments that make the file system: all read-only but the workspace, /tmp and /dev/shm
     """
-    made = Mounts()
+    made = Mounts(exposed=spec.interpreter.exposed if spec.interpreter else ())
     made.add("--ro-bind", "/usr", "/usr")
     for name in _SYSTEM_LINKS:
         link = Path("/", name)
@@ -91,10 +103,13 @@ def mounts(spec: SandboxSpec, size: int, network: bool) -> Mounts:
             made.add("--ro-bind", str(link), str(link))
     _etc(made, network)
     _kernel(made)
-    made.add("--perms", "1777", "--size", str(size), "--tmpfs", "/tmp")
-    made.add("--perms", "0755", "--size", str(size), "--tmpfs", ROOT)
-    sources = _repository(spec)
+    made.files("/tmp", "1777", size)
+    made.files(ROOT, "0755", size)
+    sources = _repository(spec, made.exposed)
     shown = _interpreter(spec, sources, made) if spec.interpreter else {}
+    if spec.writable is not None:
+        made.parents(spec.writable)
+        made.add("--bind", str(spec.writable), str(spec.writable))
     _hide(made, spec.hidden, {Path("/usr"): Path("/usr"), **shown})
     for source in sources:
         if not _covered(source, shown.values()):
@@ -130,16 +145,28 @@ def _kernel(made: Mounts) -> None:
     # Run by root, we own these files even without a capability, and /proc/sys/kernel/core_pattern names a program that
     # root runs. bubblewrap does not see to it: it asks whether the directory can be written.
     made.add("--ro-bind", "/proc/sys", "/proc/sys")
+    files, directories = _of_the_machine()
+    for path in files:
+        made.add("--ro-bind", "/dev/null", path)
+    for path in directories:
+        _empty(made, path)
+    made.add("--dev", "/dev")
+    made.files("/dev/shm", "1777", 64 << 20)
+
+
+@functools.cache
+def _of_the_machine() -> tuple[list[str], list[str]]:
+    """Files and directories of /proc that tell of the machine or change it; the kernel does not come by new ones."""
+    files, directories = [], []
     for path in sorted(Path("/proc").iterdir()):
         if path.name.isdigit() or path.is_symlink():
             continue
         mode = path.stat().st_mode
         if stat.S_ISREG(mode) and (path.name in _MASKED or mode & 0o222 or not mode & 0o004):
-            made.add("--ro-bind", "/dev/null", str(path))
+            files.append(str(path))
         elif path.name in _MASKED_DIRECTORIES:
-            _empty(made, str(path))
-    made.add("--dev", "/dev")
-    made.add("--perms", "1777", "--size", str(64 << 20), "--tmpfs", "/dev/shm")
+            directories.append(str(path))
+    return files, directories
 
 
 def _empty(made: Mounts, path: str) -> None:
@@ -147,14 +174,13 @@ def _empty(made: Mounts, path: str) -> None:
     made.add("--perms", "0555", "--size", "4096", "--tmpfs", path, "--remount-ro", path)
 
 
-def _repository(spec: SandboxSpec) -> list[Path]:
+def _repository(spec: SandboxSpec, exposed: Sequence[Path]) -> list[Path]:
     """The names that the repository has on the host and can have in the sandbox: as given, and free of links."""
     if spec.source is None:
         return []
     names = dict.fromkeys((trace(spec.source.absolute())[1], spec.source.absolute()))
     taken = [Path("/", name) for name in ("usr", "etc", "proc", "dev", *_SYSTEM_LINKS)]
-    if spec.interpreter is not None:
-        taken += [path for path in spec.interpreter.exposed if path.is_symlink()]
+    taken += [path for path in exposed if path.is_symlink()]
     not_ours = [*taken, *(trace(path.absolute())[1] for path in spec.hidden), *spec.hidden]
     return [
         name for name in names if not _covered(name, not_ours) and name not in (Path(ROOT), Path("/"), Path("/tmp"))
@@ -173,12 +199,13 @@ def _interpreter(spec: SandboxSpec, sources: Sequence[Path], made: Mounts) -> di
     """
     assert spec.interpreter is not None
     shown: dict[Path, Path] = {}
-    exposed = [part for path in spec.interpreter.exposed for part in _around(path, sources)]
-    for path in (*exposed, *_editable(spec.interpreter, (*sources, *spec.hidden))):
+    exposed = [part for path in made.exposed for part in _around(path, sources)]
+    for path in (*exposed, *_editable(spec.interpreter, made.exposed, (*sources, *spec.hidden))):
         destination = path
         for source in sources:
             if path.is_relative_to(source):
                 destination = Path(ROOT) / path.relative_to(source)
+                made.in_workspace = True
         made.parents(destination)
         if path.is_symlink():
             made.add("--symlink", str(path.readlink()), str(destination))
@@ -197,9 +224,9 @@ def _around(path: Path, sources: Sequence[Path]) -> list[Path]:
     return [part for entry in sorted(path.iterdir()) for part in _around(entry, sources)]
 
 
-def _editable(interpreter: Interpreter, without: Sequence[Path]) -> list[Path]:
+def _editable(interpreter: Interpreter, exposed: Sequence[Path], without: Sequence[Path]) -> list[Path]:
     """Other projects that the interpreter has as editable installs: their packages, not what lies beside them."""
-    shown = [path for path in interpreter.exposed if not path.is_symlink()]
+    shown = [path for path in exposed if not path.is_symlink()]
     found: list[Path] = []
     for place in interpreter.editable:
         real = trace(place)[1]

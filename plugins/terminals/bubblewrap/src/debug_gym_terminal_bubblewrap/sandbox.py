@@ -10,7 +10,6 @@ import re
 import resource
 import select
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from debug_gym_core import seccomp
-from debug_gym_core.errors import SandboxError
-from debug_gym_core.terminal import ROOT
-from debug_gym_terminal_bubblewrap import cgroup
-from debug_gym_terminal_bubblewrap.isolation import DROP, Mode, options
+from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.ownership import wait_for_end
+from debug_gym_core.terminal import ROOT, Protected
+from debug_gym_terminal_bubblewrap import cgroup, protection
+from debug_gym_terminal_bubblewrap.inodes import InodeBound
+from debug_gym_terminal_bubblewrap.isolation import Mode, dropped, options
 from debug_gym_terminal_bubblewrap.mounts import Mounts
 from debug_gym_terminal_bubblewrap.spawn import spawn
 from debug_gym_terminal_bubblewrap.stream import PipeStream
@@ -45,6 +46,7 @@ class Sandbox:
 
     Attributes:
         stream: the command's standard input and output
+        unbounded: why the number of its files is not bounded; empty when it is, or the command has said nothing yet
     """
 
     def __init__(
@@ -81,6 +83,8 @@ class Sandbox:
         self._told = threading.Event()
         self._child: int | None = None
         self._first: int | None = None
+        self._inodes: InodeBound | None = None
+        self.unbounded = ""
         self._cgroup = cgroup.Cgroup(limits)
         with contextlib.ExitStack() as mine, contextlib.ExitStack() as theirs:
             stdin, to_guest = os.pipe()
@@ -116,19 +120,23 @@ class Sandbox:
                 arguments += ["--seccomp", memory("seccomp", seccomp.program(also=also))]
             arguments += ["--chdir", ROOT, "--info-fd", str(info_end), "--block-fd", str(release_end)]
             options_file = memory("arguments", b"".join(os.fsencode(argument) + b"\0" for argument in arguments))
-            drop = [python, "-I", "-S", "-c", DROP] if mode is Mode.CHANGE_USER else []
-            command = ["bwrap", "--args", options_file, "--", *drop, *argv]
+            command = ["bwrap", "--args", options_file, "--", *argv]
+            if mode is Mode.CHANGE_USER:
+                command[-len(argv) :] = dropped(argv, python, quick=not mounts.in_workspace)
             try:
-                self._process = spawn(command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=passed)
+                self._process = spawn(
+                    command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=passed, within=self._cgroup.joined
+                )
             except OSError as error:
                 self._cgroup.remove()
                 raise SandboxError(f"bubblewrap did not start: {error}") from error
             theirs.close()
             mine.pop_all()
         threading.Thread(target=self._listen, args=(log,), name="debug-gym-bubblewrap-log", daemon=True).start()
-        self.stream = PipeStream(to_guest, from_guest, self._end)
+        self.stream = PipeStream(to_guest, from_guest, self._process.pid, self._begin, self._end)
         try:
-            self._admit(info, file_size)
+            child = self._admit(info, file_size)
+            self._inodes = InodeBound(child, mounts.inodes, privileged=mode is Mode.CHANGE_USER)
         except (OSError, ValueError) as error:
             self.stream.close()
             self._told.wait(1)
@@ -139,13 +147,13 @@ class Sandbox:
                 os.write(release, b"1")
             os.close(release)
 
-    def _admit(self, info: int, file_size: int) -> None:
-        """Set the bounds of the first process, before it runs anything."""
+    def _admit(self, info: int, file_size: int) -> int:
+        """Set the bounds of the first process, before it runs anything; returns its number."""
         self._child = child = int(_read_json(info)["child-pid"])
         self._first = os.pidfd_open(child)
         self._cgroup.add(child)
         for limit, value in (
-            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_CORE, 1),  # what a pipe to a program of the host's asks for too; 0 would be no bound to it
             (resource.RLIMIT_FSIZE, file_size),
             (resource.RLIMIT_NOFILE, _OPEN_FILES),
         ):
@@ -158,6 +166,31 @@ class Sandbox:
         if memory is not None or pids is not None:
             namespace = Path(f"/proc/{child}/ns/pid").stat().st_ino
             watch.add(child, namespace, memory, pids, self._tell)
+        return child
+
+    def _begin(self) -> None:
+        """Bound the number of files, now that all is mounted."""
+        if self._inodes is not None:
+            self.unbounded = self._inodes.set()
+
+    def protect(self, paths: Protected) -> list[str]:
+        """Make paths of the workspace read-only; returns what could not be, a line each.
+
+        Raises:
+            SandboxLost: the sandbox is gone
+        """
+        try:
+            namespace = os.open(f"/proc/{self._child}/ns/mnt", os.O_RDONLY)
+        except OSError as error:
+            if self.runs():
+                return [f"read-only: changes are undone after each step ({error.strerror})"]
+            raise SandboxLost("the bubblewrap sandbox is gone") from error
+        try:
+            if self._first is None or not _is_alive(self._first):  # another process may have its number by now
+                raise SandboxLost("the bubblewrap sandbox is gone")
+            return protection.protect(namespace, paths)
+        finally:
+            os.close(namespace)
 
     def runs(self) -> bool:
         """Whether its first process, and so the sandbox, is there."""
@@ -184,6 +217,8 @@ class Sandbox:
         """Kill the first process, by which the kernel kills all others, and wait until they are gone."""
         if self._child is not None:
             watch.remove(self._child)
+        if self._inodes is not None:
+            self._inodes.close()
         if self._first is None:
             self._process.kill()
         else:
@@ -191,12 +226,15 @@ class Sandbox:
                 signal.pidfd_send_signal(self._first, signal.SIGKILL)
             os.close(self._first)
             self._first = None
-        try:
-            self._process.wait(_END_TIMEOUT)
-        except subprocess.TimeoutExpired:
+        if not wait_for_end(self._process, _END_TIMEOUT):
             self._process.kill()
             self._process.wait()
         self._cgroup.remove()
+
+
+def _is_alive(process: int) -> bool:
+    """Whether a process, given by its descriptor, has not ended."""
+    return not select.select([process], [], [], 0)[0]
 
 
 def _read_json(descriptor: int) -> dict[str, Any]:

@@ -6,20 +6,28 @@ a worker thread started would end with that thread. One thread that lives as lon
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-_Job = tuple["Future[subprocess.Popen[bytes]]", Sequence[str], dict[str, object]]
+_Within = Callable[[], contextlib.AbstractContextManager[object]]
+_Job = tuple["Future[subprocess.Popen[bytes]]", Sequence[str], _Within, dict[str, object]]
 _jobs: queue.SimpleQueue[_Job] | None = None
 _lock = threading.Lock()
 
 
 def spawn(
-    argv: Sequence[str], *, stdin: int, stdout: int, stderr: int, pass_fds: Sequence[int]
+    argv: Sequence[str],
+    *,
+    stdin: int,
+    stdout: int,
+    stderr: int,
+    pass_fds: Sequence[int],
+    within: _Within = contextlib.nullcontext,
 ) -> subprocess.Popen[bytes]:
     """Start a process, with an empty environment, whose parent is a thread that ends only with this process.
 
@@ -29,6 +37,7 @@ def spawn(
         stdout: descriptor of its standard output
         stderr: descriptor of its standard error
         pass_fds: other descriptors that it inherits
+        within: makes what the thread is in while it starts the process
 
     Returns:
         the process
@@ -43,16 +52,17 @@ def spawn(
             threading.Thread(target=_work, args=(_jobs,), name="debug-gym-spawn", daemon=True).start()
         jobs = _jobs
     future: Future[subprocess.Popen[bytes]] = Future()
-    jobs.put((future, argv, {"stdin": stdin, "stdout": stdout, "stderr": stderr, "pass_fds": pass_fds}))
+    jobs.put((future, argv, within, {"stdin": stdin, "stdout": stdout, "stderr": stderr, "pass_fds": pass_fds}))
     return future.result()
 
 
 def _work(jobs: queue.SimpleQueue[_Job]) -> None:
     while True:
-        future, argv, streams = jobs.get()
+        future, argv, within, streams = jobs.get()
         try:
             # A session of its own: what a person types (Ctrl-C) reaches the runner, which decides about the sandbox.
-            process = subprocess.Popen(argv, env={}, close_fds=True, start_new_session=True, **streams)  # type: ignore[call-overload]
+            with within():
+                process = subprocess.Popen(argv, env={}, close_fds=True, start_new_session=True, **streams)  # type: ignore[call-overload]
             future.set_result(process)
         except BaseException as error:
             future.set_exception(error)

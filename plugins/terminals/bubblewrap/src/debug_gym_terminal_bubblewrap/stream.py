@@ -17,18 +17,25 @@ _open: weakref.WeakSet[PipeStream] = weakref.WeakSet()
 class PipeStream:
     """A `debug_gym_core.terminal.Stream` over the guest's standard input and output."""
 
-    def __init__(self, stdin: int, stdout: int, end: Callable[[], None]) -> None:
+    def __init__(
+        self, stdin: int, stdout: int, process: int, begin: Callable[[], None], end: Callable[[], None]
+    ) -> None:
         """Take over the descriptors.
 
         Args:
             stdin: where the guest reads from; written here
             stdout: where the guest writes to; read here
+            process: number of bubblewrap's process, our child; when it has ended the sandbox counts as ended, though it
+                may have been killed and the guest be there
+            begin: called once, when the guest has said something and before that is told
             end: ends the guest's command; returns when both pipes are closed on its side
         """
         self._stdin = stdin
         self._stdout = stdout
+        self._begin: Callable[[], None] | None = begin
         self._end = end
         self._wake = os.eventfd(0, os.EFD_CLOEXEC)
+        self._process = os.pidfd_open(process)
         self._closed = False
         self._closing = threading.Lock()
         self._reading = threading.Lock()
@@ -46,8 +53,14 @@ class PipeStream:
             poll = select.poll()
             poll.register(self._stdout, select.POLLIN)
             poll.register(self._wake, select.POLLIN)
+            poll.register(self._process, select.POLLIN)
             ready = {descriptor for descriptor, _ in poll.poll()}
-            return b"" if self._wake in ready else os.read(self._stdout, size)
+            if self._wake in ready or self._stdout not in ready:
+                return b""
+            if self._begin is not None:
+                begin, self._begin = self._begin, None
+                begin()
+            return os.read(self._stdout, size)
 
     def write(self, data: bytes | memoryview) -> None:
         """Write all of `data`; blocks; raises OSError when the other side is gone."""
@@ -68,13 +81,13 @@ class PipeStream:
             self._end()
             _open.discard(self)
             with self._reading, self._writing:
-                for descriptor in (self._stdin, self._stdout, self._wake):
+                for descriptor in (self._stdin, self._stdout, self._wake, self._process):
                     os.close(descriptor)
 
     def forget(self) -> None:
         """Close the descriptors and nothing else, in a child of this process: the guest must see its input end."""
         self._closed = True
-        for descriptor in (self._stdin, self._stdout, self._wake):
+        for descriptor in (self._stdin, self._stdout, self._wake, self._process):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from debug_gym_core import seccomp
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.interpreter import Interpreter, probe
-from debug_gym_core.terminal import SandboxSpec, Stream, Terminal, parse_size
+from debug_gym_core.terminal import Protected, SandboxSpec, Stream, Terminal, parse_size
 from debug_gym_terminal_bubblewrap import cgroup, isolation
 from debug_gym_terminal_bubblewrap.mounts import Mounts, mounts
 from debug_gym_terminal_bubblewrap.sandbox import Sandbox, counts_processes
@@ -40,6 +40,7 @@ class BubblewrapTerminal(Terminal):
 
     name = "bubblewrap"
     isolates: ClassVar[bool] = True
+    keeps_setup: ClassVar[bool] = True
 
     def __init__(self, **settings: Any) -> None:
         """Check the settings; see `TerminalSettings`."""
@@ -51,6 +52,7 @@ class BubblewrapTerminal(Terminal):
         self._environment: dict[str, str] = {}
         self._sandbox: Sandbox | None = None
         self._lines: deque[str] = deque(maxlen=_LOG_LINES)
+        self._unprotected: list[str] = []
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -61,6 +63,20 @@ class BubblewrapTerminal(Terminal):
     def clean(cls) -> Sequence[str]:
         """Remove the control groups of runs that were killed; all else ends with the run."""
         return [f"control group {name}" for name in cgroup.clean()]
+
+    @classmethod
+    def about(cls) -> Sequence[str]:
+        """Its version, and how the sandbox's user is made."""
+        mode = isolation.mode()
+        return [isolation.version(), *([f"isolates by {mode.value}"] if mode else [])]
+
+    @classmethod
+    def limits(cls) -> Sequence[str]:
+        """Bounds that no control group can keep here."""
+        bounded = cgroup.places(("memory", "pids", "cpu"))
+        lacking = [name for name in ("memory", "pids", "cpu") if name not in bounded]
+        said = [f"no control group can be made here for {', '.join(lacking)}: watched instead"] if lacking else []
+        return [*said, *([] if seccomp.supported() else [f"no seccomp filter for {platform.machine()}"])]
 
     def start(self, spec: SandboxSpec) -> None:
         """Decide what the sandbox sees; `open` makes it, with the guest in it."""
@@ -78,8 +94,10 @@ class BubblewrapTerminal(Terminal):
         self._environment = {**_ENVIRONMENT, **spec.environment}
         self._mounts = mounts(spec, self._size, self.settings.network == "host")
         self._mode = mode
-        if mode is isolation.Mode.CHANGE_USER and not _for_everybody(spec.interpreter):
+        if mode is isolation.Mode.CHANGE_USER and not _for_everybody(spec.interpreter, self._mounts.exposed):
             self._mode = isolation.Mode.USER_NAMESPACE
+        if spec.writable is not None and self._mode is isolation.Mode.CHANGE_USER:
+            _give_away(spec.writable)
         self._sandbox = None
         self._lines.clear()
 
@@ -103,6 +121,12 @@ class BubblewrapTerminal(Terminal):
             raise SandboxError(f"{error}{self._last_words()}") from error
         return self._sandbox.stream
 
+    def protect(self, paths: Protected) -> None:
+        """Mount read-only files over themselves, from outside."""
+        if self._sandbox is None:
+            raise SandboxLost("the bubblewrap sandbox is gone" + self._last_words())
+        self._unprotected = self._sandbox.protect(paths)
+
     def alive(self) -> bool:
         """Whether the guest, and with it the sandbox, is there; or has not been started yet."""
         return self._mounts is not None and (self._sandbox is None or self._sandbox.runs())
@@ -122,13 +146,15 @@ class BubblewrapTerminal(Terminal):
     def notes(self) -> Sequence[str]:
         """What the sandbox does not see, and bounds that are kept by watching only, or not at all."""
         bounded = cgroup.places(self._limits.controllers)
-        said = list(self._mounts.notes) if self._mounts is not None else []
+        said = [*(self._mounts.notes if self._mounts is not None else []), *self._unprotected]
         if "memory" not in bounded:
             said.append("memory: no control group can be made here; the sum of the processes is watched")
         if "pids" not in bounded and not counts_processes():
             said.append("pids: no control group can be made here; the number of processes is watched")
         if self.settings.cpus is not None and "cpu" not in bounded:
             said.append("cpus: no control group can be made here; not bounded")
+        if self._sandbox is not None and self._sandbox.unbounded:
+            said.append(f"workspace_size: the number of files is not bounded ({self._sandbox.unbounded})")
         if self._mode is isolation.Mode.USER_NAMESPACE and os.geteuid() == 0:
             said.append(
                 "user: no other user than root can run this interpreter here; the sandbox's is root to the kernel"
@@ -141,12 +167,18 @@ class BubblewrapTerminal(Terminal):
         return f": {self._lines[-1]}" if self._lines else ""
 
 
-def _for_everybody(interpreter: Interpreter) -> bool:
+def _for_everybody(interpreter: Interpreter, exposed: Sequence[Path]) -> bool:
     """Whether a user that is not its owner may run an interpreter, wherever it lies."""
-    places = [place for place in interpreter.exposed if not place.is_symlink()]
+    places = [place for place in exposed if not place.is_symlink()]
     return all(place.stat().st_mode & 0o5 == (0o5 if place.is_dir() else 0o4) for place in places) and bool(
         interpreter.executable.stat().st_mode & 0o1
     )
+
+
+def _give_away(directory: Path) -> None:
+    """Make a directory, which nobody else writes to yet, the sandbox's user's."""
+    for path in (directory, *directory.rglob("*")):
+        os.chown(path, isolation.USER, isolation.USER, follow_symlinks=False)
 
 
 @functools.cache

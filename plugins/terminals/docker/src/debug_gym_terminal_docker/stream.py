@@ -6,8 +6,14 @@ import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from debug_gym_core.errors import SandboxError
+from debug_gym_terminal_docker import engine
+
+if TYPE_CHECKING:
+    from docker import APIClient
 
 _HEADER = struct.Struct(">BxxxI")
 _STDOUT = 1
@@ -37,7 +43,7 @@ class ExecStream:
         self._closing = threading.Lock()
         self._reading = threading.Lock()
         self._writing = threading.Lock()
-        self._received = b""
+        self._received = _read_ahead(attached, self._socket)
         self._stream = 0
         self._left = 0
         self._begun = False
@@ -100,8 +106,64 @@ class ExecStream:
                 hang_up(self._attached)
 
 
+def _read_ahead(attached: Any, connection: socket.socket) -> bytes:
+    """What came along with the head of the engine's answer: the SDK's reader has taken it from the socket."""
+    response = getattr(attached, "_response", None)
+    if response is None:
+        return b""
+    connection.settimeout(0)
+    return bytes(response.raw._fp.fp.peek())
+
+
 def hang_up(attached: Any) -> None:
     """Close what the SDK gives for an attached socket: a raw file, whose end leaves the socket open, or a socket."""
     connection = getattr(attached, "_sock", attached)
     attached.close()
     connection.close()
+
+
+@contextlib.contextmanager
+def bounded(stream: ExecStream, timeout: float) -> Iterator[threading.Event]:
+    """Close a stream when what is done with it takes longer than `timeout` seconds; the event tells."""
+    late = threading.Event()
+
+    def give_up() -> None:
+        late.set()
+        stream.close()
+
+    timer = threading.Timer(timeout, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()
+
+
+def output(client: APIClient, container: str, command: Sequence[str], user: str, timeout: float) -> bytes:
+    """Run a short command in a container; what it wrote to standard output.
+
+    Args:
+        client: the engine
+        container: its id
+        command: the program and its arguments
+        user: who runs it
+        timeout: seconds that it may take
+
+    Raises:
+        SandboxError: it could not be run, or took longer; the text has what the engine or it said
+    """
+    errors = bytearray()
+    with engine.explained(f"{command[0]} could not be run in the container"):
+        created = client.exec_create(container, list(command), stdin=True, user=user, workdir="/")
+        stream = ExecStream(client.exec_start(created["Id"], socket=True), errors.extend)
+    try:
+        with bounded(stream, timeout) as late:
+            data = b"".join(iter(lambda: stream.read(1 << 16), b""))
+    finally:
+        stream.close()
+    if late.is_set():
+        raise SandboxError(f"docker: {command[0]} in the container did not end within {timeout:g} s")
+    if not data and errors:
+        raise SandboxError(f"docker: {command[0]} in the container: {errors.decode('utf-8', 'replace').strip()[:500]}")
+    return data

@@ -5,26 +5,30 @@ from __future__ import annotations
 import base64
 import contextlib
 import functools
+import json
 import threading
+import uuid
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from debug_gym_core import seccomp
 from debug_gym_core.component import Settings
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
-from debug_gym_core.terminal import ROOT, SandboxSpec, Stream, Terminal, TerminalSettings, parse_size
-from debug_gym_terminal_docker import container, engine
+from debug_gym_core.terminal import ROOT, Protected, SandboxSpec, Stream, Terminal
+from debug_gym_terminal_docker import building, container, engine, protection, pull
 from debug_gym_terminal_docker.python import Python, find
-from debug_gym_terminal_docker.stream import ExecStream, hang_up
+from debug_gym_terminal_docker.settings import OWNER, DockerSettings
+from debug_gym_terminal_docker.stream import ExecStream
 
 if TYPE_CHECKING:
     from docker import APIClient
 
 _LOG_SIZE = 16384
-_PULL_TIMEOUT = 1800
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ENVIRONMENT = {"HOME": "/tmp", "USER": "sandbox", "LOGNAME": "sandbox"}
+# git would refuse to work in a directory that is another user's, as the workspace is where files are read-only.
+_GIT_ENVIRONMENT = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": ROOT}
 
 # Adds our filter of system calls to the engine's, then becomes the command.
 _FILTERED = """
@@ -42,18 +46,6 @@ os.execvp(sys.argv[2], sys.argv[2:])
 """
 
 
-class DockerSettings(TerminalSettings):
-    """Settings of the docker terminal.
-
-    Attributes:
-        pull: `missing` gets an image that is not there; `never` does not
-        runtime: the engine's runtime, such as `runsc` (gVisor); null: its default
-    """
-
-    pull: Literal["missing", "never"] = "missing"
-    runtime: str | None = None
-
-
 class DockerTerminal(Terminal):
     """A Docker container of the task's image.
 
@@ -64,21 +56,26 @@ class DockerTerminal(Terminal):
     name = "docker"
     isolates: ClassVar[bool] = True
     runs_images: ClassVar[bool] = True
+    keeps_setup: ClassVar[bool] = True
     Settings: ClassVar[type[Settings]] = DockerSettings
     settings: DockerSettings
 
     def __init__(self, **settings: Any) -> None:
         """Check the settings; see `DockerSettings`."""
         super().__init__(**settings)
-        size = parse_size(self.settings.workspace_size)
-        self._bounds = container.Bounds(parse_size(self.settings.memory), self.settings.pids, self.settings.cpus, size)
+        self._name = f"debug-gym-{uuid.uuid4().hex}"
         self._client: APIClient | None = None
         self._id: str | None = None
-        self._hold: Any = None
+        self._main: ExecStream | None = None
         self._python: Python | None = None
+        self._shared = False  # whether the workspace is another user's than the commands', and open to all
+        self._init = True
         self._environment: dict[str, str] = {}
         self._streams: list[ExecStream] = []
         self._log: deque[int] = deque(maxlen=_LOG_SIZE)
+        self._unprotected: list[str] = []
+        self._effective = self.settings
+        self._podman = False
         self._stopping = threading.Lock()
 
     @classmethod
@@ -87,52 +84,82 @@ class DockerTerminal(Terminal):
         return engine.unavailable()
 
     @classmethod
+    def about(cls) -> Sequence[str]:
+        """The engine's version, and how many images are here."""
+        return engine.about()
+
+    @classmethod
     def clean(cls) -> Sequence[str]:
-        """Remove containers of runs that were killed."""
+        """Remove containers of runs that were killed, and images that they were about to keep."""
         try:
-            client = engine.connect()
+            client = engine.connect(engine.STOP_TIMEOUT)
         except RequirementError:
             return ()
         with contextlib.closing(client), engine.explained("the containers cannot be listed"):
             left = container.leftovers(client)
             for identifier in left:
                 _remove(client, identifier)
-            return [f"container {identifier[:12]}" for identifier in left]
+            images = building.leftovers(client)
+            for identifier in images:
+                building.remove(client, identifier)
+            return [*(f"container {one[:12]}" for one in left), *(f"image {one[7:19]}" for one in images)]
 
     def start(self, spec: SandboxSpec) -> None:
         """Start a container of the image, and find its Python."""
-        image = self.settings.image
-        if image is None:
-            raise RequirementError("docker needs an image that the task does not name: -p terminal.image=python:3.12")
+        image = spec.image or self._image()
+        self._effective = building.settings(self.settings) if spec.builds else self.settings
         self._client = client = engine.connect()
+        self._podman = engine.is_podman(client)
         try:
             _clean()
             with engine.explained(f"the container of {image} did not start"):
-                self._id = self._create(client, image, spec.run)
-                self._hold = client.attach_socket(self._id, params={"stdin": 1, "stream": 1})
+                self._id = self._create(client, image, spec)
+                attached = client.attach_socket(self._id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+                self._main = ExecStream(attached, self._log.extend)
                 client.start(self._id)
+                container.await_start(self._main)
                 facts = client.inspect_container(self._id)
-                self._python = find(client, self._id, facts["Image"], spec.python)
+                self.image_id = facts["Image"]
+                self._python = find(client, self._id, facts["Image"], spec.python, self._effective.user)
         except BaseException:
-            self.stop()
+            with contextlib.suppress(SandboxError):
+                self.stop()
             raise
         self.python = self._python.executable
         path = _path(facts["Config"]["Env"] or [], self.python)
-        self._environment = {"PATH": path, **_ENVIRONMENT, **spec.environment}
+        shared = _GIT_ENVIRONMENT if self._shared else {}
+        given = self._effective.environment
+        self._environment = {"PATH": path, **_ENVIRONMENT, **shared, **given, **spec.environment}
 
-    def _create(self, client: APIClient, image: str, run: str) -> str:
+    def _image(self) -> str:
+        if self.settings.image is None:
+            raise RequirementError("docker needs an image that the task does not name: -p terminal.image=python:3.12")
+        return self.settings.image
+
+    def _create(self, client: APIClient, image: str, spec: SandboxSpec) -> str:
         """Create the container, with the image pulled when it is missing."""
         import docker.errors
 
         def create() -> str:
-            return container.create(client, image, run, self._bounds, self.settings.network, self.settings.runtime)
+            settings = self._effective if self._init else self._effective.model_copy(update={"init": False})
+            return container.create(
+                client, self._name, image, spec.run, settings, shared=self._shared, masked=spec.masked
+            )
 
+        self._shared = spec.protects or container.is_shared(client, self._effective)
         try:
             return create()
         except docker.errors.ImageNotFound:
+            if spec.image is not None:
+                raise SandboxError("docker: the image that terminal.setup made was removed meanwhile") from None
             if self.settings.pull == "never":
                 raise RequirementError(f"the image {image} is not here; get it with: docker pull {image}") from None
-        _pull(image)
+        except docker.errors.APIError as error:
+            if "init binary not found" not in str(error.explanation):
+                raise
+            self._init = False
+            return create()
+        pull.get(image, self.settings.pull_timeout, self.settings.pull_stall)
         return create()
 
     def open(self, argv: Sequence[str]) -> Stream:
@@ -143,7 +170,7 @@ class DockerTerminal(Terminal):
         import docker.errors
 
         command = list(argv)
-        if self._python.filters and seccomp.supported(self._python.machine):
+        if self._filters:
             code = base64.b64encode(seccomp.program(self._python.machine)).decode("ascii")
             command = [self._python.executable, "-I", "-S", "-c", _FILTERED, code, *command]
         try:
@@ -152,7 +179,7 @@ class DockerTerminal(Terminal):
                     identifier,
                     command,
                     stdin=True,
-                    user=container.USER,
+                    user=self._effective.user,
                     workdir=ROOT,
                     environment=self._environment,
                 )
@@ -165,6 +192,63 @@ class DockerTerminal(Terminal):
         self._streams.append(stream)
         return stream
 
+    def protect(self, paths: Protected) -> None:
+        """Make read-only files another user's."""
+        if self._client is None or self._id is None:
+            raise SandboxLost("the container is gone")
+        self._unprotected = protection.protect(
+            self._client, self._id, self.python, paths, self.settings.user, f"{OWNER}:{OWNER}"
+        )
+
+    def identify_image(self) -> str:
+        """The image's id, and the variables that the commands have."""
+        image = self._image()
+        with contextlib.closing(engine.connect()) as client:
+            found = building.identify(client, image)
+            if found is None and self.settings.pull != "never":
+                pull.get(image, self.settings.pull_timeout, self.settings.pull_stall)
+                found = building.identify(client, image)
+        if found is None:
+            raise RequirementError(f"the image {image} is not here; get it with: docker pull {image}")
+        return f"{found} {json.dumps(self.settings.environment, sort_keys=True)}"
+
+    def image_archive(self, directory: str) -> Iterator[bytes]:
+        """Read a directory of the image from a container that is never started."""
+        import docker.errors
+
+        image = self._image()
+        with contextlib.closing(engine.connect()) as client:
+            with engine.explained(f"the image {image} cannot be read"):
+                identifier = container.create_unstarted(client, image)
+            try:
+                with engine.explained(f"the image {image} cannot be read"):
+                    try:
+                        blocks, _ = client.get_archive(identifier, directory)
+                    except docker.errors.NotFound:
+                        raise RequirementError(f"the image {image} has no {directory}") from None
+                    yield from blocks
+            finally:
+                _remove(client, identifier)
+
+    def keep_setup(self, name: str) -> tuple[str, int]:
+        """Make an image of the container."""
+        if self._id is None:
+            raise SandboxLost("the container is gone")
+        with contextlib.closing(engine.connect(building.COMMIT_TIMEOUT)) as client:
+            return building.keep(client, self._id, name)
+
+    @classmethod
+    def has_image(cls, image: str) -> bool:
+        """Whether the image is there."""
+        with contextlib.closing(engine.connect()) as client:
+            return building.identify(client, image) is not None
+
+    @classmethod
+    def remove_image(cls, image: str) -> None:
+        """Remove the image."""
+        with contextlib.closing(engine.connect()) as client:
+            building.remove(client, image)
+
     def alive(self) -> bool:
         """Whether the container runs."""
         if self._client is None or self._id is None:
@@ -176,22 +260,26 @@ class DockerTerminal(Terminal):
             return False
 
     def stop(self) -> None:
-        """Kill and remove the container."""
+        """Kill and remove the container.
+
+        Raises:
+            SandboxError: the engine did not do so in `engine.STOP_TIMEOUT` seconds; as nobody is attached any more, the
+                container ends by itself once the engine works again
+        """
         with self._stopping:
             client, identifier = self._client, self._id
             self._client = self._id = None
             if client is None:
                 return
+            engine.limit(client, engine.STOP_TIMEOUT)
             try:
-                if identifier is not None:
-                    _remove(client, identifier)
+                # Without an id it may be there all the same: the engine was asked for it, and did not answer.
+                _remove(client, identifier or self._name)
             finally:
-                for stream in self._streams:
+                for stream in (*self._streams, *([self._main] if self._main is not None else [])):
                     stream.close()
                 self._streams.clear()
-                if self._hold is not None:
-                    hang_up(self._hold)
-                    self._hold = None
+                self._main = None
                 client.close()
 
     def log(self) -> str:
@@ -200,9 +288,27 @@ class DockerTerminal(Terminal):
 
     def notes(self) -> Sequence[str]:
         """Where the container is less cut off than it could be."""
-        if self._python is None or (self._python.filters and seccomp.supported(self._python.machine)):
-            return ()
-        return ("seccomp: only the engine's own filter, the image's Python has no ctypes",)
+        said = [*self._unprotected]
+        if self._podman:
+            said.append("files: Podman bounds their size in the workspace and /tmp, not how many there are")
+        if not self._init:
+            said.append("init: the engine has none (apt-get install catatonit); orphans that ended count as processes")
+        if self._python is not None and self._python.uid == 0:
+            said.append(f"terminal.user is {self.settings.user}: commands are root in the container")
+        if self._python is not None and self.settings.seccomp == "default" and not self._filters:
+            said.append("seccomp: only the engine's own filter, the image's Python has no ctypes")
+        return said
+
+    @property
+    def _filters(self) -> bool:
+        """Whether our filter of system calls is added to the engine's."""
+        python = self._python
+        return (
+            python is not None
+            and python.filters
+            and self.settings.seccomp == "default"
+            and seccomp.supported(python.machine)
+        )
 
 
 def _path(variables: Sequence[str], python: str) -> str:
@@ -210,32 +316,6 @@ def _path(variables: Sequence[str], python: str) -> str:
     path = dict(variable.partition("=")[::2] for variable in variables).get("PATH") or _SYSTEM_PATH
     directory = python.rpartition("/")[0]
     return path if directory in path.split(":") else f"{directory}:{path}"
-
-
-def _pull(image: str) -> None:
-    """Get an image.
-
-    Raises:
-        RequirementError: it cannot be got
-    """
-    import docker.errors
-    import requests
-    from docker.utils import parse_repository_tag
-
-    name, tag = parse_repository_tag(image)
-    client = engine.connect(_PULL_TIMEOUT)
-    try:
-        for line in client.pull(name, tag=tag or "latest", stream=True, decode=True):
-            if "error" in line:
-                raise RequirementError(_not_pulled(image, str(line["error"])))
-    except (docker.errors.DockerException, requests.exceptions.RequestException, OSError) as error:
-        raise RequirementError(_not_pulled(image, str(getattr(error, "explanation", None) or error))) from error
-    finally:
-        client.close()
-
-
-def _not_pulled(image: str, cause: str) -> str:
-    return f"the image {image} is not here and cannot be got ({cause[:200]}); try: docker pull {image}"
 
 
 def _remove(client: APIClient, identifier: str) -> None:
@@ -253,7 +333,9 @@ def _remove(client: APIClient, identifier: str) -> None:
                 f"docker: the container {identifier[:12]} was not removed: {error.explanation}"
             ) from error
     except (docker.errors.DockerException, requests.exceptions.RequestException, OSError) as error:
-        raise SandboxError(f"docker: the container {identifier[:12]} was not removed: no answer") from error
+        raise SandboxError(
+            f"docker: the container {identifier[:12]} was not removed: {engine.silence(error)}"
+        ) from error
 
 
 @functools.cache

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,8 +14,9 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
+from debug_gym_core import ownership, virtual_environment
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
-from debug_gym_core.terminal import SandboxSpec, Stream, Terminal
+from debug_gym_core.terminal import SandboxSpec, Stream, Terminal, TerminalSettings
 
 PREFIX = "debug-gym-local-"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -37,10 +36,14 @@ class LocalTerminal(Terminal):
 
     Nothing protects the machine from what runs: for code that you trust, with agents that you trust. Memory, processes
     and network are not limited.
+
+    Its workspace has another path each time, which an editable install would remember. So setup commands run in each
+    sandbox, in a virtual environment of its own that goes with it.
     """
 
     name = "local"
     isolates = False
+    settings: TerminalSettings
 
     def __init__(self, **settings: object) -> None:
         """Check and keep the settings."""
@@ -56,6 +59,11 @@ class LocalTerminal(Terminal):
         """None on Linux; elsewhere processes cannot be followed."""
         return None if sys.platform == "linux" else "the local terminal needs Linux: install Docker instead"
 
+    @classmethod
+    def clean(cls) -> Sequence[str]:
+        """Remove the directories, with the processes in them, of runs that were killed."""
+        return [f"directory {directory}" for directory in reap()]
+
     def start(self, spec: SandboxSpec) -> None:
         """Make the directory."""
         missing = self.unavailable()
@@ -63,14 +71,17 @@ class LocalTerminal(Terminal):
             raise RequirementError(missing)
         try:
             directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")).resolve()
-            write_lease(directory, spec.run)
+            ownership.write_lease(directory, spec.run)
             for name in ("testbed", "home", "tmp"):
                 (directory / name).mkdir()
+            if self.settings.setup and spec.interpreter is not None:
+                self.interpreter = virtual_environment.create(directory / "environment", spec.interpreter)
         except OSError as error:
             raise SandboxError(f"local sandbox: no temporary directory: {error}") from error
         self._directory = directory
         self.root = str(directory / "testbed")
-        self.python = str(spec.interpreter.executable) if spec.interpreter is not None else sys.executable
+        interpreter = self.interpreter or spec.interpreter
+        self.python = str(interpreter.executable) if interpreter is not None else sys.executable
         self._environment = {
             "PATH": f"{Path(self.python).parent}:{SYSTEM_PATH}",
             "HOME": str(directory / "home"),
@@ -90,7 +101,7 @@ class LocalTerminal(Terminal):
                 env={"PATH": SYSTEM_PATH},
             )
         except OSError as error:
-            remove_tree(directory)
+            ownership.remove_tree(directory)
             self._directory = None
             raise SandboxError(f"local sandbox: no process can be started: {error}") from error
         self._finalizer = weakref.finalize(self, _clean, os.getpid(), directory, self._streams, self._remover)
@@ -177,9 +188,8 @@ class _LocalStream:
                 return
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
-            try:
-                self.process.wait(END_PATIENCE)
-            except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGCONT)  # one that was stopped ends in order too
+            if not ownership.wait_for_end(self.process, END_PATIENCE):
                 self.process.kill()
                 self.process.wait()
             with contextlib.suppress(OSError):
@@ -197,8 +207,8 @@ def _clean(owner: int, directory: Path, streams: list[_LocalStream], remover: su
     for stream in streams:
         stream.close()
     if any(stream.process.returncode for stream in streams):  # a guest that was killed may have left something
-        end_processes_of(directory)
-    remove_tree(directory)
+        ownership.end_processes_of(directory)
+    ownership.remove_tree(directory)
     assert remover.stdin is not None
     remover.kill()
     remover.stdin.close()
@@ -207,65 +217,6 @@ def _clean(owner: int, directory: Path, streams: list[_LocalStream], remover: su
         stream.release()
 
 
-def end_processes_of(directory: Path) -> None:
-    """Kill the processes that run in a sandbox's directory or have its variables; for when its guest was killed."""
-    needle = os.fsencode(directory) + b"/"
-    for _ in range(20):
-        found = False
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) == os.getpid():
-                continue
-            with contextlib.suppress(OSError):
-                if (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] in (b"Z", b"X"):
-                    continue
-                cwd = os.fsencode((entry / "cwd").readlink()) + b"/"
-                variables = (entry / "environ").read_bytes().split(b"\0")
-                if cwd.startswith(needle) or b"HOME=" + needle + b"home" in variables:
-                    os.kill(int(entry.name), signal.SIGKILL)
-                    found = True
-        if not found:
-            return
-
-
-def remove_tree(directory: Path) -> None:
-    """Remove a directory, whatever modes its entries have."""
-    with contextlib.suppress(OSError):
-        shutil.rmtree(directory)
-        return
-    for path, names, _ in os.walk(directory):
-        for child in (Path(path, name) for name in names):
-            if not child.is_symlink():
-                child.chmod(0o700)
-    shutil.rmtree(directory, ignore_errors=True)
-
-
-def write_lease(directory: Path, run: str) -> None:
-    """Say whose the directory is, for `reap`: its process by number and start, since numbers are used again."""
-    lease = {"app": "debug-gym", "run": run, "pid": os.getpid(), "started": process_start(os.getpid())}
-    (directory / "lease.json").write_text(json.dumps(lease), encoding="utf-8")
-
-
-def process_start(pid: int) -> str | None:
-    """When a process started, in clock ticks since the machine did; None when it is not there."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return None
-
-
 def reap() -> list[Path]:
-    """Remove directories whose runner is gone; returns which."""
-    removed = []
-    for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        try:
-            lease = json.loads((directory / "lease.json").read_text(encoding="utf-8"))
-            owner, started = int(lease["pid"]), lease["started"]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if directory.owner() == Path.home().owner() or os.geteuid() == directory.stat().st_uid:
-            if process_start(owner) == started:
-                continue
-            end_processes_of(directory)
-            remove_tree(directory)
-            removed.append(directory)
-    return removed
+    """Remove this user's directories whose runner is gone, with the processes in them; returns which."""
+    return ownership.reap(PREFIX)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from debug_gym_core import Observation, Tool, hookimpl
+from debug_gym_core import Observation, Settings, Tool, hookimpl
+from debug_gym_core.results import about_broken, about_score
 
 if TYPE_CHECKING:
     from debug_gym_core import RepoEnv
@@ -30,47 +32,66 @@ MARKS = {
 }
 
 
+class EvalSettings(Settings):
+    """Settings of the eval tool.
+
+    Attributes:
+        warm: whether runs may start from an interpreter that has been warmed up
+    """
+
+    warm: bool = True
+
+
 class Eval(Tool):
     """Run the tests: which pass, and for each failure the exception and the repository's frames with their locals."""
 
     name = "eval"
     examples = ({},)
-    _stale = False
+    Settings: ClassVar[type[Settings]] = EvalSettings
+    settings: EvalSettings
 
     def use(self, env: RepoEnv) -> Observation:
         """Run the tests as they stand."""
-        self._stale = False
-        measurement = env.measure()
-        return Observation(self.name, render(measurement, env.score, env.max_score), _data(measurement, env))
-
-    @hookimpl
-    def on_reset(self) -> None:
-        """Forget what was changed in the episode before."""
-        self._stale = False
-
-    @hookimpl
-    def on_file_changed(self, env: RepoEnv) -> None:
-        """Remember that the last results are out of date."""
-        self._stale = env.settings.auto_eval_on_rewrite
+        measurement = _without_ignored(env.measure(warm=self.settings.warm), env)
+        return Observation(
+            self.name,
+            render(measurement, env.score, env.max_score, env.broken, others=bool(env.task.pass_to_pass)),
+            _data(measurement, env),
+        )
 
     @hookimpl
     def on_step(self, env: RepoEnv, call: ToolCall) -> Observation | None:
         """Run the tests at the end of a step that changed files, when the settings say so: once, however many files."""
-        if not self._stale or env.submitted or call.name == self.name:
-            self._stale = False
+        if not (env.settings.auto_eval_on_rewrite and env.rewritten) or env.submitted or call.name == self.name:
             return None
         return self.use(env)
 
 
-def render(measurement: Measurement, score: int, max_score: int) -> str:
+def _without_ignored(measurement: Measurement, env: RepoEnv) -> Measurement:
+    """A measurement without the variables of frames in files that are ignored in the task."""
+
+    def shown(frame: Mapping[str, object]) -> Mapping[str, object]:
+        if not env.workspace.is_ignored(str(frame["file"])):
+            return frame
+        return {**frame, "locals": {}, "ignored": True}
+
+    tests = [dataclasses.replace(one, frames=tuple(map(shown, one.frames))) for one in measurement.tests]
+    return dataclasses.replace(measurement, tests=tuple(tests))
+
+
+def render(
+    measurement: Measurement, score: int, max_score: int, broken: Sequence[str] = (), *, others: bool = False
+) -> str:
     """What the agent reads.
 
     Args:
         measurement: a run of the tests
         score: tests that count and pass
         max_score: tests that count
+        broken: tests that passed before and do not any more
+        others: there are tests that passed before and do not count
     """
-    parts = ["\n".join(_summary(measurement, score, max_score))]
+    parts = ["\n".join(_summary(measurement, score, max_score, broken, others))]
     if measurement.tests:
         parts.append("\n".join(_listing(measurement)))
     details = "\n\n".join(_describe(one) for one in measurement.failures[:FAILURES] if one.frames)
@@ -86,13 +107,17 @@ def render(measurement: Measurement, score: int, max_score: int) -> str:
     return "\n\n".join(parts)
 
 
-def _summary(measurement: Measurement, score: int, max_score: int) -> Iterator[str]:
+def _summary(
+    measurement: Measurement, score: int, max_score: int, broken: Sequence[str], others: bool
+) -> Iterator[str]:
     if measurement.kind == "exit_status":
         verdict = "passes" if score else "fails"
         yield f"The run {verdict} (by its exit status, {measurement.exit_status}; measured in place)"
     else:
-        what = "test passes" if max_score == 1 else "tests pass"
-        yield f"{score} of {max_score} {what} (measured in place; what is recorded is measured on a clean copy)"
+        first = f"The score is 0 of {max_score}" if broken else about_score(score, max_score, others=others)
+        yield f"{first} (measured in place; what is recorded is measured on a clean copy)"
+        if broken:
+            yield f"{about_broken(broken)}."
     if measurement.timed_out:
         yield "The run reached its time limit and was ended."
     elif measurement.reason:
@@ -121,7 +146,8 @@ def _describe(test: TestResult) -> str:
     if len(shown) < len(test.frames):
         lines.append(f"  ... {len(test.frames) - len(shown)} outer frames ...")
     for frame in shown:
-        lines.append(f"  {frame['file']}:{frame['line']} in {frame['function']}")
+        note = " (the file is ignored in this task: its variables are not shown)" if frame.get("ignored") else ""
+        lines.append(f"  {frame['file']}:{frame['line']} in {frame['function']}{note}")
         values = frame["locals"]
         if isinstance(values, Mapping):
             lines += [f"    {name} = {value}" for name, value in values.items()]
@@ -145,6 +171,7 @@ def _data(measurement: Measurement, env: RepoEnv) -> dict[str, object]:
         "score": env.score,
         "max_score": env.max_score,
         "resolved": env.resolved,
+        **({"broken": list(env.broken)} if env.broken else {}),
         "grading": "in_place" if measurement.kind == "report" else "exit_status",
         "tests": measurement.outcomes,
         "failures": [

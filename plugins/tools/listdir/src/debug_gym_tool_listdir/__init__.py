@@ -36,7 +36,7 @@ class ListDir(Tool):
         if depth < 1:
             raise ActionError(f"listdir: depth must be at least 1, not {depth}")
         root = env.workspace.resolve(path)
-        found = env.workspace.list(path, depth)
+        found = env.workspace.list(f"{path}/", depth)
         listed = found[:LIMIT]
         above = 0 if root == "." else root.count("/") + 1
         lines = ["./" if root == "." else f"{shown(root)}/"]

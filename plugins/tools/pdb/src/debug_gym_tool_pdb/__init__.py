@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from debug_gym_core import ActionError, Observation, Settings, Tool, UsageError, hookimpl
-from debug_gym_core.entrypoint import EXAMPLE, Entrypoint
+from debug_gym_core import ActionError, Observation, Settings, Tool, hookimpl
+from debug_gym_core.entrypoint import EXAMPLE
 from debug_gym_core.errors import SandboxError
-from debug_gym_tool_pdb.render import Call, end_text
+from debug_gym_core.observation import bound
+from debug_gym_tool_pdb import typed
+from debug_gym_tool_pdb.debuggee.guide import overview
+from debug_gym_tool_pdb.render import VALUE_LIMIT, Call, end_text, place
 from debug_gym_tool_pdb.session import DebugSession, Reply
+from debug_gym_tool_pdb.target import Target, find_target
 
 if TYPE_CHECKING:
+    from debug_gym_core.action import ToolCall
     from debug_gym_core.breakpoints import Edit
     from debug_gym_core.env import RepoEnv
 
-QUIT_COMMANDS = frozenset(("q", "quit", "exit", "EOF"))
+ERROR_LIMIT = 2000
+"""Characters of what was asked for that an error repeats."""
+
+_QUIT = re.compile(r"\s*(?:q|quit|exit|EOF)\s*(?:\(\s*\))?\s*")
+_RESTART = re.compile(r"\s*(?:run|restart|start)\s*")
 
 
 class PdbSettings(Settings):
@@ -28,13 +38,20 @@ class PdbSettings(Settings):
         timeout: seconds that one command may run before it is interrupted
         persistent_breakpoints: whether breakpoints survive the end of a session
         warm: whether sessions may start from an interpreter that has been warmed up
-        rewind: whether stops can be gone back to
+        rewind: whether stops can be gone back to: not there yet, only `false` is taken
     """
 
     timeout: float = Field(60.0, gt=0)
     persistent_breakpoints: bool = True
     warm: bool = True
     rewind: bool = False
+
+    @field_validator("rewind")
+    @classmethod
+    def _rewind(cls, value: bool) -> bool:
+        if value:
+            raise ValueError("going back to a stop is not there yet; leave it out or write false")
+        return value
 
 
 class Pdb(Tool):
@@ -43,8 +60,8 @@ class Pdb(Tool):
     Any pdb command, or several, one a line, carried out in order until one fails: `b file.py:12` or
     `b file.py:12, x > 3` sets a breakpoint, `c` continues to it, `n` and `s` step, `p expression` prints, `w` shows the
     stack, `u` and `d` move in it, `b` lists breakpoints, `cl 1` clears one, `restart` starts again, `q` ends the
-    session. The first command starts the program and stops before its first line. Breakpoints survive restarts and
-    follow edits. A failing test or an uncaught exception stops where it was raised.
+    session, `help` lists the commands. The first command starts the program and stops before its first line.
+    Breakpoints survive restarts and follow edits. A failing test or an uncaught exception stops where it was raised.
     """
 
     name = "pdb"
@@ -56,6 +73,7 @@ class Pdb(Tool):
         """Check and keep the settings; see `Component`."""
         super().__init__(**settings)
         self._session: DebugSession | None = None
+        self._stopped: Mapping[str, Any] | None = None
 
     def use(self, env: RepoEnv, command: str, entrypoint: str | None = None) -> Observation:
         """Carry out pdb commands.
@@ -65,22 +83,21 @@ class Pdb(Tool):
             command: one pdb command, or several, one a line
             entrypoint: what to debug instead of the task's own program, such as `python -m pytest -q test_app.py`
         """
-        lines = re.split(r"\r?\n", command)
-        while lines and not lines[0].strip():
-            lines.pop(0)
-        if not lines:
-            raise ActionError("pdb: the command is empty; an example: b app.py:12")
-        if self._live is None and lines[0].strip() in QUIT_COMMANDS:
-            return Observation(self.name, "There is no session to end; the next pdb command starts one.")
+        lines = typed.lines_of(command)
+        if self._live is None and len(lines) == 1:
+            if _QUIT.fullmatch(lines[0]):
+                return Observation(self.name, "There is no session to end; the next pdb command starts one.")
+            if typed.asks_for_help(lines[0]):
+                return Observation(self.name, overview())
         call = Call()
         if self._live is None or (entrypoint is not None and entrypoint.strip() != self._live.entrypoint.text):
-            self._start(env, self._parse(entrypoint or env.debug_entrypoint), call)
+            self._start(env, find_target(entrypoint or env.debug_entrypoint, env), call)
+            if _RESTART.fullmatch(lines[0]):  # done already
+                lines.pop(0)
         while lines and self._live is not None:
             line = lines.pop(0)
-            if line.strip():
-                reply, refused = self._carry_out(env, line, lines, call)
-                if reply.failed or reply.timed_out or reply.end is not None or refused:
-                    break
+            if line.strip() and not self._repeat(env, line, lines, call):
+                break
         return self._observe(env, call, sum(1 for line in lines if line.strip()))
 
     def close(self) -> None:
@@ -92,12 +109,15 @@ class Pdb(Tool):
     @hookimpl
     def on_file_changed(self, env: RepoEnv, path: str, edits: Sequence[Edit]) -> Observation | None:
         """Let breakpoints follow the edit, and end a session whose code is no longer the file's."""
+        followed = any(one.file == path for one in env.breakpoints)
         moves = env.breakpoints.moved(path, edits)
         said = [
             f"Breakpoint {was.number} moved from {path}:{was.line} to {path}:{now.line}." for was, now in moves.moved
         ]
-        said += [f"Breakpoint {one} was dropped: its line was replaced." for one in moves.dropped]
-        if self._live is not None:
+        why = "its file is gone" if moves.dropped and env.session.stat(path) is None else "its line was replaced"
+        said += [f"Breakpoint {one} was dropped: {why}." for one in moves.dropped]
+        live = self._live
+        if live is not None and (followed or live.has_loaded(path)):
             self.close()
             self._forget(env)
             said.append("The debugger session ended because a file changed; the next pdb command starts a new one.")
@@ -110,29 +130,41 @@ class Pdb(Tool):
         """The session that has a prompt."""
         return self._session if self._session is not None and self._session.alive else None
 
-    def _parse(self, text: str) -> Entrypoint:
-        try:
-            entrypoint = Entrypoint.parse(text)
-        except UsageError as error:
-            raise ActionError(f"pdb: {error}") from None
-        if not entrypoint.debuggable:
-            why = f"cannot be debugged: {entrypoint.why_not}"
-            raise ActionError(f"pdb: {text!r} {why}; give `entrypoint`, for example {EXAMPLE!r}")
-        return entrypoint
+    @hookimpl
+    def on_step(self, env: RepoEnv, call: ToolCall) -> Observation | None:
+        """Say where the program is stopped while other tools are used."""
+        if call.name == self.name or self._live is None or self._stopped is None:
+            return None
+        return Observation(self.name, f"The debugger is stopped {place(self._stopped)}.")
 
-    def _start(self, env: RepoEnv, entrypoint: Entrypoint, call: Call) -> None:
+    def _start(self, env: RepoEnv, target: Target, call: Call) -> None:
         """Start a session in the place of any other."""
-        session = DebugSession(env.session, entrypoint, env.breakpoints)
+        entrypoint, ignored = target.entrypoint, env.workspace.ignored_files(".py")
+        session = DebugSession(env.session, entrypoint, env.breakpoints, ignored, target.cwd, self.settings.warm)
         try:
             started = session.start()
         except ActionError as error:
-            raise ActionError(f"pdb: {error}") from None
+            raise ActionError(bound(f"pdb: {error}", ERROR_LIMIT)) from None
         if self._session is not None:
             self._session.close()
         self._session = session
-        call.say(f"Started `{entrypoint.text}`, stopped before its first line.")
+        self._stopped = started.stop
+        call.say(f"Started `{entrypoint.text}`, stopped before its first line.", *target.notes)
         call.say(*(f"Breakpoint {one}" for one in session.lost))
-        call.replies.append(("", started))
+        call.replies.append(("", self._without_ignored(env, started)))
+
+    def _repeat(self, env: RepoEnv, line: str, lines: list[str], call: Call) -> bool:
+        """Carry out one line, `n 5` five times; whether to go on with the next."""
+        command, count = typed.counted(line)
+        for done in range(count):
+            reply, refused = self._carry_out(env, command, lines, call)
+            if reply.failed or reply.timed_out or reply.end is not None or refused:
+                return False
+            stepped = reply.stop is not None and reply.stop["reason"] in ("step", "call", "return")
+            if done + 1 < count and (not stepped or done + 1 == typed.MOST_STEPS):
+                call.say(f"[{done + 1} of {count} steps taken]")
+                break
+        return True
 
     def _carry_out(self, env: RepoEnv, line: str, lines: list[str], call: Call) -> tuple[Reply, bool]:
         """Carry out one command, which may take some of the lines after it; whether a breakpoint was refused."""
@@ -146,9 +178,11 @@ class Pdb(Tool):
         except BaseException:  # a reply may still come: this session cannot be used again
             self.close()
             raise
+        reply = self._without_ignored(env, reply)
         command = "\n".join([line, *lines[: reply.used]])
         del lines[: reply.used]
         call.replies.append((command, reply))
+        self._stopped = reply.stop or self._stopped
         refused = self._refuse_ignored(env, before)
         call.say(*refused)
         if reply.end is not None:
@@ -161,16 +195,26 @@ class Pdb(Tool):
                 " where the program was, breakpoints are kept."
             )
         elif reply.restart:
-            entrypoint = self._session.entrypoint
+            entrypoint, cwd = self._session.entrypoint, self._session.cwd
             arguments = reply.restart[0]
             self.close()
             self._forget(env)
-            self._start(env, entrypoint if arguments is None else entrypoint.with_args(arguments), call)
+            self._start(env, Target(entrypoint if arguments is None else entrypoint.with_args(arguments), cwd), call)
         return reply, bool(refused)
 
     def _forget(self, env: RepoEnv) -> None:
         if not self.settings.persistent_breakpoints:
             env.breakpoints.clear()
+
+    def _without_ignored(self, env: RepoEnv, reply: Reply) -> Reply:
+        """A reply without what a stop in an ignored file would show of it."""
+        stop = reply.stop
+        if stop is None or "file" not in stop or stop["file"].startswith("/"):
+            return reply
+        if not env.workspace.is_ignored(stop["file"]):
+            return reply
+        kept = {key: value for key, value in stop.items() if key not in ("source", "locals", "return")}
+        return dataclasses.replace(reply, stop={**kept, "ignored": True})
 
     def _refuse_ignored(self, env: RepoEnv, before: set[int]) -> list[str]:
         """Clear new breakpoints in files that the agent must not see."""
@@ -199,7 +243,12 @@ class Pdb(Tool):
         stops = [reply.stop for _, reply in call.replies if reply.stop is not None]
         data = {
             "commands": [
-                {"command": command, "output": reply.text, "printed": reply.printed, "failed": reply.failed}
+                {
+                    "command": command if len(command) <= VALUE_LIMIT else f"{command[:VALUE_LIMIT]}...",
+                    "output": reply.text,
+                    "printed": reply.printed,
+                    "failed": reply.failed,
+                }
                 for command, reply in call.replies
                 if command
             ],

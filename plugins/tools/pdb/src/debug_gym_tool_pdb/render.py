@@ -46,7 +46,7 @@ class Call:
         parts = [text for place, text in self._said if place == 0]
         for place, (command, reply) in enumerate(self.replies):
             if several and command:
-                parts.append("(Pdb) " + command.replace("\n", "\n      "))
+                parts.append("(Pdb) " + cut(command, VALUE_LIMIT, "it is a long command").replace("\n", "\n      "))
             parts.append(reply_text(reply, full=place == stops[-1] if command and stops else False))
             parts += [text for said, text in self._said if said == place + 1]
         return "\n".join(part for part in parts if part)
@@ -62,6 +62,7 @@ def reply_text(reply: Reply, *, full: bool) -> str:
     parts = [cut(reply.text.rstrip("\n"), PDB_LIMIT, "ask for less at once")]
     if reply.printed.strip() or reply.printed_cut:
         parts.append(_printed(reply))
+    parts += [f"note: {note}" for note in reply.notes]
     if reply.stop is not None:
         parts.append(stop_text(reply.stop) if full else _locals_line(reply.stop))
     return "\n".join(part for part in parts if part)
@@ -77,7 +78,10 @@ def stop_text(stop: Mapping[str, Any]) -> str:
     """The stop report: reason and place, source, locals, stack, exceptions."""
     lines = [f"stopped: {_reason(stop)}"]
     if "file" in stop:
-        lines[0] += f" at {stop['file']}:{stop['line']} in {stop['function']} ({stop['thread']})"
+        process = f" of process {stop['process']}" if stop.get("process") else ""
+        lines[0] += f" at {stop['file']}:{stop['line']} in {stop['function']} ({stop['thread']}{process})"
+    if stop.get("ignored"):
+        lines.append("this file is ignored in the task: its source and variables are not shown")
     if stop.get("note"):
         lines.append(f"note: {stop['note']}")
     lines += _exceptions(stop.get("exceptions", ()))
@@ -85,11 +89,25 @@ def stop_text(stop: Mapping[str, Any]) -> str:
     if "return" in stop:
         lines.append(f"return value: {_value(stop['return'])}")
     lines.append(_locals_line(stop))
+    task = stop.get("task")
+    if task:
+        lines.append(f"task {task['name']}: {_places(task['awaits'])}")
     stack = stop.get("stack", ())
     if len(stack) > 1:
-        lines.append("stack: " + " < ".join(f"{one['function']} {one['file']}:{one['line']}" for one in stack))
+        lines.append(f"stack: {_places(stack)}")
     lines += [f"thread {one['name']}: {one['function']} {one['file']}:{one['line']}" for one in stop.get("threads", ())]
     return "\n".join(line for line in lines if line)
+
+
+def _places(frames: Sequence[Mapping[str, Any]]) -> str:
+    return " < ".join(f"{one['function']} {one['file']}:{one['line']}" for one in frames)
+
+
+def place(stop: Mapping[str, Any]) -> str:
+    """Where a stop is, as in `at app.py:12 in main`; before a program began, that."""
+    if stop["reason"] == "entry":
+        return "before the program's first line"
+    return f"at {stop['file']}:{stop['line']} in {stop['function']}"
 
 
 def _reason(stop: Mapping[str, Any]) -> str:
@@ -155,11 +173,13 @@ def end_text(reply: Reply, timeout: float) -> str:
     again = "The next pdb command starts a new session."
     if reply.end is End.QUIT:
         return f"The session ended. {again}"
+    if reply.end is End.LOST:
+        return f"The program closed or overwrote the debugger's own descriptor, and was ended. {again}"
     if reply.end is End.STUCK:
         stack = f" It was here:\n{reply.stack}" if reply.stack else ""
         return (
-            f"The command ran longer than {timeout:g} s inside one call of C code, which cannot be interrupted: the"
-            f" program was ended. Breakpoints are kept. {again}{stack}"
+            f"The command ran longer than {timeout:g} s inside one call of C code, or with signals blocked, which"
+            f" cannot be interrupted: the program was ended. Breakpoints are kept. {again}{stack}"
         )
     status = reply.status or 0
     if reply.end is End.DIED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import enum
 import json
 import re
@@ -17,18 +18,32 @@ from debug_gym_core.entrypoint import Entrypoint
 from debug_gym_core.errors import ActionError
 from debug_gym_core.session import Process, Session
 from debug_gym_core.terminal import ROOT
-from debug_gym_tool_pdb.boot import ARGUMENTS, NAME, blob
+from debug_gym_tool_pdb.boot import ARGUMENTS, NAME, blob, warm_start
 
 START_SECONDS = 30.0
 """How long an interpreter may take to the stop before the program's first line."""
 
-INTERRUPT_SECONDS = 2.0
+INTERRUPT_SECONDS = 1.0
 """How long a program may take to stop after it was interrupted; only one long call of C code takes longer."""
 
 STACK_SECONDS = 0.5
+ANSWER_SECONDS = 5.0
 QUIT_SECONDS = 1.0
 END_SECONDS = 3.0
+LOST_STATUS = 98
+"""Exit status of a program that finds the channel closed; see `Channel`."""
+
 PRINTED_LIMIT = 16 * 1024
+
+STARTED = {
+    "spawn": "the program started processes by multiprocessing's start method spawn: breakpoints do not stop there, as"
+    " they do in processes of the start method fork",
+    "forkserver": "the program started processes by multiprocessing's start method forkserver: breakpoints do not stop"
+    " there, as they do in processes of the start method fork",
+    "python": "the program started another Python interpreter: breakpoints do not stop there; to debug what it runs,"
+    " make that the entrypoint",
+}
+"""What is said of children that do not stop, by how they were started."""
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+[^(\n]*\(most recent call first\):", re.MULTILINE)
 
@@ -40,6 +55,7 @@ class End(enum.Enum):
     QUIT = "quit"
     DIED = "died"
     STUCK = "stuck"
+    LOST = "lost"
 
 
 @dataclass(frozen=True)
@@ -58,6 +74,7 @@ class Reply:
         status: exit status at the end, or minus a signal's number
         exception: type and message of the uncaught exception that ended the program
         stack: Python stack of a program that could not be interrupted
+        notes: what else there is to know
         restart: arguments to restart with, None for the same ones; in a tuple; empty: no restart is asked for
     """
 
@@ -72,6 +89,7 @@ class Reply:
     status: int | None = None
     exception: Mapping[str, str] | None = None
     stack: str = ""
+    notes: tuple[str, ...] = ()
     restart: tuple[Sequence[str] | None, ...] = ()
 
 
@@ -83,6 +101,9 @@ class DebugSession:
         session: the sandbox
         entrypoint: what is debugged
         breakpoints: all of them; follow what the commands do
+        ignored: files whose source pdb's own commands do not show, relative to the workspace
+        cwd: where the program runs, relative to the workspace
+        warm: whether it may start from an interpreter that has modules loaded
         lost: breakpoints that could not be set again, and why
         alive: whether there is a prompt
     """
@@ -90,10 +111,14 @@ class DebugSession:
     session: Session
     entrypoint: Entrypoint
     breakpoints: Breakpoints
+    ignored: Sequence[str] = ()
+    cwd: str = "."
+    warm: bool = True
     lost: tuple[str, ...] = ()
     alive: bool = False
     _process: Process = field(init=False)
     _signals: dict[str, int] = field(init=False, default_factory=dict)
+    _talking: int = field(init=False, default=0)
     _root: str = field(init=False, default=ROOT)
 
     def start(self) -> Reply:
@@ -109,18 +134,23 @@ class DebugSession:
             self._process = self.session.process(
                 [python, *entrypoint.flags, *ARGUMENTS],
                 pty=True,
+                stdin=True,
                 blobs={"code": blob()},
+                cwd=self.cwd,
                 env=entrypoint.env,
                 output_limit=PRINTED_LIMIT,
+                warm=warm_start() if self.warm else None,
             )
         except OSError as error:
             raise ActionError(f"{entrypoint.text!r} cannot be started: {python}: {error.strerror or error}") from None
+        self._process.write_stdin(b"", close=True)  # nobody types: as in `eval`, a program that reads sees the end
         self._send(
             {
                 "kind": entrypoint.kind.value,
                 "target": entrypoint.target,
                 "args": entrypoint.args,
                 "root": self.session.root,
+                "ignored": list(self.ignored),
                 "breakpoints": {"list": self.breakpoints.as_json(), "next": self.breakpoints.next_number},
             }
         )
@@ -152,11 +182,30 @@ class DebugSession:
         Raises:
             SandboxError: the sandbox failed
         """
+        if self._talking and not self._process.signal(0, self._talking):
+            gone = "The process that was stopped has ended; the command was not carried out."
+            return dataclasses.replace(self._interrupt(), notes=(gone,), timed_out=False, failed=True)
         self._send({"cmd": command, "rest": list(rest)})
         try:
             return self._reply(self._receive(timeout))
         except TimeoutError:
             return self._interrupt()
+
+    def has_loaded(self, path: str) -> bool:
+        """Whether the program runs code of a file; also when it does not say.
+
+        Args:
+            path: relative to the workspace
+
+        Raises:
+            SandboxError: the sandbox failed
+        """
+        self._send({"loaded": path})
+        try:
+            message = self._receive(ANSWER_SECONDS)
+        except TimeoutError:
+            return True
+        return bool(message.get("loaded", True))
 
     def close(self) -> None:
         """End the program and all that it started; may be called twice."""
@@ -164,11 +213,15 @@ class DebugSession:
         self._process.kill()
 
     def _interrupt(self) -> Reply:
-        self._process.signal(self._signals["interrupt"])
-        try:
-            return self._reply(self._receive(INTERRUPT_SECONDS), timed_out=True)
-        except TimeoutError:
-            pass
+        # The process that was told to go on; when it has ended or does not stop, the first one.
+        for process in sorted({self._talking, 0}, reverse=True):
+            # Twice: of a signal that comes just before a system call, Python hears when that has ended.
+            for _ in range(2):
+                if self._process.signal(self._signals["interrupt"], process) or not process:
+                    try:
+                        return self._reply(self._receive(INTERRUPT_SECONDS / 2), timed_out=True)
+                    except TimeoutError:
+                        pass
         printed, cut = self._process.take_output()
         self._process.signal(self._signals["stack"])
         try:
@@ -186,14 +239,19 @@ class DebugSession:
         )
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        self._process.send(json.dumps(message).encode())
+        self._process.send(json.dumps({**message, "for": self._talking}).encode())
 
     def _receive(self, timeout: float) -> dict[str, Any]:
         """The program's next message; `{"t": "dead"}` when it ended without one."""
         data = self._process.receive(timeout)
         if data is None:
             return {"t": "dead"}
-        message: dict[str, Any] = json.loads(data)
+        try:
+            message: dict[str, Any] = json.loads(data)
+        except ValueError:  # something of the program's own was written to the channel
+            self._process.kill()
+            return {"t": "dead", "lost": True}
+        self._talking = int(message.get("pid", 0))
         return message
 
     def _reply(self, message: dict[str, Any], *, timed_out: bool = False) -> Reply:
@@ -208,6 +266,7 @@ class DebugSession:
             text=self._clean(message.get("out", "")),
             printed=self._program(printed),
             printed_cut=cut,
+            notes=_notes(message),
             stop=self._masked(message.get("stop")),
             failed=message.get("failed", False),
             used=message.get("used", 0),
@@ -216,8 +275,11 @@ class DebugSession:
         )
 
     def _quit(self, message: dict[str, Any]) -> Reply:
-        """Give the program a moment to clean up behind itself, then end it."""
+        """Give the program a moment to clean up behind itself, then end it; a child's parent would only go on."""
         self._mirror(message)
+        if message.get("pid"):
+            self.close()
+            return Reply(text=self._clean(message["out"]), end=End.QUIT)
         with contextlib.suppress(TimeoutError):
             self._process.receive(QUIT_SECONDS)
             self._process.wait(QUIT_SECONDS)
@@ -238,7 +300,8 @@ class DebugSession:
             printed=self._program(printed),
             printed_cut=cut,
             timed_out=timed_out,
-            end=End.DIED if message["t"] == "dead" else End.EXITED,
+            notes=_notes(message),
+            end=_how(message, status),
             status=status,
             exception=self._masked(message.get("exception")),
         )
@@ -271,8 +334,20 @@ class DebugSession:
         return value
 
 
+def _notes(message: Mapping[str, Any]) -> tuple[str, ...]:
+    """What to know of a program that started processes in which breakpoints do not stop."""
+    return tuple(STARTED[how] for how in message.get("started", ()) if how in STARTED)
+
+
 def _known(fields: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key != "why"}
+
+
+def _how(message: Mapping[str, Any], status: int) -> End:
+    """How a program ended by itself."""
+    if message.get("lost") or (message["t"] == "dead" and status == LOST_STATUS):
+        return End.LOST
+    return End.DIED if message["t"] == "dead" else End.EXITED
 
 
 def _readable_stack(text: str) -> str:

@@ -6,21 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from debug_gym_core import ActionError, Observation, Tool, hookimpl
-from debug_gym_core.lines import diff, replace, shown, split
+from debug_gym_core.editing import count_lines, is_python, read_editable, report
+from debug_gym_core.lines import replace, shown, split
 
 if TYPE_CHECKING:
     from debug_gym_core.env import RepoEnv
-
-DIFF_LINES = 200
-"""Lines of the diff shown at most."""
-
-DIFF_CHARACTERS = 12_000
-"""Characters of the diff shown at most."""
-
-LARGEST = 32 << 20
-"""Bytes of a file that can be rewritten."""
-
-PYTHON = (".py", ".pyi", ".pyw")
 
 
 class Rewrite(Tool):
@@ -46,34 +36,30 @@ class Rewrite(Tool):
             end: last line to replace; without it only line `start`
             new_code: the lines that take their place
         """
-        real = env.workspace.resolve(path)
-        if env.workspace.is_readonly(real):
-            raise ActionError(f"{shown(real)} is read-only in this task: it cannot be changed")
-        old = env.workspace.read_existing(real, LARGEST)
-        total = len(split(old or b""))
-        first, last = _range(shown(real), total, start, end, new=old is None)
-        new = replace(old or b"", first, last, new_code, python=real.endswith(PYTHON))
+        real, old = read_editable(env.workspace, path)
+        first, last = _range(shown(real), old, start, end)
+        new = replace(old or b"", first, last, new_code, python=is_python(real))
         data = {"path": real, "start": first, "end": last, "created": old is None, "changed": new != old}
         if new == old:
             return Observation(self.name, f"{shown(real)} is unchanged: the new lines equal the old ones", data)
         env.workspace.write_bytes(real, new)
-        return Observation(self.name, _report(real, old, new), data)
+        return Observation(self.name, report(real, old, new, "created" if old is None else "rewritten"), data)
 
 
-def _range(name: str, total: int, start: int | None, end: int | None, *, new: bool) -> tuple[int, int]:
+def _range(name: str, content: bytes | None, start: int | None, end: int | None) -> tuple[int, int]:
     """First and last line to replace; the last is one before the first when lines are inserted.
 
     Args:
         name: of the file
-        total: how many lines it has
+        content: of the file; None: it does not exist yet
         start: as the agent says it
         end: likewise
-        new: whether the file does not exist yet
 
     Raises:
         ActionError: there are no such lines
     """
-    has = "does not exist yet" if new else f"has {_count(total)}"
+    new, total = content is None, len(split(content or b""))
+    has = f"has {count_lines(content)}" if content is not None else "does not exist yet"
     if start is None:
         if end is not None:
             raise ActionError(f"rewrite: end is {end} but start is missing; {name} {has}")
@@ -91,29 +77,6 @@ def _range(name: str, total: int, start: int | None, end: int | None, *, new: bo
             + (f" (start {total + 1} appends)" if not new else " (leave out start and end to create it)")
         )
     return start, last
-
-
-def _report(path: str, old: bytes | None, new: bytes) -> str:
-    """What was done: one line, then the diff within its bounds."""
-    what = "created" if old is None else "rewritten"
-    lines = [f"{shown(path)} {what}; it has {_count(len(split(new)))}"]
-    room = DIFF_CHARACTERS
-    left_out = 0
-    for line in diff(shown(path), old, new):
-        if len(line) > 1000:
-            line = f"{line[:1000]} [... cut]"
-        room -= len(line) + 1
-        if room < 0 or len(lines) > DIFF_LINES:
-            left_out += 1
-        else:
-            lines.append(line)
-    if left_out:
-        lines.append(f"[{left_out} more lines of the diff; view {shown(path)} shows the file]")
-    return "\n".join(lines)
-
-
-def _count(lines: int) -> str:
-    return "1 line" if lines == 1 else f"{lines} lines"
 
 
 @hookimpl

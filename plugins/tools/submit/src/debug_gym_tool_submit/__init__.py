@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from debug_gym_core import Observation, Tool, hookimpl
+from debug_gym_core.results import about_broken, about_score
 
 if TYPE_CHECKING:
     from debug_gym_core import RepoEnv
@@ -26,9 +27,12 @@ class Submit(Tool):
         """
         grade = env.submit(message)
         verdict = "the task is resolved" if grade.resolved else "the task is not resolved"
+        found = about_score(grade.score, grade.max_score, others=bool(env.task.pass_to_pass))
+        if grade.broken:
+            found = f"{about_broken(grade.broken)}, measured"
         return Observation(
             self.name,
-            f"Submitted: {grade.score} of {grade.max_score} tests pass on a clean copy; {verdict}.",
+            f"Submitted: {found} on a clean copy; {verdict}.",
             {
                 "resolved": grade.resolved,
                 "score": grade.score,

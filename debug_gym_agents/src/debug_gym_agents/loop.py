@@ -1,0 +1,133 @@
+"""What the agents that ask a model share: how it is asked, how its calls are played, when it makes no sense."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from debug_gym_core import Completion, Message, ToolCall, UsageError
+from debug_gym_core.errors import ContextOverflow
+from debug_gym_core.text_calls import correction_of
+
+if TYPE_CHECKING:
+    from debug_gym_core import LLM, RepoEnv
+    from debug_gym_core.history import Count, History
+
+MOST_MALFORMED = 3
+"""Turns in a row in which nothing that the model wrote can be carried out; then the episode is over."""
+
+ANSWER = 4_096
+"""Tokens of the context that are kept free for an answer when nobody bounds it."""
+
+CUT_OFF = "Your answer was cut off at the bound on its length before it called a tool. Say less, and call one."
+
+
+class Turns:
+    """One episode: the environment, the model, and how it gets on.
+
+    Attributes:
+        env: was reset
+        llm: the model
+        malformed: turns in a row in which nothing could be carried out
+        limit: tokens that a prompt may have; None: unknown
+    """
+
+    def __init__(self, env: RepoEnv, llm: LLM | None, agent: str) -> None:
+        """Begin.
+
+        Args:
+            env: was reset
+            llm: the model
+            agent: name of the agent, which cannot play without a model
+
+        Raises:
+            UsageError: there is no model
+        """
+        if llm is None:
+            raise UsageError(f"{agent} needs an LLM; say --llm NAME")
+        self.env, self.llm = env, llm
+        self.malformed = 0
+        self.limit = _limit(llm)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the model makes no sense, turn after turn."""
+        return self.malformed >= MOST_MALFORMED
+
+    def tools(self) -> list[dict[str, Any]]:
+        """What the model is offered now, as JSON Schema."""
+        return [type(tool).schema() for tool in self.env.tools.values()]
+
+    def counter(self, *more: Message) -> Count | None:
+        """Counts the tokens of messages, with those of the tools; None where the backend cannot.
+
+        Args:
+            more: further messages that are sent with them
+        """
+        count = getattr(self.llm, "count", None)
+        tools = self.tools()
+        return None if count is None else lambda messages: int(count([*messages, *more], tools))
+
+    def ask(self, history: History, before: Sequence[Message] = (), after: Sequence[Message] = ()) -> Completion:
+        """Ask the model, with a shorter history when it is too long.
+
+        Args:
+            history: the conversation
+            before: what it is told before that, but is not remembered
+            after: what it is told then, likewise
+
+        Raises:
+            LLMError: the service failed for good, or cannot take even the newest step
+        """
+        while True:
+            try:
+                return self.llm.complete([*before, *history.messages, *after], self.tools())
+            except ContextOverflow:
+                if not history.shrink():
+                    raise
+
+    def carry_out(self, call: ToolCall) -> tuple[str, bool]:
+        """Play one call.
+
+        Returns:
+            all that was said, by other tools too, and whether it could be carried out
+        """
+        observation = self.env.step(call)[0]
+        first = self.env.last_observations[0] if self.env.last_observations else None
+        return observation["text"], first is None or not first.data.get("malformed")
+
+    def note(self, *, sense: bool) -> None:
+        """Count a turn: whether anything in it could be carried out."""
+        self.malformed = 0 if sense else self.malformed + 1
+
+
+def correction(completion: Completion) -> str | None:
+    """What is wrong with an answer without a call; None where the model may just have nothing left to do."""
+    return correction_of(completion.message) or (CUT_OFF if completion.finish == "length" else None)
+
+
+def with_ids(message: Message, taken: int) -> Message:
+    """An answer whose calls have ids, so that their results can be told apart.
+
+    Args:
+        message: the answer
+        taken: a number that no earlier answer was given
+    """
+    if all(call.id is not None for call in message.calls):
+        return message
+    calls = (
+        call if call.id is not None else dataclasses.replace(call, id=f"call-{taken}-{number}")
+        for number, call in enumerate(message.calls, 1)
+    )
+    return dataclasses.replace(message, calls=tuple(calls))
+
+
+def _limit(llm: LLM) -> int | None:
+    """Tokens that a prompt may have."""
+    thousands = getattr(llm.settings, "context_limit", None)
+    if thousands is None:
+        return None
+    whole = int(thousands * 1000)
+    answer = getattr(llm.settings, "max_tokens", None) or ANSWER
+    return max(whole // 2, whole - answer)

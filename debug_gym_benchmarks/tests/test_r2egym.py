@@ -1,0 +1,247 @@
+"""R2E-Gym: rows in the published layout become tasks, in an image in the published layout they are solved."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmark_trials import grades_of_three_times, only_gold_resolves
+from published_rows import PASSES_ALL, changed, changes, written
+
+from debug_gym_benchmarks.r2egym import FIELDS, R2EGym, name_of, outcomes_of, patch_of, plain
+from debug_gym_core import UsageError, patch
+from debug_gym_core.snapshot import FileState
+from debug_gym_core.testing import BenchmarkContract
+from debug_gym_core.testing.environments import Environments
+
+BUGGY = "def middle(items):\n    return items[len(items) // 2 - 1]\n"
+FIXED = "def middle(items):\n    return items[len(items) // 2]\n"
+HIDDEN_TESTS = (
+    "import pytest\nfrom numbers_of import middle\n\n\nclass TestMiddle:\n    def test_odd(self):\n"
+    "        assert middle([1, 2, 3]) == 2\n\n    @pytest.mark.parametrize('n', [1, 5])\n    def test_range(self, n):\n"
+    "        assert middle(list(range(n))) == n // 2\n\n\ndef test_never():\n    assert middle([]) is None\n"
+)
+EXPECTED = {
+    "TestMiddle.test_odd": "PASSED",
+    "\x1b[1mTestMiddle.test_range[1]\x1b[0m": "PASSED",
+    "TestMiddle.test_range[5]": "PASSED",
+    "test_never - IndexError: list index out of range": "FAILED",
+}
+BEFORE = """\
+1 passed, 3 failed
+=========================== short test summary info ============================
+PASSED r2e_tests/test_1.py::TestMiddle::test_range[1]
+\x1b[31mFAILED\x1b[0m r2e_tests/test_1.py::TestMiddle::test_odd - assert 1 == 2
+FAILED r2e_tests/test_1.py::TestMiddle::test_range[5] - assert 1 == 2
+FAILED r2e_tests/test_1.py::test_never - IndexError: list index out of range
+"""
+IMAGE = "acme12/numbers_final:0123456789abcdef"
+AFTER = "short test summary info\n" + "".join(
+    f"{outcome} r2e_tests/test_1.py::{plain(test).replace('.', '::')}\n" for test, outcome in EXPECTED.items()
+)
+NAME = "numbers-0123456789abcdef"
+
+
+def commit(**changes: Any) -> dict[str, Any]:
+    """`parsed_commit_content` of the fix, as R2E-Gym takes diffs apart."""
+
+    def line(kind: str, content: str) -> dict[str, str]:
+        return {"type": kind, "content": content}
+
+    def file(path: str, old: str, new: str, **more: Any) -> dict[str, Any]:
+        lines = [line("context", "def middle(items):"), line("deleted", old), line("added", new)]
+        ranges = {"old_range": {"start": 1, "length": 2}, "new_range": {"start": 1, "length": 2}, "section": ""}
+        return {
+            "old_file_content": "",
+            "new_file_content": "",
+            "header": {"file": {"path": path}, "misc_line": None},
+            "index_line": {"old_commit_hash": "1" * 7, "new_commit_hash": "2" * 7, "mode": "100644"},
+            "is_binary_file": False,
+            "minus_file": {"path": f"a/{path}"},
+            "plus_file": {"path": f"b/{path}"},
+            "hunks": [{"descriptor": ranges, "line_group": {"all_lines": lines}}],
+            **more,
+        }
+
+    fix = file("numbers_of.py", "    return items[len(items) // 2 - 1]", "    return items[len(items) // 2]", **changes)
+    return {"file_diffs": [file("tests/test_numbers.py", "old", "new"), fix], "new_commit_hash": "0123456789abcdef"}
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    return {
+        "repo_name": "numbers",
+        "docker_image": IMAGE,
+        "commit_hash": "0123456789abcdef",
+        "parsed_commit_content": json.dumps(commit()),
+        "execution_result_content": json.dumps({"old_commit_res_stdout": BEFORE}),
+        "modified_files": ["numbers_of.py"],
+        "prompt": "",
+        "problem_statement": "Write it.\n[ISSUE]\nmiddle() is one off.\n[/ISSUE]\n",
+        "expected_output_json": json.dumps(EXPECTED),
+        **changes,
+    }
+
+
+class TestR2EGym(BenchmarkContract):
+    benchmark = R2EGym
+
+    @pytest.fixture
+    def made(self, tmp_path: Path) -> R2EGym:
+        orange = row(repo_name="orange3", docker_image="acme12/orange3_final:77")
+        return R2EGym(source=written(tmp_path / "rows.jsonl", row(), orange))
+
+
+def test_a_row_is_a_task(tmp_path: Path) -> None:
+    made = R2EGym(source=written(tmp_path / "rows.jsonl", row()))
+    task = made.load(NAME)
+    assert (task.image, task.repository, task.mode) == (IMAGE, None, "hidden")
+    assert task.tests == ("TestMiddle.test_odd", "TestMiddle.test_range[5]") and task.max_score == 2
+    assert task.pass_to_pass == ("TestMiddle.test_range[1]", "test_never")
+    assert task.description == "middle() is one off."
+    assert task.gold_patch is not None and b"test_numbers" not in task.gold_patch
+    fixed = patch.apply(task.gold_patch, {"numbers_of.py": FileState(BUGGY.encode())})
+    assert fixed["numbers_of.py"] == FileState(FIXED.encode())
+    assert made.titles() == {NAME: "numbers before 0123456789ab"}
+
+
+@pytest.mark.parametrize("log", [None, "", "no summary", "collected 0 items / 1 error\n"])
+def test_without_the_log_of_before_every_test_counts(tmp_path: Path, log: str | None) -> None:
+    content = json.dumps({"old_commit_res_stdout": log})
+    task = R2EGym(source=written(tmp_path / "rows.jsonl", row(execution_result_content=content))).load(NAME)
+    assert (len(task.tests), task.max_score, task.pass_to_pass) == (4, 4, ())
+    without = {key: value for key, value in row().items() if key != "execution_result_content"}
+    assert R2EGym(source=written(tmp_path / "rows.jsonl", without)).load(NAME).tests == task.tests
+
+
+def test_the_log_of_before_is_read_as_pytest_writes_it() -> None:
+    assert outcomes_of(BEFORE + "ERROR r2e_tests/test_2.py\nPASSED: 3 of 4\n") == {
+        "TestMiddle.test_range[1]": "PASSED",
+        "TestMiddle.test_odd": "FAILED",
+        "TestMiddle.test_range[5]": "FAILED",
+        "test_never": "FAILED",
+    }
+
+
+def test_names_of_tests_are_those_of_the_published_parser() -> None:
+    assert name_of("r2e_tests/test_1.py::TestMiddle::test_range[1]") == "TestMiddle.test_range[1]"
+    assert plain("\x1b[1mtest_a\x1b[0m - assert 1 == 2") == "test_a"
+
+
+@pytest.mark.parametrize(("field", "how", "told"), changes(FIELDS, "docker_image"))
+def test_a_changed_schema_names_the_field(tmp_path: Path, field: str, how: str, told: str) -> None:
+    path = written(tmp_path / "rows.jsonl", changed(row(), FIELDS, field, how))
+    with pytest.raises(UsageError) as refused:
+        R2EGym(source=path).load(NAME)
+    assert str(refused.value).startswith(f"{path}, line 1") and str(refused.value).endswith(f": {told}")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"expected_output_json": "{}"}, "the field 'expected_output_json' is empty"),
+        ({"expected_output_json": '{"a": "SKIPPED"}'}, "the field 'expected_output_json' has 'SKIPPED' for a"),
+        (
+            {"execution_result_content": json.dumps({"old_commit_res_stdout": AFTER})},
+            "by the field 'execution_result_content' no test shows the bug (old_commit_res_stdout)",
+        ),
+        ({"parsed_commit_content": '{"files": []}'}, "the field 'parsed_commit_content' lacks 'file_diffs'"),
+        *[
+            ({"parsed_commit_content": content}, "the field 'parsed_commit_content' has another layout")
+            for content in (
+                {"file_diffs": 5},
+                commit(header="numbers_of.py"),
+                commit(header={"file": {"path": 5}}),
+                commit(index_line="1111111..2222222"),
+                commit(minus_file="a/numbers_of.py"),
+                commit(hunks=5),
+                commit(hunks=["@@"]),
+            )
+        ],
+    ],
+)
+def test_a_row_that_is_no_task_is_refused(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError, match=r"rows\.jsonl, line 1 ") as refused:
+        R2EGym(source=written(tmp_path / "rows.jsonl", row(**change))).load(NAME)
+    assert told in str(refused.value)
+
+
+def test_a_commit_with_a_binary_file_has_no_gold_patch() -> None:
+    assert patch_of(commit(is_binary_file=True), "row") is None
+
+
+def test_an_unknown_data_set_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"benchmark\.split: r2egym has no 'subsets'; did you mean 'subset'\?"):
+        R2EGym(split="subsets").names()
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An image in the published layout: repository, history and environment at /testbed, tests at /r2e_tests."""
+    base, python = os.environ.get("DEBUG_GYM_TEST_IMAGE"), os.environ.get("DEBUG_GYM_TEST_PYTHON")
+    if not base or not python or not shutil.which("docker"):
+        pytest.skip("set DEBUG_GYM_TEST_IMAGE and DEBUG_GYM_TEST_PYTHON, to an image and its Python; docker runs it")
+    venv = Path(python).parent.parent
+    context = tmp_path_factory.mktemp("r2egym-image")
+    files = {
+        "testbed/numbers_of.py": BUGGY,
+        "testbed/run_tests.sh": "python -m pytest -rA r2e_tests\n",
+        "r2e_tests/__init__.py": "",
+        "r2e_tests/test_1.py": HIDDEN_TESTS,
+    }
+    for path, text in files.items():
+        (context / path).parent.mkdir(parents=True, exist_ok=True)
+        (context / path).write_text(text)
+    (context / "Dockerfile").write_text(
+        f"FROM {base}\nCOPY testbed /testbed\nCOPY r2e_tests /r2e_tests\nWORKDIR /testbed\n"
+        f"RUN mkdir -p .venv/bin && ln -s $(readlink -f {python}) .venv/bin/python && ln -s {venv}/lib .venv/lib"
+        f" && cp {venv}/pyvenv.cfg .venv && git init -q && git add -A ."
+        " && git -c user.name=t -c user.email=t@localhost commit -qm 'all of it'\n"
+    )
+    tag = f"debug-gym-r2egym-test:{os.getpid()}"
+    subprocess.run(["docker", "build", "-q", "-t", tag, str(context)], check=True, capture_output=True)
+    try:
+        yield tag
+    finally:
+        subprocess.run(["docker", "rmi", "-f", tag], check=True, capture_output=True)
+
+
+EXPLOITS = {
+    "tests and hooks of its own": {"r2e_tests/test_1.py": "def test_never(): assert 0\n", "conftest.py": PASSES_ALL},
+    "an exit": {"numbers_of.py": "import os\nos._exit(0)\n"},
+    "a fix that lets more pass than published": {
+        "numbers_of.py": FIXED.replace("return ", "return None if not items else ")
+    },
+}
+
+
+@pytest.mark.docker
+def test_in_an_image_gold_resolves_and_nothing_else_does_three_times(
+    tmp_path: Path, image: str, environments: Environments
+) -> None:
+    task = R2EGym(source=written(tmp_path / "rows.jsonl", row(docker_image=image))).load(
+        image.replace("debug-gym-r2egym-test:", "debug-gym-r2egym-test-")
+    )
+    env = environments.make(task=task, tools=["bash"], terminal={"docker": {"user": "root"}})
+    look = "ls -A / /testbed /r2e_tests; git log --format=%s; find / -xdev -name 'test_1.py'; grep -rl TestMiddle / -s"
+    seen = env.terminal.run(f"{look} --exclude-dir=proc --exclude-dir=sys", timeout=60).output
+    assert "numbers_of.py" in seen and "pristine" in seen and ".venv" in seen
+    for secret in ("all of it", "test_1.py", "run_tests.sh"):
+        assert secret not in seen, seen
+    grades = grades_of_three_times(env, EXPLOITS)
+    assert only_gold_resolves(grades)
+    assert grades["a fix that lets more pass than published"].broken == ("test_never",)
+
+
+@pytest.mark.docker
+def test_debug_mode_has_the_tests_in_the_workspace(tmp_path: Path, image: str, environments: Environments) -> None:
+    made = R2EGym(source=written(tmp_path / "rows.jsonl", row(docker_image=image)), mode="debug")
+    env = environments.make(task=made.load(made.names()[0]), tools=["eval"], terminal={"docker": {"user": "root"}})
+    env.workspace.write_bytes("numbers_of.py", FIXED.encode())
+    observation, _, _, _, info = env.step({"name": "eval", "arguments": {}})
+    assert info["resolved"], observation["text"]

@@ -1,0 +1,222 @@
+"""`debug-gym llm`: the models of llm.yaml, written, listed and tried."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from debug_gym_core.cli import Command, guarded, prepare_streams
+from debug_gym_core.cli.options import common, llm_config
+
+if TYPE_CHECKING:
+    from debug_gym_core.models import Models
+    from debug_gym_core.plugins import Plugins
+
+TEMPLATE = """\
+# The language models of debug-gym: an entry a model, chosen with --llm NAME.
+# Keys: write ${VARIABLE} to take one from the environment, so that none is in this file.
+# Try an entry with one tiny request: debug-gym llm check NAME
+
+gpt-4o:
+  model: gpt-4o                     # what the service calls it
+  tags: [openai]                    # the backend: openai, azure openai, anthropic, vllm
+  api_key: ${OPENAI_API_KEY}
+  context_limit: 128                # thousands of tokens
+  prices: {prompt: 2.5, completion: 10.0, cached: 1.25}   # dollars a million tokens; look up today's
+
+# gpt-5:
+#   model: gpt-5
+#   tags: [openai]
+#   api: responses                  # or chat (the default)
+#   api_key: ${OPENAI_API_KEY}
+
+# gpt-4o-azure:
+#   model: gpt-4o                   # the deployment's name
+#   tags: [azure openai]
+#   endpoint: https://YOUR-RESOURCE.openai.azure.com
+#   api_version: 2024-10-21
+#   api_key: ${AZURE_OPENAI_API_KEY}
+#   # or without a key, by `az login` or a managed identity:
+#   # scope: https://cognitiveservices.azure.com/.default
+
+# claude:
+#   model: claude-sonnet-4-5
+#   tags: [anthropic]
+#   api_key: ${ANTHROPIC_API_KEY}
+#   context_limit: 200
+#   prices: {prompt: 3.0, completion: 15.0, cached: 0.3, written: 3.75}
+
+# qwen:                             # a model that you serve yourself, as with vLLM
+#   model: Qwen/Qwen3-Coder-30B-A3B-Instruct
+#   tags: [vllm]
+#   endpoint: http://localhost:8000/v1
+#   api_key: none
+#   context_limit: 32
+#   prices: {prompt: 0, completion: 0}
+"""
+
+
+@click.group("llm")
+def command() -> None:
+    """Write, list and check the language models of llm.yaml.
+
+    The file is the one of --llm-config, else of $LLM_CONFIG_FILE_PATH, else ~/.config/debug_gym/llm.yaml.
+    """
+
+
+@command.command(
+    "init",
+    cls=Command,
+    epilog="""
+    debug-gym llm init
+    debug-gym llm init . && export LLM_CONFIG_FILE_PATH=$PWD/llm.yaml
+    """,
+)
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
+@click.option("-f", "--force", is_flag=True, help="Write over a file that is there.")
+def init(directory: Path | None, force: bool) -> None:
+    """Write an llm.yaml to start from, in DIR or where it is looked for.
+
+    Only you can read the file. One that is there is left as it is, unless --force.
+    """
+    from debug_gym_core.errors import UsageError
+    from debug_gym_core.models import DEFAULT, VARIABLE
+
+    path = directory / "llm.yaml" if directory else Path(os.environ.get(VARIABLE) or DEFAULT).expanduser()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL), 0o600)
+    except FileExistsError:
+        raise UsageError(f"{path} is there already; edit it, or write over it with --force") from None
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(TEMPLATE)
+    click.echo(f"{path}: edit it, then try an entry: debug-gym llm check gpt-4o")
+
+
+@command.command(
+    "list",
+    cls=Command,
+    epilog="""
+    debug-gym llm list
+    debug-gym llm list --llm-config my/llm.yaml --json
+    """,
+)
+@llm_config
+@click.option("--json", "as_json", is_flag=True, help="Write JSON, an object a model.")
+@common()
+def list_(llm_config: Path | None, as_json: bool, plugins: Plugins, verbose: int) -> None:
+    """List the models of llm.yaml, and what each lacks."""
+    from debug_gym_core.models import read_models
+
+    models = read_models(llm_config)
+    rows = [_row(models, name, plugins) for name in models.names]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    if not rows:
+        where = f"{models.path} has no models" if models.path else "there is no llm.yaml"
+        click.echo(f"{where}; debug-gym llm init writes one to start from")
+        return
+    from debug_gym_core.cli.tables import make_console, new_table, show_table
+
+    table = new_table()
+    for title in ("name", "backend", "model", "context", "$ in/out", "state"):
+        table.add_column(title)
+    for row in rows:
+        prices = row["prices"] or {}
+        context = f"{row['context_limit']:g}k" if row["context_limit"] else ""
+        cost = f"{prices.get('prompt')}/{prices.get('completion')}" if prices else ""
+        # The file's name was written above the table, its lines are what differs.
+        state = (row["problem"] or "ready").replace(f"{models.path}:", "line ", 1)
+        table.add_row(row["name"], row["backend"] or "", row["model"] or "", context, cost, state)
+    click.echo(f"{models.path}:")
+    show_table(table, make_console())
+
+
+@command.command(
+    "check",
+    cls=Command,
+    epilog="""
+    debug-gym llm check gpt-4o
+    """,
+)
+@click.argument("name", metavar="NAME")
+@llm_config
+@common()
+def check(name: str, llm_config: Path | None, plugins: Plugins, verbose: int) -> None:
+    """Send a model one tiny request, and say what is wrong when it fails.
+
+    The request has a tool, so that it also shows whether the model calls tools. It costs about a hundred tokens.
+    """
+    from debug_gym_core.errors import DebugGymError
+    from debug_gym_core.llm import Message
+    from debug_gym_core.models import read_models, unknown
+    from debug_gym_core.service import ServiceLLM
+
+    models = read_models(llm_config)
+    if name not in models.names:
+        raise unknown(name, models, plugins)
+    llm = models.make(name, plugins, {})
+    started = time.monotonic()
+    messages = [Message("system", "You test a connection."), Message("user", 'Call the tool `ready` with word "yes".')]
+    tools = [_READY] if not isinstance(llm, ServiceLLM) or llm.settings.function_calling else []
+    try:
+        answer = llm.ask(messages, tools) if isinstance(llm, ServiceLLM) else llm.complete(messages, tools)
+    except DebugGymError as error:
+        said = str(error)
+        named = said if said.startswith(name) else f"{name}: {said}"
+        error.args = (f"{models.layer.origin((name,))}: {named}",)
+        raise
+    usage = llm.priced_usage(answer.usage) if isinstance(llm, ServiceLLM) else answer.usage
+    seconds = time.monotonic() - started
+    tokens = f"{usage.prompt} + {usage.completion} tokens"
+    cost = f", ${usage.cost:.6f}" if usage.cost else ""
+    click.echo(f"{name} answered in {seconds:.1f} s ({tokens}{cost})")
+    if tools and not answer.message.calls:
+        said = " ".join(answer.message.content.split())[:60]
+        click.echo(f"note: it called no tool but said {said!r}; if it cannot, say function_calling: false in its entry")
+
+
+_READY = {
+    "name": "ready",
+    "description": "Tell that you are ready.",
+    "parameters": {
+        "type": "object",
+        "properties": {"word": {"type": "string", "description": "yes or no"}},
+        "required": ["word"],
+        "additionalProperties": False,
+    },
+}
+
+
+def _row(models: Models, name: str, plugins: Plugins) -> dict[str, Any]:
+    """What is shown of an entry, without its key."""
+    from debug_gym_core.errors import DebugGymError
+    from debug_gym_core.service import ServiceLLM
+
+    backend = problem = None
+    values: dict[str, Any] = {}
+    try:
+        values = models.values(name)
+        backend = models.backend(name, plugins).name
+        llm = models.make(name, plugins, {})
+        if isinstance(llm, ServiceLLM):
+            llm.prepare()
+    except DebugGymError as error:
+        problem = str(error).partition("\n")[0]
+    known = {key: values.get(key) for key in ("model", "endpoint", "context_limit", "prices", "tags")}
+    return {"name": name, "backend": backend, **known, "problem": problem}
+
+
+def init_command() -> None:
+    """The program `debug-gym-init-llm-config`: `debug-gym llm init` by the name that the seeds gave it."""
+    import sys
+
+    prepare_streams()
+    arguments = sys.argv[1:]
+    sys.exit(guarded(lambda: init.main(arguments, "debug-gym-init-llm-config", standalone_mode=False), arguments))

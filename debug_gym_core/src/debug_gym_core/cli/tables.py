@@ -1,0 +1,49 @@
+"""Tables for people, and the console that they are written to."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+from rich.console import Console
+from rich.table import Table
+
+from debug_gym_core.cli import drop_output
+
+UNBOUNDED = 10**4
+"""Columns of what is no terminal: a program that reads lines must not find them wrapped."""
+
+
+class OutputConsole(Console):
+    """A console that leaves it to the command what happens when its reader has gone."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Write nothing more.
+
+        Raises:
+            BrokenPipeError: always
+        """
+        self.quiet = True
+        drop_output()
+        raise BrokenPipeError
+
+
+def make_console(stream: Any = None) -> Console:
+    """A console that never wraps what a program reads."""
+    console = OutputConsole(file=stream, highlight=False)
+    return console if console.is_terminal else OutputConsole(file=stream, highlight=False, width=UNBOUNDED)
+
+
+def new_table() -> Table:
+    """A table without lines, the header bold."""
+    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+
+
+def show_table(table: Table, console: Console) -> None:
+    """Write a table, without blanks at the ends of its lines where it is no terminal."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as caught:
+        console.print(table)
+    (console.file or sys.stdout).write("".join(f"{line.rstrip()}\n" for line in caught.get().splitlines()))

@@ -1,0 +1,64 @@
+"""Python source as the host reads it, and as it is sent to sandboxes."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import importlib.util
+import marshal
+import threading
+
+_ALONE = threading.Lock()
+
+
+def parse(source: str | bytes) -> ast.Module:
+    """The tree of a module, from any thread.
+
+    Python 3.11 counts the depth of the tree that it builds in one place for all threads, and gives up with a
+    SystemError when another one parses meanwhile (CPython issue 106905).
+
+    Raises:
+        SyntaxError: it is not Python of this version, or nested too deeply for it.
+        ValueError: it has a null byte.
+    """
+    try:
+        try:
+            return ast.parse(source)
+        except SystemError:
+            with _ALONE:
+                return _parse_at_once(source)
+    except (RecursionError, MemoryError) as error:  # the parser's stack was too small
+        raise SyntaxError("nested too deeply") from error
+
+
+def _parse_at_once(source: str | bytes) -> ast.Module:
+    """Parse without another thread's turn in between: only collecting garbage gives it one."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return ast.parse(source)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def imports_of(source: str | bytes) -> tuple[str, ...]:
+    """The modules that a program imports, anywhere in it."""
+    names: dict[str, None] = {}
+    for node in ast.walk(parse(source)):
+        if isinstance(node, ast.Import):
+            names |= dict.fromkeys(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level and node.module != "__future__":
+            names |= {node.module: None}
+    return tuple(names)
+
+
+def code_blob(source: bytes, filename: str = "<debug-gym>") -> bytes:
+    """Code for a sandbox: compiled by this interpreter, for those that understand it, and as source for all others.
+
+    Returns:
+        the four bytes by which the interpreter knows its own code, the compiled code's length in four bytes (big
+        endian), the compiled code, the source
+    """
+    compiled = marshal.dumps(compile(source, filename, "exec", dont_inherit=True))
+    return importlib.util.MAGIC_NUMBER + len(compiled).to_bytes(4, "big") + compiled + source

@@ -1,0 +1,48 @@
+"""Keeps keys out of everything that is written: logs, trajectories, errors."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+MASK = "***"
+
+SECRET = re.compile(r"key|token$|secret|password|authorization", re.IGNORECASE)
+"""Names of settings that hold a secret."""
+
+LEAST = 8
+"""Characters of a secret: what is shorter (`none`, `EMPTY`) is a placeholder and may be a word of the program's."""
+
+_secrets: set[str] = set()
+
+
+def remember(secret: str) -> None:
+    """Never write this text again.
+
+    Args:
+        secret: a key; one that is too short to be one is not kept
+    """
+    if len(secret) >= LEAST:
+        _secrets.update((secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]))
+
+
+def redact(text: str) -> str:
+    """The text with every known secret masked."""
+    for secret in sorted(_secrets, key=len, reverse=True):
+        if secret in text:
+            text = text.replace(secret, MASK)
+    return text
+
+
+def redacted(value: Any) -> Any:
+    """JSON types with every known secret in their texts masked; the value itself where there is nothing to mask."""
+    if not _secrets:
+        return value
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: redacted(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted(one) for one in value]
+    return value

@@ -1,0 +1,291 @@
+"""Runs with a model behind a service: what they spend, what they keep, how they go on; real HTTP, real environments."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debug_gym_core.asking import KeptAnswers, digest
+from debug_gym_core.config import load
+from debug_gym_core.errors import RequirementError
+from debug_gym_core.experiment import Experiment, Run
+from debug_gym_core.llm import Completion, Message, Usage
+from debug_gym_core.plugins import Plugins, load_plugins
+from debug_gym_core.redaction import remember
+from debug_gym_core.service import ServiceSettings
+from debug_gym_core.testing.model_server import ModelServer, Reply, Request
+from debug_gym_core.trajectory import EventKind, read_journal
+
+TOY, WIRE = (Path(__file__).parent / name for name in ("toy_plugin.py", "wire_plugin.py"))
+UNSAFE = "terminal.allow_unsandboxed=true"
+KEY = "sk-planted-0123456789"
+COMMANDS = ("echo one > first", "echo two > second", "printf 42 > answer")
+
+
+class Silent:
+    """Nobody looks on."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+@pytest.fixture(scope="module")
+def plugins() -> Iterator[Plugins]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-local")
+        yield load_plugins(files=[TOY, WIRE], strict=True)
+
+
+def turn(request: Request) -> int:
+    """How often the model was asked before in this conversation."""
+    return sum(role == "assistant" for role, _ in request.body["messages"])
+
+
+def player(request: Request) -> Reply:
+    """A model that carries out the commands, one a turn."""
+    at = turn(request)
+    calls = [{"name": "sh", "arguments": {"command": COMMANDS[at]}, "id": f"c{at}"}] if at < len(COMMANDS) else []
+    return Reply({"text": f"turn {at}", "calls": calls, "prompt": 1000, "completion": 100})
+
+
+@pytest.fixture
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ModelServer]]:
+    """A server, and an llm.yaml whose model `mine` is there."""
+    servers: list[ModelServer] = []
+
+    def serve(answer: Callable[[Request], Reply] = player, **entry: Any) -> ModelServer:
+        server = ModelServer(answer)
+        servers.append(server)
+        monkeypatch.setenv("WIRE_KEY", KEY)
+        values = {"model": "m", "tags": ["wire"], "endpoint": server.url, "api_key": "${WIRE_KEY}", **entry}
+        (tmp_path / "llm.yaml").write_text(json.dumps({"mine": values}))
+        monkeypatch.setenv("LLM_CONFIG_FILE_PATH", str(tmp_path / "llm.yaml"))
+        return server
+
+    yield serve
+    for server in servers:
+        server.close()
+
+
+PRICES = {"prompt": 100.0, "completion": 0.0}
+PRICE = 0.1
+"""Dollars of a call of `player` at these prices."""
+
+
+def play(plugins: Plugins, directory: Path, *overrides: str, **options: Any) -> Run:
+    config = load("toy", [UNSAFE, *overrides], agent="historian", llm="mine", plugins=plugins)
+    with Run.create(config, directory, plugins=plugins) as run:
+        experiment = Experiment(run, plugins, Silent(), **options)
+        experiment.choose()
+        experiment.check()
+        experiment.play()
+    return run
+
+
+def test_a_model_of_llm_yaml_plays(serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path) -> None:
+    server = serve(prices=PRICES)
+    run = play(plugins, tmp_path / "run", "benchmark.tasks=a")
+    (result,) = run.results.values()
+    assert result.resolved and result.llm == "mine" and result.cost == pytest.approx(4 * PRICE)
+    assert (result.tokens.prompt, result.tokens.completion) == (4000, 400)
+    assert len(server.requests) == 4 and server.requests[0].headers["authorization"] == KEY
+    assert not list((tmp_path / "run").rglob("answers.jsonl")), "kept answers outlive their use"
+
+
+def test_no_key_is_left_anywhere(serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path) -> None:
+    def spy(request: Request) -> Reply:
+        commands = ["env; cat /proc/self/environ", f"echo {KEY}"]
+        if turn(request) < 2:
+            call = {"name": "sh", "arguments": {"command": commands[turn(request)]}, "id": str(turn(request))}
+            return Reply({"text": f"I was given {KEY}", "calls": [call]})
+        return Reply({"error": f"refused: {KEY}"}, status=400)
+
+    serve(spy)
+    run = play(plugins, tmp_path / "run", "benchmark.tasks=a", verbose=True)
+    (result,) = run.results.values()
+    assert result.status == "error" and result.error is not None and "refused: ***" in result.error["message"]
+    for path in (tmp_path / "run").rglob("*"):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
+    steps = [
+        event.data["observation"]["text"]
+        for event in read_journal(run.task_directory("toy/a") / "trajectory.jsonl")
+        if event.kind is EventKind.STEP
+    ]
+    assert "WIRE_KEY" not in steps[1], "the sandbox has it"
+
+
+def test_a_run_that_was_killed_pays_for_no_call_twice(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
+) -> None:
+    """Killed while the third of four calls is under way: two are used again, and the result is that of one run."""
+    killed = threading.Event()
+
+    def answer(request: Request) -> Reply:
+        if turn(request) == 2 and not killed.is_set():
+            killed.wait(60)
+        return player(request)
+
+    server = serve(answer, prices=PRICES)
+    directory = tmp_path / "run"
+    words = ["run", "toy/a", "--agent", "historian", "--llm", "mine", "-p", UNSAFE, "-o", str(directory)]
+    words += ["--plugin-file", str(TOY), "--plugin-file", str(WIRE)]
+    child = subprocess.Popen(
+        [sys.executable, "-c", "from debug_gym_core.cli import main; main()", *words],
+        env={**os.environ, "DEBUG_GYM_PLUGINS": "core,terminal-local"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        end = time.monotonic() + 60
+        while len(server.requests) < 3:
+            assert time.monotonic() < end and child.poll() is None
+            time.sleep(0.02)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    killed.set()
+    with Run.resume(directory, plugins=plugins) as run:
+        experiment = Experiment(run, plugins, Silent())
+        experiment.choose()
+        experiment.check()
+        experiment.play()
+    (result,) = run.results.values()
+    assert result.resolved and result.cost == pytest.approx(4 * PRICE) and result.tokens.prompt == 4000
+    assert [turn(request) for request in server.requests] == [0, 1, 2, 2, 3]
+    spending = [json.loads(line) for line in (directory / "spending.jsonl").read_text().splitlines()]
+    costs = {line["call"]: line["cost"] for line in spending}
+    # The call that was killed may have been charged: what was reserved for it is counted.
+    assert len(costs) == 5 and sum(costs.values()) > 4 * PRICE
+
+
+def test_a_run_that_goes_on_has_the_money_that_is_left(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
+) -> None:
+    server = serve(prices=PRICES)
+    limit = f"run.max_cost={5.5 * PRICE}"
+    play(plugins, tmp_path / "run", limit, "benchmark.tasks=a")
+    run = play(plugins, tmp_path / "run", limit)
+    # a had four calls; of the six that are let through b has two, and c none.
+    assert len(server.requests) == 6
+    assert [result.cost for result in run.results.values()] == pytest.approx([4 * PRICE, 2 * PRICE])
+
+
+def test_many_workers_stop_within_one_call_of_the_limit(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
+) -> None:
+    def slow(request: Request) -> Reply:
+        time.sleep(0.5)
+        return player(request)
+
+    server = serve(slow, prices=PRICES, max_tokens=100)
+    limit = 150.5 * PRICE
+    run = play(plugins, tmp_path / "run", f"run.max_cost={limit}", "benchmark.extra_tasks=61", "run.workers=64")
+    spent = sum(result.cost for result in run.results.values())
+    assert server.most_active > 8
+    assert limit <= spent < limit + PRICE
+    assert len(server.requests) == 151
+
+
+@pytest.mark.parametrize(
+    ("bound", "calls", "status"),
+    [(f"llm.max_task_cost={1.5 * PRICE}", 2, "unresolved"), ("llm.max_task_tokens=3000", 3, "resolved")],
+)
+def test_bounds_of_an_episode(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path, bound: str, calls: int, status: str
+) -> None:
+    server = serve(prices=PRICES)
+    run = play(plugins, tmp_path / "run", bound, "benchmark.tasks=[a, b]")
+    assert len(server.requests) == 2 * calls
+    assert [result.status for result in run.results.values()] == [status] * 2
+
+
+def test_a_conversation_that_no_model_takes_ends_the_episode_and_is_graded(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
+) -> None:
+    serve(lambda request: Reply({}, status=413) if turn(request) == 2 else player(request), prices=PRICES)
+    (result,) = play(plugins, tmp_path / "too-long", "benchmark.tasks=a").results.values()
+    assert (result.status, result.ended, result.error) == ("unresolved", "context", None)
+    bound = f"llm.max_call_cost={PRICE / 2}"
+    (result,) = play(plugins, tmp_path / "too-dear", bound, "benchmark.tasks=a").results.values()
+    assert (result.status, result.ended, result.cost) == ("unresolved", "context", pytest.approx(PRICE))
+
+
+def test_a_bound_in_dollars_wants_prices(serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path) -> None:
+    server = serve()
+    for bound in ("run.max_cost=1", "llm.max_task_cost=1", "llm.max_call_cost=1"):
+        with pytest.raises(
+            RequirementError, match=rf"mine has no prices in .*llm.yaml, so {bound[:-2]} cannot be kept"
+        ):
+            play(plugins, tmp_path / f"run-{bound}", bound)
+    assert server.requests == []
+    run = play(plugins, tmp_path / "run", "run.max_cost=1", "llm.allow_unknown_price=true", "benchmark.tasks=a")
+    assert run.results and any(
+        "bounds nothing" in note for note in json.loads((run.directory / "run.json").read_text())["notes"]
+    )
+
+
+def test_a_key_that_is_missing_is_said_before_anything_is_played(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
+) -> None:
+    server = serve(api_key=None, dialect="keyed")
+    with pytest.raises(RequirementError, match=r"^m: there is no key$"):
+        play(plugins, tmp_path / "run")
+    assert not server.requests and not (tmp_path / "run" / "toy").exists()
+
+
+def test_kept_answers_are_used_as_far_as_the_same_is_asked(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    answers = [
+        Completion(Message("assistant", text, provider={"wire": {"signature": "ÿ"}}), Usage(1, 2), reasoning="hm")
+        for text in ("one", "two", "three")
+    ]
+    kept = KeptAnswers(path)
+    for number, answer in enumerate(answers):
+        assert kept.next(str(number)) is None
+        kept.add(str(number), answer, 0.5)
+    kept.close()
+    again = KeptAnswers(path)
+    assert again.next("0") == (answers[0], 0.5)
+    assert again.next("another") is None and again.next("2") is None
+    again.add("another", answers[2], 0.5)
+    again.begin()
+    assert [again.next(question) for question in ("0", "another")] == [(answers[0], 0.5), (answers[2], 0.5)]
+    again.close()
+    assert len(path.read_text().splitlines()) == 2
+
+
+def test_kept_answers_that_are_written_anew_have_no_key(tmp_path: Path) -> None:
+    remember(KEY)
+    kept = KeptAnswers(tmp_path / "answers.jsonl")
+    for question in ("0", "1"):
+        kept.add(question, Completion(Message("assistant", f"Your key is {KEY}.")), 0.5)
+    kept.begin()
+    assert kept.next("0") is not None and kept.next("another") is None
+    kept.close()
+    assert "***" in (text := (tmp_path / "answers.jsonl").read_text()) and KEY not in text
+
+
+def test_another_model_is_asked_another_question() -> None:
+    asked, tools = [Message("user", "Hello?")], [{"name": "sh", "parameters": {}}]
+    plain = ServiceSettings(model="m", api_key=KEY, endpoint="http://one.example")
+    same = ServiceSettings(model="m", endpoint="http://two.example", timeout=5)
+    assert digest(asked, tools, plain) == digest(list(asked), list(tools), same)
+    others = [
+        digest([Message("user", "Hello!")], tools, plain),
+        digest(asked, [], plain),
+        *(
+            digest(asked, tools, ServiceSettings(**{"model": "m", **changed}))
+            for changed in ({"model": "n"}, {"temperature": 1.0}, {"generate_kwargs": {"top_p": 0.5}})
+        ),
+    ]
+    assert len({digest(asked, tools, plain), *others}) == 6

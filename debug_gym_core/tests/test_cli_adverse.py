@@ -1,0 +1,136 @@
+"""The command line where disks are full, readers have gone, streams are closed and names are not UTF-8."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debug_gym_core.config_layers import read_text
+from debug_gym_core.errors import UsageError
+
+TOY = Path(__file__).parent / "toy_plugin.py"
+PROGRAM = [sys.executable, "-c", "from debug_gym_core.cli import main; main()"]
+BOMB = "a0: &a0 [1]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
+
+
+def shell(script: str, environment: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line of shell in which `gym` stands for the program."""
+    return subprocess.run(
+        ["bash", "-c", script.replace("gym ", shlex.join(PROGRAM) + " ")],
+        capture_output=True, text=True, cwd=cwd, env=environment, timeout=60, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+# a full disk
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Any:
+    """A directory on a file system of 32 kB."""
+    directory = tmp_path / "full"
+    directory.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(directory)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
+        pytest.skip("only root may mount a small file system; run the tests as root")
+    yield directory
+    subprocess.run(["umount", str(directory)], check=True)
+
+
+def test_a_disk_that_is_full_is_one_line_that_says_how_to_go_on(gym: Any, full: Path) -> None:
+    print_much = "-p", "agent.commands={b: \"printf '%0100000d' 1; printf 42 > answer\"}"
+    done = gym("run", "toy", "-o", "full/out", *print_much)
+    assert done.returncode == 4
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(
+        "error: full/out: No space left on device; free space, then go on with: debug-gym run --resume full/out"
+    )
+    done = gym("run", "--resume", "full/out")
+    assert done.returncode == 4 and done.stderr.startswith("error: full/out: No space left on device; free space, ")
+    subprocess.run(["mount", "-o", "remount,size=4m", str(full)], check=True)
+    assert gym("run", "--resume", "full/out").returncode == 0
+
+
+def test_a_disk_that_is_full_at_the_start_leaves_nothing(gym: Any, full: Path) -> None:
+    (full / "filler").write_bytes(b"x" * (28 << 10))
+    with (full / "filler").open("ab", buffering=0) as file, pytest.raises(OSError):
+        while True:
+            file.write(b"x" * 512)
+    done = gym("run", "toy", "-o", "full/out")
+    assert done.returncode == 4 and done.stderr.startswith("error: full/out: No space left on device")
+    assert [path.name for path in full.iterdir()] == ["filler"]
+
+
+# names that are not UTF-8
+
+
+def test_names_that_are_not_utf_8(gym: Any, inside: Any, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(
+        'benchmark: {name: toy, tasks: [a]}\nagent: {name: fixer, commands: {b: "caf\\udcff"}}\n'
+    )
+    done = gym("run", "config.yaml", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "out/run.json").read_text())["config"]["agent"]["commands"] == {"b": "caf\udcff"}
+    assert gym("run", "--resume", "out").returncode == 0
+
+
+def test_a_directory_that_is_not_utf_8(environment: dict[str, str], tmp_path: Path) -> None:
+    directory = Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xff"))
+    directory.mkdir()
+    done = shell(f'gym run toy --task a -o "$PWD/out" --plugin-file {TOY}; ls out', environment, directory)
+    assert "bug" not in done.stderr and "resolved 1 of 1" in done.stdout, done.stderr
+    assert "results.jsonl" in done.stdout
+
+
+# output that nobody reads
+
+
+@pytest.mark.parametrize("command", ["tasks toy", "plugins", "config show toy", "config schema", "run toy --list"])
+def test_closed_output_is_no_bug(environment: dict[str, str], tmp_path: Path, command: str) -> None:
+    done = shell(f"gym {command} --plugin-file {TOY} >&-", environment, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert all(line.startswith("note: ") for line in done.stderr.splitlines()), done.stderr
+
+
+def test_a_run_whose_reader_goes_says_how_to_go_on(gym: Any, environment: dict[str, str], tmp_path: Path) -> None:
+    script = f"set -o pipefail; gym run toy -o out --plugin-file {TOY} | head -1"
+    done = shell(script, environment, tmp_path)
+    assert done.returncode == 141 and done.stdout.startswith("[1/3] toy/a: resolved")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("stopped, as nobody reads the output any more; go on with: debug-gym run --resume out")
+    assert gym("run", "--resume", "out").returncode == 0
+
+
+# configs that are made to harm
+
+
+@pytest.mark.parametrize("text", [BOMB, BOMB + "tools: {<<: [*a8]}\n"])
+def test_aliases_that_stand_for_millions_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"config.yaml: its aliases stand for more than 100,000 values"):
+        read_text(text, "config.yaml")
+
+
+def test_aliases_that_stand_for_millions_are_refused_on_the_command_line(inside: Any) -> None:
+    value = (
+        "[&a [1], " + ", ".join(f"&{b} [{', '.join([f'*{a}'] * 10)}]" for a, b in itertools.pairwise("abcdefgh")) + "]"
+    )
+    done = inside("run", "toy", "--list", "-p", f"agent.commands={value}")
+    assert done.status == 2 and "-p agent.commands: its aliases stand for more than 100,000 values" in done.err
+
+
+def test_a_long_config_without_aliases_is_read() -> None:
+    assert len(read_text(f"a: [{'1, ' * 5000}1]\nb: &b [1]\nc: *b\n", "x").data["a"]) == 5001
+
+
+def test_other_values_of_a_run_are_shown_short(inside: Any) -> None:
+    assert inside("run", "toy", "--task", "a", "-o", "out").status == 0
+    done = inside("run", "toy", "-o", "out", "-p", f"agent.commands={{b: {'x' * 3000}}}", "-p", "agent.max_steps=3")
+    assert done.status == 2 and "agent.commands was {}" in done.err and "agent.max_steps was 7, is now 3" in done.err
+    assert len(done.err) < 500 and "xxx..." in done.err

@@ -1,0 +1,328 @@
+"""`debug-gym plugins`, and plugins that fail, clash or come as files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BAD = """
+from debug_gym_core import Agent, Benchmark, Settings, Terminal, Tool, hookimpl
+
+class Silent(Tool):
+    \"\"\"Explains no argument.\"\"\"
+    name = "silent"
+    def use(self, env, path: str):
+        \"\"\"Nothing.\"\"\"
+        return path
+
+class Greedy(Tool):
+    \"\"\"Takes anything.\"\"\"
+    name = "greedy"
+    def use(self, env, *words):
+        \"\"\"Nothing.\"\"\"
+        return "x"
+
+class Spaced(Tool):
+    \"\"\"Has a name that no model may call.\"\"\"
+    name = "two words"
+    def use(self, env):
+        \"\"\"Nothing.\"\"\"
+        return "x"
+
+class Half(Terminal):
+    \"\"\"Leaves out most methods.\"\"\"
+    name = "half"
+
+class Wrong(Benchmark):
+    \"\"\"Ships a config that is refused.\"\"\"
+    name = "wrong"
+    config = {"env": {"run_timout": 3}}
+    def names(self): return []
+    def load(self, name): raise AssertionError
+
+class Alone(Agent):
+    \"\"\"Wants a tool that nobody has.\"\"\"
+    name = "alone"
+    tools = ("laser",)
+    def play(self, env, llm): pass
+
+@hookimpl
+def debug_gym_register_tools(): return [Silent, Greedy, Spaced]
+@hookimpl
+def debug_gym_register_terminals(): return [Half]
+@hookimpl
+def debug_gym_register_benchmarks(): return [Wrong]
+@hookimpl
+def debug_gym_register_agents(): return [Alone]
+"""
+
+SECOND = """
+from debug_gym_core import Tool, hookimpl
+
+class Sh(Tool):
+    \"\"\"Another tool of a name that is taken.\"\"\"
+    name = "sh"
+    def use(self, env, command: str):
+        \"\"\"Args:
+            command: not looked at
+        \"\"\"
+        return env.session.run("printf 42 > answer").output + "the other sh"
+
+@hookimpl
+def debug_gym_register_tools(): return [Sh]
+"""
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> str:
+    path = tmp_path / "broken.py"
+    path.write_text("import no_such_module\n")
+    return str(path)
+
+
+def test_plugins_lists_what_is_there_and_what_failed(inside: Any, broken: str) -> None:
+    done = inside("plugins", "--plugin-file", broken)
+    assert done.status == 0 and done.err.count("no_such_module") == 1 and len(done.err.splitlines()) == 1
+    row = next(line for line in done.out.splitlines() if line.startswith("toy_plugin.py "))
+    assert row.endswith("loaded")
+    assert "No module named 'no_such_module'" in done.out
+    data = {item["name"]: item for item in json.loads(inside("plugins", "--json", "--plugin-file", broken).out)}
+    assert data["toy_plugin.py"]["provides"]["benchmarks"] == ["toy"]
+    assert data["core"]["provides"] == {"executors": ["local"]} and data["core"]["distribution"] == "debug-gym-core"
+    assert data["broken.py"]["state"] == "failed" and "no_such_module" in data["broken.py"]["cause"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "header"),
+    [
+        (200, "plugin kind provides distribution version state"),
+        (80, "plugin kind provides state"),
+        (20, "plugin state"),
+    ],
+)
+def test_a_narrow_terminal_shows_the_names_that_can_be_chosen(inside: Any, columns: int, header: str) -> None:
+    import pexpect
+
+    code = "from debug_gym_core.cli import main; main()"
+    environment = {**os.environ, "NO_COLOR": "1", "TERM": "xterm"}
+    environment.pop("COLUMNS", None)
+    child = pexpect.spawn(
+        sys.executable,
+        ["-c", code, "plugins"],
+        env=environment,
+        dimensions=(50, columns),
+        encoding="utf-8",
+        timeout=60,
+    )
+    child.expect(pexpect.EOF)
+    child.close()
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", str(child.before)).splitlines()
+    assert " ".join(lines[0].split()) == header
+    assert any(line.startswith("core ") and line.rstrip().endswith("loaded") for line in lines)
+    assert all(len(line) <= columns for line in lines[:10])
+
+
+def test_a_wanted_plugin_that_is_not_there_is_told(inside: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from debug_gym_core import plugins
+
+    monkeypatch.setattr(plugins, "_complaints", set())
+    monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core,local,cores")
+    done = inside("plugins")
+    assert "DEBUG_GYM_PLUGINS: there is no plugin 'local'; did you mean 'terminal-local'?" in done.err
+    assert "DEBUG_GYM_PLUGINS: there is no plugin 'cores'; did you mean 'core'?" in done.err
+    assert done.err.count("there is no plugin") == 2
+
+
+@pytest.mark.parametrize(
+    ("origin", "line"),
+    [
+        (None, "acme-tool==1.5"),
+        ({"url": "file:///a%20b/tool", "dir_info": {}}, "acme-tool @ file:///a%20b/tool"),
+        ({"url": "file:///a%20b/tool", "dir_info": {"editable": True}}, "-e file:///a%20b/tool"),
+        (
+            {"url": "https://x.org/x.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}, "subdirectory": "t"},
+            "acme-tool @ git+https://x.org/x.git@c0ffee#subdirectory=t",
+        ),
+        (
+            {"url": "file:///w/t-1.5.zip", "archive_info": {"hashes": {"sha256": "ab"}}, "subdirectory": "t"},
+            "acme-tool @ file:///w/t-1.5.zip#sha256=ab&subdirectory=t",
+        ),
+        ({"url": "file:///w/t-1.5-py3-none-any.whl", "archive_info": {}}, "acme-tool @ file:///w/t-1.5-py3-none-any.whl"),
+    ],
+)  # fmt: skip
+def test_requirements_say_where_a_distribution_came_from(
+    origin: dict[str, Any] | None, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What no index has must not be pinned by its version alone: pip would not find it."""
+    information = tmp_path / "site" / "acme_tool-1.5.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-tool\nVersion: 1.5\n")
+    (information / "entry_points.txt").write_text("[debug_gym]\nacme = acme_tool\n")
+    if origin is not None:
+        (information / "direct_url.json").write_text(json.dumps(origin))
+    shutil.copy(Path(__file__).with_name("toy_plugin.py"), tmp_path / "site" / "acme_tool.py")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "DEBUG_GYM_PLUGINS": "acme"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from debug_gym_core.cli import main; main()", "plugins", "--requirements"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert line in done.stdout.splitlines(), done.stdout + done.stderr
+    assert len(re.findall(r"acme-tool|a%20b/tool", done.stdout)) == len(re.findall(r"acme-tool|a%20b/tool", line))
+
+
+@pytest.mark.parametrize("command", [("tasks", "toy"), ("config", "show", "toy"), ("run", "toy", "--list")])
+def test_a_file_that_was_asked_for_and_fails_is_status_3(inside: Any, broken: str, command: tuple[str, ...]) -> None:
+    done = inside(*command, "--plugin-file", broken)
+    assert done.status == 3 and done.out == ""
+    assert done.err.startswith(f"error: plugin file {broken} failed to load: ModuleNotFoundError: No module named")
+    assert len(done.err.splitlines()) == 1
+    missing = inside(*command, "--plugin-file", "nowhere.py")
+    assert missing.status == 2 and missing.err == "error: there is no plugin file nowhere.py\n"
+
+
+def test_check_is_silent_about_what_is_right(inside: Any) -> None:
+    done = inside("plugins", "--check")
+    assert done.status == 0 and done.err == ""
+    rows = [line.split(maxsplit=3) for line in done.out.splitlines()[1:]]
+    assert ["core", "plugin", "ok"] in [row[:3] for row in rows]
+    assert "failed" not in done.out
+    assert any("terminal local" in line and "works here" in line for line in done.out.splitlines())
+
+
+def test_check_names_what_is_wrong(inside: Any, broken: str, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.py"
+    bad.write_text(BAD)
+    done = inside("plugins", "--check", "--json", "--plugin-file", str(bad), "--plugin-file", broken)
+    assert done.status == 3
+    found = {(item["kind"], item["name"]): (item["state"], item["detail"]) for item in json.loads(done.out)
+             if item["plugin"] == "bad.py"}  # fmt: skip
+    assert found["tool", "silent"] == ("warning", "arguments that the docstring of use() does not explain: path")
+    assert found["tool", "greedy"][0] == "failed" and "must name its arguments" in found["tool", "greedy"][1]
+    assert found["tool", "two words"] == (
+        "failed", "'two words' is no name: letters, digits, _ and -, 64 at most"
+    )  # fmt: skip
+    assert found["terminal", "half"][0] == "failed" and "does not implement alive, open, start" in str(
+        found["terminal", "half"]
+    )
+    assert (
+        found["benchmark", "wrong"][0] == "failed" and "did you mean 'run_timeout'?" in found["benchmark", "wrong"][1]
+    )
+    assert found["agent", "alone"] == ("warning", "plays with tools that are not installed: laser")
+    assert any(item["plugin"] == "broken.py" and item["state"] == "failed" for item in json.loads(done.out))
+
+
+EVENTS = """
+from debug_gym_core import Tool, hookimpl, hookspec
+
+class Own:
+    @hookspec
+    def on_file_changed_twice(env, path):
+        "Specified here: no slip."
+    @hookspec
+    def on_opened(env, path):
+        "Another."
+
+def tool(title, **methods):
+    def use(self, env):
+        return "x"
+    return type(title, (Tool,), {"name": title, "__doc__": "A tool.", "use": use, **methods})
+
+TOOLS = [
+    tool("argument", on_file_changed=hookimpl(lambda self, env, file: None)),
+    tool("own_argument", on_opened=hookimpl(lambda self, file: None)),
+    tool("by_name", on_step=hookimpl(lambda self, *, env: None)),
+    tool("wrapper", on_step=hookimpl(wrapper=True)(lambda self, env: None)),
+    tool("unmarked", on_reset=lambda self, env: None, on_paint=lambda self: None),
+    tool("misspelled", on_file_change=hookimpl(lambda self, env: None)),
+    tool("own", on_file_changed_twice=hookimpl(lambda self, path: None), on_step=hookimpl(lambda self, extra=1: None)),
+    tool("elsewhere", on_moonrise=hookimpl(lambda self, moon: None)),
+]
+
+@hookimpl
+def debug_gym_register_tools(): return TOOLS
+"""
+
+
+def test_check_looks_at_the_methods_that_answer_events(inside: Any, tmp_path: Path) -> None:
+    plugin = tmp_path / "listens.py"
+    plugin.write_text(EVENTS)
+    done = inside("plugins", "--check", "--json", "--plugin-file", str(plugin))
+    assert done.status == 3
+    assert {item["name"]: (item["state"], item["detail"]) for item in json.loads(done.out)
+            if item["plugin"] == "listens.py" and item["kind"] == "tool"} == {
+        "argument": ("failed", "argument.on_file_changed: there is no argument 'file'; it has env, path, edits"),
+        "own_argument": ("failed", "own_argument.on_opened: there is no argument 'file'; it has env, path"),
+        "by_name": ("failed", "by_name.on_step: its arguments are given by position; take the * out"),
+        "wrapper": ("failed", "wrapper.on_step: an event has no wrappers; write @hookimpl alone"),
+        "unmarked": ("warning", "unmarked.on_reset is not marked @hookimpl and is never called"),
+        "misspelled": (
+            "warning",
+            "misspelled.on_file_change: there is no event 'on_file_change'; did you mean 'on_file_changed'?",
+        ),
+        "own": ("ok", "arguments: none"),
+        "elsewhere": ("ok", "arguments: none; answers what no plugin here specifies: on_moonrise"),
+    }  # fmt: skip
+    shown = " ".join(inside("plugins", "--check", "--plugin-file", str(plugin)).out.split())
+    assert "misspelled warning" in shown and "argument failed" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "detail"),
+    [
+        (
+            "from debug_gym_core import hookimpl\n@hookimpl\ndef debug_gym_register_tools(): return []\n",
+            "warning",
+            "file, provides nothing: debug_gym_register_tools returns nothing",
+        ),
+        (
+            "from debug_gym_core import hookimpl\n@hookimpl\ndef debug_gym_register_llms(): return []\n"
+            "@hookimpl\ndef debug_gym_register_agents(): return ()\n",
+            "warning",
+            "file, provides nothing: debug_gym_register_agents, debug_gym_register_llms return nothing",
+        ),
+        ("from debug_gym_core import hookimpl\n@hookimpl\ndef debug_gym_run_started(run): pass\n", "ok", "file"),
+    ],
+)
+def test_check_warns_of_a_plugin_that_provides_nothing(
+    inside: Any, tmp_path: Path, text: str, state: str, detail: str
+) -> None:
+    (tmp_path / "empty.py").write_text(text)
+    done = inside("plugins", "--check", "--json", "--plugin-file", str(tmp_path / "empty.py"))
+    found = [item for item in json.loads(done.out) if item["plugin"] == "empty.py"]
+    assert [(item["kind"], item["state"], item["detail"]) for item in found] == [("plugin", state, detail)]
+
+
+def test_check_with_warnings_only_is_status_0(inside: Any, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.py"
+    bad.write_text(BAD.replace("return [Silent, Greedy, Spaced]", "return [Silent]").replace("[Half]", "[]")
+                   .replace("return [Wrong]", "return []"))  # fmt: skip
+    done = inside("plugins", "--check", "--plugin-file", str(bad))
+    assert done.status == 0 and "warning" in done.out
+
+
+def test_two_of_one_name(inside: Any, tmp_path: Path) -> None:
+    second = tmp_path / "second.py"
+    second.write_text(SECOND)
+    options = ("--plugin-file", "second.py", "--task", "a")
+    done = inside("run", "toy", *options)
+    assert done.status == 3
+    warning, error = done.err.splitlines()
+    assert warning.startswith("warning: tool 'sh' is provided by second.py and ") and "toy_plugin.py" in warning
+    assert error.startswith("error: the config of toy: tool 'sh' is provided twice; say second.py:sh or ")
+    done = inside("run", "toy", *options, "-p", "tools=[second.py:sh]", "-vv")
+    assert done.status == 0 and "the other sh" in done.out
+    assert inside("plugins", "--check", "--plugin-file", "second.py").status == 3
+
+
+def test_a_failed_plugin_that_is_needed_is_status_3(inside: Any, tmp_path: Path) -> None:
+    assert inside("run", "toy", "--strict-plugins", "--plugin-file", "nowhere.py").status == 2
+    done = inside("run", "toy", "-p", "tools=[view]")
+    assert done.status == 2 and "disabled" in done.err

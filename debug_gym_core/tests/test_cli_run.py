@@ -1,0 +1,205 @@
+"""`debug-gym run`: what it prints, keeps and exits with."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOY = Path(__file__).parent / "toy_plugin.py"
+PROGRAM = [sys.executable, "-c", "from debug_gym_core.cli import main; main()"]
+
+
+def results(directory: Path) -> dict[str, str]:
+    lines = (directory / "results.jsonl").read_text().splitlines()
+    found = {line["task"]: line["status"] for line in map(json.loads, lines)}
+    assert len(found) == len(lines)
+    return found
+
+
+def test_run_list_plays_nothing(inside: Any, tmp_path: Path) -> None:
+    done = inside("run", "toy", "--list", "--task", "a", "--task", "*c", "-p", "run.repeats=2")
+    assert done.out == "toy/a #1\ntoy/a #2\ntoy/c #1\ntoy/c #2\n" and done.status == 0
+    assert not (tmp_path / "exps").exists()
+
+
+def test_a_run_in_lines(gym: Any, tmp_path: Path) -> None:
+    done = gym("run", "toy")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("[1/3] toy/a: resolved, score 1/1, 1 step, 0 pdb, ")
+    assert lines[3].split() == ["task", "status", "score", "steps", "pdb", "seconds"]
+    assert lines[-2].startswith("resolved 3 of 3, ")
+    (directory,) = (tmp_path / "exps").iterdir()
+    assert lines[-1] == f"results in exps/{directory.name}"
+    assert results(directory) == {"toy/a": "resolved", "toy/b": "resolved", "toy/c": "resolved"}
+
+
+def test_verbose_shows_steps_and_prompts(inside: Any) -> None:
+    options = ["--agent", "chatter", "--llm", "echo", "-p", "terminal.allow_unsandboxed=true", "--task", "a"]
+    done = inside("run", "toy", *options, "-v")
+    assert "toy/a 1/7 sh printf 42 > answer  (score 0/1," in done.out
+    assert "so be it" not in done.out
+    done = inside("run", "toy", *options, "-vv")
+    assert "Task toy/a" in done.out and "echo: 100 + 20 tokens" in done.out and "so be it" in done.out
+
+
+def test_tasks_that_cannot_be_run_are_status_1(inside: Any) -> None:
+    done = inside("run", "toy", "--agent", "breaker", "-o", "out")
+    assert done.status == 1
+    assert "toy/a: error: ZeroDivisionError: this agent is broken\n" in done.out
+    assert "toy/b: error: as toy/a\n" in done.out and done.out.count("this agent is broken") == 1
+    assert "resolved 0 of 0, 3 could not be run" in done.out
+    assert "--resume out" in done.err
+
+
+def test_an_unresolved_task_is_status_0(inside: Any) -> None:
+    done = inside("run", "toy", "-p", "agent.commands={a: 'mkdir x && mv answer x; mkdir answer'}")
+    assert done.status == 0 and "toy/a: unresolved, score 0/1, 2 steps" in done.out
+    assert "resolved 2 of 3" in done.out
+
+
+def test_the_summary_says_why_and_which_repeats_differ(inside: Any, tmp_path: Path) -> None:
+    """Task `a` is solved once, then it cannot be any more; b always."""
+    once = f"test -e {tmp_path}/again && mv answer x && mkdir answer; touch {tmp_path}/again"
+    done = inside(
+        "run", "toy", "--task", "[ab]", "--repeats", "2", "-o", "out", "-p", f"agent.commands={{a: '{once}'}}"
+    )
+    assert done.status == 0, done.err
+    lines = done.out.splitlines()
+    assert "unresolved toy/a #2: the entrypoint failed" in lines
+    assert "flaky toy/a: resolved 1 of 2 (#1), unresolved 1 of 2 (#2)" in lines
+    assert lines[-2].startswith("resolved 3 of 4 episodes of 2 tasks, ")
+    rows = [json.loads(line) for line in (tmp_path / "out/results.jsonl").read_text().splitlines()]
+    assert [(row["task"], row["repeat"]) for row in rows] == [("toy/a", 1), ("toy/a", 2), ("toy/b", 1), ("toy/b", 2)]
+    done = inside("run", "toy", "--repeats", "3", "-o", "out")
+    assert done.status == 2 and "run.repeats was 2, is now 3" in done.err
+    assert inside("run", "--resume", "out", "--repeats", "2").status == 2
+
+
+def test_a_task_that_is_resolved_without_a_change_is_named(inside: Any) -> None:
+    options = ["--agent", "chatter", "--llm", "echo", "-p", "terminal.allow_unsandboxed=true", "--task", "a"]
+    done = inside("run", "toy", *options, "-p", "llm.commands=[]", "-p", "env.entrypoint='true'")
+    assert done.status == 0 and "broken toy/a: its tests pass without a change" in done.out
+
+
+def test_finished_tasks_are_not_played_again(inside: Any, tmp_path: Path) -> None:
+    options = ["-o", "out", "-p", f"agent.played={tmp_path}/played"]
+    inside("run", "toy", "--task", "a", *options)
+    done = inside("run", "toy", *options)
+    assert "1 of 3 episodes are finished already" in done.out
+    done = inside("run", "--resume", "out")
+    assert done.status == 0 and "3 of 3 episodes are finished already" in done.out
+    assert (tmp_path / "played").read_text() == "a 0\nb 0\nc 0\n"
+    done = inside("run", "toy", *options, "-p", "agent.max_steps=3")
+    assert done.status == 2 and "agent.max_steps was 7, is now 3" in done.err
+    inside("run", "--resume", "out", "--force-all")
+    assert (tmp_path / "played").read_text() == "a 0\nb 0\nc 0\n" * 2
+
+
+def test_errors_of_ours_are_said_without_their_class(inside: Any) -> None:
+    done = inside("run", "toy", "-p", "agent.lose=9", "-p", "agent.played=played", "-p", "run.max_retries=0")
+    assert done.status == 1
+    assert "SandboxLost" not in done.out + done.err and "toy/a: error: " in done.out
+
+
+def test_a_step_is_written_so_that_it_can_be_pasted(inside: Any) -> None:
+    options = ["--agent", "chatter", "--llm", "echo", "-p", "terminal.allow_unsandboxed=true", "--task", "a"]
+    done = inside("run", "toy", *options, "-p", r'llm.commands=["printf 4 > answer\nprintf 2 >> answer\n"]', "-v")
+    assert "\nsh <<<\nprintf 4 > answer\nprintf 2 >> answer\n>>>\n" in done.out
+    assert "toy/a: resolved" in done.out
+
+
+def test_vv_shows_what_is_new_in_a_prompt(inside: Any) -> None:
+    options = ["--agent", "historian", "--llm", "echo", "-p", "terminal.allow_unsandboxed=true", "--task", "a"]
+    done = inside("run", "toy", *options, "-p", 'llm.commands=["echo one", "echo two"]', "-vv")
+    lines = [line.strip() for line in done.out.splitlines()]
+    assert lines.count("The answer is wrong. Nobody knows the question.") == 1
+    assert lines.count("(the observation of step 0, above)") == 1
+    assert "(1 message as in the last prompt)" in lines and "(3 messages as in the last prompt)" in lines
+    assert lines.count("-> sh echo two") == 1 and lines.count("(the answer above)") == 2
+    assert lines.count("two") == 1
+
+
+# Where it is kept
+
+
+def test_a_directory_of_something_else_is_left_alone(inside: Any, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/thesis.txt").write_text("all of it")
+    done = inside("run", "toy", "-o", "out")
+    assert done.status == 2 and "is not empty ('thesis.txt') and holds no run" in done.err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_run_that_cannot_start_leaves_nothing(inside: Any, tmp_path: Path, there: bool) -> None:
+    if there:
+        (tmp_path / "deep/out").mkdir(parents=True)
+    wrong = ["-p", "env.python=/nowhere/python"]
+    assert inside("run", "toy", "-o", "deep/out", *wrong).status == 2
+    assert (tmp_path / "deep").exists() == there
+    assert list(tmp_path.glob("deep/out/*")) == list(tmp_path.glob("deep/out/.*")) == []
+    assert inside("run", "toy", "-o", "deep/out", "--task", "a").status == 0
+
+
+def test_what_was_kept_is_not_lost_when_playing_again_cannot_start(inside: Any, tmp_path: Path) -> None:
+    assert inside("run", "toy", "-o", "out").status == 0
+    kept = (tmp_path / "out/results.jsonl").read_text()
+    (tmp_path / "out/run.json").write_text(
+        (tmp_path / "out/run.json").read_text().replace('"python": null', '"python": "/nowhere/python"')
+    )
+    assert inside("run", "--resume", "out", "--force-all").status == 2
+    assert (tmp_path / "out/results.jsonl").read_text() == kept
+
+
+def test_list_is_what_would_be_played(inside: Any, tmp_path: Path) -> None:
+    commands = ["-o", "out", "-p", "agent.commands={b: 'mkdir x && mv answer x; mkdir answer'}"]
+    assert inside("run", "toy", *commands, "--task", "[ab]").status == 0
+    before = (tmp_path / "out/run.json").read_text()
+    assert inside("run", "toy", *commands, "--list").out == "toy/c\n"
+    assert inside("run", "toy", *commands, "--list", "--force-failed").out == "toy/b\ntoy/c\n"
+    assert inside("run", "toy", *commands, "--list", "--force-all").out == "toy/a\ntoy/b\ntoy/c\n"
+    assert inside("run", "--resume", "out", "--list", "--force-failed").out == "toy/b\n"
+    assert (tmp_path / "out/run.json").read_text() == before
+    assert not (tmp_path / "exps").exists()
+
+
+def test_force_failed_plays_what_is_not_resolved(inside: Any, tmp_path: Path) -> None:
+    commands = ["-o", "out", "-p", f"agent.played={tmp_path}/played"]
+    commands += ["-p", "agent.commands={b: 'mkdir x && mv answer x; mkdir answer'}"]
+    inside("run", "toy", *commands)
+    assert inside("run", "--resume", "out", "--force-failed").status == 0
+    assert (tmp_path / "played").read_text() == "a 0\nb 0\nc 0\nb 0\n"
+    assert results(tmp_path / "out") == {"toy/a": "resolved", "toy/b": "unresolved", "toy/c": "resolved"}
+
+
+# The original's
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--config", "name the file without it"),
+        ("--num-workers", "say -n N"),
+        ("--timeout", "-p run.task_timeout=SECONDS"),
+        ("--max-retries", "-p run.max_retries=N"),
+        ("--no-live-display", "leave it out"),
+        ("--keep-completed-tasks", "finished tasks are kept"),
+        ("--logging-level", "say -v"),
+    ],
+)
+def test_options_of_the_original_are_answered(inside: Any, option: str, words: str) -> None:
+    done = inside("run", "toy", option)
+    assert done.status == 2 and done.err.startswith(f"error: there is no {option}: ") and words in done.err
+
+
+def test_the_originals_own_example_is_answered(inside: Any) -> None:
+    done = inside("run", "toy", "--agent", "rewrite_agent", "-v", "-p", 'rewrite_agent.llm_name="human"')
+    assert done.status == 2
+    assert done.err == "error: -p rewrite_agent.llm_name is now rewrite_agent.llm.name\n"
+    done = inside("run", "scripts/config_aider.yaml", "--agent", "rewrite_agent")
+    assert done.status == 2 and done.err.endswith("debug-gym run aider\n")

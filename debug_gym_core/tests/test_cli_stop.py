@@ -1,0 +1,163 @@
+"""`debug-gym run` interrupted, paused, killed, and on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOY = Path(__file__).parent / "toy_plugin.py"
+PROGRAM = [sys.executable, "-c", "from debug_gym_core.cli import main; main()"]
+
+
+def results(directory: Path) -> dict[str, str]:
+    lines = (directory / "results.jsonl").read_text().splitlines()
+    found = {line["task"]: line["status"] for line in map(json.loads, lines)}
+    assert len(found) == len(lines)
+    return found
+
+
+def test_a_second_interrupt_does_not_wait(environment: dict[str, str], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "started")
+    process = subprocess.Popen(
+        [*PROGRAM, "run", "toy", "-o", "out", "--plugin-file", str(TOY), "--agent", "stubborn"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment,
+    )  # fmt: skip
+    (tmp_path / "started").read_text()
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None and "stopping" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and "--resume out" in err
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupt_keeps_what_was_done_and_says_how_to_go_on(
+    blocked: Any, gym: Any, tmp_path: Path, number: int, status: int
+) -> None:
+    process = blocked()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == status
+    assert "stopping" in out and "toy/b: stopped" in out and "resolved 1 of 1, 2 not played" in out
+    assert ("Ctrl-C" in out) == (number == signal.SIGINT)
+    (hint,) = err.splitlines()
+    assert hint.startswith("stopped; go on with: debug-gym run --resume out --plugin-file ")
+    assert hint.endswith("toy_plugin.py")
+    assert results(tmp_path / "out") == {"toy/a": "resolved"}
+    (tmp_path / "go").touch()
+    assert gym("run", "--resume", "out").returncode == 0
+    assert results(tmp_path / "out") == {"toy/a": "resolved", "toy/b": "resolved", "toy/c": "resolved"}
+    assert (tmp_path / "played").read_text() == "a 0\nb 0\nb 0\nc 0\n"
+
+
+def test_a_killed_run_goes_on(blocked: Any, gym: Any, tmp_path: Path) -> None:
+    process = blocked()
+    process.kill()
+    process.communicate()
+    assert results(tmp_path / "out") == {"toy/a": "resolved"}
+    (tmp_path / "go").touch()
+    assert gym("run", "--resume", "out").returncode == 0
+    assert list(results(tmp_path / "out")) == ["toy/a", "toy/b", "toy/c"]
+    assert (tmp_path / "played").read_text() == "a 0\nb 0\nb 0\nc 0\n"
+    assert (tmp_path / "out/toy/b/abandoned-1.jsonl").exists()
+
+
+def test_a_second_run_in_the_same_directory_is_refused(blocked: Any, gym: Any) -> None:
+    process = blocked()
+    done = gym("run", "--resume", "out")
+    assert done.returncode == 2 and f"in use by another debug-gym (process {process.pid})" in done.stderr
+
+
+def test_debug_pauses_after_each_step(gym: Any, tmp_path: Path) -> None:
+    commands = ["--task", "a", "--task", "b", "-p", "agent.commands={a: echo hello}", "-o", "out", "--debug"]
+    done = gym("run", "toy", *commands, input="what\nc\nc\nq\n")
+    assert done.returncode == 130 and "Ctrl-C" not in done.stdout
+    assert done.stdout.count("(debug-gym) ") == 4 and "c: go on to the next step" in done.stdout
+    assert results(tmp_path / "out") == {"toy/a": "resolved"}
+
+
+def test_debug_stops_at_the_end_of_input(gym: Any) -> None:
+    assert gym("run", "toy", "--debug", input="").returncode == 130
+
+
+def test_debug_goes_on_while_the_pipe_stays_open(environment: dict[str, str], tmp_path: Path) -> None:
+    """Several words that came at once are taken one after the other."""
+    with subprocess.Popen(
+        [*PROGRAM, "run", "toy", "--debug", "-o", "out", "--plugin-file", str(TOY)],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=tmp_path, env=environment,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(b"c\nc\nc\n")
+        process.stdin.flush()
+        assert process.wait(60) == 0
+    assert list(results(tmp_path / "out")) == ["toy/a", "toy/b", "toy/c"]
+
+
+def test_debug_ends_with_ctrl_c_at_its_prompt(environment: dict[str, str], tmp_path: Path) -> None:
+    command = [*PROGRAM, "run", "toy", "-o", "out", "--plugin-file", str(TOY), "--debug"]
+    written = on_terminal(command, environment, tmp_path, 80, r"\(debug-gym\) ")
+    assert "go on with: debug-gym run --resume out" in written and written.endswith("<status 130>")
+    assert "sh printf 42 > answer" in written
+
+
+def on_terminal(command: list[str], environment: dict[str, str], cwd: Path, width: int, until: str) -> str:
+    """Run in a pseudo terminal of 24 lines; press Ctrl-C when a pattern is seen; returns what was written."""
+    pid, descriptor = pty.fork()
+    if pid == 0:
+        os.chdir(cwd)
+        os.execvpe(command[0], command, environment)
+    subprocess.run(["stty", "rows", "24", "cols", str(width)], stdin=descriptor, check=True)
+    written = b""
+    pressed = False
+    end = time.monotonic() + 60
+    while True:
+        assert time.monotonic() < end, written
+        ready, _, _ = select.select([descriptor], [], [], 60)
+        assert ready, written
+        try:
+            data = os.read(descriptor, 65536)
+        except OSError:
+            break
+        written += data
+        if not pressed and re.search(until.encode(), written):
+            os.write(descriptor, b"\x03")
+            pressed = True
+    _, status = os.waitpid(pid, 0)
+    os.close(descriptor)
+    return written.decode() + f"<status {os.waitstatus_to_exitcode(status)}>"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_live_table_and_ctrl_c_on_a_terminal(environment: dict[str, str], tmp_path: Path, width: int) -> None:
+    commands = json.dumps({"b": "sleep 600"})
+    command = [*PROGRAM, "run", "toy", "-o", "out", "--plugin-file", str(TOY), "-p", f"agent.commands={commands}"]
+    environment = {**environment, "COLUMNS": str(width), "LINES": "24"}
+    task = "b" if width < 100 else "toy/b"  # a benchmark that all tasks have is left out where there is little room
+    written = on_terminal(command, environment, tmp_path, width, rf"[\r\n]{task} [^\r\n]*playing")
+    header = "task +step +score +state +tokens +cost +elapsed"
+    assert re.search(header, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written)), written
+    assert "elapsed" in written and "playing" in written and "resolved" in written
+    assert "resolved 1 of 1, 2 not played" in written
+    assert "go on with: debug-gym run --resume out" in written
+    assert written.endswith("<status 130>")
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_no_color(environment: dict[str, str], tmp_path: Path, colour: bool) -> None:
+    environment = environment if colour else {**environment, "NO_COLOR": "1"}
+    command = [*PROGRAM, "run", "toy", "-o", "out", "--plugin-file", str(TOY)]
+    shown = re.compile(r"\x1b\[[0-9;]*3[0-9]m")
+    for arguments in (["--task", "a"], ["--task", "x"]):
+        written = on_terminal([*command, *arguments], environment, tmp_path, 80, "never")
+        assert bool(shown.search(written)) == colour, written

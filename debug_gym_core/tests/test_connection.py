@@ -1,0 +1,201 @@
+"""The host's end of the guest's stream, with a guest that says what it should not, or nothing."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from debug_gym_core.connection import STALL_TIMEOUT, VERSION, CommandEnded, CommandLost, Connection, Waiter
+from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.frames import FrameReader, Header, pack
+from debug_gym_core.terminal import SandboxSpec, Terminal
+from debug_gym_core.testing import wait_until
+
+Answer = Callable[[Header], bytes]
+
+
+class Guest:
+    """A stream whose other end answers each request as the test wants it."""
+
+    def __init__(self, answer: Answer, version: int = VERSION) -> None:
+        self.answer = answer
+        self.version = version
+        self.said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.frames: FrameReader | None = None
+        self.closed = threading.Event()
+        self.taking = threading.Event()
+        self.taking.set()
+        self.said.put(pack({"id": 0, "t": "boot", "magic": "none"}))
+
+    def read(self, size: int) -> bytes:
+        return self.said.get()
+
+    def write(self, data: bytes | memoryview) -> None:
+        self.taking.wait(20)
+        if self.closed.is_set():
+            raise BrokenPipeError("closed")
+        if self.frames is None:  # the program
+            self.frames = FrameReader()
+            return
+        for header, _ in self.frames.feed(bytes(data)):
+            if header["op"] == "start":
+                self.said.put(pack({"id": header["id"], "t": "hello", "version": self.version}))
+            else:
+                self.said.put(self.answer(header))
+
+    def close(self) -> None:
+        self.closed.set()
+        self.taking.set()
+        self.said.put(b"")
+
+
+class Answering(Terminal):
+    """A terminal with such a guest."""
+
+    name = "answering"
+    isolates = False
+    python = "python"
+
+    def __init__(self, guest: Guest) -> None:
+        super().__init__()
+        self.guest = guest
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        return None
+
+    def start(self, spec: SandboxSpec) -> None:
+        pass
+
+    def open(self, argv: Sequence[str]) -> Guest:
+        return self.guest
+
+    def alive(self) -> bool:
+        return True
+
+    def stop(self) -> None:
+        pass
+
+    def log(self) -> str:
+        return "its last line\n"
+
+
+Connect = Callable[..., Connection]
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    made: list[Connection] = []
+
+    def begin(answer: Answer) -> Connection:
+        made.append(Connection(Answering(Guest(answer)), {"root": "/", "env": {}}))
+        return made[-1]
+
+    yield begin
+    for connection in made:
+        connection.close()
+
+
+def error(**fields: object) -> Answer:
+    return lambda header: pack({"id": header["id"], "t": "error", "text": "told", **fields})
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        (error(kind="os", errno="ENOENT", path="a.py"), FileNotFoundError, "told: 'a.py'"),
+        (error(kind="os", errno="EACCES"), PermissionError, "told"),
+        (error(kind="os", errno="ENOSUCHERROR"), OSError, "Errno 5"),
+        (error(kind="lost"), CommandLost, "told"),
+        (error(kind="ended"), CommandEnded, "told"),
+        (error(kind="internal"), SandboxError, "the guest failed: told"),
+        (error(kind="os", errno="ETIMEDOUT"), TimeoutError, "told"),
+    ],
+)
+def test_errors_of_the_guest_are_typed(connect: Connect, answer: Answer, kind: type[Exception], said: str) -> None:
+    connection = connect(answer)
+    with pytest.raises(kind, match=said):
+        connection.request("anything", timeout=20)
+    assert connection.alive
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [b"\0\0\0\2\0\0\0\0[]", b"\0\0\0\2\0\0\0\0{}", b"\0\0\0\1\0\0\0\0{", b"\xff" * 8, b'\0\0\0\x0a\0\0\0\0{"id":null}'],
+)
+def test_a_guest_that_sends_nonsense_is_given_up(connect: Connect, nonsense: bytes) -> None:
+    connection = connect(lambda header: nonsense)
+    with pytest.raises(SandboxLost, match="during anything"):
+        connection.request("anything", timeout=20)
+    assert not connection.alive
+    with pytest.raises(SandboxLost):
+        connection.request("more", timeout=20)
+    with pytest.raises(SandboxLost):
+        connection.send({"of": 1})
+
+
+def test_replies_to_nobody_are_passed_over(connect: Connect) -> None:
+    answers = iter([pack({"id": 99, "t": "done"}) + pack({"id": 98, "t": "data"})])
+    connection = connect(lambda header: next(answers, b"") + pack({"id": header["id"], "t": "done", "n": 1}))
+    assert connection.request("anything", timeout=20)[0]["n"] == 1
+    assert connection.request("anything", timeout=20)[0]["n"] == 1
+
+
+def test_another_version_is_refused() -> None:
+    with pytest.raises(SandboxError, match=r"the guest speaks version 0, not 1\b.*its log ends with: its last line"):
+        Connection(Answering(Guest(lambda header: b"", version=0)), {"root": "/", "env": {}})
+
+
+def test_a_guest_that_does_not_answer_is_hung(connect: Connect) -> None:
+    connection = connect(lambda header: pack({"id": header["id"], "t": "data"}))
+    waiter = Waiter()
+    connection.submit(waiter, "anything")
+    assert connection.wait(waiter, "anything", 20)[0]["t"] == "data"
+    with pytest.raises(SandboxLost, match=r"did not answer within 0.05 s.*during anything"):
+        connection.wait(waiter, "anything", 0.05)
+
+
+def test_a_guest_that_takes_nothing_is_hung(connect: Connect) -> None:
+    connection = connect(lambda header: b"")
+    guest = connection._terminal.guest  # type: ignore[attr-defined]
+    guest.taking.clear()
+    errors: list[BaseException] = []
+
+    def send() -> None:
+        try:
+            connection.send({"of": 1}, b"x" * 3_000_000)
+        except SandboxLost as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    wait_until(lambda: connection._writing_since is not None)
+    began = connection._writing_since
+    assert began is not None
+    connection.check_stall(began + STALL_TIMEOUT - 1)
+    assert connection.alive
+    connection.check_stall(began + STALL_TIMEOUT + 1)
+    thread.join(20)
+    assert "took nothing from its stream" in str(errors[0])
+
+
+def test_a_forked_process_has_no_part_in_it(connect: Connect) -> None:
+    connection = connect(lambda header: pack({"id": header["id"], "t": "done"}))
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            connection.request("anything", timeout=20)
+        except SandboxLost as lost:
+            os.write(write, str(lost).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    with os.fdopen(read) as told:
+        assert "belongs to the process that this one was forked from" in told.read()
+    assert connection.request("anything", timeout=20)[0]["t"] == "done"

@@ -1,0 +1,148 @@
+"""What is shown of a run while it goes on: tables that fit, and writing from many threads."""
+
+from __future__ import annotations
+
+import io
+import threading
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from debug_gym_core.cli.display import LiveDisplay, PlainDisplay, summary
+from debug_gym_core.experiment import Job
+from debug_gym_core.trajectory import Event, Result, Tokens
+
+
+def job(name: str) -> Job:
+    return Job(f"toy/{name}", name, 0)
+
+
+def step(number: int) -> Event:
+    observation = {"text": "one\ntwo\n", "json": "[]"}
+    return Event.step(
+        step=number, action={"name": "sh", "arguments": {}}, observation=observation, reward=0.0, score=1, max_score=10,
+        terminated=False, truncated=False, seconds=0.1,
+    )  # fmt: skip
+
+
+def result(name: str, **more: Any) -> Result:
+    return Result(
+        f"toy/{name}", "x", "m", more.pop("status", "unresolved"), score=1, max_score=10, steps=12, seconds=100.5,
+        tokens=Tokens(123456, 10), cost=1.5, **more,
+    )  # fmt: skip
+
+
+def live(width: int, height: int = 24, verbose: int = 0) -> tuple[LiveDisplay, io.StringIO]:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=width, height=height, highlight=False, color_system=None)
+    display = LiveDisplay(console, 50, verbose)
+    display.total = 40
+    return display, stream
+
+
+def drawn(display: LiveDisplay) -> list[str]:
+    with display.console.capture() as caught:
+        display.console.print(display._draw())
+    return [line.rstrip() for line in caught.get().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("width", "header", "task"),
+    [
+        (140, "task step score state tokens cost elapsed", "toy/a_task_with_quite_a_long_name"),
+        (80, "task step score state tokens cost elapsed", "a_task_with_quite_a…"),
+        (60, "task step score state cost elapsed", "a_task_with_quite"),
+        (40, "task score state", "a_task_with_quite_a…"),
+    ],
+)
+def test_the_table_fits(width: int, header: str, task: str) -> None:
+    display, _ = live(width)
+    display.started(job("a_task_with_quite_a_long_name"))
+    display.event(job("a_task_with_quite_a_long_name"), step(3))
+    lines = drawn(display)
+    assert lines[0].split() == header.split()
+    assert max(map(len, lines)) <= width
+    assert lines[1].startswith(task[:16]) and "1/10" in lines[1] and "playing" in lines[1]
+
+
+def test_rows_beyond_the_screen_are_counted() -> None:
+    display, _ = live(80, height=10)
+    for number in range(30):
+        display.started(job(f"t{number}"))
+    display.finished(job("t3"), result("t3"))
+    lines = drawn(display)
+    assert len(lines) <= 10
+    assert lines[-1] == "1 of 40 done  0:00  29 under way  1 unresolved  (24 not shown)"
+
+
+def test_many_threads_write_while_the_table_is_drawn() -> None:
+    display, stream = live(80, verbose=1)
+    display._live.refresh_per_second = 1000
+
+    def play(name: str) -> None:
+        display.started(job(name))
+        for number in range(1, 30):
+            display.event(job(name), step(number))
+        display.note(f"{name} is over")
+        display.finished(job(name), result(name))
+
+    threads = [threading.Thread(target=play, args=(f"t{number}",), daemon=True) for number in range(4)]
+    drawing = threading.Thread(target=lambda: [display._live.refresh() for _ in range(150)], daemon=True)
+    display.__enter__()  # left only when nobody hangs, for leaving would hang too
+    for thread in (*threads, drawing):
+        thread.start()
+    for thread in (*threads, drawing):
+        thread.join(60)
+        assert not thread.is_alive(), "writing and drawing wait for each other"
+    display.__exit__()
+    assert display.done == 4 and stream.getvalue().count("is over") == 4
+
+
+def test_lines_of_one_event_stay_together() -> None:
+    stream = io.StringIO()
+    display = PlainDisplay(Console(file=stream, width=200), 50, 1)
+    names = [f"t{number}" for number in range(4)]
+
+    def play(name: str) -> None:
+        display.started(job(name))
+        for number in range(1, 40):
+            display.event(job(name), step(number))
+
+    threads = [threading.Thread(target=play, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = stream.getvalue().splitlines()
+    heads = [number for number, line in enumerate(lines) if "/50 " in line]
+    assert len(heads) == 4 * 39
+    assert all(lines[number + 1 : number + 3] == ["    one", "    two"] for number in heads)
+
+
+@pytest.mark.parametrize("width", [80, 40])
+def test_the_summary_fits(width: int) -> None:
+    display, stream = live(width)
+    error = {"kind": "SandboxLost", "message": "the sandbox is gone"}
+    results = [result("a_task_with_quite_a_long_name"), result("b", status="error", error=error)]
+    summary(results, 0, 3.0, "exps/x", display)
+    lines = stream.getvalue().splitlines()
+    assert all(len(line.rstrip()) <= width for line in lines if "error toy/b" not in line and "resolved 0" not in line)
+    assert "error toy/b: the sandbox is gone" in lines
+    assert lines[0].split()[:3] == ["task", "status", "score"]
+
+
+def test_an_error_is_told_once() -> None:
+    stream = io.StringIO()
+    display = PlainDisplay(Console(file=stream, width=200), 50, 0)
+    display.total = 3
+    error = {"kind": "SandboxLost", "message": "the sandbox is gone"}
+    results = [result(name, status="error", error=error) for name in "ab"]
+    for one, name in zip(results, "ab", strict=True):
+        display.started(job(name))
+        display.finished(job(name), one)
+    summary(results, 1, 3.0, "exps/x", display)
+    assert stream.getvalue().count("the sandbox is gone") == 1
+    assert "[2/3] toy/b: error: as toy/a" in stream.getvalue()
+    assert Text("resolved 0 of 0, 2 could not be run, 1 not played").plain in stream.getvalue()

@@ -1,0 +1,10 @@
+"""The executor that core brings keeps what every executor promises."""
+
+from __future__ import annotations
+
+from debug_gym_core.executors import LocalExecutor
+from debug_gym_core.testing import ExecutorContract
+
+
+class TestLocalExecutor(ExecutorContract):
+    executor = LocalExecutor

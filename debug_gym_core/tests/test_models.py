@@ -1,0 +1,236 @@
+"""llm.yaml: where it is looked for, how an entry becomes a model, what is said of one that is wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from debug_gym_core.cli import main
+from debug_gym_core.errors import RequirementError, UsageError
+from debug_gym_core.models import Models, read_models, unknown
+from debug_gym_core.plugins import Plugins, load_plugins
+from debug_gym_core.redaction import redact, redacted
+from debug_gym_core.service import ServiceLLM
+from debug_gym_core.testing.model_server import ModelServer, Reply, Request
+
+WIRE = Path(__file__).parent / "wire_plugin.py"
+KEY = "sk-planted-0123456789"
+
+
+@pytest.fixture(scope="module")
+def plugins() -> Iterator[Plugins]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-local")
+        yield load_plugins(files=[WIRE], strict=True)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("LLM_CONFIG_FILE_PATH", raising=False)
+    return tmp_path / "home"
+
+
+def models(path: Path, text: str) -> Models:
+    (path / "llm.yaml").write_text(text)
+    return read_models(path / "llm.yaml")
+
+
+def test_the_file_is_looked_for_in_order(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read_models().names == [] and read_models().path is None
+    for name in ("given", "variable"):
+        (tmp_path / f"{name}.yaml").write_text(f"{name}: {{model: m}}\n")
+    (home / ".config" / "debug_gym").mkdir(parents=True)
+    (home / ".config" / "debug_gym" / "llm.yaml").write_text("default: {model: m}\n")
+    assert read_models().names == ["default"]
+    monkeypatch.setenv("LLM_CONFIG_FILE_PATH", str(tmp_path / "variable.yaml"))
+    assert read_models().names == ["variable"]
+    assert read_models(tmp_path / "given.yaml").names == ["given"]
+
+
+def test_a_file_that_was_named_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"missing.yaml: there is no such file; debug-gym llm init"):
+        read_models(tmp_path / "missing.yaml")
+    monkeypatch.setenv("LLM_CONFIG_FILE_PATH", str(tmp_path / "missing.yaml"))
+    with pytest.raises(UsageError, match=r"\$LLM_CONFIG_FILE_PATH: .*missing.yaml: there is no such file"):
+        read_models()
+
+
+def test_an_entry_becomes_a_model(tmp_path: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIRE_KEY", KEY)
+    monkeypatch.setenv("WIRE_STOP", "END")
+    found = models(
+        tmp_path,
+        "mine:\n  model: m-1\n  tags: [Wire Service]\n  api_key: ${WIRE_KEY}\n  context_limit: 128\n"
+        "  prices: {prompt: 1.0, completion: 2}\n  generate_kwargs: {top_p: 0.5, stop: ['${WIRE_STOP}']}\n",
+    )
+    llm = found.make("mine", plugins, {"temperature": 0.5, "max_tokens": None, "actions": ["not a setting of it"]})
+    assert isinstance(llm, ServiceLLM) and llm.name == "wire"
+    settings = llm.settings
+    assert settings.api_key is not None and settings.api_key.get_secret_value() == KEY
+    assert (settings.model, settings.temperature, settings.max_tokens, settings.context_limit) == (
+        "m-1",
+        0.5,
+        None,
+        128,
+    )
+    assert settings.generate_kwargs == {"top_p": 0.5, "stop": ["END"]}
+    assert KEY not in repr(settings) and KEY not in str(found.layer)
+    assert redact(f"Authorization: {KEY}!") == "Authorization: ***!"
+    assert redacted({"a": [KEY, 1]}) == {"a": ["***", 1]}
+    again = models(tmp_path, f"mine: {{model: a-model-of-theirs, tags: [wire], api_key: {KEY}}}\n")
+    again.make("mine", plugins, {})
+    assert redact("a-model-of-theirs") == "a-model-of-theirs", "nothing but secrets is masked"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("mine:\n  model: m\n  tags: [wire]\n  promts: 1\n", r"llm.yaml:4: mine: unknown key 'promts'"),
+        ("mine:\n  tags: [wire]\n", r"llm.yaml:1: mine: model: Field required$"),
+        ("mine: 5\n", r"llm.yaml:1: mine must be a mapping"),
+        ("mine:\n  model: m\n  tags: wire\n", r"llm.yaml:3: tags are a list"),
+        ("mine:\n  model: m\n  tags: [fast, Antropic]\n", r"llm.yaml:3: mine: .* tag 'Antropic'; .* 'anthropic'\?"),
+        ("mine:\n  model: m\n  tags: [wire]\n  prices: {prompt: 1}\n", r"llm.yaml:4: mine: prices.completion: Field"),
+        ("mine:\n  model: m\n  tags: [wire]\n  max_tokens: -1\n", r"llm.yaml:4: mine: max_tokens: "),
+        ("mine:\n  model: [\n", r"llm.yaml:3:1: "),
+        ("- mine\n", r"a config is a mapping of sections, this is a list"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, plugins: Plugins, text: str, error: str) -> None:
+    with pytest.raises(UsageError, match=error):
+        models(tmp_path, text).make("mine", plugins, {})
+
+
+def test_a_key_of_a_wrong_type_is_not_shown(tmp_path: Path, plugins: Plugins) -> None:
+    found = models(tmp_path, f"mine:\n  model: m\n  tags: [wire]\n  api_key: ['{KEY}']\n")
+    with pytest.raises(UsageError, match="api_key") as caught:
+        found.make("mine", plugins, {})
+    assert KEY not in str(caught.value)
+
+
+def test_errors_name_the_entry_and_what_the_service_calls_it(tmp_path: Path, plugins: Plugins) -> None:
+    """Two entries may have the same model, with other keys or addresses."""
+    text = "one: {model: m, tags: [wire]}\nm: {model: m, tags: [wire]}\n"
+    made = [models(tmp_path, text).make(name, plugins, {}) for name in ("one", "m")]
+    assert [llm.title for llm in made if isinstance(llm, ServiceLLM)] == ["one (m)", "m"]
+
+
+def test_a_key_is_in_no_error_about_other_settings(plugins: Plugins) -> None:
+    for wrong in ({}, {"model": "m", "timeout": -1}, {"model": "m", "nosuch": 1}, {"model": ["m"], "api_key": [KEY]}):
+        with pytest.raises(UsageError) as caught:
+            plugins.llms["wire"](**{"api_key": f"{KEY}-unseen", **wrong})
+        error: BaseException | None = caught.value
+        while error is not None:
+            assert KEY not in str(error)
+            error = error.__cause__
+
+
+def test_a_variable_that_is_not_set_is_named(tmp_path: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WIRE_KEY", raising=False)
+    found = models(tmp_path, "mine:\n  model: m\n  tags: [wire]\n  api_key: ${WIRE_KEY}\n")
+    with pytest.raises(RequirementError, match=r"llm.yaml:4: the environment has no WIRE_KEY; set it: export WIRE_KEY"):
+        found.make("mine", plugins, {})
+
+
+def test_a_backend_that_is_not_installed_is_named(tmp_path: Path, plugins: Plugins) -> None:
+    found = models(
+        tmp_path, "a: {model: m, tags: [fast]}\nb: {model: m, tags: [azure openai]}\nc: {model: m, tags: [anthropic]}\n"
+    )
+    for name, package in (("a", "openai"), ("b", "azure-openai"), ("c", "anthropic")):
+        # Where it is installed it is turned off by the variable of the fixture `plugins`.
+        with pytest.raises(RequirementError, match=rf"[ (]debug-gym-llm-{package}( |$)"):
+            found.make(name, plugins, {})
+
+
+def test_a_model_without_an_entry_names_the_nearest(tmp_path: Path, plugins: Plugins) -> None:
+    found = models(tmp_path, "gpt-4o: {model: m, tags: [wire]}\n")
+    assert "has no entry 'gpt-4'; did you mean 'gpt-4o'?" in str(unknown("gpt-4", found, plugins))
+    assert "debug-gym llm init" in str(unknown("gpt-4o", Models(), plugins))
+
+
+# -- the command line
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["llm", *arguments, "--plugin-file", str(WIRE)], standalone_mode=True)
+    return result.exit_code, result.output
+
+
+def test_init_writes_a_file_for_its_owner_only_and_none_over_another(home: Path, tmp_path: Path) -> None:
+    path = home / ".config" / "debug_gym" / "llm.yaml"
+    for target, arguments in ((path, []), (tmp_path / "d" / "llm.yaml", [str(tmp_path / "d")])):
+        assert CliRunner().invoke(main, ["llm", "init", *arguments]).exit_code == 0
+        assert target.stat().st_mode & 0o777 == 0o600
+        assert read_models(target).names == ["gpt-4o"]
+        target.write_text("mine: {model: m}\n")
+        refused = CliRunner().invoke(main, ["llm", "init", *arguments])
+        assert refused.exit_code == 2 and "is there already" in refused.output
+        assert read_models(target).names == ["mine"]
+        assert CliRunner().invoke(main, ["llm", "init", "--force", *arguments]).exit_code == 0
+        assert read_models(target).names == ["gpt-4o"]
+
+
+def test_the_name_that_the_original_gave_to_init(tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).parent / "debug-gym-init-llm-config"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and read_models(tmp_path / "llm.yaml").names == ["gpt-4o"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and "is there already" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOWHERE", raising=False)
+    path = tmp_path / "llm.yaml"
+    path.write_text(
+        f"good: {{model: m, tags: [wire], api_key: {KEY}, context_limit: 8, prices: {{prompt: 1, completion: 2}}}}\n"
+        "keyless: {model: m, tags: [wire], api_key: '${NOWHERE}'}\nwrong: {tags: [wire]}\n"
+        "unprepared: {model: m, tags: [wire], dialect: keyed}\n"
+    )
+    status, output = run("list", "--llm-config", str(path))
+    assert status == 0 and KEY not in output
+    lines = output.splitlines()
+    assert lines[0] == f"{path}:" and str(path) not in "".join(lines[1:])
+    assert lines[2].split() == ["good", "wire", "m", "8k", "1/2", "ready"]
+    assert "line 2: the environment has no NOWHERE" in lines[3] and "line 3: wrong: model: Field" in lines[4]
+    assert lines[5].endswith("m: there is no key")
+    status, output = run("list", "--llm-config", str(path), "--json")
+    assert [row["problem"] is None for row in json.loads(output)] == [True, False, False, False] and KEY not in output
+    status, output = run("list")
+    assert status == 0 and "debug-gym llm init" in output
+
+
+def test_check_asks_once_and_says_what_is_wrong(tmp_path: Path) -> None:
+    replies = [
+        Reply({"text": "", "calls": [{"name": "ready", "arguments": {"word": "yes"}}], "prompt": 100}),
+        Reply({"text": "I am ready"}),
+        Reply({"error": f"no such key {KEY}"}, status=401),
+        Reply({}, status=503),
+    ]
+
+    def answer(request: Request) -> Reply:
+        return replies[len(server.requests) - 1]
+
+    with ModelServer(answer) as server:
+        path = tmp_path / "llm.yaml"
+        path.write_text(
+            f"mine: {{model: m, tags: [wire], api_key: {KEY}, endpoint: '{server.url}', "
+            "prices: {prompt: 10000, completion: 0}}\n"
+        )
+        status, output = run("check", "mine", "--llm-config", str(path))
+        assert status == 0 and "mine answered in " in output and "100 + 1 tokens, $1.000000" in output
+        status, output = run("check", "mine", "--llm-config", str(path))
+        assert status == 0 and "it called no tool but said 'I am ready'" in output
+        status, output = run("check", "mine", "--llm-config", str(path))
+        assert status == 1 and f'{path}:1: mine: m: {{"error": "no such key ***"}}' in output
+        status, output = run("check", "mine", "--llm-config", str(path))
+        assert status == 1 and "status 503" in output
+        assert len(server.requests) == 4 and server.requests[0].headers["authorization"] == KEY
+    status, output = run("check", "min", "--llm-config", str(path))
+    assert status == 4 and "did you mean 'mine'?" in output

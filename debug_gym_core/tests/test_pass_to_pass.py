@@ -1,0 +1,167 @@
+"""Tests that pass before the fix give no points, and the score is 0 unless all of them still pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debug_gym_core import RepoEnv
+from debug_gym_core.episode import failed_tests
+from debug_gym_core.judge import Judge
+from debug_gym_core.results import Measurement, TestResult, about_broken, about_score, is_resolved, score
+from debug_gym_core.session import Session
+from debug_gym_core.testing import Environments
+
+BROKEN = "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return 2 * a\n"
+FIXED = BROKEN.replace("a - b", "a + b")
+FILES = {
+    "calc.py": BROKEN,
+    "test_add.py": "import calc\nimport pytest\n\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_add(n):\n"
+    "    assert calc.add(1, n) == 1 + n\n\n\ndef test_nothing():\n    assert calc.add(0, 0) == 0\n",
+    "test_double.py": "import calc\n\n\ndef test_double():\n    assert calc.double(3) == 6\n",
+}
+ADD = ("test_add.py::test_add[1]", "test_add.py::test_add[2]")
+KEPT = ("test_add.py::test_nothing", "test_double.py::test_double")
+ENTRYPOINT = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
+
+
+@pytest.fixture
+def environments(tmp_path: Path) -> Iterator[Environments]:
+    with Environments(tmp_path, "local") as made:
+        yield made
+
+
+def make(environments: Environments, **more: Any) -> RepoEnv:
+    fields: dict[str, Any] = {"tests": ADD, "pass_to_pass": KEPT, "max_score": 2, "entrypoint": ENTRYPOINT, **more}
+    return environments.make(["eval", "submit"], files=FILES, **fields)
+
+
+def test_doing_nothing_scores_0_and_the_fix_everything(environments: Environments) -> None:
+    env = make(environments)
+    assert "2 tests count; all must pass." in env.last_text
+    assert "2 other tests pass already and must still pass; else the score is 0." in env.last_text
+    grade = env.grade()
+    assert (grade.resolved, grade.score, grade.max_score, grade.broken, grade.reason) == (False, 0, 2, (), ""), grade
+    assert {test: grade.tests[test] for test in (*ADD, *KEPT)} == {
+        **dict.fromkeys(ADD, "failed"),
+        **dict.fromkeys(KEPT, "passed"),
+    }
+    env.workspace.write_bytes("calc.py", FIXED.encode())
+    grade = env.grade()
+    assert (grade.resolved, grade.score, grade.broken) == (True, 2, ()), grade
+
+
+def test_a_fix_that_breaks_others_scores_0_and_they_are_named(environments: Environments) -> None:
+    env = make(environments)
+    env.workspace.write_bytes("calc.py", FIXED.replace("2 * a", "a").encode())
+    observation, reward, terminated, _, info = env.step("eval")
+    said = "1 test that passed before fails: test_double.py::test_double"
+    assert observation["text"].startswith("The score is 0 of 2 (measured in place") and said in env.last_text
+    assert (reward, terminated, info["score"], info["resolved"]) == (0, False, 0, False)
+    grade = env.grade()
+    assert (grade.resolved, grade.score, grade.broken, grade.reason) == (False, 0, KEPT[1:], said), grade
+    assert grade.tests["test_add.py::test_add[1]"] == "passed" and grade.tests[KEPT[1]] == "failed"
+    assert failed_tests(grade, env.task.tests) == ()
+    env.workspace.write_bytes("calc.py", FIXED.encode())
+    observation, reward, terminated, _, _ = env.step("eval")
+    assert observation["text"].startswith("2 of 2 tests that failed before pass (measured in place")
+    assert (reward, terminated, env.broken) == (2, True, ())
+
+
+def test_submitting_says_which_tests_count(environments: Environments) -> None:
+    env = make(environments)
+    env.step("submit")
+    assert "Submitted: 0 of 2 tests that failed before pass on a clean copy; the task is not resolved." in env.last_text
+
+
+def test_submitting_says_what_broke(environments: Environments) -> None:
+    env = make(environments)
+    env.workspace.write_bytes("calc.py", FIXED.replace("2 * a", "a").encode())
+    env.step("submit")
+    assert "Submitted: 1 test that passed before fails: test_double.py::test_double, measured on a clean copy; " in (
+        env.last_text
+    )
+    assert env.broken == KEPT[1:]
+
+
+def test_their_files_are_restored_too(environments: Environments) -> None:
+    env = make(environments)
+    env.workspace.write_bytes("calc.py", FIXED.replace("2 * a", "a").encode())
+    env.workspace.write_bytes("test_double.py", b"def test_double():\n    pass\n")
+    grade = env.grade()
+    assert "test_double.py" in grade.dropped and grade.broken == KEPT[1:] and grade.score == 0, grade
+    assert env.terminal.run("rm test_double.py").exit_status == 0
+    assert env.grade().broken == KEPT[1:]
+
+
+def test_another_entrypoint_has_other_tests(environments: Environments) -> None:
+    repository = environments.make(files=FILES).task.repository
+    assert repository is not None
+    env = make(environments)
+    other = RepoEnv(env.task, [], "local", trusted=True, entrypoint=f"{ENTRYPOINT} test_double.py")
+    assert (other.task.tests, other.task.pass_to_pass) == ((), ())
+
+
+class Says(Judge):
+    """Finds what it is told to find."""
+
+    def __init__(self, *passed: str) -> None:
+        self.passed = passed
+
+    def measure(self, session: Session, *, timeout: float, clean: bool) -> Measurement:
+        """Every test that is told passed."""
+        return Measurement(tuple(TestResult(test, "passed") for test in self.passed), 0, "", kind="log")
+
+
+@pytest.mark.parametrize(
+    ("passed", "expected"),
+    [((*ADD, *KEPT), (True, 2, ())), (KEPT, (False, 0, ())), ((*ADD, KEPT[0]), (False, 0, KEPT[1:]))],
+)
+def test_with_a_judge_it_is_the_same(
+    environments: Environments, passed: tuple[str, ...], expected: tuple[bool, int, tuple[str, ...]]
+) -> None:
+    grade = make(environments, judge=Says(*passed)).grade()
+    assert (grade.resolved, grade.score, grade.broken) == expected, grade
+    assert set(grade.tests) == {*ADD, *KEPT}
+
+
+def test_hidden_tests_that_are_not_there_are_not_broken_in_place(environments: Environments) -> None:
+    judge = Says(*ADD, KEPT[0])
+    env = make(environments, judge=judge, mode="hidden", hidden_files=("test_double.py",))
+    env.step("eval")
+    assert (env.score, env.broken, env.resolved) == (2, (), False)
+    assert env.grade().broken == KEPT[1:]
+
+
+def measured(outcomes: dict[str, Any], **more: Any) -> Measurement:
+    return Measurement(tuple(TestResult(test, outcome) for test, outcome in outcomes.items()), 0, "", **more)
+
+
+def test_a_test_that_is_not_reported_is_broken() -> None:
+    run = measured({"t.py::a": "passed"})
+    assert score(run, ["t.py::a"], 1, ["t.py::b"]) == (0, {"t.py::a": "passed", "t.py::b": "missing"})
+    assert not is_resolved(run, ["t.py::a"], 1, ["t.py::b"])
+
+
+def test_by_the_exit_status_alone_nothing_is_known_of_them() -> None:
+    assert score(measured({}, kind="exit_status"), [], 1, ["t.py::b"])[0] == 1
+
+
+@pytest.mark.parametrize("name", ["t.py::Some", "t.py::Some::test", "t.py"])
+def test_what_holds_several_tests_counts_as_one(name: str) -> None:
+    good = {"t.py::Some::test[1]": "passed", "t.py::Some::test[2]": "passed"}
+    assert score(measured(good), [name], 1)[0] == 1
+    assert score(measured({**good, "t.py::Some::test[2]": "failed"}), [name], 1)[0] == 0
+    assert score(measured({"t.py::Something::test": "passed"}), ["t.py::Some"], 1)[0] == 0
+    if name != "t.py":  # what a judge reports, it reports by the names of the task
+        assert score(measured(good, kind="log"), [name], 1)[0] == 0
+
+
+def test_many_are_told_with_a_few() -> None:
+    assert about_score(0, 1) == "0 of 1 test passes" and about_score(1, 2) == "1 of 2 tests pass"
+    assert about_score(1, 1, others=True) == "1 of 1 test that failed before passes"
+    assert about_broken(()) == ""
+    assert about_broken(tuple("abcde")) == "5 tests that passed before fail: a, b, c and 2 more"

@@ -1,0 +1,81 @@
+"""Source that the host reads, from many threads at once."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import gc
+import importlib.util
+import inspect
+import marshal
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from debug_gym_core.python_code import code_blob, imports_of, parse
+
+SOURCE = inspect.getsource(textwrap)
+
+
+@pytest.fixture
+def interleaved() -> Iterator[None]:
+    """Threads take turns in the middle of all that allocates, as they do by chance where a lot is collected."""
+
+    def pause(phase: str, info: dict[str, int]) -> None:
+        time.sleep(0)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(pause)
+    gc.set_threshold(50, 1000, 1000)
+    yield
+    gc.set_threshold(*before)
+    gc.callbacks.remove(pause)
+
+
+def test_threads_parse_at_once(interleaved: None) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        trees = list(pool.map(lambda _: parse(SOURCE), range(40)))
+    assert {ast.dump(tree) for tree in trees} == {ast.dump(ast.parse(SOURCE))}
+
+
+def test_others_parse_meanwhile(interleaved: None) -> None:
+    ended = threading.Event()
+
+    def other() -> None:
+        while not ended.wait(0.02):
+            with contextlib.suppress(SystemError):  # theirs to bear
+                ast.parse("x = [1, (2, 3)]")
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(other)
+        try:
+            for _ in range(30):
+                parse(SOURCE)
+        finally:
+            ended.set()
+
+
+@pytest.mark.parametrize("source", ["def", "(" * 10_000, "-" * 99_999 + "1", b"x = '\0'"])
+def test_what_is_no_python_is_told(source: str | bytes) -> None:
+    with pytest.raises((SyntaxError, ValueError)):
+        parse(source)
+
+
+def test_imports_of() -> None:
+    source = "import a.b, c\nfrom d import e\nfrom . import f\ndef g():\n    import h\n"
+    assert imports_of(source) == ("a.b", "c", "d", "h")
+
+
+def test_a_blob_has_the_code_twice() -> None:
+    source = b"x = 40 + 2\n"
+    blob = code_blob(source, "<name>")
+    assert blob[:4] == importlib.util.MAGIC_NUMBER
+    size = int.from_bytes(blob[4:8], "big")
+    code = marshal.loads(blob[8 : 8 + size])
+    space: dict[str, int] = {}
+    exec(code, space)
+    assert (code.co_filename, space["x"], blob[8 + size :]) == ("<name>", 42, source)

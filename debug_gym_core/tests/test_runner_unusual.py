@@ -1,0 +1,187 @@
+"""Rare programs under the runner: odd values, timers of their own, libraries in the repository, parts replaced."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from debug_gym_core.grading import Measurement, collect, measure
+from debug_gym_core.session import Session
+from debug_gym_core.terminal import SandboxSpec
+from debug_gym_terminal_local import LocalTerminal
+
+PYTEST = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Session]:
+    with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
+        yield session
+
+
+@pytest.fixture
+def session(sandbox: Session) -> Session:
+    for entry in sandbox.walk(depth=1):
+        sandbox.remove(entry.path)
+    return sandbox
+
+
+Run = Callable[..., Measurement]
+
+
+@pytest.fixture
+def run(session: Session) -> Run:
+    def run(entrypoint: str = PYTEST, **files: str) -> Measurement:
+        for name, text in files.items():
+            session.write(name.replace("__", "/") + ".py", textwrap.dedent(text).encode())
+        return measure(session, entrypoint, timeout=60)
+
+    return run
+
+
+def test_values_of_many_kinds(run: Run) -> None:
+    result = run(
+        test_it="""
+        class Names(list): pass
+        class Empty: pass
+
+        def test_it():
+            names = Names(range(20000))
+            data = b"x" * 10 ** 6
+            table = {number: [number] for number in range(100)}
+            kinds = (frozenset([1]), set(), {}, (1,), "")
+            deep = [{"a": [{"b": [1]}]}]
+            empty = Empty()
+            assert False
+
+        def test_many():
+            for number in range(30):
+                exec("variable_{} = {}".format(number, number))
+            a = b = c = d = e = f = g = h = i = j = k = l = m = n = o = p = q = r = s = t = u = v = w = 1
+            assert False
+        """
+    )
+    first, second = result.failures
+    values = first.frames[-1]["locals"]
+    assert isinstance(values, dict)
+    assert values["names"] == "<Names of 20000 items>"
+    assert values["data"].startswith("b'xxx") and len(values["data"]) <= 160
+    assert values["table"].endswith("... 100 in all}")
+    assert values["kinds"] == "(frozenset({1}), set(), {}, (1,), '')"
+    assert values["deep"] == "[{'a': [{...}]}]"
+    assert values["empty"] == "<test_it.Empty object>"
+    many = second.frames[-1]["locals"]
+    assert isinstance(many, dict)
+    assert many["..."] == "more" and len(many) == 21
+
+
+def test_a_timer_of_the_program_keeps_running(run: Run) -> None:
+    result = run(
+        test_it="""
+        import signal, threading
+
+        class Thing:
+            def __repr__(self): return "the thing"
+
+        def in_thread(thing, found):
+            try:
+                assert not thing
+            except AssertionError as error:
+                found.append(error)
+
+        def test_timed():
+            thing = Thing()
+            signal.setitimer(signal.ITIMER_REAL, 3600)
+            assert not thing
+
+        def test_later():
+            assert 3000 < signal.getitimer(signal.ITIMER_REAL)[0] <= 3600
+
+        def test_its_handler():
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, lambda *_: None)
+            thing = Thing()
+            assert not thing
+
+        def test_handler_is_kept():
+            assert callable(signal.getsignal(signal.SIGALRM))
+        """
+    )
+    assert [test.id.partition("::")[2] for test in result.failures] == ["test_timed", "test_its_handler"]
+    for failure in result.failures:
+        assert failure.frames[-1]["locals"] == {"thing": "the thing"}
+    assert result.valid
+
+
+def test_frames_of_libraries_in_the_repository_are_left_out(run: Run) -> None:
+    result = run(
+        **{
+            "env__lib__python3.11__site-packages__library": "def call(function): return function()\n",
+            "test_it": """
+            import os, sys
+            sys.path.append(os.path.join(os.getcwd(), "env/lib/python3.11/site-packages"))
+            import library
+
+            def fails(): raise KeyError("k")
+            def test_it(): library.call(fails)
+            """,
+        }
+    )
+    [failure] = result.failures
+    assert [(frame["file"], frame["function"]) for frame in failure.frames] == [
+        ("test_it.py", "test_it"),
+        ("test_it.py", "fails"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import _pytest.runner as r\nr.call_and_report = object()", "_pytest.runner.call_and_report was replaced"),
+        (
+            "import _pytest.runner as r\nspace = {'__name__': 'pytest', '__file__': '/usr/lib/x.py'}\n"
+            "exec('def f(*a, **k): pass', space)\nr.call_and_report = space['f']",
+            "_pytest.runner.call_and_report was replaced",
+        ),
+        (
+            "import unittest\nclass Base: pass\nclass Other(unittest.TestCase): pass\n"
+            "import test_it\ntest_it.TestIt.__bases__ = (Other,)",
+            "the bases of ",
+        ),
+        ("import unittest\nunittest.TestCase.fail.__defaults__ = ('x',)", "the code of unittest.case.TestCase.fail"),
+    ],
+)
+def test_what_decides_on_results_is_not_replaced(run: Run, code: str, said: str) -> None:
+    files = {
+        "shop": "def buy():\n" + textwrap.indent(code, "    ") + "\n",
+        "test_it": """
+        import unittest
+        import shop
+
+        class TestIt(unittest.TestCase):
+            def test_it(self): shop.buy()
+        """,
+    }
+    result = run(**files)
+    assert result.tampered and not result.valid
+    assert said in result.reason
+
+
+def test_conditions_that_cannot_be_evaluated_count(session: Session) -> None:
+    session.write(
+        "test_it.py",
+        b"import pytest\n@pytest.mark.skipif('no such thing')\ndef test_it(): pass\n"
+        b"@pytest.mark.skipif('True', reason='never')\ndef test_skipped(): pass\n",
+    )
+    assert collect(session, PYTEST, timeout=60) == ("test_it.py::test_it",)
+
+
+def test_unittest_modules_that_cannot_be_imported_count(session: Session) -> None:
+    session.write("test_broken.py", b"import nosuch\n")
+    session.write(
+        "test_it.py", b"import unittest\nclass TestIt(unittest.TestCase):\n    def test_it(self): raise SystemExit(3)\n"
+    )
+    found = collect(session, "python -m unittest", timeout=60)
+    assert set(found) == {"test_broken.py", "test_it.TestIt.test_it"}

@@ -1,0 +1,218 @@
+"""A model behind a service: asked until it answers, at the pace that the service sets, and priced."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import debug_gym_core.service as service
+from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable
+from debug_gym_core.llm import Message, Usage
+from debug_gym_core.plugins import load_plugins
+from debug_gym_core.service import Gate, Prices, ServiceLLM
+from debug_gym_core.testing.model_server import ModelServer, Reply, Request
+
+ASKED = [Message("user", "Hello?")]
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "FIRST_PAUSE", 0.01)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., ModelServer]]:
+    servers: list[ModelServer] = []
+
+    def serve(*replies: Reply) -> ModelServer:
+        def answer(request: Request) -> Reply:
+            return replies[min(len(server.requests), len(replies)) - 1]
+
+        server = ModelServer(answer)
+        servers.append(server)
+        return server
+
+    yield serve
+    for server in servers:
+        server.close()
+
+
+@functools.cache
+def backend() -> type[ServiceLLM]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEBUG_GYM_PLUGINS", "core")
+        found: type[ServiceLLM] = load_plugins(files=[Path(__file__).parent / "wire_plugin.py"], strict=True).llms[
+            "wire"
+        ]
+    return found
+
+
+def wire(server: ModelServer, **settings: Any) -> ServiceLLM:
+    return backend()(**{"model": "m", "endpoint": server.url, **settings})
+
+
+GOOD = Reply({"text": "Hello.", "prompt": 1000, "completion": 100, "cached": 400})
+
+
+def test_an_answer_is_priced(serve: Callable[..., ModelServer]) -> None:
+    prices = {"prompt": 2.0, "completion": 10.0, "cached": 0.5}
+    completion = wire(serve(GOOD), prices=prices).complete(ASKED, [])
+    assert completion.usage.cost == pytest.approx((600 * 2 + 400 * 0.5 + 100 * 10) / 1e6)
+    assert wire(serve(GOOD)).complete(ASKED, []).usage.cost == 0.0
+    usage = Usage(1000, 100, cached=400, written=500)
+    assert Prices(prompt=1, completion=0, cached=0, written=3).cost(usage) == pytest.approx((100 + 1500) / 1e6)
+    assert Prices(prompt=1, completion=0).cost(usage) == pytest.approx(1000 / 1e6)
+
+
+@pytest.mark.parametrize("failure", [Reply({}, status=503), Reply({}, status=500), Reply({"text": "x"}, cut=3)])
+def test_a_failure_of_the_service_is_asked_again(serve: Callable[..., ModelServer], failure: Reply) -> None:
+    server = serve(failure, failure, GOOD)
+    assert wire(server).complete(ASKED, []).message.content == "Hello."
+    assert len(server.requests) == 3
+
+
+def test_failures_have_an_end(serve: Callable[..., ModelServer]) -> None:
+    server = serve(Reply({}, status=503))
+    with pytest.raises(LLMError, match="status 503; it was asked 3 times"):
+        wire(server, max_retries=2).complete(ASKED, [])
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(("status", "error"), [(400, LLMError), (401, LLMError), (413, ContextOverflow)])
+def test_what_is_wrong_is_asked_once(serve: Callable[..., ModelServer], status: int, error: type[Exception]) -> None:
+    server = serve(Reply({"error": "no"}, status=status))
+    with pytest.raises(error):
+        wire(server).complete(ASKED, [])
+    assert len(server.requests) == 1
+
+
+def test_being_told_to_wait_does_not_count(serve: Callable[..., ModelServer]) -> None:
+    server = serve(*[Reply({}, status=429)] * 6, GOOD)
+    assert wire(server, max_retries=0).complete(ASKED, []).message.content == "Hello."
+    assert len(server.requests) == 7
+
+
+def test_patience_has_an_end(serve: Callable[..., ModelServer], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "PATIENCE", 60.0)
+    server = serve(Reply({}, status=429, headers={"retry-after": "61"}))
+    with pytest.raises(LLMError, match="status 429; it has had too many requests for 1 minutes"):
+        wire(server).complete(ASKED, [])
+    monkeypatch.setattr(service, "PATIENCE", 0.2)
+    server = serve(Reply({}, status=429))
+    with pytest.raises(LLMError, match="too many requests"):
+        wire(server).complete(ASKED, [])
+    assert len(server.requests) > 1
+
+
+def test_the_service_says_how_long(serve: Callable[..., ModelServer]) -> None:
+    started = time.monotonic()
+    wire(serve(Reply({}, status=429, headers={"retry-after": "0.7"}), GOOD)).complete(ASKED, [])
+    assert time.monotonic() - started >= 0.7
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_without_a_word_the_pauses_grow_up_to_a_most(
+    serve: Callable[..., ModelServer], monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(service, "FIRST_PAUSE", 0.2)
+    monkeypatch.setattr(service, "LONGEST_PAUSE", 0.6)
+    came: list[float] = []
+
+    def answer(request: Request) -> Reply:
+        came.append(time.monotonic())
+        return Reply({}, status=status) if len(came) < 5 else GOOD
+
+    with ModelServer(answer) as server:
+        wire(server).complete(ASKED, [])
+    pauses = [after - before for before, after in itertools.pairwise(came)]
+    assert all(pause >= least for pause, least in zip(pauses, (0.1, 0.2, 0.3, 0.3), strict=True)), pauses
+    assert all(0.1 <= service.pause(0, asked) <= 0.2 for asked in (None, 0.0) for _ in range(20))
+    assert all(0.3 <= service.pause(before, None) <= 0.6 for before in (2, 10, 2000) for _ in range(20))
+    assert service.pause(0, 7.0) == 7.0
+
+
+def test_a_wait_is_ended(serve: Callable[..., ModelServer]) -> None:
+    for status in (429, 503):
+        llm = wire(serve(Reply({}, status=status, headers={"retry-after": "600"})))
+        threading.Timer(0.3, llm.interrupt).start()
+        started = time.monotonic()
+        with pytest.raises(LLMError, match="is being stopped"):
+            llm.complete(ASKED, [])
+        assert time.monotonic() - started < 20
+
+
+def test_a_storm_of_refusals_fails_nobody_and_the_pace_adapts() -> None:
+    """A service that takes four at once, and sixteen that ask."""
+    busy = threading.Semaphore(4)
+
+    def answer(request: Request) -> Reply:
+        if not busy.acquire(blocking=False):
+            return Reply({}, status=429)
+        time.sleep(0.05)
+        busy.release()
+        return GOOD
+
+    with ModelServer(answer) as server:
+        gate = Gate()
+        models = [wire(server, max_retries=0) for _ in range(16)]
+        for llm in models:
+            llm.gate = gate
+
+        def play(llm: ServiceLLM) -> int:
+            return sum(llm.complete(ASKED, []).message.content == "Hello." for _ in range(10))
+
+        with ThreadPoolExecutor(16) as pool:
+            assert sum(pool.map(play, models)) == 160
+        refused = len(server.requests) - 160
+        assert server.most_active >= 4
+        # Without adapting, twelve of sixteen would be refused each time: more than 400.
+        assert 0 < refused < 160
+
+
+def test_whoever_looks_on_is_told_once_that_the_service_does_not_answer(
+    serve: Callable[..., ModelServer], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However many calls wait; and of what passes at once nothing."""
+    caplog.set_level("INFO", "debug_gym")
+
+    def levels() -> list[str]:
+        return [record.levelname for record in caplog.records if "asked again" in record.getMessage()]
+
+    wire(serve(Reply(status=503), GOOD)).complete(ASKED, [])
+    assert levels() == ["INFO"]
+    monkeypatch.setattr(service, "SILENCE", 0.0)
+    llm = wire(serve(Reply(status=503), Reply(status=429), Reply(status=503), GOOD))
+    for _ in range(2):
+        llm.complete(ASKED, [])
+    assert levels() == ["INFO", "WARNING", "INFO", "INFO"]
+    monkeypatch.setattr(service, "TOLD", 0.0)
+    wire(serve(Reply(status=503), Reply(status=503), GOOD)).complete(ASKED, [])
+    assert levels()[4:] == ["WARNING", "WARNING"]
+
+
+def test_the_gate_halves_once_for_calls_that_were_under_way_together() -> None:
+    gate, go = Gate(), threading.Event()
+    entered = [gate.enter(go) for _ in range(8)]
+    for one in entered:
+        gate.leave(one, LLMUnavailable("no", crowded=True))
+    assert gate._limit == 4
+
+
+def test_an_estimate_of_a_conversation_that_goes_on_rests_on_what_was_counted() -> None:
+    llm = backend()(model="m", max_tokens=50, prices={"prompt": 1.0, "completion": 2.0})
+    long = [Message("user", "word " * 7000)]
+    first = llm.estimate(long, [])
+    assert first.prompt >= 10_000 and first.completion == 50
+    assert first.cost == pytest.approx((first.prompt + 100) / 1e6)
+    answer = Message("assistant", "yes")
+    more = [*long, answer, Message("user", "And?")]
+    estimate = llm.estimate(more, [], ([*long, answer], Usage(7001, 3)))
+    assert 7004 < estimate.prompt < 7030

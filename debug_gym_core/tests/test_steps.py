@@ -1,0 +1,88 @@
+"""The events of an episode as lines: what is shown of a prompt that an agent makes anew each time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from debug_gym_core.cli.steps import Steps, error_text
+from debug_gym_core.experiment import Job
+from debug_gym_core.llm import Usage
+from debug_gym_core.trajectory import Event
+
+JOB = Job("toy/a", "a", 0)
+
+
+def message(role: str, content: str, *calls: Any) -> dict[str, Any]:
+    return {"role": role, "content": content, "calls": calls, "call_id": None}
+
+
+def asked(*prompt: Any, answer: str = "hm") -> Event:
+    usage = Usage(10, 2)
+    return Event.llm_call(
+        model="m", usage=usage, seconds=0.1, calls=[], prompt=list(prompt), answer=message("assistant", answer)
+    )
+
+
+def lines(steps: Steps, event: Event) -> list[str]:
+    return [line.plain for line in steps.lines(JOB, event)]
+
+
+def test_only_the_changed_lines_of_a_message_are_shown() -> None:
+    steps = Steps(50, {}, whole=True)
+    first = "\n".join(["you debug", *map(str, range(30)), "score 0", "go on"])
+    shown = lines(steps, asked(message("system", "be good"), message("user", first)))
+    assert "    you debug" in shown and "    29" in shown
+    shown = lines(steps, asked(message("system", "be good"), message("user", first.replace("score 0", "score 1\n!"))))
+    assert shown == [
+        "toy/a model m: 10 + 2 tokens",
+        "  (1 message as in the last prompt)",
+        "  user:",
+        "    (31 lines as in the last prompt)",
+        "    score 1",
+        "    !",
+        "    (1 line as in the last prompt)",
+        "  answer:",
+        "    hm",
+    ]
+
+
+def test_a_prompt_that_is_quite_another_is_shown_whole() -> None:
+    steps = Steps(50, {}, whole=True)
+    lines(steps, asked(message("user", "one")))
+    shown = lines(steps, asked(message("system", "two"), message("user", "three")))
+    assert "    two" in shown and "    three" in shown and not any("as in the last" in line for line in shown)
+
+
+def test_an_answer_without_a_call_is_a_step_to_whoever_looks_on() -> None:
+    said = message("assistant", "\n".join(map(str, range(12))))
+    about: Any = {"model": "m", "usage": Usage(10, 2), "seconds": 0.1, "answer": said}
+    shown = lines(Steps(50, {}, whole=False), Event.llm_call(calls=[], **about))
+    assert shown[:3] == ["toy/a model m called no tool", "    0", "    1"] and "5 more lines" in shown[-1]
+    assert lines(Steps(50, {}, whole=False), Event.llm_call(calls=["eval"], **about)) == []
+
+
+def test_each_attempt_begins_anew() -> None:
+    steps = Steps(50, {}, whole=True)
+    lines(steps, asked(message("user", "one")))
+    about: Any = {"task": "toy/a", "agent": "x", "llm": "m", "terminal": "t", "tools": [], "seed": 0, "attempt": 2}
+    lines(steps, Event.episode_started(**about))
+    assert "    one" in lines(steps, asked(message("user", "one")))
+
+
+def test_calls_without_prompts_are_not_shown() -> None:
+    steps = Steps(50, {}, whole=True)
+    assert lines(steps, Event.llm_call(model="m", usage=Usage(), seconds=0.1, calls=["x"])) == []
+    assert lines(Steps(50, {}, whole=False), asked(message("user", "one"))) == [
+        "toy/a model m called no tool",
+        "    hm",
+    ]
+
+
+def test_what_would_steer_the_terminal_is_escaped() -> None:
+    shown = lines(Steps(50, {}, whole=True), asked(message("user", "a\x1b[2Jb\x07")))
+    assert "    a\\x1b[2Jb\\x07" in shown
+
+
+def test_errors_name_their_class_unless_it_is_ours() -> None:
+    assert error_text({"kind": "RequirementError", "message": "no sandbox"}) == "no sandbox"
+    assert error_text({"kind": "KeyError", "message": "'x'"}) == "KeyError: 'x'"

@@ -1,0 +1,209 @@
+"""Models without function calling: tools in words, answers understood as people write them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debug_gym_core.action import ToolCall
+from debug_gym_core.env import RepoEnv
+from debug_gym_core.errors import ActionError
+from debug_gym_core.llm import LLM, Completion, Message
+from debug_gym_core.plugins import default_plugins
+from debug_gym_core.service import ServiceSettings
+from debug_gym_core.testing.environments import Environments
+from debug_gym_core.testing.scripted import ScriptedLLM
+from debug_gym_core.text_calls import KEY, correction_of, describe, find, with_text_calls
+
+TOOLS = {name: default_plugins().get("tools", name) for name in ("view", "rewrite", "eval", "pdb")}
+VIEW = ToolCall("view", {"path": "a.py"})
+MIXED = """\
+view is what I would use first, then eval.
+
+```python
+eval = 3
+```
+```
+rewrite a.py 4:5 <<<
+view b.py
+    done
+>>>
+```
+That should do it."""
+
+
+@pytest.mark.parametrize(
+    ("answer", "call"),
+    [
+        ("view a.py", VIEW),
+        ("I will look.\n\n```\nview a.py\n```\nThen I know.", VIEW),
+        ("First `eval`, no:\n```bash\neval\n```\n```\nview a.py\n```", VIEW),
+        ("Let me look at it.\nview a.py\n\nThis shows the code.", VIEW),
+        ("**Action:** I look\nAction: view a.py", VIEW),
+        ("> view a.py", VIEW),
+        ("`view a.py`", VIEW),
+        ('{"name": "view", "arguments": {"path": "a.py"}}', VIEW),
+        ('Good.\n```json\n{\n  "name": "view",\n  "arguments": {"path": "a.py"}\n}\n```\n', VIEW),
+        ('Good: \n{"name": "view", "arguments": {"path": "a.py"}} and so on', VIEW),
+        ('<tool_call>{"name": "view", "arguments": {"path": "a.py"}}</tool_call>', VIEW),
+        ('{"tool": "view", "parameters": {"path": "a.py"}}', VIEW),
+        ('{"name": "view", "arguments": "{\\"path\\": \\"a.py\\"}"}', VIEW),
+        ("pdb b a.py:3\nc\nlocals()", ToolCall("pdb", {"command": "b a.py:3\nc\nlocals()"})),
+        ("pdb p {'a': 1}['a']", ToolCall("pdb", {"command": "p {'a': 1}['a']"})),
+        (MIXED, ToolCall("rewrite", {"path": "a.py", "start": 4, "end": 5, "new_code": "view b.py\n    done\n"})),
+        ("rewrite a.py <<<\nx\n\ny\n>>>", ToolCall("rewrite", {"path": "a.py", "new_code": "x\n\ny\n"})),
+        (
+            "I see it.\n\n> rewrite a.py 4:5 <<<\nview b.py\n>>>\n\nThat should do it.",
+            ToolCall("rewrite", {"path": "a.py", "start": 4, "end": 5, "new_code": "view b.py\n"}),
+        ),
+        (
+            "rewrite a.md <<<\nHow to test:\n\n```\neval\n```\n>>>",
+            ToolCall("rewrite", {"path": "a.md", "new_code": "How to test:\n\n```\neval\n```\n"}),
+        ),
+        ("A block that never ends:\n\neval <<<\nview a.py", VIEW),
+        ("eval\n\nThis runs the tests.", ToolCall("eval")),
+        ("All tests pass.\ndone", None),
+        ("Done.", None),
+    ],
+)  # fmt: skip
+def test_an_action_is_found(answer: str, call: ToolCall | None) -> None:
+    assert find(answer, TOOLS) == call
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("I think that the counter is wrong.", "Your answer has no action. End it with one in a block of its own: a"),
+        (
+            "",
+            "or done when nothing is left to do. Example:\n```\nview src/app.py 1:40\n```",
+        ),
+        ('The value is:\n{"total": 3}', "Your answer has no action."),
+        ('{"name": "view", "arguments": ' + "[" * 100_000, "the JSON of your action is nested too deeply"),
+        ('There is no "name" in it.', "Your answer has no action."),
+        ("```\nview\n```", "view: missing argument 'path'"),
+        ("view a.py one", "argument 'start'"),
+        ('{"name": "vew", "arguments": {}}', "there is no tool 'vew'; did you mean 'view'?"),
+        ('{"name": "view", "arguments": {"path": "a.py"', "the JSON of your action is wrong: Expecting ',' delimiter"),
+    ],
+)
+def test_what_is_no_action_is_corrected_precisely(answer: str, said: str) -> None:
+    with pytest.raises(ActionError) as error:
+        find(answer, TOOLS)
+    assert said in str(error.value)
+
+
+@given(st.text() | st.text(alphabet='`view{}<>"\n pdbname:,', max_size=80))
+def test_any_answer_is_an_action_or_an_error(answer: str) -> None:
+    try:
+        call = find(answer, TOOLS)
+    except ActionError:
+        return
+    assert call is None or call.name in TOOLS
+
+
+def test_the_description_names_each_tool_with_its_arguments() -> None:
+    said = describe([tool.schema() for tool in TOOLS.values()])
+    assert "\nview path [start] [end] [line_numbers]\n" in said
+    assert "    start (integer): first line to show, from 1\n" in said
+    assert "    line_numbers (boolean, default true): " in said
+
+
+class Talker(LLM):
+    """Answers what it is told to."""
+
+    name = "talker"
+    Settings = ServiceSettings
+
+    def __init__(self, *answers: Message, function_calling: bool = False) -> None:
+        super().__init__(model="m", function_calling=function_calling)
+        self.answers, self.seen = list(answers), []
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
+        assert not tools
+        self.seen.append(list(messages))
+        return Completion(self.answers.pop(0))
+
+    def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
+        assert not tools
+        return len(messages)
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Iterator[RepoEnv]:
+    with Environments(tmp_path) as made:
+        yield made.make(["view", "eval", "rewrite"])
+
+
+def test_a_model_that_takes_tools_is_asked_as_it_is(env: RepoEnv) -> None:
+    for llm in (Talker(function_calling=True), ScriptedLLM()):
+        assert with_text_calls(llm, env) is llm
+
+
+def test_a_conversation_in_words(env: RepoEnv) -> None:
+    inner = Talker(
+        Message("assistant", "<think>eval or\n```\nview x\n```</think>\nI look.\n```\nview shop.py 1 2\n```"),
+        Message("assistant", "Hm. No."),
+        Message("assistant", "thinking aloud</think>done"),
+    )
+    llm = with_text_calls(inner, env)
+    tools = [type(tool).schema() for tool in env.tools.values()]
+    messages = [Message("system", "Fix it."), Message("user", "The task.")]
+    first = llm.complete(messages, tools).message
+    assert first.calls == (ToolCall("view", {"path": "shop.py", "start": 1, "end": 2}, "text-1"),)
+    assert "think" not in first.content and correction_of(first) is None
+    assert not env.step(first.calls[0])[0]["text"].startswith("there is no")
+    messages += [first, Message("tool", "the lines", call_id="text-1"), Message("user", "Now what?")]
+    second = llm.complete(messages, tools).message
+    assert not second.calls and str(correction_of(second)).startswith("Your answer has no action.")
+    messages += [second, Message("user", str(correction_of(second)))]
+    third = llm.complete(messages, tools).message
+    assert (third.calls, correction_of(third), third.content) == ((), None, "done")
+    sent = inner.seen[-1]
+    assert [message.role for message in sent] == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert sent[0].content.startswith("Fix it.\n\n# How to use the tools") and "rewrite path" in sent[0].content
+    assert sent[2].content == "I look.\n```\nview shop.py 1 2\n```"
+    assert sent[3].content == "[view]\nthe lines\n\nNow what?"
+    assert not any(message.calls for message in sent)
+    assert inner.seen[0] == [sent[0], messages[1]], "what was sent stays a prefix of what is sent"
+    assert llm.count(messages, tools) == 6  # type: ignore[attr-defined]
+
+
+def test_calls_that_were_made_otherwise_are_shown_as_json(env: RepoEnv) -> None:
+    inner = Talker(Message("assistant", "eval"))
+    made = Message("assistant", "So.", (ToolCall("view", {"path": "a.py"}, "1"), ToolCall("eval", "{", "2")))
+    results = [Message("tool", "one", call_id="1"), Message("tool", "two", call_id="2")]
+    with_text_calls(inner, env).complete([Message("user", "Go."), made, *results], [])
+    assert [message.content for message in inner.seen[0]] == [
+        "Go.",
+        'So.\n\n```\n{"name": "view", "arguments": {"path": "a.py"}}\n```'
+        '\n\n```\n{"name": "eval", "arguments": "{"}\n```',
+        "[view]\none\n\n[eval]\ntwo",
+    ]
+
+
+def test_only_what_is_offered_may_be_called(env: RepoEnv) -> None:
+    tools = [type(tool).schema() for name, tool in env.tools.items() if name != "view"]
+    answer = with_text_calls(Talker(Message("assistant", "```\nview shop.py\n```")), env).complete([], tools).message
+    assert not answer.calls and "has no action" in str(correction_of(answer))
+
+
+def test_what_the_service_wants_back_is_kept(env: RepoEnv) -> None:
+    inner = Talker(Message("assistant", "eval", provider={"theirs": {"signature": "s"}}))
+    tools = [type(tool).schema() for tool in env.tools.values()]
+    answer = with_text_calls(inner, env).complete([Message("user", "Go.")], tools).message
+    assert answer.provider["theirs"] == {"signature": "s"} and KEY in answer.provider
+    assert dataclasses.asdict(answer)["calls"][0]["name"] == "eval"
+    assert [message.role for message in inner.seen[0]] == ["system", "user"], "the tools are described all the same"
+    assert inner.seen[0][0].content.startswith("# How to use the tools")
+    inner.answers.append(Message("assistant", "done"))
+    spoilt = Message("user", "Go on.", provider={"theirs": {"signature": "none of theirs"}})
+    with_text_calls(inner, env).complete([Message("user", "Go."), answer, spoilt], tools)
+    back = inner.seen[1]
+    assert back[2].provider["theirs"] == {"signature": "s"} and not back[3].provider

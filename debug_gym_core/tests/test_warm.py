@@ -1,0 +1,510 @@
+"""Warm starts: a program that is forked from a zygote must be as one that is started."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debug_gym_core.errors import SandboxError
+from debug_gym_core.python_code import code_blob
+from debug_gym_core.session import Process, Session
+from debug_gym_core.warm import Warm
+
+BOOT = """\
+import sys
+from _frozen_importlib_external import MAGIC_NUMBER
+with open(int(sys.argv[2]), "rb") as file:
+    data = file.read()
+size = int.from_bytes(data[4:8], "big")
+if data[:4] == MAGIC_NUMBER:
+    import marshal
+    code = marshal.loads(data[8:8 + size])
+else:
+    code = compile(data[8 + size:], "<debug-gym>", "exec")
+exec(code, {"__name__": "program"})
+"""
+SAY = """\
+import sys
+first_modules = sorted(name for name in sys.modules if not name.startswith("encodings"))
+def say(value, channel=int(sys.argv[1])):
+    import json, os
+    data = json.dumps(value).encode()
+    os.write(channel, len(data).to_bytes(4, "big") + data)
+"""
+WARM = Warm(("json", "pytest", "asyncio", "unittest.mock", "concurrent.futures", "fancy", "noisy", "threads"))
+
+
+class Programs:
+    """Programs of one interpreter in one sandbox."""
+
+    def __init__(self, session: Session, python: str) -> None:
+        self.session = session
+        self.python = python
+        self.flags: list[str] = []
+        self.env: Mapping[str, str | None] = {}
+        self.pty = False
+        self.warm: Warm | None = WARM
+
+    def start(self, source: str) -> Process:
+        return self.session.process(
+            [self.python, *self.flags, "-c", BOOT, "{channel}", "{blob:code}"],
+            blobs={"code": code_blob((SAY + source).encode())},
+            env=self.env,
+            pty=self.pty,
+            warm=self.warm,
+            timeout=60,
+        )
+
+    def run(self, source: str) -> tuple[Any, bool]:
+        """What a program says first, and whether it was warm."""
+        with self.start(source) as process:
+            message = process.receive(30)
+            process.wait(30)
+        return (None if message is None else json.loads(message)), process.warm
+
+    def heat(self) -> None:
+        """Wait for a zygote."""
+        end = time.monotonic() + 60
+        while not self.run("say(0)")[1]:
+            assert time.monotonic() < end, "there is no zygote"
+            time.sleep(0.05)
+
+    def both(self, source: str) -> tuple[Any, Any]:
+        """What a cold and a warm program say."""
+        warm, self.warm = self.warm, None
+        cold = self.run(source)
+        self.warm = warm
+        self.heat()
+        hot = self.run(source)
+        assert (cold[1], hot[1]) == (False, True)
+        return cold[0], hot[0]
+
+
+@pytest.fixture
+def programs(open_session: Callable[..., Session], python: str) -> Programs:
+    return Programs(open_session(), python)
+
+
+@pytest.fixture
+def venv(tmp_path: Path, programs: Programs) -> Path:
+    """An environment of the interpreter, into which things are installed; returns its site-packages."""
+    subprocess.run([programs.python, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    programs.python = str(tmp_path / "venv/bin/python")
+    [directory] = (tmp_path / "venv/lib").glob("python*/site-packages")
+    return directory
+
+
+SELF = """
+import gc, os, resource, signal, time
+end = time.monotonic() + 10
+while open("/proc/self/oom_score_adj").read() == "0\\n" and time.monotonic() < end:
+    time.sleep(0.01)  # on a busy machine it may run for a moment before it is put in its place
+main = vars(sys.modules["__main__"])
+state = dict(
+    fds=len(os.listdir("/proc/self/fd")),
+    argv=sys.argv[:1], count=len(sys.argv), original=len(getattr(sys, "orig_argv", ())),
+    environment=sorted(os.environ.items()), cwd=os.getcwd(), path=sys.path,
+    meta=[getattr(one, "__name__", type(one).__name__) for one in sys.meta_path if type(one).__name__ != "Shelf"],
+    main=sorted(name for name in main if name not in ("data", "marshal")), name=main["__name__"],
+    handlers=[str(signal.getsignal(n)) for n in range(1, 65)], mask=sorted(signal.pthread_sigmask(0, [])),
+    limits=[resource.getrlimit(n) for n in range(10)], umask=os.umask(0o22),
+    threads=len(os.listdir("/proc/self/task")),
+    session=(os.getsid(0) == os.getpid(), os.getpgid(0) == os.getpid()), nice=os.nice(0),
+    victim=open("/proc/self/oom_score_adj").read(), flags=list(sys.flags), hash=hash("abc"),
+    streams=[(s.name, s.mode, s.encoding, s.errors, s.line_buffering, s.isatty(), s.fileno())
+             for s in (sys.stdin, sys.stdout, sys.stderr)],
+    terminal=[os.isatty(n) and os.tcgetpgrp(n) == os.getpid() for n in range(3)],
+    gc=(gc.isenabled(), gc.get_threshold()), limit=sys.getrecursionlimit(), warnoptions=sys.warnoptions,
+    executable=sys.executable, prefix=sys.prefix, trace=sys.gettrace() is None, unbuffered=sys.stdout.write_through
+    if hasattr(sys.stdout, "write_through") else None,
+)
+with open("/dev/null") as file:
+    state["next"] = file.fileno() > 2
+say(state)
+"""
+
+
+@pytest.mark.parametrize("kind", ["pipe", "pty", "flags"])
+def test_a_warm_program_finds_itself_as_a_cold_one_does(programs: Programs, kind: str) -> None:
+    programs.pty = kind == "pty"
+    if kind == "flags":
+        programs.flags = ["-u", "-O", "-W", "ignore"]
+        programs.env = {"SOME": "variable", "LANG": None, "PYTHONPATH": "src"}
+    cold, warm = programs.both(SELF)
+    if os.environ.get("DEBUG_GYM_GUEST_COVERAGE"):  # its probes hold a descriptor, of the zygote's program too
+        warm["fds"] = cold["fds"]
+    assert warm == cold
+
+
+MODULES = """
+import {name}
+def built_in(name, module):
+    spec = getattr(module, "__spec__", None)
+    return name in sys.builtin_module_names or getattr(spec, "origin", None) in ("built-in", "frozen")
+modules = {{name: module for name, module in sys.modules.items() if not built_in(name, module)}}
+say([sorted(set(modules) - {{"__main__"}}),
+     sorted((name, sorted(one for one, value in list(vars(module).items()) if isinstance(value, type(sys))))
+            for name, module in modules.items() if name not in ("__main__", "sys") and isinstance(module, type(sys))),
+     sorted((name, str(module.__spec__.origin), type(module.__spec__.loader).__name__, type(module.__loader__).__name__)
+            for name, module in modules.items() if getattr(module, "__spec__", None))])
+"""
+
+
+@pytest.mark.parametrize("name", ["os", "asyncio", "unittest.mock"])
+def test_modules_come_into_sight_as_they_are_imported(programs: Programs, name: str) -> None:
+    cold, warm = programs.both(MODULES.format(name=name))
+    for one, other in zip(warm, cold, strict=True):
+        assert [part for part in one if part not in other] == []
+        assert [part for part in other if part not in one] == []
+
+
+ENDINGS = {
+    "status": "say(0); sys.exit(3)",
+    "at once": "import os; say(0); print('lost', end=''); os._exit(4)",
+    "signal": "import os, signal; say(0); os.kill(os.getpid(), signal.SIGSEGV)",
+    "exception": "say(0); 1 / 0",
+    "atexit": "import atexit; atexit.register(print, 'bye'); say(0)",
+    "text": "say(0); sys.exit('because')",
+}
+
+
+@pytest.mark.parametrize("pty", [False, True])
+def test_endings(programs: Programs, pty: bool) -> None:
+    programs.pty = pty
+    programs.heat()
+    found: dict[bool, list[Any]] = {}
+    for warm in (None, WARM):
+        programs.warm = warm
+        for source in ENDINGS.values():
+            with programs.start(source) as process:
+                status = process.wait(30)
+                output = process.take_output()[0]
+            assert process.warm is (warm is not None)
+            lines = [line for line in output.splitlines() if "<string>" not in line]
+            found.setdefault(warm is not None, []).append(
+                (status, [one for one in lines if "Traceback" not in one][-2:])
+            )
+    assert found[True] == found[False]
+
+
+POOLS = """
+import multiprocessing, random, subprocess, threading
+def double(n):
+    return 2 * n
+if __name__ == "program":
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        doubled = pool.map(abs, [-1, -2])
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        spawned = pool.map(abs, [-3])
+    thread = threading.Thread(target=doubled.append, args=(5,))
+    thread.start()
+    thread.join()
+    out = subprocess.check_output([sys.executable, "-c", "print(input())"], input=b"in\\n").decode()
+    say([doubled, spawned, out, threading.active_count(), threading.current_thread() is threading.main_thread()])
+"""
+
+
+def test_pools_threads_and_children(programs: Programs) -> None:
+    cold, warm = programs.both(POOLS)
+    assert warm == cold == [[1, 2, 5], [3], "in\n", 1, True]
+
+
+def test_forks_draw_other_random_numbers(programs: Programs) -> None:
+    programs.warm = Warm((*WARM.imports, "random", "uuid"))
+    programs.heat()
+    source = "import random, tempfile, uuid; say([random.random(), str(uuid.uuid4()), tempfile.mktemp()])"
+    one, two = programs.run(source), programs.run(source)
+    assert one[1] and two[1]
+    assert not set(one[0]) & set(two[0])
+
+
+def test_a_warm_program_is_ended_with_all_that_it_started(programs: Programs) -> None:
+    programs.pty = True
+    programs.heat()
+    source = """
+import os, subprocess, time
+others = [subprocess.Popen(["sleep", "600"], start_new_session=True).pid]
+child = os.fork()
+if child == 0:
+    os.setsid()
+    grandchild = os.fork()
+    time.sleep(600)
+others.append(child)
+say(others)
+{then}
+"""
+    for then in ("time.sleep(600)", "pass"):
+        with programs.start(source.format(then=then)) as process:
+            others = json.loads(process.receive(30) or b"")
+            if then == "pass":
+                process.wait(30)
+        assert process.warm
+        assert not [one for one in [process.pid, *others] if alive(one)]
+    assert programs.run("say(0)")[1]
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_signals_input_and_timeouts_reach_a_warm_program(programs: Programs) -> None:
+    programs.pty = True
+    programs.heat()
+    with programs.start("say(0); print(input()); sys.stdout.flush(); say(1); import time; time.sleep(600)") as process:
+        process.receive(30)
+        process.write_stdin(b"typed\n")
+        process.receive(30)
+        assert "typed" in process.take_output()[0]
+        process.signal(signal.SIGTERM)
+        assert process.wait(30) == -signal.SIGTERM
+    # Short sleeps: a signal that comes just before a system call waits for its end in any Python.
+    with programs.start("import time; say(0)\nwhile True: time.sleep(0.05)") as process:
+        process.receive(30)
+        process.write_stdin(b"\x03")  # from the terminal: it is the program's own
+        assert process.wait(30) in (1, -signal.SIGINT)
+        assert "KeyboardInterrupt" in process.take_output()[0]
+    assert process.warm
+    process = programs.session.process(
+        [programs.python, "-c", BOOT, "{channel}", "{blob:code}"],
+        blobs={"code": code_blob((SAY + "say(0); import time; time.sleep(600)").encode())},
+        env=programs.env, pty=True, warm=WARM, timeout=1,
+    )  # fmt: skip
+    with process:
+        assert process.wait(30) == -signal.SIGTERM
+    assert process.timed_out and process.warm
+
+
+def test_a_killed_zygote_costs_nothing_but_the_warmth(programs: Programs) -> None:
+    programs.heat()
+    kill = """
+import glob, os, signal
+for file in glob.glob("/proc/[0-9]*/cmdline"):
+    try:
+        with open(file, "rb") as text:
+            ours = b"debug_gym_zygote" in text.read() and os.path.samefile(os.path.dirname(file) + "/cwd", ".")
+    except OSError:  # gone since
+        continue
+    process = int(file.split("/")[2])
+    if ours and process != os.getpid():
+        os.kill(process, {signal})
+say(0)
+"""
+    for number in ("signal.SIGKILL", "signal.SIGSTOP"):
+        programs.heat()
+        assert programs.run(kill.replace("{signal}", number)) == (0, True)
+        assert programs.run("say(1)")[0] == 1
+    programs.heat()
+
+
+def test_a_fork_that_dies_before_it_speaks_is_started_cold_for_good(programs: Programs) -> None:
+    programs.heat()
+    source = """
+import os, select, socket
+with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, os.dup(int(sys.argv[1]))) as channel:
+    asked = channel.recv(100)
+print("an attempt", flush=True)
+if any(type(one).__name__ == "Shelf" for one in sys.meta_path):
+    os._exit(9)
+say(asked.decode("latin-1")[4:])
+"""
+    with programs.start(source) as process:
+        process.send(b"question")
+        assert json.loads(process.receive(30) or b"") == "question"
+        assert process.wait(30) == 0
+        assert process.take_output()[0] == "an attempt\n"
+    assert not process.warm
+    for _ in range(3):
+        assert programs.run("say(1)") == (1, False)
+
+
+def test_what_is_installed_meanwhile_is_seen(programs: Programs, venv: Path) -> None:
+    (venv / "fancy.py").write_text("VERSION = 1\n")
+    os.utime(venv / "fancy.py", (1, 1))
+    programs.heat()
+    assert programs.run("import fancy; say(fancy.VERSION)") == (1, True)
+    (venv / "fancy.py").write_text("VERSION = 22\n")
+    assert programs.run("import fancy; say(fancy.VERSION)") == (22, False)
+    programs.heat()
+    assert programs.run("import fancy; say(fancy.VERSION)") == (22, True)
+    (venv / "other.pth").write_text("import sys; sys.other = True\n")
+    assert programs.run("say(sys.other)") == (True, False)
+
+
+LOADED = "import fancy; say(fancy.__file__)"
+
+
+def test_a_module_of_the_workspace_is_not_taken_for_an_installed_one(programs: Programs, venv: Path) -> None:
+    (venv / "fancy.py").write_text("import user\n")
+    (venv / "user.py").write_text("")
+    for name in ("fancy", "user"):
+        os.utime(venv / f"{name}.py", (1, 1))
+    programs.heat()
+    root = programs.session.root
+    assert programs.run("import fancy, user; say(user.__file__)") == (str(venv / "user.py"), True)
+    programs.session.write("user.py", b"")
+    # What an installed module imports is the workspace's then, so it is imported anew.
+    assert programs.run("import fancy, user; say(user.__file__)") == (f"{root}/user.py", True)
+    assert programs.run("import fancy; say(fancy.user.__file__)") == (f"{root}/user.py", True)
+    programs.session.write("lib/fancy/__init__.py", b"")
+    later = "sys.path.insert(0, 'lib'); import fancy; say(fancy.__file__)"
+    assert programs.run(later)[0].endswith("lib/fancy/__init__.py")
+    again = "import json; first = json; del sys.modules['json']; import json; say(json is not first)"
+    assert programs.run(again) == (True, True)
+
+
+ELSEWHERE = [
+    "import os; sys.path.insert(0, 'lib')",
+    "sys.path.insert(len(sys.path) // 2, 'lib')",
+    "sys.path[:] = ['lib', *reversed(sys.path)]",
+    """
+import importlib.machinery
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        return importlib.machinery.PathFinder.find_spec(name, ["lib"]) if name == "fancy" else None
+sys.meta_path.insert(0, Finder())""",
+    """
+from importlib.machinery import FileFinder, SourceFileLoader
+def hook(path):
+    if path.endswith("site-packages"):
+        return FileFinder("lib", (SourceFileLoader, [".py"]))
+    raise ImportError
+sys.path_hooks.insert(0, hook)
+sys.path_importer_cache.clear()""",
+]
+
+
+@pytest.mark.parametrize("change", ELSEWHERE, ids=["first", "before", "reversed", "finder", "hook"])
+def test_a_module_that_would_be_found_elsewhere_is(programs: Programs, venv: Path, change: str) -> None:
+    (venv / "fancy.py").write_text("")
+    os.utime(venv / "fancy.py", (1, 1))
+    programs.heat()
+    assert programs.run(LOADED) == (str(venv / "fancy.py"), True)
+    programs.session.write("lib/fancy.py", b"")
+    place, warm = programs.run(f"{change}\n{LOADED}")
+    assert place.endswith("lib/fancy.py") and "site-packages" not in place and warm
+
+
+@pytest.mark.parametrize("then", ["", "os.utime('lib', (1, 1)); importlib.invalidate_caches()"], ids=["new", "told"])
+def test_a_module_that_the_program_itself_writes_is_found(programs: Programs, venv: Path, then: str) -> None:
+    """Its directory is looked through at the first import, and again when it has changed."""
+    (venv / "fancy.py").write_text("")
+    os.utime(venv / "fancy.py", (1, 1))
+    programs.session.write("lib/other.py", b"")
+    source = f"""
+import importlib.util, os
+os.utime("lib", (1, 1))
+sys.path.insert(0, "lib")
+import asyncio
+before = importlib.util.find_spec("fancy").origin
+open("lib/fancy.py", "w").close()
+{then}
+import fancy
+os.unlink("lib/fancy.py")
+say([os.path.relpath(before, {str(venv)!r}), os.path.relpath(fancy.__file__)])
+"""
+    cold, warm = programs.both(source)
+    assert cold == warm == ["fancy.py", "lib/fancy.py"]
+
+
+def test_what_does_more_than_define_things_is_not_loaded_ahead(programs: Programs, venv: Path) -> None:
+    (venv / "noisy.py").write_text("print('imported', flush=True)\n")
+    (venv / "threads.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(0.1,)).start()\n"
+    )
+    (venv / "fancy.py").write_text("import os\nos.environ['FANCY'] = '1'\n")
+    for file in venv.glob("*.py"):
+        os.utime(file, (1, 1))
+    programs.heat()
+    for name in ("noisy", "threads", "fancy"):
+        source = f"""
+import os, threading
+before = threading.active_count(), "FANCY" in os.environ
+import {name}
+say([list(before), threading.active_count(), "FANCY" in os.environ])
+"""
+        with programs.start(source) as process:
+            said = json.loads(process.receive(30) or b"")
+            process.wait(30)
+        assert process.warm
+        assert said == [[1, False], 1 + (name == "threads"), name == "fancy"]
+        assert process.take_output()[0] == ("imported\n" if name == "noisy" else "")
+
+
+def test_code_of_the_workspace_is_never_loaded_ahead(programs: Programs, venv: Path) -> None:
+    programs.env = {"PYTHONPATH": f"{programs.session.root}/src"}
+    mine = b"import os\nopen(os.path.join(os.path.dirname(__file__), 'ran'), 'a').close()\n"
+    programs.session.write("src/fancy.py", mine)
+    programs.session.write("conftest.py", mine)
+    programs.session.write("test_it.py", b"import fancy, conftest, json\n" + mine)
+    programs.session.write("editable/noisy.py", mine)
+    (venv / "link.pth").write_text(f"{programs.session.root}/editable\n")
+    programs.heat()
+    assert not [entry.path for entry in programs.session.walk() if entry.path.endswith("ran")]
+    assert programs.run("import noisy, fancy; say(1)") == (1, True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"env": {"PYTHONHASHSEED": None}},
+        {"env": {"PYTHONHASHSEED": "random"}},
+        {"env": {"LD_PRELOAD": "/nowhere.so"}},
+        {"flags": ["-X", "importtime"]},
+        {"flags": ["-I"]},
+        {"warm": None},
+    ],
+    ids=str,
+)
+def test_what_must_start_cold_leaves_no_zygote(programs: Programs, change: dict[str, Any]) -> None:
+    for name, value in change.items():
+        setattr(programs, name, value)
+    for _ in range(2):
+        assert programs.run("say(0)") == (0, False)
+    assert not zygotes(programs.session.guest()["pid"])
+
+
+def zygotes(guest: int) -> list[int]:
+    """Processes below the guest that run the zygote's program."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (directory / "cmdline").read_text()
+            process = int(directory.name)
+            if "debug_gym_zygote" in command and guest in list(ancestors(process)):
+                found.append(process)
+        except OSError:
+            continue
+    return found
+
+
+def ancestors(process: int) -> Iterator[int]:
+    while process > 1:
+        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+        yield process
+
+
+def test_zygotes_are_few_and_end_with_the_sandbox(programs: Programs) -> None:
+    for number in range(4):
+        programs.env = {"KIND": str(number)}
+        programs.heat()
+    guest = programs.session.guest()["pid"]
+    end = time.monotonic() + 20
+    while len(zygotes(guest)) > 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    known = zygotes(guest)
+    assert len(known) == 2
+    programs.session.close()
+    assert not [one for one in known if alive(one)]
+    with pytest.raises(SandboxError):
+        programs.run("say(0)")

@@ -1,0 +1,58 @@
+"""A backend that speaks a language of its own with a server on loopback, as small as one can be."""
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+from typing import ClassVar
+
+from debug_gym_core import Completion, Message, Settings, ToolCall, Usage, hookimpl
+from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable, RequirementError
+from debug_gym_core.service import ServiceLLM, ServiceSettings
+
+
+class WireSettings(ServiceSettings):
+    dialect: str = "plain"
+
+
+class Wire(ServiceLLM):
+    """Posts the conversation as JSON."""
+
+    name = "wire"
+    tags: ClassVar = ("wire", "wire service")
+    Settings: ClassVar[type[Settings]] = WireSettings
+
+    def prepare(self):
+        if self.settings.dialect == "keyed" and self.settings.api_key is None:
+            raise RequirementError(f"{self.settings.model}: there is no key")
+
+    def ask(self, messages, tools):
+        key = self.settings.api_key
+        request = urllib.request.Request(
+            self.settings.endpoint,
+            json.dumps({"messages": [[one.role, one.content] for one in messages]}).encode(),
+            {"authorization": key.get_secret_value() if key else "none"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=self.settings.timeout) as reply:
+                data = json.load(reply)
+        except urllib.error.HTTPError as error:
+            said = error.read().decode()
+            if error.code == 413:
+                raise ContextOverflow(said) from None
+            if error.code == 429 or error.code >= 500:
+                after = error.headers.get("retry-after")
+                raise LLMUnavailable(
+                    f"status {error.code}", retry_after=float(after) if after else None, crowded=error.code == 429
+                ) from None
+            raise LLMError(f"{self.settings.model}: {said}") from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise LLMUnavailable(str(error)) from None
+        calls = tuple(ToolCall(**call) for call in data.get("calls", ()))
+        usage = Usage(data.get("prompt", 10), data.get("completion", 1), data.get("cached", 0))
+        return Completion(Message("assistant", data.get("text", ""), calls), usage)
+
+
+@hookimpl
+def debug_gym_register_llms():
+    return [Wire]

@@ -1,0 +1,80 @@
+"""Scripts: what they may be, and what is said of those that are none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from debug_gym_core import Message, ToolCall
+from debug_gym_core.errors import UsageError
+from debug_gym_llm_scripted import Scripted, read_script
+
+
+def played(llm: Scripted) -> list[ToolCall]:
+    """All calls, until it says that it is done."""
+    calls: list[ToolCall] = []
+    while found := llm.complete([Message("user", "go on")], []).message.calls:
+        calls += found
+    return calls
+
+
+def test_actions_are_played_in_order_then_it_is_done() -> None:
+    llm = Scripted(actions=["eval", {"name": "view", "arguments": {"path": "a.py"}}, {"name": "submit"}])
+    assert [(call.name, dict(call.arguments)) for call in played(llm)] == [
+        ("eval", {}),
+        ("view", {"path": "a.py"}),
+        ("submit", {}),
+    ]
+    assert llm.complete([], []).message.content == "The script is played to its end."
+
+
+def test_a_trajectory_is_a_script(tmp_path: Path) -> None:
+    path = tmp_path / "trajectory.jsonl"
+    events = [
+        {"kind": "start"},
+        {"kind": "step", "action": {"name": "eval", "arguments": {}}},
+        {"kind": "step", "action": None},
+        {"kind": "step", "action": {"name": "pdb", "arguments": {"command": "n\u2028"}}},
+        {"kind": "end"},
+    ]
+    path.write_text("\n".join(json.dumps(event, ensure_ascii=False) for event in events) + "\n\n", encoding="utf-8")
+    assert [call.name for call in played(Scripted(script=path))] == ["eval", "pdb"]
+
+
+def test_yaml_is_a_script(tmp_path: Path) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text("- eval\n- name: view\n  arguments: {path: a.py}\n- |\n  rewrite a.py 1 <<<\n  x\n  >>>\n")
+    assert read_script(path) == [
+        "eval",
+        {"name": "view", "arguments": {"path": "a.py"}},
+        "rewrite a.py 1 <<<\nx\n>>>\n",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("missing.yaml", None, "missing.yaml: No such file or directory"),
+        ("map.yaml", b"eval: 1\n", "map.yaml must be a list of actions"),
+        ("numbers.yaml", b"- 1\n- 2\n", "numbers.yaml must be a list of actions"),
+        ("bad.yaml", b"- [\n", "bad.yaml: while parsing"),
+        ("bad.jsonl", b"{\n", "bad.jsonl: Expecting property name"),
+        ("bytes.yaml", b"\xff\xfe\xff", "bytes.yaml: 'utf-8' codec can't decode"),
+        ("nameless.yaml", b"- {arguments: {}}\n", "action 1 has no name: {'arguments': {}}"),
+    ],
+)
+def test_what_is_no_script_is_said(tmp_path: Path, name: str, content: bytes | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        Scripted(script=tmp_path / name)
+    assert str(caught.value).startswith("scripted: ") and said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("settings", [{}, {"actions": ["eval"], "script": "x.yaml"}])
+def test_either_actions_or_a_file(settings: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match=r"either llm\.actions or llm\.script"):
+        Scripted(**settings)

@@ -1,0 +1,10 @@
+"""The terminal `local` keeps what every terminal promises."""
+
+from __future__ import annotations
+
+from debug_gym_core.testing import TerminalContract
+from debug_gym_terminal_local import LocalTerminal
+
+
+class TestLocalTerminal(TerminalContract):
+    terminal = LocalTerminal

@@ -1,0 +1,542 @@
+"""The bash tool in a live environment: what survives from call to call, and what does not get it out of step.
+
+DEBUG_GYM_TEST_IMAGE, DEBUG_GYM_TEST_PYTHON: the image for the tests in docker, and its Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debug_gym_core.action import ToolCall
+from debug_gym_core.env import RepoEnv
+from debug_gym_core.errors import UsageError
+from debug_gym_core.observation import TEXT_LIMIT, Observation
+from debug_gym_core.plugins import default_plugins
+from debug_gym_core.task import Task
+from debug_gym_tool_bash import OUTPUT_LIMIT, Bash
+from debug_gym_tool_bash.shell import State
+
+Say = Callable[..., Observation]
+
+ENDED = "[the shell ended with this command; a new one has its directory, variables, functions and options"
+
+
+def make(root: Path, terminal: str = "local") -> RepoEnv:
+    (root / "src").mkdir(parents=True)
+    (root / "app.py").write_text("x = 1\n")
+    task = Task("tests", "bash", root, entrypoint="python -c pass", max_score=1)
+    reason = default_plugins().get("terminals", terminal).unavailable()
+    image = os.environ.get("DEBUG_GYM_TEST_IMAGE")
+    if terminal == "docker" and not image:
+        reason = "set DEBUG_GYM_TEST_IMAGE to an image with pytest and pandas; `.ci/images` makes one"
+    if reason:
+        pytest.skip(reason)
+    if terminal == "docker":
+        python = os.environ.get("DEBUG_GYM_TEST_PYTHON")
+        return RepoEnv(task, [Bash()], {"docker": {"image": image}}, trusted=True, python=python)
+    return RepoEnv(task, [Bash()], terminal, trusted=True)
+
+
+def speaker(env: RepoEnv) -> Say:
+    def say(command: str, timeout: float | None = None) -> Observation:
+        env.step(ToolCall("bash", {"command": command, "timeout": timeout}))
+        return env.last_observations[0]
+
+    return say
+
+
+def running(name: str) -> list[str]:
+    """The processes whose command line names this."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            if name.encode() in (process / "cmdline").read_bytes():
+                found.append(process.name)
+    return found
+
+
+def bash_of(env: RepoEnv) -> Bash:
+    tool = env.tools["bash"]
+    assert isinstance(tool, Bash)
+    return tool
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Iterator[RepoEnv]:
+    made = make(tmp_path / "repo")
+    made.reset(seed=0)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def say(env: RepoEnv) -> Say:
+    return speaker(env)
+
+
+@pytest.fixture(params=["local", "bubblewrap", "docker"])
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Say]:
+    made = make(tmp_path / "repo", request.param)
+    made.reset(seed=0)
+    yield speaker(made)
+    made.close()
+
+
+STATE = """
+cd src
+plain=5; export exported='a "b" $c'; declare -i number=7; readonly fixed=8
+array=(1 'two words' $'line\\nbreak'); declare -A map=([key]='ä value')
+function named { echo "function $plain $1"; }
+export -f named
+alias greet='echo aliased'
+set -o pipefail; shopt -s nullglob extglob; umask 027; set -- first 'second one'
+trap 'echo trapped' USR1
+unset LANG
+"""
+# extglob patterns in a function are only read right when the option is on before
+QUESTION = """
+echo "${PWD##*/} $plain $exported $((number + 1)) $fixed ${array[1]} ${array[2]} ${map[key]} $2 ${LANG-no LANG}"
+named x; bash -c 'named child; echo $exported'; greet; false | true; echo $?; echo nothing*; umask; kill -USR1 $$
+"""
+ANSWER = """\
+src 5 a "b" $c 8 8 two words line
+break ä value second one no LANG
+function 5 x
+function  child
+a "b" $c
+aliased
+1
+
+0027
+trapped"""
+
+
+def test_everything_survives_and_every_death_restores_it(anywhere: Say) -> None:
+    assert anywhere(STATE).text == "[directory: /testbed/src]"
+    assert anywhere(QUESTION).text == ANSWER
+    for command, first in [
+        ("exit 7", "[exit status 7]"),
+        ("exec sh", ENDED),
+        ("exec true", ENDED),
+        ("kill -9 $$", "[ended by signal 9 (SIGKILL)]"),
+        ("echo last words; exit", "last words"),
+    ]:
+        seen = anywhere(command)
+        assert seen.text.startswith(first) and ENDED in seen.text, (command, seen.text)
+        assert seen.data["restarted"] and seen.data["directory"] == "/testbed/src"
+        assert anywhere(QUESTION).text == ANSWER, command
+    seen = anywhere("exit 7")
+    assert seen.data["exit_status"] == 7
+
+
+HOSTILE = [
+    "set -uo pipefail; echo $undefined",
+    "echo 'unterminated",
+    'echo "unterminated',
+    "echo $(",
+    "cat <<END\nwithout an end",
+    "cat <<'END'\n$x ` \" ' \\ (\nEND",
+    "if true; then",
+    "f(",
+    "} ; ) fi done esac",
+    "echo \\",
+    "for i in 1 2; do break 5; done; break; continue; return 9",
+    "#",
+    "",
+    "\n\n",
+    "__debug_gym_report 1 0; __debug_gym_send 2 0 /elsewhere ''",
+    "stty raw -echo </dev/tty; printf '\\e[?1049h\\e[2J\\e(0'",
+    "trap '' INT TERM HUP; trap 'echo on exit' EXIT; trap 'echo err' ERR; trap 'echo debug' DEBUG",
+    "trap - INT TERM HUP ERR DEBUG",
+    "PS1='prompt> '; PS2='more> '; PS0='before'; PS4='trace '; PROMPT_COMMAND='echo prompting; false'",
+    "set -x; true; set +x",
+    "set -v; true; set +v",
+    "set -a; set -f; set -o posix; IFS=0123456789; LC_ALL=C",
+    "set +a; set +f; set +o posix; unset IFS LC_ALL",
+    "exec 5>/tmp/five; exec >/dev/null 2>&1; exec </dev/zero",
+    "exec no-such-program",
+    "read line; cat; python3 -c 'input()'; python3; sh",
+    "sleep 100 & (sleep 100 &) ; setsid sleep 100 & disown",
+    "printf '\\0\\377\\376\\r\\b\\x1b]0;title'; head -c 100000 /dev/urandom",
+    "echo 'caf\xe9 \udce9 \udcff \u2603 \x01\x7f\x1b'",
+    "unset PWD OLDPWD PATH; PATH=/usr/bin:/bin",
+    "ulimit -n 30",
+    "shopt -s failglob nocasematch; echo no-such*; shopt -u failglob",
+    "mkdir /tmp/gone; cd /tmp/gone; rmdir /tmp/gone",
+    "cd /testbed/src",
+    "coproc cat; kill $COPROC_PID",
+    "function printf { echo mine; }; alias true=false; printf; true; unset -f printf; unalias true",
+]
+
+
+def test_nothing_gets_it_out_of_step(anywhere: Say) -> None:
+    anywhere("kept=yes")
+    for command in HOSTILE:
+        seen = anywhere(command, 20)
+        assert not seen.data.get("timed_out") and not seen.data.get("restarted"), (command, seen.text)
+        seen = anywhere("printf '%s\\n' \"mark $kept\" | tail -n 1")
+        assert seen.text.splitlines()[-1] == "mark yes", (command, seen.text)
+
+
+def test_errors_read_as_in_a_terminal(say: Say) -> None:
+    assert say("no-such-command").text == "bash: no-such-command: command not found\n[exit status 127]"
+    assert say("echo a\nfoo(\n").text == (
+        "a\nbash: line 2: syntax error near unexpected token `newline'\nbash: line 2: `foo('\n[exit status 2]"
+    )
+    assert say("python3 -c 'import os; os.abort()'").text == "[exit status 134, as after SIGABRT]"
+    assert say("false; true").text == "(no output)"
+
+
+def test_output_comes_in_order_as_it_looks_on_a_screen(say: Say) -> None:
+    assert say("echo one; echo two >&2; printf three").text == "one\ntwo\nthree"
+    seen = say("printf '\\e[1;31mred\\e[0m 10%%\\r100%%\\nabx\\bc\\e]8;;http://a\\e\\\\link\\e]8;;\\e\\\\\\a\\n'")
+    assert seen.text == "100%10%\nabclink" or seen.text == "100% 10%\nabclink", seen.text
+    assert say("printf 'half a character \\316'").text == "half a character \\xce"
+    assert say("printf 'nul \\0 bad \\377 tab \\t'").text == "nul \\x00 bad \\xff tab \t"
+
+
+def test_programs_have_no_colours_no_pager_no_input(say: Say) -> None:
+    assert say("echo $TERM $PAGER $NO_COLOR; test -t 1 && echo tty; test -t 0 || echo none").text == (
+        "dumb cat 1\ntty\nnone"
+    )
+    assert say("cat; read line; echo $?; seq 3 | { read one; echo $one; }; cat <<< here").text == "1\n1\nhere"
+
+
+def test_programs_inherit_no_descriptors(say: Say) -> None:
+    listing = "python3 -c \"import os; print(sorted(map(int, os.listdir('/proc/self/fd'))))\""
+    assert say(listing).text == "[0, 1, 2, 3]"  # 3: the listing itself
+    assert say("exec 3</dev/null; ls -l /proc/self/fd | grep -c /dev/null").text == "2"
+
+
+def test_a_timeout_ends_the_command_and_the_shell_lives_on(anywhere: Say) -> None:
+    anywhere("kept=yes; sleep 1000 & first=$!")
+    for command in [
+        "sleep 1000; echo never",
+        "while :; do :; done",
+        "while :; do sleep 0.01; done",
+        "f() { while :; do f=1; done; }; f",
+        "python3 -c 'import time; print(1, flush=True); time.sleep(1000)'; echo never",
+        "kill -STOP $$; echo never; sleep 1000",
+        "sh -c 'kill -STOP $$'",
+        "read line </dev/tty",
+        "cat /dev/tty",
+        "trap '' TERM; setsid sh -c 'trap \"\" TERM HUP; sleep 1000' & sleep 1000",
+        "yes",
+        "(sleep 1000 & sleep 1000); sleep 1000",
+    ]:
+        started = time.monotonic()
+        seen = anywhere(command, 0.3)
+        assert time.monotonic() - started < 2.3, command
+        assert seen.data["timed_out"] and not seen.data["restarted"], (command, seen.text)
+        assert seen.data["exit_status"] is None
+        assert seen.text.endswith("[reached its timeout of 0.3 s and was ended]") and "never" not in seen.text
+    # what an earlier command left in the background is none of its business
+    assert anywhere("echo $kept; kill -0 $first && kill $first; wait; jobs").text.startswith("yes")
+
+
+def test_a_shell_that_cannot_be_interrupted_is_replaced(say: Say) -> None:
+    say("cd src; kept=yes")
+    for command in ["trap '' INT; while :; do :; done", "exec python3 -c 'while True: pass'"]:
+        started = time.monotonic()
+        seen = say(f"lost=1; {command}", 0.3)
+        assert time.monotonic() - started < 2.3
+        assert seen.data["timed_out"] and seen.data["restarted"]
+        assert say("echo $kept $lost ${PWD##*/}").text == "yes src"
+
+
+def test_printed_before_the_timeout_is_shown(say: Say) -> None:
+    seen = say("echo working; python3 -c 'import time; time.sleep(1000)'", 0.5)
+    assert seen.text.startswith("working\nTraceback (most recent call last):")
+    assert "KeyboardInterrupt" in seen.text
+
+
+@pytest.mark.parametrize("program", ["vi app.py", "less -X app.py", "top", "python3 -i </dev/tty"])
+def test_full_screen_programs_come_back(say: Say, program: str) -> None:
+    started = time.monotonic()
+    seen = say(f"TERM=xterm {program} </dev/tty", 0.5)
+    assert time.monotonic() - started < 2.5
+    assert "\x1b" not in seen.text and "\\x1b" not in seen.text
+    assert say("echo fine; stty -a </dev/tty | grep -o '^opost'").text == "fine\nopost"
+
+
+def test_a_terminal_left_in_disorder_is_put_right(say: Say) -> None:
+    before = say("stty -a </dev/tty").text
+    assert say("stty raw opost olcuc onlcr echo </dev/tty; echo shouted").text == "SHOUTED"
+    assert say("stty -a </dev/tty").text == before
+
+
+def test_background_jobs_go_on_and_do_not_disturb(env: RepoEnv, say: Say) -> None:
+    assert say("(until test -e go; do sleep 0.01; done; echo late; touch done) & echo started").text == "started"
+    assert say("jobs | grep -c Running").text == "1"
+    env.session.write("go", b"")
+    env.session.run("until test -e done; do sleep 0.01; done", timeout=10)
+    seen = say("echo now")
+    assert seen.text == ("[printed in the background since the last command]\nlate\n[printed by this command]\nnow")
+    assert say("echo now").text == "now"
+
+
+def test_a_flood_in_the_background_does_not_hide_the_answer(say: Say) -> None:
+    say("yes background & kept=$!")
+    for status in range(3):
+        assert say(f"(exit {status})").data["exit_status"] == status
+    assert say("kill $kept; wait $kept; echo ended").text.endswith("ended")
+
+
+def test_set_e_ends_the_shell_and_is_off_afterwards(say: Say) -> None:
+    say("cd src; set -euo pipefail")
+    seen = say("kept=yes; echo before; false; echo never")
+    assert seen.text.startswith("before\n[exit status 1]\n[the shell ended with this command; ")
+    assert "options but `set -e`, which is off" in seen.text
+    assert say("echo $kept $-; false; echo on").text == "yes hiuBs\non"
+
+
+def test_a_directory_that_is_gone(say: Say) -> None:
+    assert say("mkdir gone; cd gone; rmdir ../gone").text == "[directory: /testbed/gone]"
+    assert say("pwd").text == "/testbed/gone"
+    seen = say("exit 3")
+    assert "[/testbed/gone is gone]\n[directory: /testbed]" in seen.text
+    assert say("pwd; ls").text.startswith("/testbed\n")
+
+
+def test_a_shell_that_died_between_commands(env: RepoEnv, say: Say) -> None:
+    say("kept=yes; cd src")
+    say("(until test -e ../go; do sleep 0.01; done; kill -9 $$) &")
+    env.session.write("go", b"")
+    shell = bash_of(env)._shell
+    assert shell is not None and shell._process.ended(10)
+    seen = say("echo $kept ${PWD##*/}")
+    assert seen.text == (
+        "yes src\n[the shell had ended since the last command; this one has its directory, variables, functions]"
+    )
+
+
+def test_killed_guest_and_keeper_cost_no_state(env: RepoEnv, say: Say) -> None:
+    say("kept=yes; cd src; f() { echo f; }")
+    os.kill(env.session.guest()["pid"], signal.SIGKILL)
+    assert "started again" in say("echo lost").text
+    assert say("echo $kept; f; pwd").text == "yes\nf\n/testbed/src"
+    seen = say("kill -9 $PPID; sleep 10")  # its parent, the guest's process for this shell
+    assert ENDED in seen.text
+    assert say("echo $kept; f; pwd").text == "yes\nf\n/testbed/src"
+
+
+def test_state_that_cannot_be_restored_costs_the_state_only(
+    env: RepoEnv, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say("x=1")
+    tool = bash_of(env)
+    assert tool._state is not None
+    tool.close()
+    tool._state = State(tool._state.directory, b"while :; do :; done")
+    monkeypatch.setattr("debug_gym_tool_bash.shell.START_TIMEOUT", 1.0)
+    assert say("echo ${x-unset}").text == "unset\n[its state could not be restored: this is a new shell]"
+    assert say("echo fine").text == "fine"
+
+
+def test_large_variables_cost_no_time_and_are_named_when_they_are_lost(say: Say) -> None:
+    assert say("large=$(head -c 30000000 /dev/zero | tr '\\0' a); echo ok").text == "ok"
+    say("many=({1..200000}); small=kept; i=(a [9]=b)")
+    say("declare -A keys; keys[$(head -c 2000000 /dev/zero | tr '\\0' k)]=1")
+    seen = say("echo hi", 1)
+    assert seen.text == "hi"
+    started = time.monotonic()
+    seen = say("trap '' INT TERM; while :; do :; done", 0.3)
+    assert time.monotonic() - started < 3, "what it takes without these variables is 1.6 s"
+    assert seen.data["restarted"] and seen.text.endswith("[variables too large to be kept are lost: keys, large, many]")
+    assert say("echo ${#large} ${#many[@]} ${#keys[@]} $small ${i[9]}").text == "0 0 0 kept b"
+    assert "too large" not in say("exit 3").text
+
+
+def test_state_of_many_variables_is_bounded(env: RepoEnv, say: Say) -> None:
+    say("for i in {1..30}; do declare -g \"v$i=$(head -c 90000 /dev/zero | tr '\\0' a)\"; done")
+    state = bash_of(env)._state
+    assert state is not None and len(state.text) < 1_100_000
+    assert 15 < len(state.large) < 25
+    assert f" and {len(state.large) - 10} more]" in say("exit 3").text
+
+
+def test_a_shell_that_does_not_tell_its_state_is_replaced(
+    env: RepoEnv, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say("kept=yes")
+    shell = bash_of(env)._shell
+    assert shell is not None
+    take = shell._take_state
+
+    def hasty(report: Any, deadline: float) -> None:
+        take(report, 0.0)
+
+    monkeypatch.setattr(shell, "_take_state", hasty)
+    seen = say("cd src; lost=1; echo x; false")
+    assert seen.text.startswith("x\n[exit status 1]\n[the shell did not come back; a new one has its directory")
+    assert say("echo $kept ${lost-no} ${PWD##*/}").text == "yes no src"
+
+
+def test_interrupted_from_the_keyboard_the_command_ends(
+    env: RepoEnv, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say("kept=yes; cd src")
+    name = f"debug-gym-{time.monotonic_ns()}"
+    shell = bash_of(env)._shell
+    assert shell is not None
+    wait = shell._process.wait_for_news
+
+    def interrupted(timeout: float | None = None) -> bool:
+        assert wait(10)  # until it prints that it runs
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shell._process, "wait_for_news", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        say(f"echo runs; (exec -a {name} sleep 1000); echo never")
+    assert not running(name)
+    started = time.monotonic()
+    assert say("echo $kept ${PWD##*/}", 5).text == (
+        "yes src\n[the last command was interrupted and ended; this shell has the state of before it]"
+    )
+    assert time.monotonic() - started < 4
+    assert say("echo again").text == "again"
+
+
+USED = ["alias", "cd", "compgen", "declare", "enable", "eval", "export", "local", "printf", "read", "set", "shift"]
+USED += ["shopt", "test", "trap", "umask", "unset"]
+
+
+@pytest.mark.parametrize("body", ["{ while :; do :; done; }", "{ :; }", "{ return 1; }", "{ builtin exit 4; }"])
+def test_functions_with_the_names_of_builtins_break_nothing(say: Say, body: str) -> None:
+    names = [*USED, "return", "command", "[", ":", "true", "exec", "source", "."]
+    definitions = "; ".join(f"{name}() {body}" for name in names)
+    assert say(f"kept=1; {definitions}; echo ok", 5).text == "ok"
+    seen = say("echo $kept; kept=2; builtin exit 3", 5)
+    assert seen.text.startswith("1\n[exit status 3]") and ENDED in seen.text
+    assert "not be restored" not in seen.text
+    for name in USED:
+        assert say(f"echo $kept; builtin type -t {name}", 5).text == "2\nfunction", name
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "builtin() { :; }",
+        "builtin() { return 1; }",
+        f"enable -n {' '.join(name for name in USED if name != 'enable')} .",
+        "alias builtin=false eval=false printf=false exec=false declare=false __debug_gym_report=false",
+    ],
+)
+def test_builtins_out_of_use_are_put_right(say: Say, command: str) -> None:
+    assert say(f"kept=1; {command}; echo ok", 5).text == "ok"
+    assert say("kept=2; echo ok", 5).text == "ok"
+    say("kill -9 $$")
+    assert say("echo $kept; [[ -o posix ]] || echo usual", 5).text == "2\nusual"
+
+
+def test_an_exit_trap_prints_and_others_stay(say: Say) -> None:
+    seen = say("trap 'echo bye; pwd' EXIT; cd src; exit 3")
+    assert seen.text.startswith("bye\n/testbed/src\n[exit status 3]")
+    say("trap 'echo $x bye' EXIT; x=good")
+    assert say("exit").text.startswith("good bye\n")
+    assert say("PS1='prompt '; set -x; : 1").text.lstrip("+") == " : 1"
+    assert say("false").text.lstrip("+") == " false\n[exit status 1]"
+
+
+def test_a_reset_forgets(env: RepoEnv, say: Say) -> None:
+    say("cd src; x=5")
+    env.reset(seed=0)
+    assert say("pwd; echo ${x-unset}").text == "/testbed\nunset"
+
+
+def test_the_workspace_has_its_public_name(say: Say) -> None:
+    assert say("cd /testbed/src; echo > /testbed/new; ls '/testbed'; echo /testbed/a:/testbed; pwd").text == (
+        "app.py\tnew  src\n/testbed/a:/testbed\n/testbed/src\n[directory: /testbed/src]"
+    )
+    assert say("echo /srv/testbed /testbeds").text == "/srv/testbed /testbeds"
+
+
+def test_long_output_is_bounded(say: Say) -> None:
+    seen = say("seq 3000000; echo end")
+    assert seen.text.startswith("1\n2\n") and seen.text.endswith("3000000\nend")
+    assert len(seen.text) < OUTPUT_LIMIT + 100 < TEXT_LIMIT
+    lines = seen.text.splitlines()
+    (gap,) = [line for line in lines if "left out" in line]
+    shown = sum(len(line) + 1 for line in lines if line != gap)
+    assert gap == f"[... {22888896 + 4 - shown} characters left out ...]"
+    assert seen.data["output_cut"] == 22888896 + 4 - shown
+    seen = say("head -c 5000000 /dev/zero | tr '\\0' a")
+    assert len(seen.text) < OUTPUT_LIMIT + 100
+
+
+def test_long_commands_and_what_no_shell_takes(say: Say) -> None:
+    assert say(f"echo '{'x' * 2_000_000}' | wc -c").text == "2000001"
+    assert say("cat <<'END' | wc -l\n" + "it's a line\n" * 100_000 + "END").text == "100000"
+    for command, problem in [("a\0b", "NUL"), ("echo \ud800", "surrogate pair at character 6")]:
+        seen = say(command)
+        assert seen.error and problem in seen.text
+    for timeout in (0, -1, float("nan"), float("inf"), 1e9):
+        seen = say("true", timeout)
+        assert seen.error and "at most 600 seconds" in seen.text
+
+
+def test_more_processes_than_a_job_needs_are_ended(say: Say) -> None:
+    seen = say("for i in {1..120}; do sleep 1000 & done; echo started", 20)
+    assert seen.text == "started\n[it left so many processes running that they were ended]"
+    assert say("jobs | grep -c Running").text == "0\n[exit status 1]"
+
+
+def test_same_actions_read_the_same(tmp_path: Path) -> None:
+    def episode(root: Path) -> list[str]:
+        made = make(root)
+        try:
+            made.reset(seed=0)
+            say = speaker(made)
+            commands = [
+                "pwd",
+                "sleep 0.01 &",
+                "wait",
+                "bash -c 'kill -9 $$'",
+                "exit 7",
+                "cd src",
+                "x() { y; }; x",
+                "jobs",
+            ]
+            return [say(command).text for command in commands]
+        finally:
+            made.close()
+
+    assert episode(tmp_path / "one") == episode(tmp_path / "two")
+
+
+def test_a_sandbox_without_bash(env: RepoEnv, say: Say) -> None:
+    bare = Path(env.session.root).parent / "bare"
+    bare.mkdir()
+    spawn = env.session.spawn
+    env.session.spawn = lambda argv, **rest: spawn(argv, **{**rest, "env": {"PATH": str(bare)}})  # type: ignore[method-assign]
+    seen = say("echo hi")
+    assert seen.error and "there is no bash in this sandbox" in seen.text
+
+
+def test_nothing_runs_when_the_environment_is_closed(tmp_path: Path) -> None:
+    made = make(tmp_path / "repo")
+    made.reset(seed=0)
+    name = f"debug-gym-{time.monotonic_ns()}"
+    speaker(made)(
+        f"(exec -a {name} sleep 1000) & setsid bash -c 'trap \"\" TERM; exec -a {name} sleep 1000' & disown -a"
+    )
+    assert len(running(name)) >= 2
+    made.close()
+    assert not running(name)
+
+
+def test_settings() -> None:
+    assert Bash(timeout=5).settings.timeout == 5
+    with pytest.raises(UsageError):
+        Bash(timeout=0)
+    assert Bash(timeout=700, max_timeout=700).settings.timeout == 700
+    with pytest.raises(UsageError, match=r"bash: timeout \(700\) is more than max_timeout \(600\): lower one or raise"):
+        Bash(timeout=700)

@@ -1,0 +1,24 @@
+"""The bash tool keeps what every tool promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from debug_gym_core.testing import ToolContract
+from debug_gym_tool_bash import Bash
+
+
+class TestBash(ToolContract):
+    tool = Bash
+    settings: ClassVar[Mapping[str, Any]] = {"timeout": 5}
+    terminal = "bubblewrap"
+    paths = ()
+    tries = 30
+    calls = (
+        {"command": "cd docs && x=5"},
+        {"command": "pwd; echo $x; echo error >&2; (exit 3)"},
+        {"command": "bash -c 'kill -SEGV $$' & wait $!", "timeout": 10},
+        {"command": "exit 7"},
+        {"command": "pwd; echo $x"},
+    )

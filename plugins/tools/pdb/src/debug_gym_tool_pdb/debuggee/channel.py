@@ -1,0 +1,296 @@
+"""The conversation with the host, and what the rest of the debuggee is built on."""
+
+import _signal as _signal_in_c  # type: ignore[import-not-found]
+import builtins
+import contextlib
+import fcntl
+import io
+import json
+import os
+import re
+import resource
+import signal
+import struct
+import sys
+import threading
+import time
+import types
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Match, Optional, Tuple
+
+    Json = Dict[str, Any]
+    Tracer = Callable[[FrameType, str, Any], Any]
+
+
+OURS = __name__
+"""File name that this module's own code objects have: it is executed from a descriptor."""
+
+LOADED_AT_START: "FrozenSet[str]" = globals().get("LOADED_AT_START", frozenset())
+"""Modules that the interpreter had loaded before anything of ours."""
+
+OUTPUT_LIMIT = 64 * 1024
+
+# Bound once, so that a program that replaces them (as tests do with mocks) does not replace ours.
+_getpid = os.getpid
+_get_ident = threading.get_ident
+_read = os.read
+_write = os.write
+_exit = os._exit
+_settrace = sys.settrace
+_gettrace = sys.gettrace
+_compile = compile
+_dumps = json.dumps
+_loads = json.loads
+_compile_pattern = re.compile
+_pack = struct.pack
+_unpack = struct.unpack
+_ATTRIBUTES = vars(types.ModuleType)["__dict__"]
+"""Finds the attributes of a module without running any code of the program's."""
+_setitimer = signal.setitimer
+# Not those of the module `signal`: with them, Python 3.7 leaves a cycle that keeps the program's frames alive.
+_signal = _signal_in_c.signal
+_getsignal = _signal_in_c.getsignal
+_SIG_DFL = _signal_in_c.SIG_DFL
+_monotonic = time.monotonic
+_process_time = time.process_time
+_BUILTINS = vars(builtins)
+_ORIGINAL_BUILTINS = dict(_BUILTINS)
+_GONE = object()
+INTERRUPT_SIGNAL = signal.SIGRTMIN + 6
+STACK_SIGNAL = signal.SIGRTMIN + 7
+ARM_SIGNAL = signal.SIGRTMIN + 8
+
+
+class Pattern(object):
+    """A regular expression that is compiled when it is first used: to compile all of them would hold up each start."""
+
+    findall: "Callable[[str], List[str]]"
+    match: "Callable[[str], Optional[Match[str]]]"
+    search: "Callable[[str], Optional[Match[str]]]"
+    sub: "Callable[[str, str], str]"
+
+    def __init__(self, text: str, flags: int = 0) -> None:
+        """Keep it for later; the arguments are those of `re.compile`."""
+        self._text, self._flags = text, flags
+
+    def __getattr__(self, name: str) -> "Any":
+        """What the compiled pattern has."""
+        found = self.__dict__[name] = getattr(_compile_pattern(self._text, self._flags), name)
+        return found
+
+
+def _high_copy(descriptor: int) -> int:
+    """Copy a descriptor out of the way of programs that close or reuse low numbers; children do not inherit it."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    highest = 16384 if limit == resource.RLIM_INFINITY else min(limit, 16384)
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, max(highest - 8, 3))
+
+
+def _tables_of_modules() -> "Iterator[Dict[str, Any]]":
+    """Modules by their names: those of the program, and those that a warm start has in store for it."""
+    yield sys.modules
+    for finder in list(sys.meta_path):
+        if hasattr(finder, "__dict__"):
+            yield vars(finder).get("debug_gym_modules", {})
+
+
+def _all_modules() -> "Iterator[Tuple[str, Any]]":
+    """Modules under their names, in use or in store."""
+    for table in _tables_of_modules():
+        for name, module in list(table.items()):
+            yield name, module
+
+
+def _take_back_builtins() -> "Dict[str, Any]":
+    """Make Python's built-in functions what they were at the start, for pdb and the standard library.
+
+    Returns:
+        those that the program had in their place, for `_give_builtins`
+    """
+    replaced = {}
+    for name, original in _ORIGINAL_BUILTINS.items():
+        found = _BUILTINS.get(name, _GONE)
+        if found is not original:
+            replaced[name] = found
+            _BUILTINS[name] = original
+    return replaced
+
+
+def _give_builtins(replaced: "Dict[str, Any]") -> None:
+    """Put the program's own built-in functions in place again."""
+    for name, value in replaced.items():
+        if value is _GONE:
+            _BUILTINS.pop(name, None)
+        else:
+            _BUILTINS[name] = value
+
+
+class OwnBuiltins:
+    """Python's built-in functions are the original ones meanwhile, for what we ask of the standard library.
+
+    Our own modules have theirs for good.
+    """
+
+    def __enter__(self) -> None:
+        """Take them back."""
+        self._replaced = _take_back_builtins()
+
+    def __exit__(self, *error: "Any") -> None:
+        """Give the program its own again."""
+        _give_builtins(self._replaced)
+
+
+class Channel:
+    """Messages to and from the host.
+
+    Attributes:
+        process: the number of a forked child that talks over it; 0: the first process
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        """Take over a descriptor."""
+        self.process = 0
+        self.descriptor = _high_copy(descriptor)
+        os.close(descriptor)
+
+    def send(self, message: "Json") -> None:
+        """Send one message; a host that is gone ends the program."""
+        if self.process:
+            message["pid"] = self.process
+        data = _dumps(message).encode()
+        view = memoryview(_pack(">I", len(data)) + data)
+        try:
+            while view:
+                view = view[_write(self.descriptor, view) :]
+        except OSError:
+            _exit(98)
+
+    def receive(self) -> "Json":
+        """Wait for the next message; a host that is gone ends the program.
+
+        A message for another process is dropped: it died before it could read it.
+        """
+        while True:
+            (size,) = _unpack(">I", self._take(4))
+            message: "Json" = _loads(self._take(size).decode())
+            if message.get("for", self.process) == self.process:
+                return message
+
+    def _take(self, size: int) -> bytes:
+        chunks = []
+        while size:
+            try:
+                chunk = _read(self.descriptor, size)
+            except OSError:
+                chunk = b""
+            if not chunk:
+                _exit(98)
+            chunks.append(chunk)
+            size -= len(chunk)
+        return b"".join(chunks)
+
+
+class Output(io.TextIOBase):
+    """What pdb prints until the next prompt: head and tail of it, when it is long.
+
+    Attributes:
+        talker: the thread that carries out a command, while this is the program's standard output too
+        program: where the other threads go on printing meanwhile
+    """
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+    talker: "Optional[int]" = None
+    program: "Any" = None
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._head: "List[str]" = []
+        self._room = OUTPUT_LIMIT // 2
+        self._tail = ""
+        self._cut = 0
+
+    def writable(self) -> bool:
+        """Say that it can be written."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keep the text, or count what is left out of the middle."""
+        if self.talker is not None and self.talker != _get_ident() and self.program is not None:
+            written: int = self.program.write(text)
+            return written
+        if not isinstance(text, str):
+            raise TypeError("write() argument must be str, not " + type(text).__name__)
+        kept = text[: self._room]
+        if kept:
+            self._head.append(kept)
+            self._room -= len(kept)
+        if len(kept) < len(text):
+            self._tail += text[len(kept) :]
+            if len(self._tail) > OUTPUT_LIMIT:
+                self._shorten()
+        return len(text)
+
+    def _shorten(self) -> None:
+        surplus = len(self._tail) - OUTPUT_LIMIT // 2
+        if surplus > 0:
+            self._cut += surplus
+            self._tail = self._tail[surplus:]
+
+    def take(self) -> "Tuple[str, int]":
+        """Hand out the text, and how many characters were left out before its last half; start empty again."""
+        self._shorten()
+        head, tail, cut = "".join(self._head), self._tail, self._cut
+        self.__init__()  # type: ignore[misc]
+        if cut:
+            head += "\n[... {} characters left out ...]\n".format(cut)
+        return head + tail, cut
+
+
+class Input(io.TextIOBase):
+    """Where pdb reads its commands."""
+
+    def __init__(self, next_line: "Callable[[], str]") -> None:
+        """Read lines from a function."""
+        self._next_line = next_line
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readline(self, size: "Optional[int]" = -1) -> str:  # type: ignore[override]
+        """The next line, empty at the end."""
+        return self._next_line()
+
+
+ROOM = 300
+"""Calls within each other that a stop may need."""
+
+
+class Room:
+    """Lets us call functions where the program is near its recursion limit.
+
+    So near to it that the limit cannot be set back there, it is set back after the next stop.
+    """
+
+    _raised: "Optional[Tuple[int, int]]" = None
+
+    def __enter__(self) -> None:
+        limit, depth = sys.getrecursionlimit(), 0
+        if Room._raised is not None and Room._raised[1] == limit:
+            limit = Room._raised[0]
+        frame: "Optional[FrameType]" = sys._getframe()
+        while frame is not None:
+            depth += 1
+            frame = frame.f_back
+        if depth > limit - ROOM:
+            Room._raised = limit, depth + 2 * ROOM
+            sys.setrecursionlimit(depth + 2 * ROOM)
+
+    def __exit__(self, *error: object) -> None:
+        if Room._raised is not None and sys.getrecursionlimit() == Room._raised[1]:
+            with contextlib.suppress(RecursionError):
+                sys.setrecursionlimit(Room._raised[0])

@@ -1,0 +1,200 @@
+"""Finds each breakpoint by the cheapest means that is right for it."""
+
+import bdb
+
+from debug_gym_tool_pdb.debuggee.backends import MOST_CODES, Settrace, lines_in
+from debug_gym_tool_pdb.debuggee.channel import OwnBuiltins
+from debug_gym_tool_pdb.debuggee.instrument import Instrument, places_of
+from debug_gym_tool_pdb.debuggee.monitoring import MONITORING, Monitoring
+from debug_gym_tool_pdb.debuggee.statements import jumps_inside_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+    from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
+
+    from debug_gym_tool_pdb.debuggee.backends import Tracer
+    from debug_gym_tool_pdb.debuggee.instrument import Placed
+    from debug_gym_tool_pdb.debuggee.report import Reporter
+
+BACKENDS = ("monitoring", "instrument", "settrace") if MONITORING is not None else ("instrument", "settrace")
+"""What there is, best first; a condition is compiled in wherever it can be."""
+
+
+class Finder:
+    """Finds breakpoints while the program runs freely."""
+
+    def __init__(
+        self,
+        reached: "Callable[[FrameType, Optional[Tracer]], Any]",
+        reporter: "Reporter",
+        hooked: "Callable[[FrameType, int, int], None]",
+        stepped: "Callable[[FrameType, str, Any], Any]",
+        canonic: "Callable[[str], str]",
+    ) -> None:
+        """Find nothing yet.
+
+        Args:
+            reached: called at a line with a breakpoint; returns what traces the frame from then on
+            reporter: told of frames that were traced and return
+            hooked: called before a line with a breakpoint, with the line and what is known of its condition
+            stepped: called with the trace events of frames that are waited for
+            canonic: makes one file name of all that a file has
+        """
+        self.allowed: "Sequence[str]" = BACKENDS
+        self._canonic = canonic
+        self._settrace = Settrace(reached, reporter, self._lines, canonic)
+        self.instrument = Instrument(hooked, self._lost, canonic)
+        self._monitoring = Monitoring(lambda frame: reached(frame, None), stepped, self._lines, canonic)
+        self._begun: "Dict[Tuple[int, int], Tuple[CodeType, int]]" = {}
+        self._inside: "Dict[int, Tuple[CodeType, FrozenSet[int]]]" = {}
+        self._compiled: "Dict[str, Set[int]]" = {}
+        self.on_call = self._settrace.on_call
+
+    @property
+    def idle(self) -> bool:
+        """Whether no thread has to be traced."""
+        return self._settrace.idle
+
+    @property
+    def steps(self) -> bool:
+        """Whether single frames can be waited for without tracing."""
+        return "monitoring" in self.allowed and self._monitoring.available()
+
+    @property
+    def waits(self) -> bool:
+        """Whether some frames are waited for."""
+        return bool(self._monitoring.awaited)
+
+    def waits_for(self, frame: "FrameType") -> bool:
+        """Whether a frame is waited for."""
+        return frame in self._monitoring.awaited
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether conditions were compiled into the program."""
+        return self.instrument.has_conditions
+
+    def is_compiled(self, filename: str, line: int, first: int) -> bool:
+        """Whether a breakpoint of a line, or of the function that starts at `first`, is found by what was compiled."""
+        lines = self._compiled.get(self._canonic(filename), ())
+        return line in lines or first in lines
+
+    def monitors(self, frame: "FrameType") -> bool:
+        """Whether the line event that a frame is at comes to `reached` or `stepped` as well."""
+        return self._monitoring.looks_at(frame)
+
+    @property
+    def traces_threads(self) -> bool:
+        """Whether new threads must be traced from their start, for breakpoints that are set later."""
+        return not self.steps
+
+    def wait_for(self, *frames: "FrameType") -> None:
+        """Have the events of these frames, where `steps`; none: stop waiting."""
+        if "monitoring" in self.allowed:
+            self._monitoring.wait_for(*frames)
+
+    def tracer(self, frame: "FrameType") -> "Optional[Tracer]":
+        """What must trace a frame that is already there; None: nothing."""
+        return self._settrace.tracer(frame)
+
+    def install(self) -> None:
+        """Trace the calling thread, as far as that is needed."""
+        self._settrace.install(self.traces_threads)
+
+    def watch(self) -> None:
+        """Find the breakpoints that there are now."""
+        self._begun.clear()
+        breaks = enabled()
+        monitoring = "monitoring" in self.allowed and (bool(breaks) or None) and self._monitoring.available()
+        self._compiled = self._compile_in(breaks, only_conditions=bool(monitoring))
+        rest = {
+            file: frozenset(line for line in lines if line not in self._compiled.get(file, ()))
+            for file, lines in breaks.items()
+        }
+        rest = {file: lines for file, lines in rest.items() if lines}
+        if monitoring is not None and "monitoring" in self.allowed:
+            self._monitoring.watch(rest if monitoring else {})
+        self._settrace.watch({} if monitoring else rest)
+
+    def _compile_in(self, breaks: "Dict[str, Dict[int, List[Any]]]", only_conditions: bool) -> "Dict[str, Set[int]]":
+        """Have the breakpoints compiled in that can be; returns them."""
+        if "instrument" not in self.allowed:
+            return {}
+        asked: "Dict[str, Dict[int, Placed]]" = {}
+        for file, lines in breaks.items():
+            asked[file] = {}
+            statements = None
+            for line, found in lines.items():
+                if only_conditions and not all(one.cond for one in found):
+                    continue
+                statements = statements or self.instrument.statements(file)
+                if statements is None:
+                    break
+                by_name = any(one.funcname for one in found)
+                places = places_of(statements, line, [one.cond for one in found], by_name)
+                if not only_conditions or all(places.values()):
+                    asked[file][line] = places
+        return self.instrument.watch(asked)
+
+    def start(self, file: str, line: int) -> int:
+        """The first line of the statement that a line belongs to, by canonical file name."""
+        statements = self.instrument.statements(file)
+        return statements.start(line) if statements is not None else line
+
+    def begun(self, frame: "FrameType") -> int:
+        """The first line of the statement that a frame at a line event begins; 0: it is in the middle of one."""
+        code, offset = frame.f_code, frame.f_lasti
+        known = self._begun.get((id(code), offset))
+        if known is None or known[0] is not code:
+            with OwnBuiltins():
+                known = self._begun[id(code), offset] = code, self._begins(code, offset, frame.f_lineno)
+        return known[1]
+
+    def _begins(self, code: "CodeType", offset: int, line: int) -> int:
+        file = self._canonic(code.co_filename)
+        statements = self.instrument.statements(file)
+        if statements is None:
+            return line
+        begun = 0 if offset in statements.returns(code, line) else line
+        for first in enabled().get(file, ()):
+            if offset in statements.begins(code, first):
+                begun = first
+        return begun
+
+    def inside(self, code: "CodeType") -> "FrozenSet[int]":
+        """Offsets at which a code object has only jumped back within a line, which is no stop."""
+        known = self._inside.get(id(code))
+        if known is None or known[0] is not code:
+            if len(self._inside) > MOST_CODES:
+                self._inside.clear()
+            with OwnBuiltins():
+                known = self._inside[id(code)] = code, jumps_inside_lines(code)
+        return known[1]
+
+    def _lost(self, file: str) -> None:
+        """A breakpoint could not be compiled in: find it in another way, from now on."""
+        self.watch()
+        if not self.idle:
+            self.install()
+
+    def _lines(self, code: "CodeType", breaks: "FrozenSet[int]") -> "Tuple[FrozenSet[int], FrozenSet[int]]":
+        """The lines of a code object to look at, and the offsets where it only comes back to one of them."""
+        with OwnBuiltins():
+            lines = lines_in(code, breaks)
+            statements = self.instrument.statements(self._canonic(code.co_filename)) if breaks else None
+            if statements is None:
+                return lines, frozenset()
+            begins = [statements.begins(code, line) for line in breaks]
+            skipped = self.inside(code).union(*(statements.returns(code, line) for line in lines))
+            return lines.union(*(one.values() for one in begins)), skipped.difference(*begins)
+
+
+def enabled() -> "Dict[str, Dict[int, List[Any]]]":
+    """Breakpoints that are enabled, by file and line."""
+    found: "Dict[str, Dict[int, List[Any]]]" = {}
+    for (file, line), breakpoints in bdb.Breakpoint.bplist.items():
+        here = [one for one in breakpoints if one.enabled]
+        if here:
+            found.setdefault(file, {})[line] = here
+    return found

@@ -1,0 +1,47 @@
+"""Where the debuggee begins."""
+
+import sys
+
+from debug_gym_tool_pdb.debuggee.channel import INTERRUPT_SIGNAL, STACK_SIGNAL, Channel
+from debug_gym_tool_pdb.debuggee.debugger import Debugger
+from debug_gym_tool_pdb.debuggee.programs import BadTarget, Code, Module, Program, Pytest, Script
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, Callable, Dict
+
+    Json = Dict[str, Any]
+    Tracer = Callable[[FrameType, str, Any], Any]
+
+
+def make_program(config: "Json") -> "Program":
+    """What the configuration asks to debug."""
+    if config["kind"] == "script":
+        return Script(config["target"], config["args"])
+    if config["kind"] == "code":
+        return Code(config["target"], config["args"])
+    if config["target"] == "pytest":
+        return Pytest("pytest", config["args"])
+    return Module(config["target"], config["args"])
+
+
+def main(descriptor: int) -> int:
+    """Debug what the host asks for; returns the exit status."""
+    channel = Channel(descriptor)
+    config = channel.receive()
+    debugger = Debugger(channel, config["root"])
+    debugger.ignored = frozenset(config.get("ignored", ()))
+    debugger.finder.allowed = config.get("backends", debugger.finder.allowed)
+    try:
+        program = make_program(config)
+    except BadTarget as error:
+        channel.send({"t": "error", "message": str(error)})
+        return 2
+    debugger.hello = {
+        "python": list(sys.version_info[:3]),
+        "root": debugger.root,
+        "signals": {"interrupt": int(INTERRUPT_SIGNAL), "stack": int(STACK_SIGNAL)},
+        "lost": debugger.restore_breakpoints(config["breakpoints"]),
+    }
+    return debugger.run_program(program)

@@ -1,0 +1,331 @@
+"""Runs what is debugged as `python target` would."""
+
+import ast
+import bdb
+import builtins
+import copy
+import functools
+import importlib.machinery
+import importlib.util
+import linecache
+import os
+import runpy
+import sys
+import types
+
+from debug_gym_tool_pdb.debuggee.channel import LOADED_AT_START
+from debug_gym_tool_pdb.debuggee.commands import Stop
+from debug_gym_tool_pdb.debuggee.debugger import Debugger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, Callable, Dict, Iterator, List, Optional
+
+    Json = Dict[str, Any]
+    Tracer = Callable[[FrameType, str, Any], Any]
+
+BUILTIN_MODULES = frozenset(sys.builtin_module_names)
+PYTEST_SWITCHES = frozenset(["-q", "-qq", "-v", "-vv", "-vvv", "-s", "-x", "-l", "-ra", "-rA", "--lf", "--ff", "--sw"])
+
+
+class BadTarget(Exception):
+    """What should be debugged is not there, or is not Python."""
+
+
+class Program:
+    """What is debugged.
+
+    Attributes:
+        filename: file of its first line
+        first_line: number of that line
+        namespace: globals of `__main__`
+        steppable: whether stepping can start at the first line
+    """
+
+    steppable = True
+
+    def __init__(self, target: str, args: "List[str]") -> None:
+        """Look for the target, without running or importing any of it.
+
+        Raises:
+            BadTarget: it is not there, or is not Python
+        """
+        self.target = target
+        self.args = args
+        self.first_line = 1
+        self.filename = self.find()
+        self.become()
+
+    def find(self) -> str:
+        """The file that is run."""
+        raise NotImplementedError
+
+    def run(self, debugger: "Debugger") -> int:
+        """Run it to its end; returns its exit status."""
+        raise NotImplementedError
+
+    def become(self) -> None:
+        """Make `__main__` and `sys.argv` the program's."""
+        module = types.ModuleType("__main__")
+        self.namespace = module.__dict__
+        self.namespace["__builtins__"] = builtins
+        self._replaced = sys.modules["__main__"]  # kept: the interpreter clears a module that nobody holds
+        sys.modules["__main__"] = module
+        sys.argv[:] = [self.filename, *self.args]
+
+    def put_first(self, directory: str) -> None:
+        """Make a directory the first entry of `sys.path`, as Python does at the start.
+
+        Modules that we loaded from the standard library make way for ones of the same name in there.
+        """
+        if sys.flags.isolated or getattr(sys.flags, "safe_path", False):
+            return
+        sys.path.insert(0, directory)
+        try:
+            entries = set(os.listdir(directory or "."))
+        except OSError:
+            return
+        for name in list(sys.modules):
+            top = name.partition(".")[0]
+            if top in LOADED_AT_START or top in BUILTIN_MODULES:
+                continue
+            if top + ".py" in entries or (
+                top in entries and os.path.isfile(os.path.join(directory, top, "__init__.py"))
+            ):
+                del sys.modules[name]
+
+
+class Script(Program):
+    """`python file.py arguments`."""
+
+    def find(self) -> str:
+        """See Program."""
+        if os.path.isdir(self.target):
+            raise BadTarget("{} is a directory, not a Python file".format(self.target))
+        if not os.path.isfile(self.target):
+            raise BadTarget("there is no file {}".format(self.target))
+        path = os.path.join(os.getcwd(), self.target)
+        try:
+            with open(path, "rb") as file:
+                self.source = file.read()
+            tree = compile(self.source, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            raise BadTarget("{} is not Python: {}".format(self.target, error)) from None
+        except OSError as error:
+            raise BadTarget("{} cannot be read: {}".format(self.target, error.strerror)) from None
+        self.first_line = getattr(tree.body[0], "lineno", 1) if tree.body else 1  # type: ignore[attr-defined]
+        return path
+
+    def become(self) -> None:
+        """See Program."""
+        super().become()
+        sys.argv[0] = self.target
+        self.put_first(os.path.dirname(os.path.realpath(self.filename)))
+        loader = importlib.machinery.SourceFileLoader("__main__", self.filename)
+        name = self.filename if sys.version_info >= (3, 9) else self.target
+        self.namespace.update(__file__=name, __cached__=None, __loader__=loader, __package__=None, __spec__=None)
+
+    def run(self, debugger: "Debugger") -> int:
+        """See Program."""
+        if b"unittest" in self.source:
+            watch_unittest(debugger)
+        exec(builtins.compile(self.source, self.namespace["__file__"], "exec", dont_inherit=True), self.namespace)
+        return 0
+
+
+class Code(Program):
+    """`python -c code arguments`."""
+
+    def find(self) -> str:
+        """See Program."""
+        try:
+            tree = compile(self.target, "<string>", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            raise BadTarget("the code is not Python: {}".format(error)) from None
+        self.first_line = getattr(tree.body[0], "lineno", 1) if tree.body else 1  # type: ignore[attr-defined]
+        lines = [line + "\n" for line in self.target.split("\n")]
+        linecache.cache["<string>"] = (len(self.target), None, lines, "<string>")
+        return "<string>"
+
+    def become(self) -> None:
+        """See Program."""
+        super().become()
+        sys.argv[0] = "-c"
+        self.put_first("")
+        self.namespace.update(__loader__=importlib.machinery.BuiltinImporter, __package__=None, __spec__=None)
+
+    def run(self, debugger: "Debugger") -> int:
+        """See Program."""
+        exec(compile(self.target, self.filename, "exec", dont_inherit=True), self.namespace)
+        return 0
+
+
+class Module(Program):
+    """`python -m module arguments`."""
+
+    def find(self) -> str:
+        """See Program."""
+        self.put_first(os.getcwd() if sys.version_info >= (3, 7) else "")
+        parts = self.target.split(".")
+        try:
+            spec = importlib.util.find_spec(parts[0])
+        except (ImportError, ValueError, AttributeError):
+            spec = None
+        for depth in range(1, len(parts)):
+            if spec is None:
+                break
+            spec = self._inside(spec, ".".join(parts[: depth + 1]))
+        if spec is None:
+            raise BadTarget("there is no module {}".format(self.target))
+        if spec.submodule_search_locations is not None:
+            spec = self._inside(spec, self.target + ".__main__")
+            if spec is None:
+                raise BadTarget("{} is a package without __main__, it cannot be run".format(self.target))
+        if not spec.origin or not spec.has_location:
+            raise BadTarget("{} is not a module in Python source".format(self.target))
+        if spec.origin.endswith(".py"):
+            try:
+                with open(spec.origin, "rb") as file:
+                    tree = compile(file.read(), spec.origin, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+            except (SyntaxError, ValueError) as error:
+                raise BadTarget("{} is not Python: {}".format(self.target, error)) from None
+            except OSError as error:
+                raise BadTarget("{} cannot be read: {}".format(self.target, error.strerror)) from None
+            self.first_line = getattr(tree.body[0], "lineno", 1) if tree.body else 1  # type: ignore[attr-defined]
+        return spec.origin
+
+    @staticmethod
+    def _inside(spec: "importlib.machinery.ModuleSpec", name: str) -> "Optional[importlib.machinery.ModuleSpec]":
+        """Find a module of a package without importing the package."""
+        if spec.submodule_search_locations is None:
+            return None
+        return importlib.machinery.PathFinder.find_spec(name, list(spec.submodule_search_locations))
+
+    def run(self, debugger: "Debugger") -> int:
+        """See Program."""
+        if self.target == "unittest":
+            watch_unittest(debugger)
+        sys.argv[0] = "-m"
+        _, spec, code = runpy._get_module_details(self.target)  # type: ignore[attr-defined]
+        sys.argv[0] = spec.origin
+        self.namespace.update(
+            __file__=spec.origin,
+            __cached__=spec.cached,
+            __loader__=spec.loader,
+            __package__=spec.parent,
+            __spec__=spec,
+        )
+        exec(code, self.namespace)
+        return 0
+
+
+class Pytest(Module):
+    """`python -m pytest arguments`, with a plugin that stops at failing tests."""
+
+    steppable = False
+
+    def find(self) -> str:
+        """See Program."""
+        filename = super().find()
+        for before, arg in zip(["", *self.args], self.args):  # noqa: B905 (Python 3.6)
+            path = arg.partition("::")[0]
+            is_test = (path.endswith(".py") or "::" in arg) and arg[:1] != "-"
+            if is_test and (before[:1] != "-" or before in PYTEST_SWITCHES) and not os.path.exists(path):
+                raise BadTarget("there is no file {}".format(path))
+        return filename
+
+    def run(self, debugger: "Debugger") -> int:
+        """See Program."""
+        import pytest
+
+        if debugger.ignored:
+            hide_source(debugger)
+        args = [arg for arg in self.args if arg not in ("--pdb", "--trace")]
+        return int(pytest.main(args, plugins=[pytest_plugin(debugger)]))
+
+
+def pytest_plugin(debugger: "Debugger") -> object:
+    """Our pytest plugin: a stop at each failing test, nothing that would run the tests elsewhere or trace them."""
+    import pytest
+
+    class Plugin(object):
+        @pytest.hookimpl(hookwrapper=True)
+        def pytest_load_initial_conftests(self, early_config: "Any") -> "Iterator[None]":
+            if hasattr(early_config.known_args_namespace, "cov_source"):  # coverage needs the trace function too
+                early_config.known_args_namespace.cov_source = []
+            yield
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_cmdline_main(self, config: "Any") -> None:
+            if hasattr(config.option, "numprocesses"):  # what -n0 does, over any -n before it
+                config.option.numprocesses = 0
+                config.option.dist = "no"
+                config.option.tx = []
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_configure(self, config: "Any") -> None:
+            debugger.take_hooks()  # pytest has put its own in place
+            pytest.set_trace = debugger.hook
+
+        @pytest.hookimpl(optionalhook=True, tryfirst=True)
+        def pytest_timeout_set_timer(self, item: "Any", settings: "Any") -> bool:
+            return True  # whoever thinks at a prompt must not run out of pytest-timeout's time
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_exception_interact(self, node: "Any", call: "Any", report: "Any") -> None:
+            stop = Stop("test failed", test=node.nodeid, when=getattr(call, "when", None))
+            debugger.post_mortem(_underlying(call.excinfo.value), stop, sys._getframe(1))
+            if debugger.quitting:
+                pytest.exit("the debugger quit", returncode=0)
+
+    return Plugin()
+
+
+def hide_source(debugger: "Debugger") -> None:
+    """Have pytest's tracebacks show nothing of files that are ignored in the task but what was raised there."""
+    from _pytest._code import code
+
+    # pytest 9.2 renamed it.
+    formatter = vars(code).get("ExceptionInfoFormatter") or vars(code)["FormattedExcinfo"]
+    original = formatter.repr_traceback_entry
+
+    def repr_traceback_entry(self: "Any", entry: "Any", *args: "Any", **kwargs: "Any") -> "Any":
+        if entry is not None and debugger.reporter.path(str(entry.path)) in debugger.ignored:
+            self = copy.copy(self)
+            self.showlocals = self.funcargs = False
+            self._getentrysource = lambda entry: None
+        return original(self, entry, *args, **kwargs)
+
+    formatter.repr_traceback_entry = repr_traceback_entry
+
+
+def _underlying(error: BaseException) -> BaseException:
+    """The program's exception in one of pytest's own: of a test module, a conftest or a doctest."""
+    inner = getattr(error, "cause", None) or (getattr(error, "exc_info", None) or (None, None))[1]
+    if type(error).__name__ == "CollectError":
+        inner = error.__cause__
+    of_pytest = type(error).__module__.partition(".")[0] in ("_pytest", "doctest")
+    return inner if of_pytest and isinstance(inner, BaseException) and inner.__traceback__ is not None else error
+
+
+def watch_unittest(debugger: "Debugger") -> None:
+    """Stop at each failing test of unittest."""
+    import unittest
+
+    def watched(method: "Any") -> "Any":
+        @functools.wraps(method)
+        def add(self: "Any", test: "Any", *args: "Any") -> "Any":
+            result = method(self, test, *args)
+            problem = args[-1]
+            if problem is not None and problem[1] is not None:
+                stop = Stop("test failed", test=(args[0] if len(args) > 1 else test).id())
+                debugger.post_mortem(problem[1], stop, sys._getframe(1))
+                if debugger.quitting:
+                    raise bdb.BdbQuit
+            return result
+
+        return add
+
+    for name in ("addError", "addFailure", "addSubTest"):
+        setattr(unittest.TestResult, name, watched(getattr(unittest.TestResult, name)))

@@ -1,0 +1,58 @@
+"""What was typed, as lines that pdb can carry out."""
+
+from __future__ import annotations
+
+import re
+
+from debug_gym_core import ActionError
+
+MOST_STEPS = 50
+"""How often `n 5` and `s 5` repeat at most."""
+
+_PROMPT = re.compile(r"\s*(?:\(i?[Pp]db\)|i?pdb>|debug-gym>|>>>|>)(?:[ \t]+|\Z)")
+_TOOL_NAME = re.compile(r"\s*pdb[ \t]+(?!(?:in|is|and|or|if|not)\b)(?=[a-z])")
+_FENCE = re.compile(r"\s*```\w*\s*")
+_COUNTED = re.compile(r"\s*(n|next|s|step)[ \t]+(\d+)\s*(?:#.*)?")
+_HELP = re.compile(r"\s*(?:h|help|\?)\s*(?:pdb)?\s*(?:\(\s*\))?\s*")
+
+
+def lines_of(command: str) -> list[str]:
+    """The lines of a command, without what belongs to the page it was copied from.
+
+    Args:
+        command: what was typed: it may have a prompt before each line, or stand in a fenced block
+
+    Raises:
+        ActionError: there is no command in it, or it cannot be one
+    """
+    if "\0" in command:
+        raise ActionError("pdb: the command holds a NUL character, which neither pdb nor Python takes")
+    lines = _without_ends(re.split(r"\r?\n", command))
+    if lines and _FENCE.fullmatch(lines[0]):
+        lines = _without_ends(lines[1:-1] if len(lines) > 1 and lines[-1].strip() == "```" else lines[1:])
+    elif len(lines) == 1 and (match := re.fullmatch(r"\s*(`{1,3})([^`]+)\1\s*", lines[0])):
+        lines = [match[2]]
+    if lines and _PROMPT.match(lines[0]):
+        lines = _without_ends([_PROMPT.sub("", line, count=1) for line in lines])
+    if lines:
+        lines[0] = _TOOL_NAME.sub("", lines[0], count=1)
+    if not lines:
+        raise ActionError("pdb: the command is empty; an example: b app.py:12")
+    return lines
+
+
+def counted(line: str) -> tuple[str, int]:
+    """A step and how often it is to be done, for `n 5`; any other line is done once."""
+    match = _COUNTED.fullmatch(line)
+    return (match[1][0], max(1, int(match[2][:6]))) if match else (line, 1)
+
+
+def asks_for_help(line: str) -> bool:
+    """Whether a line asks for the list of all commands."""
+    return _HELP.fullmatch(line) is not None
+
+
+def _without_ends(lines: list[str]) -> list[str]:
+    """Lines without empty ones before and after."""
+    kept = [place for place, line in enumerate(lines) if line.strip()]
+    return lines[kept[0] : kept[-1] + 1] if kept else []

@@ -1,0 +1,510 @@
+"""The standard library's pdb, run as `python -m pdb main.py` runs it, with commands from a list.
+
+Python 3.6, standard library only. `Oracle` is that pdb; what it is told to do as ours does (`like_ours`) are the
+differences of `differential_differences`, each as small a change as can be.
+"""
+
+import dis
+import inspect
+import io
+import linecache
+import os
+import pdb
+import re
+import sys
+import traceback
+import types
+
+RUNNERS = (pdb.__file__, pdb.bdb.__file__, os.path.join(os.path.dirname(os.path.abspath(__file__)), ""))
+
+
+def is_runner(frame):
+    """Whether a frame only runs the program: of the debugger, or of this test."""
+    name = frame.f_code.co_filename
+    return name == "<string>" or name.startswith(RUNNERS)
+
+
+class Commands(object):
+    """Where pdb reads its commands."""
+
+    def __init__(self, oracle, commands):
+        """Hand out these commands, each with the lines that belong to it."""
+        self.oracle = oracle
+        self.commands = list(commands)
+        self.rest = []
+
+    def readline(self):
+        """The next line: of the definition under way, else the next command."""
+        if self.oracle.commands_defining and self.rest:
+            return self.rest.pop(0) + "\n"
+        self.oracle.tell()
+        if not self.commands:
+            os._exit(98)
+        command = self.commands.pop(0)
+        self.rest = command[1:]
+        return command[0] + "\n"
+
+
+class Oracle(pdb.Pdb):
+    """The standard library's pdb, which tells at each prompt what it printed since the last."""
+
+    def __init__(self, commands, send):
+        """Read commands from a list."""
+        self.text = io.StringIO()
+        self.send = send
+        super().__init__(stdin=Commands(self, commands), stdout=self.text, nosigint=True, readrc=False)
+
+    def tell(self):
+        """Send what was printed."""
+        self.send({"t": "prompt", "out": self.take()})
+
+    def take(self):
+        """What was printed since the last time, without prompts."""
+        text = self.text.getvalue().replace("(Pdb) ", "").replace("(com) ", "")
+        self.text.seek(0)
+        self.text.truncate()
+        return text
+
+
+class Runner(Oracle):
+    """Neither shows the frames that run the program nor stops in them."""
+
+    def get_stack(self, f, t):
+        """See bdb."""
+        stack, index = super().get_stack(f, t)
+        before = sum(1 for frame, _ in stack[: index + 1] if is_runner(frame))
+        shown = [entry for entry in stack if not is_runner(entry[0])]
+        return (shown, max(0, index - before)) if shown else (stack, index)
+
+    def user_call(self, frame, argument_list):
+        """See bdb."""
+        if not is_runner(frame):
+            super().user_call(frame, argument_list)
+
+    def user_line(self, frame):
+        """See bdb."""
+        if not is_runner(frame):
+            super().user_line(frame)
+
+    def user_return(self, frame, return_value):
+        """See bdb."""
+        if not is_runner(frame):
+            super().user_return(frame, return_value)
+
+    def user_exception(self, frame, exc_info):
+        """See bdb."""
+        if not is_runner(frame):
+            super().user_exception(frame, exc_info)
+
+
+class StaleLine(Oracle):
+    """Leaves no frame traced when it traces nothing: up to Python 3.9 such a frame keeps the line it had then."""
+
+    def trace_dispatch(self, frame, event, arg):
+        """See bdb."""
+        tracer = super().trace_dispatch(frame, event, arg)
+        return tracer if sys.gettrace() is not None else None
+
+
+class UntracedCallers(Oracle):
+    """Traces all callers when it steps, also those that were called when it did not."""
+
+    def _set_stopinfo(self, stopframe, *args, **options):
+        super()._set_stopinfo(stopframe, *args, **options)
+        if stopframe is None or stopframe is not self.botframe:
+            frame = self.stack[-1][0] if getattr(self, "stack", None) else None
+            while frame is not None and frame is not self.botframe:
+                if not is_runner(frame):
+                    frame.f_trace = self.trace_dispatch
+                frame = frame.f_back
+
+
+class ComesBack(Oracle):
+    """Does not stop again where a statement of several lines comes back to its first line."""
+
+    def __init__(self, *args):
+        """Know of no frame yet."""
+        super().__init__(*args)
+        self.seen = {}
+        self.before = None
+
+    def dispatch_call(self, frame, arg):
+        """See bdb."""
+        if not frame.f_code.co_flags & inspect.CO_GENERATOR or frame.f_lineno == frame.f_code.co_firstlineno:
+            self.seen.pop(id(frame), None)
+        return super().dispatch_call(frame, arg)
+
+    def dispatch_line(self, frame):
+        """See bdb."""
+        self.before = self.seen.get(id(frame))
+        self.seen[id(frame)] = frame.f_lineno, frame.f_lasti
+        return super().dispatch_line(frame)
+
+    def break_here(self, frame):
+        """See bdb."""
+        name = os.path.basename(frame.f_code.co_filename)
+        last = self.about.get(name, {}).get("last", {}).get(str(frame.f_lineno))
+        if last is not None and self.before is not None:
+            line, offset = self.before
+            if frame.f_lineno < line <= last and frame.f_lasti > offset:
+                return False
+        return super().break_here(frame)
+
+
+class Evaluates(Oracle):
+    """Evaluates conditions as ours does: see `nested conditions` and `hits`."""
+
+    nested = counted = False
+
+    def __init__(self, *args):
+        """Have bdb evaluate with a function of ours."""
+        super().__init__(*args)
+        pdb.bdb.eval = self.evaluate
+
+    def evaluate(self, condition, names, local_names):
+        """What `bdb.effective` calls for a condition."""
+        code = compile(condition, "<condition>", "eval")
+        if self.nested and any(isinstance(one, type(code)) for one in code.co_consts):
+            value = eval(code, dict(names, **local_names))
+        else:
+            value = eval(code, names, local_names)
+        if self.counted and not value:
+            sys._getframe(1).f_locals["b"].hits -= 1
+        return value
+
+
+class NestedConditions(Evaluates):
+    """Functions in a condition, as of a comprehension, see the frame's local names."""
+
+    nested = True
+
+
+class Hits(Evaluates):
+    """Counts a hit when the condition holds."""
+
+    counted = True
+
+
+class FirstLines(Oracle):
+    """Stops where a statement begins, also when that is not at its first line."""
+
+    def break_here(self, frame):
+        """See bdb."""
+        name = self.canonic(frame.f_code.co_filename)
+        about = self.about.get(os.path.basename(name), {})
+        for line in self.breaks.get(name, ()):
+            last = about.get("last", {}).get(str(line))
+            if last and frame.f_lasti in begins(frame.f_code, line, last, line in about["once"]):
+                return self.break_at(frame, line)
+        return super().break_here(frame)
+
+    def break_at(self, frame, line):
+        """As `break_here`, at another line than the frame's."""
+        check = pdb.bdb.checkfuncname
+        pdb.bdb.checkfuncname = lambda b, frame: b.funcname in (None, frame.f_code.co_name)
+        try:
+            found, temporary = pdb.bdb.effective(self.canonic(frame.f_code.co_filename), line, frame)
+        finally:
+            pdb.bdb.checkfuncname = check
+        if found:
+            self.currentbp = found.number
+            if temporary and found.temporary:
+                self.do_clear(str(found.number))
+        return bool(found)
+
+
+def begins(code, first, last, once):
+    """Offsets at which a statement of several lines begins at another line than its first."""
+    found, before = [], 0
+    if code.co_firstlineno < first or code.co_name == "<module>":
+        for offset, line in line_starts(code):
+            if first <= line <= last and not first <= before <= last:
+                found.append((offset, line))
+            before = line
+    return [offset for offset, line in found[: 1 if once else None] if line != first]
+
+
+def line_starts(code):
+    """Offsets at which a code object comes to another line, and the line."""
+    if sys.version_info < (3, 10):
+        yield from dis.findlinestarts(code)
+        return
+    before = None
+    for offset, _, line in code.co_lines():
+        if line is not None and line != before:
+            yield offset, line
+            before = line
+
+
+class ContinuationLines(Oracle):
+    """Sets a breakpoint on a line inside a statement at its first line."""
+
+    def checkline(self, filename, lineno):
+        """See pdb."""
+        line = super().checkline(filename, lineno)
+        starts = self.about.get(os.path.basename(filename), {}).get("starts", {})
+        return starts.get(str(line), line) if line else line
+
+
+class BlankLines(Oracle):
+    """Sets a breakpoint on a line without code at the next one with code, if that is in the same function."""
+
+    def checkline(self, filename, lineno):
+        """See pdb."""
+        lines = linecache.getlines(filename)
+        if 0 < lineno <= len(lines) and (not lines[lineno - 1].strip() or lines[lineno - 1].strip()[0] == "#"):
+            functions = self.about[os.path.basename(filename)]["functions"]
+            with_code = with_code_in(compile("".join(lines), filename, "exec", dont_inherit=True))
+            after = min([line for line in with_code if line > lineno], default=0)
+            if after and functions[lineno] and functions[lineno] == functions[after]:
+                lineno = after
+        return super().checkline(filename, lineno)
+
+
+def with_code_in(code):
+    """The lines that have code."""
+    found = {line for _, line in dis.findlinestarts(code) if line}
+    return found.union(*(with_code_in(one) for one in code.co_consts if isinstance(one, types.CodeType)))
+
+
+class StaticFunctions(Oracle):
+    """Sets a breakpoint on a function that is not there yet, or decorated, at the first line of its body."""
+
+    def do_break(self, arg, temporary=0):
+        """See pdb."""
+        name, comma, condition = arg.partition(",")
+        for file, about in self.about.items():
+            if name in about["bodies"]:
+                try:
+                    value = eval(name, self.curframe.f_globals, self.curframe_locals)
+                except (NameError, AttributeError):
+                    value = None
+                if not inspect.isfunction(value) or inspect.unwrap(value) is not value:
+                    arg = "{}:{}{}{}".format(file, about["bodies"][name], comma, condition)
+        super().do_break(arg, temporary)
+
+    do_b = do_break
+
+    def do_tbreak(self, arg):
+        """See pdb."""
+        self.do_break(arg, 1)
+
+
+class Assignments(Oracle):
+    """Takes `n = 3` for the assignment that it is."""
+
+    def onecmd(self, line):
+        """See pdb."""
+        return super().onecmd("!" + line if re.match(r"[abcn] [-+]?= ", line) else line)
+
+
+class Generators(Oracle):
+    """Stops after a step out of a generator that ends in what ran it."""
+
+    caller = None
+
+    def dispatch_return(self, frame, arg):
+        """See bdb."""
+        if frame in (self.stopframe, self.returnframe) and is_generator(frame) and not is_yielding(frame):
+            caller = frame.f_back
+            of_task = frame.f_code.co_flags & inspect.CO_COROUTINE
+            while of_task and caller is not None and os.path.basename(caller.f_code.co_filename) not in self.about:
+                caller = caller.f_back
+            if caller is not None and not is_runner(caller):
+                self.caller = caller
+                caller.f_trace = self.trace_dispatch
+        return super().dispatch_return(frame, arg)
+
+    def dispatch_line(self, frame):
+        """See bdb."""
+        if frame is self.caller:
+            self._set_stopinfo(None, None)
+        return super().dispatch_line(frame)
+
+    def _set_stopinfo(self, *args, **options):
+        self.caller = None
+        super()._set_stopinfo(*args, **options)
+
+
+class OtherCoroutines(Oracle):
+    """After `r` in a generator or coroutine, stops at the end of what is awaited only in what was there already."""
+
+    def __init__(self, *args):
+        """Know of no frame yet."""
+        self.there = []
+        super().__init__(*args)
+
+    def dispatch_call(self, frame, arg):
+        """See bdb."""
+        if self.stopframe is None and frame not in self.there:
+            self.there.append(frame)
+        return super().dispatch_call(frame, arg)
+
+    def dispatch_exception(self, frame, arg):
+        """See bdb."""
+        if self.stopframe is not None and frame is not self.stopframe and frame not in self.there:
+            return self.trace_dispatch
+        return super().dispatch_exception(frame, arg)
+
+    def _set_stopinfo(self, stopframe, *args, **options):
+        super()._set_stopinfo(stopframe, *args, **options)
+        frame = self.stack[-1][0] if getattr(self, "stack", None) else None
+        while frame is not None:
+            if stopframe is self.botframe and frame in self.there:
+                self.there.remove(frame)
+            elif stopframe is not self.botframe and frame not in self.there:
+                self.there.append(frame)
+            frame = frame.f_back
+
+
+def is_generator(frame):
+    """Whether a frame can be left and entered again."""
+    return bool(frame.f_code.co_flags & pdb.bdb.GENERATOR_AND_COROUTINE_FLAGS)
+
+
+def is_yielding(frame):
+    """Whether a generator or coroutine that returns will be resumed."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    pauses = [dis.opmap[name] for name in ("YIELD_VALUE", "YIELD_FROM") if name in dis.opmap]
+    if code[at] in pauses:
+        return True
+    if sys.version_info < (3, 11):
+        return at + 2 < len(code) and code[at + 2] == dis.opmap["YIELD_FROM"]
+    return code[at] == dis.opmap["RESUME"] and code[at - 2] in pauses
+
+
+class PostMortem(Oracle):
+    """Jumps nowhere when the program is over."""
+
+    over = False
+
+    def do_jump(self, arg):
+        """See pdb."""
+        if self.over:
+            return self.error("the exception is over, its frames run no more: c goes on, restart starts again")
+        return super().do_jump(arg)
+
+    do_j = do_jump
+
+
+class Jumps(Oracle):
+    """Jumps to the beginning of a statement, and nowhere where the interpreter would crash."""
+
+    def do_jump(self, arg):
+        """See pdb."""
+        frame = self.curframe
+        name = self.canonic(frame.f_code.co_filename)
+        about = self.about.get(os.path.basename(name))
+        if about is None or not re.match(r"-?\d+\Z", arg) or self.curindex + 1 != len(self.stack):
+            return super().do_jump(arg)
+        line = about["jumps"].get(arg, int(arg))
+        after = [one for _, one in line_starts(frame.f_code) if one and one >= line]
+        if not after:
+            return self.error("Jump failed: line {} comes after the current code block".format(arg))
+        if line < frame.f_code.co_firstlineno:
+            return super().do_jump(arg)
+        line = about["jumps"].get(str(min(after)), min(after))
+        if str(line) in about["last"]:
+            found = begins(frame.f_code, line, about["last"][str(line)], True)
+            line = dict(line_starts(frame.f_code))[found[0]] if found else line
+        ours = sys.modules["<debug-gym>"]  # what the interpreter does not survive is the same question
+        with open(name, "rb") as file:
+            statements = ours.Statements.parse(file.read(), name)
+        refused = ours.why_not_to_jump(statements, frame.f_code, frame.f_lasti, frame.f_lineno, line)
+        if refused:
+            return self.error("Jump failed: " + refused)
+        super().do_jump(str(line))
+        if hasattr(self, "seen"):  # as if it had come there by itself
+            self.seen[id(frame)] = frame.f_lineno, frame.f_lasti
+        return None
+
+    do_j = do_jump
+
+
+class NoCommands(Oracle):
+    """Takes no commands for a breakpoint that there is not."""
+
+    def do_commands(self, arg):
+        """See pdb."""
+        try:
+            self.get_bpbynumber(arg)
+        except ValueError as error:
+            return self.error("cannot set commands: {}".format(error))
+        return super().do_commands(arg)
+
+
+class LateCommands(Oracle):
+    """Does the commands of a breakpoint where it has stopped."""
+
+    def stop_here(self, frame):
+        self.currentbp = 0
+        return Oracle.stop_here(self, frame)
+
+
+class InsideLines(Oracle):
+    """Does not stop again where a program jumps back within a line."""
+
+    def dispatch_line(self, frame):
+        """See bdb."""
+        if frame.f_lasti in jumps_inside_lines(frame.f_code):
+            return self.trace_dispatch
+        return super().dispatch_line(frame)
+
+
+def jumps_inside_lines(code):
+    """Offsets to which there are only jumps back from the same line."""
+    lines = {offset: line for first, end, line in code.co_lines() for offset in range(first, end, 2)}
+    jumps = [one for one in dis.get_instructions(code) if one.opcode in dis.hasjrel or one.opcode in dis.hasjabs]
+    back = {one.argval for one in jumps if one.argval < one.offset and lines[one.argval] == lines[one.offset]}
+    others = {one.argval for one in jumps if one.argval > one.offset or lines[one.argval] != lines[one.offset]}
+    sources = {one.offset for one in jumps if one.argval in back and one.argval < one.offset}
+    return (back | sources) - others - set(dict(line_starts(code)))
+
+
+LIKE_OURS = {
+    "late commands": LateCommands,
+    "runner": Runner,
+    "stale line": StaleLine,
+    "untraced callers": UntracedCallers,
+    "comes back": ComesBack,
+    "nested conditions": NestedConditions,
+    "hits": Hits,
+    "first lines": FirstLines,
+    "post-mortem": PostMortem,
+    "jumps": Jumps,
+    "no commands": NoCommands,
+    "continuation lines": ContinuationLines,
+    "blank lines": BlankLines,
+    "static functions": StaticFunctions,
+    "assignments": Assignments,
+    "other coroutines": OtherCoroutines,
+    "generators": Generators,
+    "inside lines": InsideLines,
+}
+"""What ours does otherwise, by the names of `differential_differences`."""
+
+
+def run(root, request, send):
+    """Run `main.py` as `pdb.main` does, once; returns its exit status."""
+    path = os.path.join(root, "main.py")
+    sys.argv[:] = [path]
+    sys.path.insert(0, root)
+    kinds = [LIKE_OURS[name] for name in request["like_ours"]]
+    oracle = type("LikeOurs", (*kinds, Oracle), {"about": request["about"]})(request["commands"], send)
+    end = {"t": "exit", "status": 0}
+    try:
+        if hasattr(oracle, "_runscript"):
+            oracle._runscript(path)
+        else:
+            oracle._run(pdb._ScriptTarget(path))
+    except SystemExit as error:
+        end["status"] = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+    except BaseException as error:
+        traceback.print_exc()
+        end["status"] = 1
+        oracle.over = True
+        end["exception"] = {"type": type(error).__name__, "message": str(error)}
+        oracle.interaction(None, error if sys.version_info >= (3, 13) else error.__traceback__)
+    end["out"] = oracle.take()
+    send(end)
+    return end["status"]

@@ -1,0 +1,352 @@
+"""Programs near their limits, and the ways in which they end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import textwrap
+import time
+from typing import Any
+
+import pytest
+
+
+def source(text: str) -> dict[str, str]:
+    return {"app.py": textwrap.dedent(text)}
+
+
+# -- recursion and memory
+
+RECURSION = """\
+    import sys
+
+    def forever(n):
+        deeper = n + 1
+        return forever(deeper)
+
+    def down(n):
+        if n:
+            return down(n - 1)
+        bottom = n
+        return bottom
+
+    def depth():
+        frame, found = sys._getframe(), 0
+        while frame is not None:
+            frame, found = frame.f_back, found + 1
+        return found
+
+    limit = sys.getrecursionlimit()
+"""
+
+
+def test_uncaught_recursion_stops_with_a_bounded_stack(debug: Any) -> None:
+    program = debug("python app.py", source(RECURSION + "    forever(0)\n"))
+    stop = program.do("c")["stop"]
+    assert (stop["reason"], stop["function"]) == ("exception", "forever")
+    assert stop["exceptions"][0]["type"] == "RecursionError"
+    assert len(stop["stack"]) == 8
+    assert 1000 < len(program.do("w")["out"]) < 100_000
+    assert int(program.do("p n")["out"]) > 900
+    assert program.do("u")["failed"] is False
+    assert program.do("c")["exception"]["type"] == "RecursionError"
+
+
+@pytest.mark.parametrize("left", [14, 60, 200])
+def test_a_stop_near_the_recursion_limit(debug: Any, left: int) -> None:
+    program = debug(
+        "python app.py",
+        source(RECURSION + f"    down(limit - depth() - {left})\n    down(3)\n    down(3)\n    end = 1\n"),
+    )
+    program.do("b 10")
+    stop = program.do("c")["stop"]
+    assert (stop["line"], stop["locals"]["changed"]) == (10, {"n": "0"})
+    assert len(stop["stack"]) == 8
+    assert program.do("p list(map(abs, [n, n]))")["out"] == "[0, 0]\n"
+    assert program.do("n")["stop"]["line"] == 11
+    assert program.do("c")["stop"]["line"] == 10
+    assert program.do("c")["stop"]["line"] == 10
+    program.do("b 23")
+    assert program.do("c")["stop"]["line"] == 23
+    assert program.do("p sys.getrecursionlimit() == limit")["out"] == "True\n"
+    assert program.do("c")["status"] == 0
+
+
+def test_a_condition_that_recurses_without_end_stops(debug: Any) -> None:
+    program = debug("python app.py", source(RECURSION + "    down(3)\n"))
+    program.do("b 10, forever(0)")
+    stop = program.do("c")["stop"]
+    assert stop["line"] == 10 and stop["note"].startswith("its condition raised RecursionError")
+    assert program.do("p forever(0)")["failed"]
+    assert program.do("c")["status"] == 0
+
+
+def test_out_of_memory_in_the_program(debug: Any) -> None:
+    program = debug(
+        "python app.py",
+        source(
+            """\
+            import resource
+            used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
+            def grow():
+                held = []
+                while True:
+                    held.append(bytearray(1 << 20))
+            try:
+                grow()
+            except MemoryError:
+                caught = 1
+            grow()
+            """
+        ),
+    )
+    program.do("b 11")
+    assert program.do("c")["stop"]["line"] == 11
+    stop = program.do("c")["stop"]
+    assert (stop["reason"], stop["function"]) == ("exception", "grow")
+    assert stop["exceptions"][0]["type"] == "MemoryError"
+    assert int(program.do("p len(held)")["out"]) > 10
+    assert program.do("c")["exception"]["type"] == "MemoryError"
+
+
+# -- ends
+
+
+@pytest.mark.parametrize(
+    ("statement", "status"),
+    [
+        ("threading.Thread(target=sys.exit, args=(3,)).start()", 0),
+        ("atexit.register(sys.exit, 3)", 0),
+        ("atexit.register(os._exit, 3)", 3),
+        ("threading.Thread(target=os._exit, args=(3,)).start(); time.sleep(60)", 3),
+        ("sys.exit(256 + 7)", 7),
+        ("sys.exit(None)", 0),
+        ("sys.exit((1, 2))", 1),
+        ("raise SystemExit", 0),
+        ("os.abort()", -signal.SIGABRT),
+        ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
+        ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(5)); os.kill(os.getpid(), signal.SIGTERM)", 5),
+        ("os.execv(sys.executable, [sys.executable, '-c', 'import sys; sys.exit(9)'])", 9),
+    ],
+)
+def test_ends(debug: Any, statement: str, status: int) -> None:
+    program = debug("python app.py", source(f"import atexit, os, signal, sys, threading, time\n{statement}\n"))
+    answer = program.do("c")
+    assert answer["t"] in ("exit", "dead")
+    while answer["t"] != "dead":
+        assert "exception" not in answer
+        answer = program.receive()
+    assert answer["status"] == status
+
+
+def test_an_exception_whose_text_is_made_by_code_with_a_breakpoint(debug: Any) -> None:
+    program = debug(
+        "python app.py",
+        source(
+            """\
+            class Told(Exception):
+                def __str__(self):
+                    text = "told"
+                    return text
+            raise Told
+            """
+        ),
+    )
+    program.do("b 3")
+    answer = program.do("c")
+    assert answer["stop"]["line"] == 3, "where Python prints the traceback"
+    while answer["stop"]["reason"] != "exception":
+        time.sleep(0.3)  # a person thinks for longer than a report may take
+        assert program.do("p 40 + 2")["out"] == "42\n"
+        answer = program.do("c")
+    assert answer["stop"]["exceptions"][0]["message"] == "told"
+    answer = program.do("c")
+    assert (answer["t"], answer["exception"]["message"]) == ("exit", "told")
+
+
+def test_a_condition_whose_exception_makes_its_text_by_code_with_a_breakpoint(debug: Any) -> None:
+    program = debug(
+        "python app.py",
+        source(
+            """\
+            class Told(Exception):
+                def __str__(self):
+                    text = "told"
+                    return text
+            def fail():
+                raise Told
+            for turn in range(3):
+                here = turn
+            """
+        ),
+    )
+    program.do("b 3")
+    program.do("b 8, fail()")
+    for turn in range(3):
+        stop = program.do("c")["stop"]
+        assert (stop["line"], stop["note"]) == (8, "its condition raised Told: told")
+        assert program.do("p turn")["out"] == f"{turn}\n"
+    assert program.do("c")["status"] == 0
+
+
+# -- signals
+
+
+def test_handlers_of_the_program_run_and_stop_at_breakpoints(debug: Any) -> None:
+    program = debug(
+        "python app.py",
+        source(
+            """\
+            import os, signal, time
+            rang = []
+            def ring(*args):
+                rang.append(1)
+            signal.signal(signal.SIGALRM, ring)
+            for times in range(3):  # each once, so that none rings while another's handler is at a prompt
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                while len(rang) == times:
+                    time.sleep(0.01)
+            print("rang")
+            """
+        ),
+    )
+    program.do("b 4")
+    for _ in range(3):
+        assert program.do("c")["stop"]["function"] == "ring"
+        assert program.do("n")["stop"]["reason"] == "return"
+    program.do("cl 1")
+    assert program.do("c")["status"] == 0
+    assert b"rang" in program.printed
+
+
+@pytest.mark.parametrize(
+    "protect",
+    [
+        "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))",
+        "[signal.signal(n, signal.SIG_IGN) for n in range(1, 65) if n not in (9, 19, 32, 33)]",
+    ],
+)
+def test_breakpoints_stop_in_a_program_that_takes_all_signals(debug: Any, protect: str) -> None:
+    program = debug(
+        "python app.py", source(f"import signal, time\n{protect}\nx = 1\nprint('on', flush=True)\ntime.sleep(60)\n")
+    )
+    program.do("b 3")
+    assert program.do("c")["stop"]["line"] == 3
+    program.send({"cmd": "c", "rest": []})
+    while b"on" not in program.printed:
+        with pytest.raises(TimeoutError):
+            program.receive(0.05)
+    with pytest.raises(TimeoutError):
+        program.limit = 0.3
+        program.interrupt()
+    assert program.process.poll() is None  # the host ends it
+
+
+# -- programs that trace themselves
+
+TRACER = """\
+    import sys, threading
+
+    def f():
+        x = 1
+        return x
+
+    seen = []
+
+    def tracer(frame, event, arg):
+        seen.append((frame.f_code.co_name, event, frame.f_lineno))
+        return tracer
+
+    assert sys.gettrace() is None
+    sys.settrace(tracer)
+    assert sys.gettrace() is tracer
+    f()
+    sys.settrace(None)
+    assert sys.gettrace() is None
+    before = 1
+    f()
+    threading.settrace(tracer)
+    thread = threading.Thread(target=f)
+    thread.start()
+    thread.join()
+    threading.settrace(None)
+    thread = threading.Thread(target=f, name="late")
+    thread.start()
+    thread.join()
+    end = 1
+"""
+
+
+def test_a_program_that_traces_itself_has_its_trace_and_breakpoints_stop_after_it(debug: Any) -> None:
+    program = debug("python app.py", source(TRACER))
+    program.do("b 19")
+    program.do("c")
+    assert program.do("p seen")["out"] == "[('f', 'call', 3), ('f', 'line', 4), ('f', 'line', 5), ('f', 'return', 5)]\n"
+    program.do("b 4")
+    assert program.do("c")["stop"]["thread"] == "MainThread"
+    stop = program.do("c")["stop"]
+    while stop["thread"] != "late":  # where tracing is needed to stop there, the thread that is traced does not
+        stop = program.do("c")["stop"]
+    assert program.do("c")["status"] == 0
+
+
+def test_steps_over_a_program_that_traces_itself(debug: Any) -> None:
+    program = debug("python app.py", source(TRACER))
+    program.do("b 13")
+    program.do("c")
+    assert [program.do("n")["stop"]["line"] for _ in range(7)] == [14, 15, 16, 17, 18, 19, 20]
+
+
+def test_profiling_and_breakpoints(debug: Any) -> None:
+    program = debug(
+        "python app.py",
+        source(
+            """\
+            import cProfile, sys
+            def f():
+                return 1
+            seen = []
+            sys.setprofile(lambda *args: seen.append(args[1]))
+            f()
+            sys.setprofile(None)
+            profile = cProfile.Profile()
+            profile.runcall(f)
+            end = 1
+            """
+        ),
+    )
+    program.do("b 3")
+    assert [program.do("c")["stop"]["line"] for _ in range(2)] == [3, 3]
+    program.do("b 10")
+    program.do("c")
+    assert program.do("p 'call' in seen, bool(profile.getstats())")["out"] == "(True, True)\n"
+
+
+# -- calls of C code that cannot be interrupted
+
+
+def test_stacks_of_all_threads_in_long_calls_of_c_code(debug: Any) -> None:
+    program = debug(
+        "python app.py",
+        source(
+            """\
+            import threading
+            def work():
+                print("go", flush=True)
+                return sum(range(10 ** 12))
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+            """
+        ),
+    )
+    program.send({"cmd": "c", "rest": []})
+    while b"go" not in program.printed:
+        with pytest.raises(TimeoutError):
+            program.receive(0.05)
+    for name in ("interrupt", "stack"):
+        os.kill(program.process.pid, program.hello["signals"][name])
+        with pytest.raises(TimeoutError):
+            program.receive(0.3)
+    assert b"line 4 in work" in program.printed and b" in <module>" in program.printed

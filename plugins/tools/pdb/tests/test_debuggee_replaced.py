@@ -1,0 +1,144 @@
+"""Programs that replace what the debugger is built on, as tests do with mocks."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pytest
+
+
+def source(text: str) -> dict[str, str]:
+    return {"app.py": textwrap.dedent(text)}
+
+
+def test_a_mocked_print_is_not_pdb_s(debug: Any) -> None:
+    code = """\
+        from unittest import mock
+        with mock.patch("builtins.print") as printed:
+            x = 1
+            y = 2
+        z = 3
+        """
+    program = debug("python app.py", source(code))
+    program.do("b 3")
+    program.do("c")
+    assert program.do("p 40 + 2")["out"] == "42\n"
+    assert program.do("p print is printed")["out"] == "True\n"
+    assert program.do("n")["stop"]["line"] == 4
+    assert program.do("p printed.called")["out"] == "False\n"
+
+
+@pytest.mark.parametrize("name", ["len", "isinstance", "open", "repr", "compile", "eval", "exec", "max", "dict"])
+def test_replaced_builtins_are_the_program_s_alone(debug: Any, name: str) -> None:
+    code = f"""\
+        import builtins
+        def replaced(*args, **kwargs):
+            return 99
+        kept = builtins.{name}
+        builtins.{name} = replaced
+        x = 1
+        found = {name}('1')
+        builtins.{name} = kept
+        y = 2
+        """
+    program = debug("python app.py", source(code))
+    program.do("b 6")
+    stop = program.do("c")["stop"]
+    assert stop["line"] == 6
+    assert program.do("p 40 + 2")["out"] == "42\n"
+    assert program.do("!40 + 2")["out"] == "42\n"
+    assert program.do(f"p {name}('1')")["out"] == "99\n"
+    assert not program.do("b 9")["failed"]
+    assert "builtins" in program.do("ll")["out"]
+    program.do("n")
+    program.do("n")
+    assert program.do("p found")["out"] == "99\n"
+    assert program.do("c")["stop"]["line"] == 9
+    program.do(f"!builtins.{name} = replaced")
+    assert program.do(f"p {name}('1')")["out"] == "99\n"
+    assert program.do("c")["status"] == 0
+
+
+def test_a_builtin_that_is_gone_stays_gone(debug: Any) -> None:
+    program = debug("python app.py", source("import builtins\ndel builtins.len\nx = 1\ny = hasattr(builtins, 'len')\n"))
+    program.do("b 3")
+    program.do("c")
+    assert "NameError" in program.do("p len('x')")["out"]
+    program.do("n")
+    program.do("n")
+    assert program.do("p y")["out"] == "False\n"
+    assert program.do("c")["status"] == 0
+
+
+def test_replaced_struct_and_what_pdb_cannot_do_without(debug: Any) -> None:
+    code = """\
+        import cmd, struct
+        def fails(*args, **kwargs):
+            raise RuntimeError("replaced")
+        struct.pack = struct.unpack = fails
+        x = 1
+        cmd.Cmd.parseline = fails
+        y = 2
+        """
+    program = debug("python app.py", source(code))
+    program.do("b 5")
+    program.do("b 7")
+    program.do("c")
+    assert program.do("p 40 + 2")["out"] == "42\n"
+    program.send({"cmd": "c", "rest": []})
+    assert program.receive()["stop"]["line"] == 7
+    answer = program.do("p 40 + 2")
+    assert answer["failed"] and answer["out"] == "*** the command failed: RuntimeError: replaced\n"
+
+
+def test_what_other_threads_print_is_not_a_command_s_output(debug: Any) -> None:
+    code = """\
+        import threading
+        go, printed = threading.Event(), threading.Event()
+        def chatter():
+            go.wait()
+            print("from the thread")
+            printed.set()
+        threading.Thread(target=chatter).start()
+        x = 1
+        """
+    program = debug("python app.py", source(code))
+    program.do("b 8")
+    program.do("c")
+    assert program.do("p go.set() or printed.wait() and print('from the command')")["out"] == "from the command\nNone\n"
+    assert program.do("c")["status"] == 0
+    assert b"from the thread" in program.printed
+
+
+def test_the_end_is_told_whatever_the_streams_raise(debug: Any) -> None:
+    code = """\
+        import sys
+        class Stream:
+            def write(self, text):
+                raise OSError
+            def flush(self):
+                raise KeyboardInterrupt
+        sys.stdout = Stream()
+        """
+    program = debug("python app.py", source(code))
+    assert program.do("c")["t"] == "exit"
+
+
+def test_a_stop_that_cannot_be_described_is_a_stop(debug: Any) -> None:
+    code = """\
+        import os
+        def fails(*args):
+            raise RuntimeError("replaced")
+        kept = os.path.join
+        os.path.join = fails
+        x = 1
+        os.path.join = kept
+        y = 2
+        """
+    program = debug("python app.py", source(code))
+    program.do("b 6")
+    program.do("b 8")
+    assert "cannot be described: RuntimeError: replaced" in program.do("c")["stop"]["note"]
+    assert program.do("p 40 + 2")["out"] == "42\n"
+    assert program.do("c")["stop"]["line"] == 8

@@ -1,0 +1,113 @@
+"""What models and people read of a debugger's replies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from debug_gym_tool_pdb.render import Call, cut, end_text, reply_text, stop_text
+from debug_gym_tool_pdb.session import End, Reply
+
+PLACE: dict[str, Any] = {"file": "app.py", "line": 3, "function": "f", "thread": "MainThread"}
+
+
+def locals_of(**changes: Any) -> dict[str, Any]:
+    return {"locals": {"first": True, "changed": {}, "unchanged": 0, "omitted": 0, **changes}}
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [
+        ({"reason": "entry"}, "stopped: before the program's first line"),
+        ({"reason": "breakpoint", "breakpoint": 2, **PLACE}, "stopped: breakpoint 2 at app.py:3 in f (MainThread)"),
+        ({"reason": "breakpoint", **PLACE}, "stopped: breakpoint() in the program at app.py:3 in f (MainThread)"),
+        ({"reason": "test failed", "test": "t.py::t", "when": "call"}, "stopped: test failed: t.py::t"),
+        ({"reason": "test failed", "test": "t.py::t"}, "stopped: test failed: t.py::t"),
+        ({"reason": "test failed", "test": "t.py::t", "when": "setup"}, "stopped: test failed: t.py::t (in setup)"),
+        ({"reason": "interrupt", "note": "slow"}, "stopped: interrupt\nnote: slow"),
+        ({"reason": "return", "return": "[1,\n\n 2]"}, "stopped: return\nreturn value: [1,\n     2]"),
+        ({"reason": "step", **locals_of()}, "stopped: step"),
+        ({"reason": "step", **locals_of(unchanged=2)}, "stopped: step\nlocals: none (2 unchanged)"),
+        (
+            {"reason": "step", **locals_of(first=False, changed={"a": "1"}, unchanged=1, omitted=3)},
+            "stopped: step\nchanged locals: a = 1 (1 unchanged, 3 more: pp locals())",
+        ),
+        (
+            {"reason": "step", **locals_of(changed={"a": "1\n2", "b": "3"})},
+            "stopped: step\nlocals:\n  a = 1\n    2\n  b = 3",
+        ),
+        (
+            {"reason": "step", "threads": [{"name": "T", "function": "g", "file": "b.py", "line": 9}]},
+            "stopped: step\nthread T: g b.py:9",
+        ),
+        (
+            {
+                "reason": "exception",
+                "exceptions": [
+                    {"type": "KeyError", "message": "", "file": "a.py", "line": 1, "function": "g"},
+                    {"type": "OSError", "message": "no", "file": "a.py", "line": 7, "function": "h"},
+                    {"type": "ValueError", "message": "never raised"},
+                ],
+            },
+            "stopped: exception\nexception: KeyError\ncaused by: OSError: no (at a.py:7 in h)\n"
+            "caused by: ValueError: never raised",
+        ),
+        (
+            {"reason": "step", "line": 9, "source": [[8, ""], [9, "x = 1"], [10, ""], [11, "y"], [12, " "]]},
+            "stopped: step\n->  9  x = 1\n   10\n   11  y",
+        ),
+        (
+            {"reason": "step", "ignored": True, **PLACE},
+            "stopped: step at app.py:3 in f (MainThread)\n"
+            "this file is ignored in the task: its source and variables are not shown",
+        ),
+    ],
+)
+def test_a_stop(stop: dict[str, Any], said: str) -> None:
+    assert stop_text(stop) == said
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Reply(), ""),
+        (Reply(end=End.QUIT), "The session ended."),
+        (Reply(end=End.EXITED, status=0), "The program exited with status 0."),
+        (
+            Reply(end=End.EXITED, status=1, exception={"type": "KeyError", "message": "'k'"}),
+            "The program exited with status 1 after KeyError: 'k'.",
+        ),
+        (Reply(end=End.EXITED, status=-15), "The program was killed by SIGTERM at its end."),
+        (Reply(end=End.DIED, status=3), "The program ended at once with exit status 3 (os._exit)."),
+        (Reply(end=End.DIED, status=-11), "The program was killed by SIGSEGV."),
+        (Reply(end=End.DIED, status=-9), "The program was killed by SIGKILL (out of memory?)."),
+        (Reply(end=End.STUCK), "The command ran longer than 2.5 s inside one call of C code"),
+        (Reply(end=End.STUCK, stack="File f"), "It was here:\nFile f"),
+    ],
+)
+def test_an_end(reply: Reply, said: str) -> None:
+    text = end_text(reply, 2.5)
+    assert said in text and bool(text) == bool(said)
+    assert not said or "new session" in text
+
+
+def test_what_the_program_printed_is_apart_and_bounded() -> None:
+    reply = Reply(text="-> x = 1\n", printed="\nout\n", printed_cut=70)
+    said = "-> x = 1\nprogram printed (it printed 70 bytes more, left out of the middle):\nout"
+    assert reply_text(reply, full=False) == said
+    assert reply_text(Reply(printed=" \n"), full=True) == ""
+    long = reply_text(Reply(printed="a" * 5000 + "b"), full=False)
+    assert "[... 2001 characters left out; stop earlier to see it in pieces ...]" in long and long.endswith("b")
+    assert cut("abc", 3, "no") == "abc"
+
+
+def test_of_several_stops_the_last_is_shown_whole() -> None:
+    stop = {"reason": "step", **PLACE, **locals_of(changed={"a": "1"})}
+    call = Call([("n", Reply(text="-> one", stop=stop)), ("n", Reply(text="-> two", stop=stop)), ("p a", Reply("1"))])
+    call.say("told at the end", "")
+    assert call.text() == (
+        "(Pdb) n\n-> one\nlocals: a = 1\n"
+        "(Pdb) n\n-> two\nstopped: step at app.py:3 in f (MainThread)\nlocals: a = 1\n"
+        "(Pdb) p a\n1\ntold at the end"
+    )

@@ -1,0 +1,110 @@
+"""Warm sessions through the tool: nobody can tell them from cold ones."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from debug_gym_core import RepoEnv, Task, ToolCall
+from debug_gym_tool_pdb import Pdb
+
+APP = """\
+def add(total, n):
+    result = total + n
+    return result
+
+
+def main():
+    total = 0
+    for n in range(5):
+        total = add(total, n)
+    print("total", total)
+    return total
+
+
+if __name__ == "__main__":
+    main()
+"""
+TEST = "from app import main\n\n\ndef test_main():\n    found = main()\n    assert found == 11\n"
+SLEEPER = "import time\nprint('going', flush=True)\nwhile True:\n    time.sleep(60)\n"
+
+
+@pytest.fixture
+def make_env(tmp_path: Path) -> Iterator[Callable[..., RepoEnv]]:
+    made = []
+    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "test_app.py").write_text(TEST)
+    (tmp_path / "sleeper.py").write_text(SLEEPER)
+
+    def make(**settings: object) -> RepoEnv:
+        task = Task("repo", "app", tmp_path, "python -m pytest -q test_app.py")
+        env = RepoEnv(task, [Pdb(**settings)], "local", allow_unsandboxed=True)
+        made.append(env)
+        env.reset(seed=1)
+        return env
+
+    yield make
+    for env in made:
+        env.close()
+
+
+def ask(env: RepoEnv, command: str, entrypoint: str = "python app.py") -> str:
+    return str(env.step(ToolCall("pdb", {"command": command, "entrypoint": entrypoint}))[0]["text"])
+
+
+def heat(env: RepoEnv) -> None:
+    """Wait until sessions are warm, then end the session."""
+    end = time.monotonic() + 60
+    while not env.session.warm_starts:
+        assert time.monotonic() < end
+        ask(env, "restart")
+        time.sleep(0.05)
+    ask(env, "q")
+
+
+TALKS = {
+    "python app.py": ["b app.py:2\nc", "w", "p total, n", "s", "n", "u", "cl 1\nc"],
+    "python -m pytest -q test_app.py": ["b app.py:2, n > 2\nc", "w", "cl 2\nc", "up", "p found", "c"],
+    "python -m unittest test_app": ["c"],
+    "python -m nosuch": ["c"],
+}
+
+
+def test_a_warm_session_says_what_a_cold_one_says(make_env: Callable[..., RepoEnv]) -> None:
+    said = []
+    for warm in (False, True):
+        env = make_env(warm=warm)
+        if warm:
+            heat(env)
+        before = env.session.warm_starts
+        said.append([ask(env, one, entrypoint) for entrypoint, commands in TALKS.items() for one in commands])
+        assert env.session.warm_starts - before == len(TALKS) * warm
+    assert said[0] == said[1]
+
+
+def test_without_warm_every_session_is_cold(make_env: Callable[..., RepoEnv]) -> None:
+    env = make_env(warm=False)
+    for _ in range(2):
+        ask(env, "restart")
+    listing = env.session.run("grep -l debug_gym_zygote /proc/[0-9]*/cmdline | xargs -r -n1 dirname")
+    mine = []
+    for line in listing.output.split():
+        with contextlib.suppress(FileNotFoundError):  # another's, which has ended
+            if Path(line, "cwd").resolve() == Path(env.session.root):
+                mine.append(line)
+    assert env.session.warm_starts == 0 and mine == []
+
+
+def test_a_warm_session_is_interrupted(make_env: Callable[..., RepoEnv]) -> None:
+    env = make_env(timeout=0.5)
+    heat(env)
+    before = env.session.warm_starts
+    ask(env, "p 1", "python sleeper.py")
+    assert env.session.warm_starts == before + 1
+    text = ask(env, "c", "python sleeper.py")
+    assert "was interrupted" in text and "sleeper.py:4" in text
+    assert ask(env, "p 1 + 2", "python sleeper.py") == "3"

@@ -1,0 +1,261 @@
+"""The agents on real tasks in a real sandbox, through HTTP: a server plays a competent model by script."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import run_debug_gym
+
+from debug_gym_agents.debug_agent import Debug5Agent, DebugAgent, RewriteAgent
+from debug_gym_agents.tool_agent import ToolAgent
+from debug_gym_core import Agent, Task, ToolCall, make
+from debug_gym_core.plugins import default_plugins
+from debug_gym_core.testing.chat_server import chat_reply, error_reply
+from debug_gym_core.testing.model_server import ModelServer, Reply, Request
+from debug_gym_core.text_calls import with_text_calls
+
+TASKS = ["counter", "purr"]
+AGENTS = [DebugAgent, RewriteAgent, Debug5Agent, ToolAgent]
+DEFAULT = ("view", "listdir", "rewrite", "eval", "pdb")
+
+
+class Competent:
+    """A model that knows the bug: runs the tests, stops the program there, changes what the gold patch changes.
+
+    It uses what it is offered: without the debugger it reads, or, when told to, makes changes that help nobody until
+    the debugger is there.
+
+    Attributes:
+        offered: names of the tools in each request
+        rewrites: how many rewrites it had made before each
+    """
+
+    def __init__(self, task: Task, *, idle_rewrites: int = 0, several: bool = False, looks: int = 0) -> None:
+        """Learn the task.
+
+        Args:
+            task: has a gold patch and stops
+            idle_rewrites: changes that help nobody, made while there is no debugger
+            several: several calls a turn
+            looks: how often it looks around, one more turn each
+        """
+        self.offered: list[list[str]] = []
+        self.rewrites: list[int] = []
+        self._task, self._idle, self._several, self._looks = task, idle_rewrites, several, looks
+        self._turns: Iterator[list[ToolCall]] | None = None
+        self._rewritten = 0
+
+    def answer(self, request: Request) -> Reply:
+        """Choose the next calls by the tools of the request and the number of the turn."""
+        self.offered.append([tool["function"]["name"] for tool in request.body.get("tools", ())])
+        self.rewrites.append(self._rewritten)
+        self._turns = self._turns or self._plan()
+        calls = next(self._turns, None)
+        if calls is None:
+            return chat_reply("All tests pass.")
+        calls = [ToolCall(call.name, call.arguments, f"{len(self.offered)}-{n}") for n, call in enumerate(calls)]
+        self._rewritten += sum(call.name == "rewrite" for call in calls)
+        return self.reply(calls)
+
+    def reply(self, calls: Sequence[ToolCall]) -> Reply:
+        """Make calls as models do that are offered tools."""
+        return chat_reply("Let me see.", calls)
+
+    def _plan(self) -> Iterator[list[ToolCall]]:
+        stop = self._task.stops[0]
+        path, _, line = stop.partition(":")
+        yield [ToolCall("eval")]
+        for number in range(self._idle):
+            if "pdb" not in self.offered[-1]:
+                yield [ToolCall("rewrite", {"path": f"note_{number}.txt", "new_code": f"{number}\n"})]
+        for number in range(self._looks):
+            yield [ToolCall("view", {"path": path, "start": 1 + 4 * number, "end": 4 + 4 * number})]
+        look = [ToolCall("view", {"path": path, "start": max(1, int(line) - 5), "end": int(line) + 5})]
+        if "pdb" in self.offered[-1]:
+            look = [ToolCall("pdb", {"command": f"b {stop}"}), ToolCall("pdb", {"command": "c"})]
+        yield from [look] if self._several else [[call] for call in look]
+        changes = [ToolCall("rewrite", change) for change in reversed(hunks(self._task.gold_patch or b""))]
+        yield from [changes] if self._several else [[call] for call in changes]
+        yield [ToolCall("eval")]
+
+
+class InText(Competent):
+    """The same model without function calling: it writes its actions."""
+
+    def reply(self, calls: Sequence[ToolCall]) -> Reply:
+        """Write the first call."""
+        assert self.offered[-1] == [] and len(calls) == 1
+        return chat_reply(f"<think>eval?</think>Let me see.\n```json\n{json.dumps(calls[0].as_json())}\n```")
+
+
+def hunks(patch: bytes) -> list[dict[str, Any]]:
+    """The changes of a patch as arguments of `rewrite`, in order."""
+    found: list[dict[str, Any]] = []
+    path = ""
+    for line in patch.decode().splitlines():
+        if line.startswith("--- "):
+            path = line[4:].removeprefix("a/")
+        elif match := re.match(r"@@ -(\d+),(\d+)", line):
+            start, count = int(match[1]), int(match[2])
+            found.append({"path": path, "start": start, "end": start + count - 1, "new_code": ""})
+        elif found and line[:1] in (" ", "+") and not line.startswith("+++"):
+            found[-1]["new_code"] += line[1:] + "\n"
+    return found
+
+
+def play(
+    agent: Agent, name: str, sandbox: str, model: type[Competent] = Competent, **habits: Any
+) -> tuple[Competent, list[Mapping[str, Any]], str | None]:
+    """Let an agent play a task through HTTP, which must resolve it.
+
+    Returns:
+        the model, the bodies of the requests that it got, and why the episode ended
+    """
+    benchmark = default_plugins().get("benchmarks", "mini_nightmare")()
+    competent = model(benchmark.load(name), **habits)
+    settings = {"function_calling": False} if model is InText else {}
+    with ModelServer(competent.answer) as server:
+        llm = default_plugins().get("llms", "openai")(
+            model="served", endpoint=f"{server.url}/v1", api_key="sk-test", max_retries=0, **settings
+        )
+        env = make(
+            f"mini_nightmare/{name}",
+            tools=list(DEFAULT if agent.tools is None else agent.tools),
+            terminal=sandbox,
+            max_steps=50,
+            max_rewrites=10,
+            end_on_resolved=agent.end_on_resolved,
+            python=os.environ.get("DEBUG_GYM_TEST_PYTHON"),
+        )
+        try:
+            agent.prepare(env)
+            env.reset(seed=0)
+            ended = agent.play(env, with_text_calls(llm, env)) or env.ended
+            assert env.grade().resolved, env.patch.decode()
+        finally:
+            env.close()
+        assert all(request.path == "/v1/chat/completions" for request in server.requests)
+        return competent, [request.body for request in server.requests], ended
+
+
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("agent", AGENTS)
+def test_each_agent_resolves_tasks(agent: type[Agent], name: str, sandbox: str) -> None:
+    habits: dict[str, Any] = {Debug5Agent: {"idle_rewrites": 9}, ToolAgent: {"several": True}}.get(agent, {})
+    model, bodies, ended = play(agent(), name, sandbox, **habits)
+    assert ended == "resolved"
+    offered, rewrites = model.offered, model.rewrites
+    assert len(bodies) == len(offered)
+    if agent is Debug5Agent:
+        assert [("pdb" in names) for names in offered] == [count >= 5 for count in rewrites]
+        assert max(rewrites) >= 6 and 5 in rewrites, "it was offered before and after its sixth rewrite"
+        for body, names in zip(bodies, offered, strict=True):
+            assert ("- pdb command" in body["messages"][0]["content"]) is ("pdb" in names)
+    else:
+        assert all(("pdb" in names) is (agent is not RewriteAgent) for names in offered)
+    if agent is RewriteAgent:
+        assert "pdb" not in json.dumps(bodies)
+    said = json.dumps(bodies[-1])
+    used = "Breakpoint 1 at" in said and "stopped" in said
+    assert used is (agent is not RewriteAgent)
+
+
+def test_a_model_without_function_calling_resolves_a_task(sandbox: str) -> None:
+    _, bodies, ended = play(ToolAgent(), "purr", sandbox, InText)
+    assert ended == "resolved"
+    assert all(not body.get("tools") for body in bodies)
+    assert all(message["role"] in ("system", "user", "assistant") for body in bodies for message in body["messages"])
+    assert "# How to use the tools" in bodies[0]["messages"][0]["content"]
+
+
+def test_the_prompts_of_the_modern_loop_are_growing_prefixes(sandbox: str) -> None:
+    _, bodies, _ = play(ToolAgent(), "counter", sandbox, looks=12)
+    prompts = [json.dumps(body["tools"]) + "".join(json.dumps(one) for one in body["messages"]) for body in bodies]
+    assert len(prompts) >= 15
+    for before, after in itertools.pairwise(prompts):
+        assert after.startswith(before), "what was sent is sent again, unchanged"
+    assert sum(map(len, prompts[2:-1])) / sum(map(len, prompts[3:])) >= 0.9
+
+
+def test_a_run_leaves_its_key_nowhere(sandbox: str, tmp_path: Path) -> None:
+    """The command line with `-vv`, a key from the environment, and a service that repeats it in what it says."""
+    key = "sk-planted-0123456789"
+    competent = Competent(default_plugins().get("benchmarks", "mini_nightmare")().load("purr"))
+
+    def answer(request: Request) -> Reply:
+        assert request.headers["authorization"] == f"Bearer {key}"
+        reply = competent.answer(request)
+        reply.body["choices"][0]["message"]["content"] = f"Your key is {key}."
+        return reply
+
+    with ModelServer(answer) as server:
+        entry = {"model": "served", "endpoint": f"{server.url}/v1", "api_key": "${PLANTED}"}
+        (tmp_path / "llm.yaml").write_text(json.dumps({"mine": entry}))
+        words = ["run", "mini_nightmare", "--task", "purr", "--agent", "tool_agent", "--llm", "mine", "-vv"]
+        words += ["--llm-config", "llm.yaml", "--terminal", sandbox, "-o", "out"]
+        done = run_debug_gym(words, tmp_path, {"PLANTED": key})
+    said = done.stdout + done.stderr
+    assert done.returncode == 0 and "Your key is ***." in said, said
+    assert key not in said
+    kept = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert {"run.json", "results.jsonl", "trajectory.jsonl", "log.txt"} <= {path.name for path in kept}
+    assert all(key.encode() not in path.read_bytes() for path in kept)
+    assert json.loads((tmp_path / "out" / "results.jsonl").read_text())["resolved"]
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_a_run_ends_when_the_service_refuses_every_request(status: int, sandbox: str, tmp_path: Path) -> None:
+    """What was begun is an error, the rest is not begun, and can be played when the key is right."""
+    refuse = True
+
+    def answer(request: Request) -> Reply:
+        return error_reply(status, "No, never.") if refuse else chat_reply("I leave it as it is.")
+
+    with ModelServer(answer) as server:
+        entry = {"model": "served", "endpoint": f"{server.url}/v1", "api_key": "sk-wrong-0123456789"}
+        (tmp_path / "llm.yaml").write_text(json.dumps({"mine": entry}))
+        tasks = [word for name in ("counter", "purr", "sum_tree") for word in ("--task", name)]
+        words = ["run", "mini_nightmare", *tasks, "--agent", "tool_agent", "--llm", "mine", "--terminal", sandbox]
+        done = run_debug_gym([*words, "--llm-config", "llm.yaml", "-o", "out"], tmp_path)
+        assert done.returncode == 1 and len(server.requests) == 1, done.stderr
+        assert done.stdout.count("mine (served): No, never.") == 1 and "2 not played" in done.stdout
+        assert "refuses every request, see the error above; not played: 2\n" in done.stderr
+        (line,) = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+        assert json.loads(line)["status"] == "error" and json.loads(line)["error"]["kind"] == "LLMRefused"
+        refuse = False
+        done = run_debug_gym(["run", "--resume", "out", "-v"], tmp_path)
+        assert done.stdout.count("model mine called no tool\n    I leave it as it is.\n") == 3, done.stdout
+        assert done.returncode == 0 and "resolved 0 of 3" in done.stdout, done.stderr
+        assert done.stdout.count("the model's last answer called no tool, which ends the episode") == 3
+
+
+def test_the_sandbox_has_no_key(sandbox: str, tmp_path: Path) -> None:
+    """What an agent finds there is seen in the requests that tell the model of it."""
+    key = "sk-planted-0123456789"
+    look = (
+        "env; cat /proc/*/environ | tr '\\0' '\\n'; cat ~/llm.yaml; cat $LLM_CONFIG_FILE_PATH; ls -a ~ /; echo looked"
+    )
+
+    def answer(request: Request) -> Reply:
+        calls = [ToolCall("bash", {"command": look}, "1")] if len(request.body["messages"]) == 2 else []
+        return chat_reply("Let me see.", calls)
+
+    with ModelServer(answer) as server:
+        entry = {"model": "served", "endpoint": f"{server.url}/v1", "api_key": "${PLANTED}"}
+        path = tmp_path / "llm.yaml"
+        path.write_text(json.dumps({"mine": entry, "other": {**entry, "api_key": f"{key}-other"}}))
+        words = ["run", "mini_nightmare", "--task", "purr", "--agent", "tool_agent", "--llm", "mine", "-o", "out"]
+        words += ["--terminal", sandbox, "-p", "tools=[bash]"]
+        known = {"PLANTED": key, "OPENAI_API_KEY": f"{key}-openai", "LLM_CONFIG_FILE_PATH": str(path)}
+        done = run_debug_gym(words, tmp_path, known)
+        assert done.returncode == 0, done.stderr
+        (seen,) = [one["content"] for one in server.requests[-1].body["messages"] if one["role"] == "tool"]
+    assert "PATH=" in seen and "looked" in seen
+    assert key not in seen and "***" not in seen and "PLANTED" not in seen

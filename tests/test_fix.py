@@ -1,0 +1,343 @@
+"""`debug-gym fix` on a person's own repositories: what is asked, what is applied, what is left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from support import COMMAND, reason_not_to_use, run_debug_gym
+
+from debug_gym_core import ToolCall, patch
+from debug_gym_core.patch import FileState
+from debug_gym_core.plugins import default_plugins
+from debug_gym_core.testing.chat_server import chat_reply
+from debug_gym_core.testing.model_server import ModelServer, Reply, Request
+
+CTRL_C = "\x03"
+CALC = "def add(a, b):\n    return a - b\n"
+TESTS = """\
+from calc import add
+
+
+def test_add():
+    assert add(1, 2) == 3
+
+
+def test_zero():
+    assert add(0, 0) == 0
+"""
+RIGHT: dict[str, Any] = {
+    "name": "rewrite",
+    "arguments": {"path": "calc.py", "start": 2, "end": 2, "new_code": "    return a + b\n"},
+}
+WRONG = {"name": "rewrite", "arguments": {"path": "calc.py", "start": 2, "end": 2, "new_code": "    return a * b\n"}}
+
+
+@pytest.fixture(autouse=True)
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if reason := reason_not_to_use("bubblewrap"):
+        pytest.skip(reason)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("LLM_CONFIG_FILE_PATH", raising=False)
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "a person")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "person@example.org")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository of git that is dirty in every way."""
+    directory = tmp_path / "project"
+    directory.mkdir()
+    (directory / "calc.py").write_text(CALC)
+    (directory / "test_calc.py").write_text(TESTS)
+    (directory / "notes.txt").write_text("one\n")
+    (directory / ".gitignore").write_text("*.log\n")
+    git(directory, "init", "-q")
+    git(directory, "add", ".")
+    git(directory, "commit", "-q", "-m", "first")
+    (directory / "notes.txt").write_text("one\ntwo\n")
+    git(directory, "add", "notes.txt")
+    (directory / "notes.txt").write_text("one\ntwo\nthree\n")
+    (directory / "calc.py").write_text(CALC + "# not committed\n")
+    (directory / "new.txt").write_text("not added\n")
+    (directory / "some.log").write_text("ignored\n")
+    return directory
+
+
+def git(directory: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=directory, text=True, capture_output=True, check=True)
+    return done.stdout
+
+
+def words(directory: Path, *actions: object, more: tuple[str, ...] = ()) -> list[str]:
+    playing = ["--llm", "scripted", "-p", f"llm.actions={json.dumps(actions)}", "--terminal", "bubblewrap"]
+    return ["fix", str(directory), *playing, *more]
+
+
+def state(directory: Path) -> dict[str, bytes]:
+    found = {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file() and ".git" not in path.relative_to(directory).parts
+    }
+    if (directory / ".git").exists():
+        found["index"] = git(directory, "ls-files", "-s").encode()
+        found["head"] = git(directory, "log", "--oneline", "--all").encode()
+    return found
+
+
+def at_a_terminal(cwd: Path, arguments: list[str]) -> pexpect.spawn[str]:
+    kept = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+    return pexpect.spawn(
+        str(COMMAND),
+        arguments,
+        cwd=str(cwd),
+        env={**kept, "TERM": "xterm", "NO_COLOR": "1"},
+        dimensions=(40, 100),
+        encoding="utf-8",
+        timeout=120,
+    )
+
+
+def ended(child: pexpect.spawn[str]) -> tuple[str, int | None]:
+    child.expect(pexpect.EOF)
+    child.close()
+    return str(child.before), child.exitstatus
+
+
+def fixed(before: dict[str, bytes]) -> dict[str, bytes]:
+    return {**before, "calc.py": before["calc.py"].replace(b"a - b", b"a + b")}
+
+
+def test_yes_applies_the_change_and_touches_nothing_else(project: Path) -> None:
+    before = state(project)
+    child = at_a_terminal(project.parent, words(project, RIGHT))
+    child.expect(r"1 of 2 tests of project fail: test_calc\.py::test_add")
+    child.expect(r"-    return a - b\s+\+    return a \+ b")
+    child.expect("all 2 tests pass with this change, on a clean copy")
+    child.expect(r"Apply it to .*\[y/N\]: ")
+    assert state(project) == before
+    child.sendline("y")
+    said, status = ended(child)
+    assert "applied to " in said and status == 0
+    assert state(project) == fixed(before)
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", CTRL_C])
+def test_anything_else_applies_nothing_and_says_how_to(project: Path, answer: str) -> None:
+    before = state(project)
+    child = at_a_terminal(project, words(Path(), RIGHT))
+    child.expect(r"\[y/N\]: ")
+    child.send(answer)
+    said, status = ended(child)
+    assert status == (130 if answer == CTRL_C else 0)
+    assert state(project) == before
+    command = said.replace("\r\n", "").split("it is kept: ", 1)[1]
+    subprocess.run(shlex.split(command), check=True, cwd="/")
+    assert state(project) == fixed(before)
+
+
+def test_ctrl_c_while_it_plays_leaves_all_as_it_was_and_says_how_to_go_on(project: Path, tmp_path: Path) -> None:
+    before = state(project)
+    ended_by_hand, asked_again = threading.Event(), threading.Event()
+
+    def answer(request: Request) -> Reply:
+        if len(request.body["messages"]) == 2:
+            return chat_reply("So:", [ToolCall(RIGHT["name"], RIGHT["arguments"], "1")])
+        if not ended_by_hand.is_set():
+            asked_again.set()
+            ended_by_hand.wait(60)
+        return chat_reply("That is all.")
+
+    with ModelServer(answer) as server:
+        entry = {"model": "served", "endpoint": f"{server.url}/v1", "api_key": "none"}
+        (tmp_path / "llm.yaml").write_text(json.dumps({"mine": entry}))
+        asking = ["fix", str(project), "--llm", "mine", "--llm-config", str(tmp_path / "llm.yaml")]
+        asking += ["--terminal", "bubblewrap"]
+        child = at_a_terminal(tmp_path, asking)
+        child.expect("a \\+ b")
+        while not asked_again.is_set():
+            child.expect(pexpect.TIMEOUT, timeout=0.1)  # reads: who writes to a full terminal waits
+        child.send(CTRL_C)
+        child.expect("stopping; ")
+        ended_by_hand.set()
+        said, status = ended(child)
+        assert status == 130 and state(project) == before
+        # What it says is true: the same in that directory goes on, pays for no answer twice, and asks what to apply.
+        directory = said.replace("\r\n", "").split("stopped; go on with: the same debug-gym fix, with -o ", 1)[1]
+        assert (tmp_path / directory / "repo" / project.name / "trajectory.jsonl").is_file(), said
+        child = at_a_terminal(tmp_path, [*asking, "-o", directory])
+        child.expect(r"Apply it to .*\[y/N\]: ")
+        child.sendline("y")
+        assert ended(child)[1] == 0 and state(project) == fixed(before)
+        # (The answer that was under way may have come in time to be kept.)
+        asked = [len(request.body["messages"]) for request in server.requests]
+        assert asked[0] == 2 and set(asked[1:]) == {4} and len(asked) <= 3, asked
+
+
+def test_what_git_ignores_is_left_as_it_was(project: Path) -> None:
+    """What tests and tools leave behind, as coverage does, in files that were there or not; binary ones, too."""
+    (project / ".coverage").write_bytes(b"\0before")
+    (project / ".gitignore").write_text("*.log\n.coverage\n")
+    before = state(project)
+    trash = {
+        "name": "bash",
+        "arguments": {"command": "printf '\\0after' > .coverage; echo new > other.log; echo x > x.txt"},
+    }
+    done = run_debug_gym(words(project, RIGHT, trash, more=("--apply",)), project.parent)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = done.stdout.partition("graded")[2]
+    assert "left out, as git ignores it: .coverage, other.log\n" in shown and "GIT binary patch" not in shown
+    assert state(project) == {**fixed(before), "x.txt": b"x\n"}
+    (project / "calc.py").write_text(CALC)
+    done = run_debug_gym(words(project, trash), project.parent)
+    assert done.returncode == 1 and "x.txt" in done.stdout
+
+
+def test_nothing_but_what_git_ignores(project: Path) -> None:
+    before = state(project)
+    trash = {"name": "bash", "arguments": {"command": "echo new > other.log"}}
+    done = run_debug_gym(words(project, trash), project.parent)
+    assert done.returncode == 1 and "1 of 2 tests fail and nothing was changed" in done.stdout
+    assert "other.log" in done.stdout and "not applied" not in done.stdout and state(project) == before
+
+
+def test_a_change_that_needs_what_git_ignores_is_not_said_to_pass(project: Path) -> None:
+    (project / "test_calc.py").write_text(
+        TESTS + "\n\ndef test_log():\n    assert 'no' not in open('some.log').read()\n"
+    )
+    (project / "some.log").write_text("no\n")
+    before = state(project)
+    log = {"name": "bash", "arguments": {"command": "echo yes > some.log"}}
+    for more, change in (((RIGHT,), "with this change"), ((), "and nothing was changed")):
+        if not more:
+            (project / "calc.py").write_text(CALC.replace("-", "+"))
+            before = state(project)
+        done = run_debug_gym(words(project, *more, log, more=("--apply",)), project.parent)
+        fails = f"1 of 3 tests fail {change}; with what was left out, they pass: test_calc.py::test_log"
+        assert done.returncode == 1 and fails in done.stdout, done.stdout + done.stderr
+        assert "left out, as git ignores it: some.log" in done.stdout and state(project) == before
+        assert ("not applied; it is kept: " in done.stdout) == bool(more)
+
+
+def test_nobody_to_ask(project: Path) -> None:
+    before = state(project)
+    done = run_debug_gym(words(project, RIGHT), project.parent)
+    assert done.returncode == 0 and "not applied; it is kept: git -C" in done.stdout and state(project) == before
+    done = run_debug_gym(words(project, RIGHT, more=("--apply",)), project.parent)
+    assert done.returncode == 0 and f"applied to {project}" in done.stdout, done.stdout + done.stderr
+    assert state(project) == fixed(before)
+    done = run_debug_gym(words(project, RIGHT, more=("--apply",)), project.parent)
+    assert done.returncode == 0 and done.stdout == "nothing to fix: the 2 tests of project pass\n"
+
+
+def test_what_does_not_pass_is_not_applied_unasked(project: Path) -> None:
+    before = state(project)
+    done = run_debug_gym(words(project, WRONG, more=("--apply",)), project.parent)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 of 2 tests fail with this change: test_calc.py::test_add" in done.stdout
+    assert "not applied; it is kept" in done.stdout and state(project) == before
+    done = run_debug_gym(words(project), project.parent)
+    assert done.returncode == 1 and "1 of 2 tests fail and nothing was changed" in done.stdout
+    assert "the model's last answer called no tool, which ends the episode" in done.stdout
+
+
+def test_a_file_that_was_changed_meanwhile(project: Path) -> None:
+    child = at_a_terminal(project.parent, words(project, RIGHT))
+    child.expect(r"\[y/N\]: ")
+    (project / "calc.py").write_text("def add(a, b):\n    return sum([a, b])\n")
+    before = state(project)
+    child.sendline("y")
+    said, status = ended(child)
+    assert status == 1 and "nothing was applied" in said and "calc.py" in said and "The change is kept: " in said
+    assert state(project) == before
+
+
+def test_a_directory_of_a_larger_repository_and_one_of_none(project: Path, tmp_path: Path) -> None:
+    inner = project / "packages" / "inner"
+    plain = tmp_path / "plain"
+    for directory in (inner, plain):
+        directory.mkdir(parents=True)
+        (directory / "calc.py").write_text(CALC)
+        (directory / "test_calc.py").write_text(TESTS)
+        above = (project / "calc.py").read_bytes()
+        done = run_debug_gym(words(directory, RIGHT, more=("--apply",)), tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (directory / "calc.py").read_text() == CALC.replace("a - b", "a + b")
+        assert (project / "calc.py").read_bytes() == above
+
+
+def test_what_a_terminal_would_obey_is_shown_as_text(project: Path) -> None:
+    code = "    return a + b  # \x1b[2J\x07 red\n"
+    rewrite = {"name": "rewrite", "arguments": {**RIGHT["arguments"], "new_code": code}}  # type: ignore[dict-item]
+    done = run_debug_gym(words(project, rewrite), project.parent)
+    assert "+    return a + b  # \\x1b[2J\\x07 red\n" in done.stdout.rpartition("diff --git")[2]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["counter", "purr", "shopping_cart"])
+def test_real_projects_with_a_bug(name: str, tmp_path: Path) -> None:
+    task = default_plugins().get("benchmarks", "mini_nightmare")().load(name)
+    project = tmp_path / name
+    subprocess.run(["cp", "-r", str(task.repository), str(project)], check=True)
+    assert task.gold_patch is not None
+    files: dict[str, FileState | None] = {
+        path: FileState((project / path).read_bytes(), 0o644) for path in patch.touched(task.gold_patch)
+    }
+    fixes = [
+        {"name": "rewrite", "arguments": {"path": path, "new_code": new.data.decode()}}
+        for path, new in patch.apply(task.gold_patch, files).items()
+        if new is not None
+    ]
+    child = at_a_terminal(
+        tmp_path, words(project, {"name": "eval", "arguments": {}}, *fixes, more=("--entrypoint", task.entrypoint))
+    )
+    child.expect(r"\[y/N\]: ")
+    child.sendline("y")
+    said, status = ended(child)
+    assert status == 0 and "applied to" in said
+    assert run_debug_gym(words(project, more=("--entrypoint", task.entrypoint)), tmp_path).stdout.startswith(
+        "nothing to fix"
+    )
+
+
+def test_what_is_wrong_is_said_in_a_line(project: Path, tmp_path: Path) -> None:
+    def says(*arguments: object) -> tuple[int, str]:
+        done = run_debug_gym(["fix", *arguments], tmp_path)
+        return done.returncode, done.stderr
+
+    assert says("nowhere") == (2, "error: nowhere: there is no such directory\n")
+    status, said = says(project)
+    assert status == 4 and "debug-gym llm init" in said
+    (tmp_path / "llm.yaml").write_text("one: {model: m, endpoint: 'http://127.0.0.1:9'}\ntwo: {model: m}\n")
+    assert says(project, "--llm-config", "llm.yaml") == (2, "error: say which model with --llm: one, two\n")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    status, said = says(empty, "--llm", "scripted", "-p", "llm.actions=[]")
+    assert status != 0 and "Traceback" not in said and len(said.splitlines()) <= 3, said
+
+
+def test_a_missing_key_is_said_before_the_tests_are_run(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "llm.yaml").write_text("one: {model: m}\n")
+    done = run_debug_gym(["fix", project, "--llm-config", "llm.yaml"], tmp_path)
+    assert (done.returncode, done.stdout) == (4, "") and "one (m): there is no key" in done.stderr
+
+
+def test_the_only_model_is_taken(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "llm.yaml").write_text(
+        "one: {model: m, endpoint: 'http://127.0.0.1:9', max_retries: 0, api_key: none}\n"
+    )
+    done = run_debug_gym(["fix", project, "--llm-config", "llm.yaml"], tmp_path)
+    assert done.returncode == 1 and "Connection" in done.stdout + done.stderr, done.stdout + done.stderr

@@ -1,0 +1,122 @@
+"""Every hook and every event, implemented by a plugin and used in a run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from debug_gym_core import config as configs
+from debug_gym_core.experiment import Experiment, Job, Run
+from debug_gym_core.plugins import Plugins, load_plugins
+from debug_gym_core.trajectory import read_journal
+
+PLUGIN = Path(__file__).parent / "hooks_plugin.py"
+
+
+class Onlooker:
+    """Looks on, and says nothing."""
+
+    def started(self, job: Job) -> None: ...
+    def event(self, job: Job, event: Any) -> None: ...
+    def finished(self, job: Job, result: Any) -> None: ...
+    def note(self, text: str) -> None: ...
+    def stopping(self) -> None: ...
+
+
+@pytest.fixture
+def plugins() -> Plugins:
+    return load_plugins(files=[PLUGIN])
+
+
+@pytest.fixture
+def plugin(plugins: Plugins) -> Iterator[ModuleType]:
+    module = sys.modules[plugins.get("tools", "mend").__module__]
+    yield module
+    if module.Hooked._directory is not None:
+        module.Hooked._directory.cleanup()
+        module.Hooked._directory = None
+
+
+def play(plugins: Plugins, directory: Path, *overrides: str) -> Path:
+    config = configs.load("hooked", overrides, plugins=plugins)
+    run = Run.create(config, directory / "run", plugins=plugins)
+    try:
+        Experiment(run, plugins, Onlooker()).play()
+    finally:
+        run.close()
+    return run.directory
+
+
+def told(plugin: ModuleType, *hooks: str) -> list[tuple[Any, ...]]:
+    return [facts for facts in plugin.TOLD if facts[0] in hooks]
+
+
+def test_components_of_every_kind_play_together(plugins: Plugins, plugin: ModuleType, tmp_path: Path) -> None:
+    """A run in which benchmark, tools, terminal, agent, model and executor are all the plugin's."""
+    directory = play(plugins, tmp_path)
+    finished = told(plugin, "episode_finished")
+    assert finished == [("episode_finished", f"hooked/{name}", "resolved") for name in ("three", "two", "one")]
+    plugins.get("exporters", "names")().export(directory, tmp_path / "names")
+    assert (tmp_path / "names").read_text() == "hooked/three\nhooked/two\nhooked/one\n"
+
+
+def test_observers_are_told_in_order(plugins: Plugins, plugin: ModuleType, tmp_path: Path) -> None:
+    play(plugins, tmp_path, "benchmark.tasks=[two]")
+    observers = [facts for facts in plugin.TOLD if not facts[0].startswith("on_")]
+    steps = [facts for facts in observers if facts[0] == "episode_stepped" and facts[1] == "step"]
+    assert observers[0] == ("run_started", True, 0)
+    assert told(plugin, "episode_started") == [("episode_started", "hooked/two", 0, "live\n")]
+    assert [facts[2] for facts in steps] == [0, 1, 2, 3]
+    assert observers.index(("episode_started", "hooked/two", 0, "live\n")) < observers.index(steps[0])
+    assert ("episode_stepped", "grade", None) in observers
+    assert observers[-2:] == [("episode_finished", "hooked/two", "resolved"), ("run_finished", 1, 1)]
+
+
+def test_events_are_told_in_order_and_their_answers_are_read(
+    plugins: Plugins, plugin: ModuleType, tmp_path: Path
+) -> None:
+    directory = play(plugins, tmp_path, "benchmark.tasks=[two]")
+    assert [facts for facts in plugin.TOLD if facts[0].startswith("on_")] == [
+        ("on_reset", "hooked/two"),
+        ("on_evaluated", ["failed", "passed"], 1),
+        ("on_step", "listen"),
+        ("on_file_changed", "shop.py", [(6, 1, 1)]),
+        ("on_step", "mend"),
+        ("on_submitted", "mended it"),
+        ("on_step", "listen"),
+    ]
+    seen = [
+        event.data["observation"]["text"]
+        for event in read_journal(directory / "hooked" / "two" / "trajectory.jsonl")
+        if event.kind == "step"
+    ]
+    assert "[listen]\nheard of the reset" in seen[0]
+    assert seen[1] == "2 tests\n\n[listen]\nheard of the tests\n\n[listen]\nheard of the step"
+    assert seen[2] == "mended\n\n[listen]\nheard of the change\n\n[listen]\nheard of the step"
+    assert seen[3] == "submitted\n\n[listen]\nheard of the submission\n\n[listen]\nheard of the step"
+
+
+@pytest.mark.parametrize(
+    "hook", ["run_started", "episode_started", "episode_stepped", "episode_finished", "run_finished"]
+)
+def test_an_observer_that_fails_stops_nobody(
+    plugins: Plugins, plugin: ModuleType, tmp_path: Path, caplog: pytest.LogCaptureFixture, hook: str
+) -> None:
+    plugin.FAILING.add(hook)
+    play(plugins, tmp_path, "benchmark.tasks=[two]")
+    assert told(plugin, "episode_finished") == [("episode_finished", "hooked/two", "resolved")]
+    complaints = [record.getMessage() for record in caplog.records if "fails" in record.getMessage()]
+    assert complaints == [f"debug_gym_{hook} of plugin hooks_plugin.py failed: RuntimeError: {hook} fails"]
+
+
+def test_an_event_that_fails_is_read_as_such(plugins: Plugins, plugin: ModuleType, tmp_path: Path) -> None:
+    plugin.FAILING.add("on_file_changed")
+    directory = play(plugins, tmp_path, "benchmark.tasks=[two]")
+    text = (directory / "hooked" / "two" / "trajectory.jsonl").read_text()
+    assert "listen on on_file_changed failed: RuntimeError: on_file_changed fails" in text
+    assert told(plugin, "episode_finished") == [("episode_finished", "hooked/two", "resolved")]
