@@ -11,7 +11,6 @@ import signal
 from pathlib import Path
 
 import guest_coverage
-import pytest
 import support
 
 import debug_gym_agents
@@ -28,15 +27,3 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 if guest_coverage.VARIABLE in os.environ:
     guest_coverage.install(Path(os.environ[guest_coverage.VARIABLE]).resolve())
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Have pytest-xdist take files as they come: of itself it begins with those of many tests, not with the long."""
-    if hasattr(config.option, "loadscopereorder"):
-        config.option.loadscopereorder = False
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take minutes, so that no worker is left alone with one at the end."""
-    long = {item.path for item in items if item.get_closest_marker("exhaustive")}
-    items.sort(key=lambda item: item.path not in long)

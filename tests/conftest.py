@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from support import reason_not_to_use
+from support import reason_not_to_use, terminals
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +17,7 @@ def sandbox() -> str:
     return "bubblewrap"
 
 
-@pytest.fixture(params=["local", "bubblewrap", "docker"])
+@pytest.fixture(params=terminals())
 def terminal(request: pytest.FixtureRequest) -> object:
     """Each terminal, as `make` takes it."""
     reason = reason_not_to_use(request.param)

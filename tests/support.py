@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
@@ -17,10 +20,52 @@ COMMAND = Path(sys.executable).parent / "debug-gym"
 
 EXAMPLES = int(os.environ.get("DEBUG_GYM_TEST_EXAMPLES") or 0)
 """How many times as many examples property tests try, each time others; 0: the usual ones."""
+GATE_EXAMPLES = 20
+"""Examples that a property test tries in the gate; with `--hypothesis-profile full` it tries as many as it says."""
+
+PYTHONS = [path for path in os.environ.get("DEBUG_GYM_TEST_PYTHONS", "").split(":") if path] or [sys.executable]
+"""The interpreters that what runs in sandboxes is tried on: DEBUG_GYM_TEST_PYTHONS, separated by colons."""
+
+
+@functools.cache
+def version_of(python: str) -> tuple[int, int]:
+    """Major and minor version of an interpreter."""
+    code = "import sys; print(*sys.version_info[:2])"
+    done = subprocess.run([python, "-I", "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    major, minor = done.stdout.split()
+    return int(major), int(minor)
+
+
+def interpreters(handful: bool = False) -> list[ParameterSet]:
+    """A parameter for the interpreter that runs the tests, and one, marked `interpreters`, for each other of `PYTHONS`.
+
+    Args:
+        handful: the oldest and the newest of them are not marked, so that the gate takes them too
+    """
+    found = {version_of(path): path for path in PYTHONS} | {version_of(sys.executable): sys.executable}
+    gate = {version_of(sys.executable), *((min(found), max(found)) if handful else ())}
+    return [
+        pytest.param(
+            path,
+            id="py" + ".".join(map(str, version)),
+            marks=() if version in gate else pytest.mark.interpreters,
+        )
+        for version, path in sorted(found.items())
+    ]
+
+
+def terminals(*names: str) -> list[ParameterSet]:
+    """A parameter for each terminal named (default: all): all but bubblewrap are marked `terminals`."""
+    return [
+        pytest.param(name, marks=() if name == "bubblewrap" else pytest.mark.terminals)
+        for name in names or ("local", "bubblewrap", "docker")
+    ]
 
 
 def examples(count: int) -> settings:
-    """Settings of a property test with another number of examples than usual (see `property_tests`)."""
+    """Settings of a property test that tries `count` examples in the full suite and fewer in the gate."""
+    if not EXAMPLES and settings.get_current_profile_name() == "gate":
+        count = min(count, GATE_EXAMPLES)
     return settings(max_examples=count * max(1, EXAMPLES), suppress_health_check=list(HealthCheck))
 
 
@@ -33,10 +78,16 @@ def property_tests() -> None:
         none = providers.Constants()
         vars(providers)["_get_local_constants"] = lambda: none
     busy = [HealthCheck.too_slow]
-    settings.register_profile(
-        "here", derandomize=not EXAMPLES, deadline=None, database=None, suppress_health_check=busy
-    )
-    settings.load_profile("here")
+    for name, count in (("gate", GATE_EXAMPLES), ("full", 100)):
+        settings.register_profile(
+            name,
+            max_examples=count,
+            derandomize=not EXAMPLES,
+            deadline=None,
+            database=None,
+            suppress_health_check=busy,
+        )
+    settings.load_profile("full" if EXAMPLES else "gate")
 
 
 def reason_not_to_use(terminal: str) -> str | None:

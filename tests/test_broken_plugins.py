@@ -85,6 +85,7 @@ def debug_gym(env: dict[str, str], *arguments: str, cwd: Path | None = None) -> 
     )
 
 
+@pytest.mark.smoke
 def test_plugins_names_each_with_its_cause(installed: dict[str, str]) -> None:
     result = debug_gym(installed, "plugins", "--json")
     assert result.returncode == 0, result.stderr

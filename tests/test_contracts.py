@@ -15,7 +15,7 @@ import pytest
 
 from debug_gym_core.plugins import KINDS, Plugins, load_plugins
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.documents
 
 HERE = Path(__file__).parent
 TOP = HERE.parent

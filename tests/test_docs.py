@@ -35,7 +35,7 @@ from debug_gym_core.config import Config, load
 from debug_gym_core.plugins import KINDS, default_plugins
 from debug_gym_core.workspace import Workspace
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.documents
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

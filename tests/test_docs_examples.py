@@ -19,7 +19,7 @@ from support import run_debug_gym
 import debug_gym_core
 from debug_gym_core import RepoEnv
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.documents
 
 EXAMPLES = Path(__file__).parents[1] / "docs/examples"
 

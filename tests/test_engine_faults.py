@@ -24,7 +24,7 @@ from debug_gym_terminal_docker import engine as engines
 
 pytestmark = [
     pytest.mark.docker,
-    pytest.mark.exhaustive,
+    pytest.mark.faults,
     # The SDK leaves sockets open when an engine that is ending, or hangs, does not answer.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]

@@ -51,13 +51,14 @@ class OurProbes(EscapeProbes):
 class TestBubblewrap(OurProbes):
     terminal = BubblewrapTerminal
 
-    @pytest.mark.exhaustive
+    @pytest.mark.terminals
     def test_the_patch_of_a_hundred_thousand_files_is_made(self, make: MakeEnv) -> None:
         env = make()
         make_files(env, 0, 100)
         assert bounded(lambda: env.patch, 180).count(b"diff --git") == 100_000
 
 
+@pytest.mark.terminals
 class TestDocker(OurProbes):
     terminal = DockerTerminal
     settings = {"image": IMAGE}  # noqa: RUF012
@@ -69,6 +70,7 @@ class TestDocker(OurProbes):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the tests already run as an ordinary user")
+@pytest.mark.terminals
 def test_all_of_it_holds_for_an_ordinary_user() -> None:
     setpriv = shutil.which("setpriv")
     if setpriv is None:

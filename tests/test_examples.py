@@ -17,7 +17,7 @@ from support import run_debug_gym
 from debug_gym_core import config as configs
 from debug_gym_core.testing import write_sample
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.documents
 
 TOP = Path(__file__).parent.parent
 EXAMPLES = sorted(path.parent for path in (TOP / "examples").glob("*/pyproject.toml"))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import reason_not_to_use, terminals
 
 from debug_gym_core import RepoEnv, SandboxError, SandboxLost, connection
 from debug_gym_core.errors import GradingError
@@ -230,6 +231,7 @@ def test_a_grading_that_loses_every_sandbox_is_no_score(
 
 
 @pytest.mark.usefixtures("quick_to_notice")
+@pytest.mark.faults
 def test_a_guest_that_is_stopped_is_given_up(play: Callable[..., RepoEnv]) -> None:
     env = play()
     stopped: list[int] = []
@@ -284,7 +286,6 @@ class Docker:
 
 @pytest.fixture
 def docker_image() -> str:
-    from support import reason_not_to_use
 
     reason = reason_not_to_use("docker")
     if reason:
@@ -313,6 +314,7 @@ def pausing(docker_image: str) -> Iterator[Fault]:
 
 @pytest.mark.docker
 @pytest.mark.usefixtures("quick_to_notice")
+@pytest.mark.faults
 def test_a_paused_container_is_replaced_and_removed(
     make_env: Callable[..., RepoEnv], docker_image: str, pausing: Fault
 ) -> None:
@@ -339,6 +341,7 @@ def test_a_paused_container_is_replaced_and_removed(
 
 
 @pytest.mark.docker
+@pytest.mark.faults
 def test_a_container_that_runs_out_of_memory_costs_no_score(
     make_env: Callable[..., RepoEnv], docker_image: str
 ) -> None:
@@ -365,7 +368,7 @@ def test_a_container_that_runs_out_of_memory_costs_no_score(
     assert env.grade().score == 2
 
 
-@pytest.mark.parametrize("name", ["bubblewrap", "docker"])
+@pytest.mark.parametrize("name", terminals("bubblewrap", "docker"))
 def test_a_full_disk_is_said_and_does_not_spoil_the_grade(
     make_env: Callable[..., RepoEnv], name: str, request: pytest.FixtureRequest
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from support import run_debug_gym
 
 
+@pytest.mark.smoke
 def test_a_config_to_start_from_is_one_that_runs(tmp_path: Path) -> None:
     repository = tmp_path / "mine"
     repository.mkdir()

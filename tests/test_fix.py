@@ -133,6 +133,7 @@ def test_yes_applies_the_change_and_touches_nothing_else(project: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", CTRL_C])
+@pytest.mark.people
 def test_anything_else_applies_nothing_and_says_how_to(project: Path, answer: str) -> None:
     before = state(project)
     child = at_a_terminal(project, words(Path(), RIGHT))
@@ -146,6 +147,7 @@ def test_anything_else_applies_nothing_and_says_how_to(project: Path, answer: st
     assert state(project) == fixed(before)
 
 
+@pytest.mark.people
 def test_ctrl_c_while_it_plays_leaves_all_as_it_was_and_says_how_to_go_on(project: Path, tmp_path: Path) -> None:
     before = state(project)
     ended_by_hand, asked_again = threading.Event(), threading.Event()
@@ -184,6 +186,7 @@ def test_ctrl_c_while_it_plays_leaves_all_as_it_was_and_says_how_to_go_on(projec
         assert asked[0] == 2 and set(asked[1:]) == {4} and len(asked) <= 3, asked
 
 
+@pytest.mark.people
 def test_what_git_ignores_is_left_as_it_was(project: Path) -> None:
     """What tests and tools leave behind, as coverage does, in files that were there or not; binary ones, too."""
     (project / ".coverage").write_bytes(b"\0before")
@@ -203,6 +206,7 @@ def test_what_git_ignores_is_left_as_it_was(project: Path) -> None:
     assert done.returncode == 1 and "x.txt" in done.stdout
 
 
+@pytest.mark.people
 def test_nothing_but_what_git_ignores(project: Path) -> None:
     before = state(project)
     trash = {"name": "bash", "arguments": {"command": "echo new > other.log"}}
@@ -211,6 +215,7 @@ def test_nothing_but_what_git_ignores(project: Path) -> None:
     assert "other.log" in done.stdout and "not applied" not in done.stdout and state(project) == before
 
 
+@pytest.mark.people
 def test_a_change_that_needs_what_git_ignores_is_not_said_to_pass(project: Path) -> None:
     (project / "test_calc.py").write_text(
         TESTS + "\n\ndef test_log():\n    assert 'no' not in open('some.log').read()\n"
@@ -229,6 +234,7 @@ def test_a_change_that_needs_what_git_ignores_is_not_said_to_pass(project: Path)
         assert ("not applied; it is kept: " in done.stdout) == bool(more)
 
 
+@pytest.mark.people
 def test_nobody_to_ask(project: Path) -> None:
     before = state(project)
     done = run_debug_gym(words(project, RIGHT), project.parent)
@@ -240,6 +246,7 @@ def test_nobody_to_ask(project: Path) -> None:
     assert done.returncode == 0 and done.stdout == "nothing to fix: the 2 tests of project pass\n"
 
 
+@pytest.mark.people
 def test_what_does_not_pass_is_not_applied_unasked(project: Path) -> None:
     before = state(project)
     done = run_debug_gym(words(project, WRONG, more=("--apply",)), project.parent)
@@ -262,6 +269,7 @@ def test_a_file_that_was_changed_meanwhile(project: Path) -> None:
     assert state(project) == before
 
 
+@pytest.mark.people
 def test_a_directory_of_a_larger_repository_and_one_of_none(project: Path, tmp_path: Path) -> None:
     inner = project / "packages" / "inner"
     plain = tmp_path / "plain"
@@ -283,7 +291,7 @@ def test_what_a_terminal_would_obey_is_shown_as_text(project: Path) -> None:
     assert "+    return a + b  # \\x1b[2J\\x07 red\n" in done.stdout.rpartition("diff --git")[2]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.people
 @pytest.mark.parametrize("name", ["counter", "purr", "shopping_cart"])
 def test_real_projects_with_a_bug(name: str, tmp_path: Path) -> None:
     task = default_plugins().get("benchmarks", "mini_nightmare")().load(name)
@@ -310,6 +318,7 @@ def test_real_projects_with_a_bug(name: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.people
 def test_what_is_wrong_is_said_in_a_line(project: Path, tmp_path: Path) -> None:
     def says(*arguments: object) -> tuple[int, str]:
         done = run_debug_gym(["fix", *arguments], tmp_path)
@@ -335,6 +344,7 @@ def test_a_missing_key_is_said_before_the_tests_are_run(
     assert (done.returncode, done.stdout) == (4, "") and "one (m): there is no key" in done.stderr
 
 
+@pytest.mark.people
 def test_the_only_model_is_taken(project: Path, tmp_path: Path) -> None:
     (tmp_path / "llm.yaml").write_text(
         "one: {model: m, endpoint: 'http://127.0.0.1:9', max_retries: 0, api_key: none}\n"

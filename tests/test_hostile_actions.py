@@ -23,7 +23,7 @@ from debug_gym_core.observation import TEXT_LIMIT
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.hostile import DEPTH, LARGE, Attempt, arguments, attempts, nested
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.faults
 
 SECONDS = 30.0
 """What the answer to any of these actions may take; most take milliseconds."""

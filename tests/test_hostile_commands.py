@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import reason_not_to_use
+from support import reason_not_to_use, terminals
+
+pytestmark = pytest.mark.faults
 
 TIMEOUT = 1.2
 """Seconds that each command has."""
@@ -175,7 +177,7 @@ def attempts(terminal: str, directory: Path) -> dict[tuple[str, str], dict[str, 
     return {(row["route"], row.get("mode", "")): row for row in rows}
 
 
-@pytest.fixture(scope="module", params=["local", "bubblewrap", "docker"])
+@pytest.fixture(scope="module", params=terminals())
 def happened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Any]:
     reason = reason_not_to_use(request.param)
     if reason:

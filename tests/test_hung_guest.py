@@ -22,6 +22,8 @@ from debug_gym_core.testing import is_alive, wait_until
 from debug_gym_core.testrun import measure
 from debug_gym_terminal_local import LocalTerminal
 
+pytestmark = pytest.mark.faults
+
 BOUND = 20.0
 """Seconds within which everything must have ended: the limits below, on a machine that is busy."""
 

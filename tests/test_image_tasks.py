@@ -100,6 +100,7 @@ def test_it_is_taken_out_once_and_without_history(task: Task) -> None:
     ).stdout
 
 
+@pytest.mark.benchmarks
 def test_what_an_image_has_is_looked_for_once(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it lacks is named each time, in case that somebody brings it."""
     looked = []

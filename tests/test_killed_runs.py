@@ -11,7 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from support import COMMAND, reason_not_to_use
+
+pytestmark = pytest.mark.faults
 
 DRIVER = Path(__file__).parent / "killed_runs.py"
 KILLS = int(os.environ.get("DEBUG_GYM_TEST_KILLS") or 24)

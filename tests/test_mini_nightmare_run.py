@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import reason_not_to_use, run_debug_gym
+from support import reason_not_to_use, run_debug_gym, terminals
 
 TASKS = [
     "config", "counter", "grader", "pandas_dataframe", "patcher", "purr", "scientific_calculator", "shopping_cart",
@@ -42,21 +42,37 @@ def run(directory: Path, agent: str, terminal: str, *more: str) -> Path:
     return directory / "run"
 
 
+def same_python(terminal: str) -> list[str]:
+    """Options to have the same interpreter and packages on all terminals; none where that cannot be."""
+    python = os.environ.get("DEBUG_GYM_TEST_PYTHON")
+    if terminal == "docker" and python is None:
+        return []
+    return ["-p", f"env.python={python or sys.executable}"]
+
+
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The run of the reference episodes in a terminal, by the same interpreter and packages in all."""
-    python = os.environ.get("DEBUG_GYM_TEST_PYTHON", sys.executable)
+    """The run of the reference episodes in a terminal."""
 
     @functools.cache
     def reference(terminal: str) -> Path:
-        more = [] if terminal == "docker" and "DEBUG_GYM_TEST_PYTHON" not in os.environ else [f"env.python={python}"]
-        options = [word for setting in more for word in ("-p", setting)]
-        return run(tmp_path_factory.mktemp(terminal), "solution_agent", terminal, *options)
+        return run(tmp_path_factory.mktemp(terminal), "solution_agent", terminal, *same_python(terminal))
 
     return reference
 
 
-@pytest.mark.parametrize("terminal", ["local", "bubblewrap", "docker"])
+@pytest.mark.smoke
+@pytest.mark.parametrize("terminal", ["bubblewrap", "docker"])
+def test_the_solution_agent_resolves_one(terminal: str, tmp_path: Path) -> None:
+    """The gate's handful: `.ci/bare-machine` runs them all, and so do the tests below."""
+    directory = run(tmp_path, "solution_agent", terminal, "--task", "counter", *same_python(terminal))
+    (row,) = played(directory)
+    assert (row["task"], row["status"], row["grading"]) == ("mini_nightmare/counter", "resolved", "clean")
+    assert row["tool_calls"]["pdb"] >= 2 and (directory / "mini_nightmare" / "counter" / "patch.diff").stat().st_size
+
+
+@pytest.mark.benchmarks
+@pytest.mark.parametrize("terminal", terminals())
 def test_the_solution_agent_resolves_all(terminal: str, reference: Callable[[str], Path]) -> None:
     directory = reference(terminal)
     rows = {row["task"]: row for row in played(directory)}
@@ -84,6 +100,7 @@ def test_the_solution_agent_resolves_all(terminal: str, reference: Callable[[str
     assert facts["config"]["agent"]["name"] == "solution_agent"
 
 
+@pytest.mark.benchmarks
 def test_the_noop_agent_resolves_none(sandbox: str, tmp_path: Path) -> None:
     rows = played(run(tmp_path, "noop_agent", sandbox))
     assert len(rows) == 10
@@ -92,6 +109,7 @@ def test_the_noop_agent_resolves_none(sandbox: str, tmp_path: Path) -> None:
     assert all(len(row["failed"]) == row["max_score"] - row["score"] and row["changed"] is False for row in rows)
 
 
+@pytest.mark.terminals
 def test_reference_episodes_are_equal_to_the_byte_on_every_backend(reference: Callable[[str], Path]) -> None:
     """Where there is no image, local and bubblewrap are compared."""
     terminals = ["local", "bubblewrap"]

@@ -24,7 +24,7 @@ from debug_gym_core.lines import split
 from debug_gym_core.patch import takes_name
 from debug_gym_core.plugins import default_plugins
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.grading
 
 File = tuple[str, bytes, bool]
 """Kind, content or target, whether it is executable."""

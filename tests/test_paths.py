@@ -14,7 +14,7 @@ from debug_gym_core import RepoEnv, Task, ToolCall
 from debug_gym_core.errors import ActionError
 from debug_gym_core.plugins import default_plugins
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.terminals
 
 PATH_ARGUMENTS = frozenset({"path", "file", "target", "directory", "folder", "glob"})
 """Names of arguments that are paths, whatever tool they belong to."""

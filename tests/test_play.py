@@ -15,7 +15,7 @@ import pexpect
 import pytest
 from support import COMMAND, run_debug_gym
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.people
 
 TAB, ENTER, CTRL_C, CTRL_D, CTRL_R, UP = "\t", "\r", "\x03", "\x04", "\x12", "\x1b[A"
 TASK = "mini_nightmare/counter"

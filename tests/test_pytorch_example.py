@@ -14,7 +14,7 @@ from support import run_debug_gym
 import debug_gym_core
 from debug_gym_core.config import load
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.documents
 
 PLACE = Path(__file__).parents[1] / "examples" / "pytorch"
 FAILING = ["test_train.py::test_the_loss_falls", "test_train.py::test_new_houses_are_guessed_well"]

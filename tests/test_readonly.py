@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from support import reason_not_to_use
+from support import examples, reason_not_to_use, terminals
 
 import debug_gym_core
 from debug_gym_core import RepoEnv, Tool, hookimpl
@@ -136,7 +136,7 @@ def isolates(env: RepoEnv) -> bool:
     return env.terminal_name != "local"
 
 
-@pytest.fixture(scope="module", params=["local", "bubblewrap", "docker"])
+@pytest.fixture(scope="module", params=terminals())
 def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RepoEnv]:
     """A live environment of each terminal, whose read-only files must be the same after every test."""
     reason = reason_not_to_use(request.param)
@@ -362,6 +362,7 @@ def test_grading_agrees_with_the_episode(env: RepoEnv) -> None:
     assert grade.resolved and grade.score == 1
 
 
+@pytest.mark.faults
 def test_a_thousand_readonly_files(terminal: object, tmp_path: Path) -> None:
     files = {f"d{n % 25}/f{n}.ro": f"{n}\n" for n in range(1000)}
     env = start(terminal, write(tmp_path, {".debugreadonly": "*.ro\n", "test_a.py": "def test_a(): pass\n", **files}))
@@ -502,6 +503,7 @@ def test_a_workspace_that_is_removed_is_an_empty_one(env: RepoEnv) -> None:
     assert (grade.resolved, grade.score) == (False, 0)
 
 
+@pytest.mark.faults
 def test_a_readonly_name_however_deep_is_removed(env: RepoEnv) -> None:
     before = state(env)
     deep = "import os\nos.makedirs('z/.debugreadonly'); os.chdir('z/.debugreadonly')\n"
@@ -536,6 +538,7 @@ def test_a_guest_that_was_started_again_misses_nothing(env: RepoEnv) -> None:
     assert state(env) == before
 
 
+@pytest.mark.faults
 def test_a_command_that_kills_the_guest_gains_nothing(env: RepoEnv) -> None:
     before = state(env)
     guest = "$(cut -d' ' -f4 /proc/$PPID/stat)"
@@ -573,8 +576,9 @@ COMMANDS = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25)
 @given(steps=st.lists(st.lists(COMMANDS, min_size=1, max_size=6), min_size=1, max_size=4))
+@pytest.mark.grading
 def test_random_commands_against_a_model(shared: RepoEnv, steps: list[list[str]]) -> None:
     undo(shared)
     before = state(shared)
@@ -636,6 +640,7 @@ def test_the_source_of_ignored_files_is_not_shown(env: RepoEnv) -> None:
 
 
 @pytest.mark.parametrize("command", ["pdb p 1", "view f0.py"])
+@pytest.mark.faults
 def test_a_step_costs_the_same_in_a_large_repository(tmp_path: Path, sandbox: str, command: str) -> None:
     test = {"test_a.py": textwrap.dedent("def test_a():\n    assert 1\n"), ".debugreadonly": "test_*.py\n"}
     few = {f"f{n}.py": "x = 1\n" for n in range(10)}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support import run_debug_gym
+from support import run_debug_gym, terminals
 
 RELEASE = "itsdangerous==2.2.0"
 RIGHT = "value, sig = signed_value.rsplit(self.sep, 1)"
@@ -54,7 +54,7 @@ def config(repository: Path, terminal: str, actions: list[object]) -> str:
     )
 
 
-@pytest.mark.parametrize("terminal", ["local", "bubblewrap"])
+@pytest.mark.parametrize("terminal", terminals("local", "bubblewrap"))
 def test_a_bug_in_it_is_found_fixed_and_graded(
     repository: Path, terminal: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

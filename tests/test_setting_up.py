@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import reason_not_to_use, run_debug_gym
+from support import reason_not_to_use, run_debug_gym, terminals
 
 from debug_gym_core import RepoEnv, ToolCall, kept_setups, make
 from debug_gym_core.errors import RequirementError, SandboxError
@@ -75,7 +75,7 @@ def settings_of(terminal: str) -> dict[str, Any]:
     return {"image": os.environ["DEBUG_GYM_TEST_IMAGE"]} if terminal == "docker" else {}
 
 
-@pytest.fixture(params=["bubblewrap", "docker"])
+@pytest.fixture(params=terminals("bubblewrap", "docker"))
 def keeping(request: pytest.FixtureRequest) -> str:
     """Each terminal that keeps what setting up made."""
     settings_of(request.param)
@@ -384,6 +384,7 @@ def test_closing_the_environment_ends_setting_up(keeping: str, open_env: Make, c
     assert left(cache) == []
 
 
+@pytest.mark.terminals
 def test_local_sets_up_in_each_sandbox_and_leaves_your_python_alone(
     open_env: Make, installer: str, cache: Path, tmp_path: Path
 ) -> None:
@@ -436,6 +437,7 @@ def start_program(
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.terminals
 def test_of_two_processes_one_sets_up_and_the_other_waits(tmp_path: Path, installer: str) -> None:
     repository = write_sample(tmp_path / "repository", {"test_it.py": f"{TEST}pass\n"})
     programs = [start_program(repository, "bubblewrap", ["sleep 2", STAMP], installer) for _ in range(2)]
@@ -453,6 +455,7 @@ def containers_of(run: str) -> str:
     return subprocess.run(listing, check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.terminals
 def test_a_killed_process_leaves_nothing_that_counts(
     keeping: str, tmp_path: Path, installer: str, open_env: Make, cache: Path
 ) -> None:
@@ -499,6 +502,7 @@ def test_doctor_lists_and_removes_what_is_kept(keeping: str, open_env: Make, cac
     assert not kept.image or not backend.has_image(kept.image)
 
 
+@pytest.mark.terminals
 def test_an_image_that_somebody_removed_is_made_again(open_env: Make) -> None:
     stamps = []
     for _ in range(2):
@@ -510,6 +514,7 @@ def test_an_image_that_somebody_removed_is_made_again(open_env: Make) -> None:
     assert stamps[0] != stamps[1]
 
 
+@pytest.mark.terminals
 def test_an_image_that_is_removed_meanwhile_is_the_sandboxes_failure(open_env: Make) -> None:
     """So that the episode is tried again, which makes it anew."""
     env = open_env("docker", [STAMP])
@@ -565,6 +570,7 @@ def test_doctor_looks_into_images(tmp_path: Path) -> None:
     assert done.returncode == 4
 
 
+@pytest.mark.terminals
 def test_a_run_says_that_it_sets_up_and_its_workers_share_it(tmp_path: Path, sandbox: str, installer: str) -> None:
     repository = write_sample(tmp_path / "repository", {"test_it.py": f"{TEST}pass\n"})
     command = [

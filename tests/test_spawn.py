@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from support import reason_not_to_use
+from support import reason_not_to_use, terminals
 
 from debug_gym_core.errors import SandboxLost
 from debug_gym_core.interpreter import find
@@ -23,7 +23,7 @@ from debug_gym_core.spawn import Spawn
 from debug_gym_core.terminal import SandboxSpec
 
 
-@pytest.fixture(scope="module", params=["local", "bubblewrap", "docker"])
+@pytest.fixture(scope="module", params=terminals())
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
     reason = reason_not_to_use(request.param)
     if reason:

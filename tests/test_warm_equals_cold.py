@@ -15,7 +15,7 @@ from test_mini_nightmare_run import TASKS
 import debug_gym_core
 from debug_gym_core import RepoEnv, ToolCall
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.debugger
 
 DEBUGGED = TASKS[:2]
 

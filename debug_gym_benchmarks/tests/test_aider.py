@@ -353,6 +353,7 @@ def test_the_solution_cannot_be_found_in_the_sandbox(track: Path, cache: Path, s
     )  # the search finds what there is
 
 
+@pytest.mark.grading
 def test_only_the_solution_scores_three_times(track: Path, sandbox: str) -> None:
     task = Aider(source=str(track)).load("shelf")
     with RepoEnv(task, [], sandbox, trusted=True) as env:
@@ -380,7 +381,7 @@ def published() -> Aider:
     return Aider(source=checkout_of("DEBUG_GYM_TEST_EXERCISM", "exercism/python"))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.benchmarks
 def test_every_published_exercise_fails_before_and_passes_after(published: Aider, tmp_path: Path, sandbox: str) -> None:
     source = str(published.settings.source)
     before = rows_of_all(tmp_path, "aider", "noop_agent", source)
@@ -394,7 +395,7 @@ def test_every_published_exercise_fails_before_and_passes_after(published: Aider
     assert max(row["seconds"] for row in before.values()) < 3 * aider.TIME_LIMIT
 
 
-@pytest.mark.exhaustive
+@pytest.mark.benchmarks
 def test_the_published_tests_are_those_that_pytest_finds(published: Aider) -> None:
     for name in [*published.names(), *published.excluded()]:
         task = published.load(name)
@@ -402,13 +403,13 @@ def test_the_published_tests_are_those_that_pytest_finds(published: Aider) -> No
         assert {*task.tests, *task.pass_to_pass} == collected(task) - skipped, name
 
 
-@pytest.mark.exhaustive
+@pytest.mark.benchmarks
 def test_published_exercises_that_have_nothing_to_solve_pass_as_they_are(published: Aider, sandbox: str) -> None:
     for name in aider.UNSOLVABLE:
         assert grade_after(published.load(name), sandbox, {}).resolved, name
 
 
-@pytest.mark.exhaustive
+@pytest.mark.benchmarks
 def test_no_published_solution_can_be_found(published: Aider, sandbox: str) -> None:
     texts = []
     for name in published.names():
@@ -424,7 +425,7 @@ def test_no_published_solution_can_be_found(published: Aider, sandbox: str) -> N
     assert not is_seen(task, sandbox, Path(str(published.settings.source)).expanduser())
 
 
-@pytest.mark.exhaustive
+@pytest.mark.benchmarks
 @pytest.mark.parametrize("name", ["alphametics", "word_search"])
 def test_of_a_published_exercise_only_the_solution_scores_three_times(
     published: Aider, sandbox: str, name: str

@@ -238,6 +238,7 @@ def environments(tmp_path: Path) -> Iterator[Environments]:
         yield made
 
 
+@pytest.mark.grading
 def test_exploits_score_nothing(published: Published, environments: Environments) -> None:
     task = published.made(Runnable).load("till-1")
     env = environments.make(task=task)
@@ -258,7 +259,7 @@ def test_an_interpreter_with_a_release_of_the_project_is_refused(
         environments.make(task=replace(task, conflicts=("till", "PyTest")))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.benchmarks
 @pytest.mark.parametrize("name", ["tqdm-1", "tqdm-9"])
 def test_of_a_published_bug_only_the_solution_scores_three_times(
     environments: Environments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

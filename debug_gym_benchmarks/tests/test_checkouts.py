@@ -593,6 +593,7 @@ def test_batches_grow_as_long_as_they_are_fast(parts: Parts, monkeypatch: pytest
     parts.check()
 
 
+@pytest.mark.benchmarks
 def test_batches_shrink_to_single_files(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clones, "BATCH", 0.0)
     open_checkout(parts.published)

@@ -102,7 +102,9 @@ def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(
+    params=[pytest.param(name, marks=() if name == "counter" else pytest.mark.benchmarks) for name in NAMES]
+)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 

@@ -207,6 +207,7 @@ def test_another_layout_is_an_error_that_says_what(programs: Path, change: Calla
 # In a sandbox
 
 
+@pytest.mark.benchmarks
 def test_what_loops_is_a_failing_test(programs: Path, sandbox: str) -> None:
     """And the tests after it are run."""
     task = QuixBugs(source=str(programs)).load("count_down")
@@ -235,6 +236,7 @@ def test_without_a_change_it_fails_and_with_the_solution_all_pass(programs: Path
     assert (solved.resolved, solved.score) == (True, 5)
 
 
+@pytest.mark.grading
 def test_only_the_solution_scores_three_times(programs: Path, sandbox: str) -> None:
     with RepoEnv(QuixBugs(source=str(programs)).load("triple"), [], sandbox, trusted=True) as env:
         assert only_gold_resolves(grades_of_three_times(env, in_few(exploits(PROGRAM, TEST))))
@@ -266,7 +268,7 @@ def published() -> QuixBugs:
     return QuixBugs(source=checkout_of("DEBUG_GYM_TEST_QUIXBUGS", "jkoppel/QuixBugs"))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.benchmarks
 def test_every_published_program_fails_before_and_passes_after(
     published: QuixBugs, tmp_path: Path, sandbox: str
 ) -> None:
@@ -281,7 +283,7 @@ def test_every_published_program_fails_before_and_passes_after(
     assert {name: row for name, row in before.items() if row["score"] or row["broken"]} == {}
 
 
-@pytest.mark.exhaustive
+@pytest.mark.benchmarks
 def test_the_published_tests_are_those_that_pytest_finds(published: QuixBugs) -> None:
     slow = {"knapsack": 1, "levenshtein": 1}
     for name in published.names():
@@ -291,7 +293,7 @@ def test_the_published_tests_are_those_that_pytest_finds(published: QuixBugs) ->
         assert tests <= found and len(found - tests) == slow.get(name, 0), name
 
 
-@pytest.mark.exhaustive
+@pytest.mark.benchmarks
 def test_no_published_solution_can_be_found(published: QuixBugs, sandbox: str) -> None:
     texts = []
     for name in published.names():
@@ -309,7 +311,7 @@ def test_no_published_solution_can_be_found(published: QuixBugs, sandbox: str) -
     assert not is_seen(task, sandbox, Path(str(published.settings.source)).expanduser())
 
 
-@pytest.mark.exhaustive
+@pytest.mark.benchmarks
 @pytest.mark.parametrize("name", ["gcd", "sieve"])
 def test_of_a_published_program_only_the_solution_scores_three_times(
     published: QuixBugs, sandbox: str, name: str

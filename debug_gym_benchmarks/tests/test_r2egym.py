@@ -221,6 +221,7 @@ EXPLOITS = {
 
 
 @pytest.mark.docker
+@pytest.mark.benchmarks
 def test_in_an_image_gold_resolves_and_nothing_else_does_three_times(
     tmp_path: Path, image: str, environments: Environments
 ) -> None:

@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from debug_gym_benchmarks.reversal import reverse
 from debug_gym_core import patch as patches
@@ -24,7 +25,7 @@ CONTENT = st.builds(
 FILES = st.dictionaries(st.sampled_from(["x.py", "y/z.py", "a file", "-"]), st.none() | CONTENT, min_size=1)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(40)
 @given(FILES, FILES)
 def test_a_reversed_patch_takes_the_patch_back(old: dict[str, bytes | None], new: dict[str, bytes | None]) -> None:
     paths = old.keys() | new.keys()

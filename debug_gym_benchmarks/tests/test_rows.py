@@ -215,6 +215,7 @@ def forget() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+@pytest.mark.benchmarks
 def test_fifty_thousand_names_are_quick_the_second_time(tmp_path: Path, suffix: str) -> None:
     tests = json.dumps([f"tests/test_part.py::test_case[{number}]" for number in range(40)])
     path = tmp_path / f"rows{suffix}"

@@ -165,6 +165,7 @@ def ask(where: str, home: Path, *wishes: dict[str, Any], **environment: str) -> 
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.benchmarks
 def test_a_split_is_fetched_once_over_a_connection_that_breaks(hub: Hub, tmp_path: Path) -> None:
     where = f"http://127.0.0.1:{hub.server_port}"
     fetched, again, unknown, versioned, absent = ask(
@@ -202,7 +203,7 @@ def test_a_split_is_fetched_once_over_a_connection_that_breaks(hub: Hub, tmp_pat
     "environment",
     [
         {"HF_HUB_OFFLINE": "1"},
-        pytest.param({}, marks=pytest.mark.exhaustive),  # the library tries for half a minute
+        pytest.param({}, marks=pytest.mark.benchmarks),  # the library tries for half a minute
     ],
 )
 def test_without_a_hub_a_line_says_what_to_do(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -95,6 +95,7 @@ def test_a_fix_that_breaks_what_passed_scores_nothing(env: RepoEnv) -> None:
     assert grade.reason == f"1 test that passed before fails: {broken}"
 
 
+@pytest.mark.benchmarks
 def test_the_same_three_times(env: RepoEnv) -> None:
     exploits = {name: f"{instance.FILES['till.py']}\n\n{text}" for name, text in EXPLOITS.items()}
     tried = {"nothing": instance.FILES["till.py"], **exploits}

@@ -20,7 +20,7 @@ from debug_gym_benchmarks.swebench import SWEBench, SWEBenchDebug
 from debug_gym_core import Grade, RepoEnv, Task
 from debug_gym_core.testing.environments import unusable
 
-pytestmark = [pytest.mark.docker, pytest.mark.exhaustive]
+pytestmark = [pytest.mark.docker, pytest.mark.benchmarks]
 
 OFFLINE = [
     "tests/test_requests.py::TestTimeout::test_connect_timeout",

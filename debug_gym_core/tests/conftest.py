@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from support import interpreters
 
 from debug_gym_core.cli import main
 from debug_gym_core.session import Session
 from debug_gym_core.terminal import SandboxSpec, Terminal
-
-PYTHONS = [path for path in os.environ.get("DEBUG_GYM_TEST_PYTHONS", "").split(":") if path] or [sys.executable]
 
 
 class ChildStream:
@@ -103,7 +102,7 @@ class ChildTerminal(Terminal):
         return (self.directory / "log").read_text()
 
 
-@pytest.fixture(params=PYTHONS, ids=lambda path: f"{Path(path).parent.parent.name}")
+@pytest.fixture(params=interpreters())
 def python(request: pytest.FixtureRequest) -> str:
     """An interpreter for the guest."""
     return str(request.param)

@@ -180,6 +180,7 @@ def test_a_run_that_goes_on_has_the_money_that_is_left(
     assert [result.cost for result in run.results.values()] == pytest.approx([4 * PRICE, 2 * PRICE])
 
 
+@pytest.mark.faults
 def test_many_workers_stop_within_one_call_of_the_limit(
     serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
 ) -> None:

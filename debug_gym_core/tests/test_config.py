@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from debug_gym_core.agent import Agent, AgentSettings
 from debug_gym_core.component import Settings
@@ -256,7 +257,7 @@ VALUES = st.recursive(
 
 
 @given(path=st.lists(WORDS, min_size=1, max_size=4), value=VALUES)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_minus_p_takes_any_yaml_after_the_first_equals_sign(path: list[str], value: Any) -> None:
     text = yaml.safe_dump(value, default_flow_style=True, width=10**9)
     assert parse_override(f"{'.'.join(path)}={text}") == (tuple(path), value)
@@ -265,7 +266,7 @@ def test_minus_p_takes_any_yaml_after_the_first_equals_sign(path: list[str], val
 @given(
     path=st.lists(WORDS, min_size=1, max_size=4, unique=True), value=VALUES.filter(lambda v: not isinstance(v, dict))
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_what_was_set_is_there_and_knows_its_origin(path: list[str], value: Any) -> None:
     layer = Layer({"other": {"x": 1}})
     layer.set(tuple(path), value, "here")
@@ -428,7 +429,7 @@ def test_broken_yaml_is_said_with_its_place(plugins: Plugins, write: Any, text: 
 
 
 @given(text=st.text(st.characters(codec="utf-8"), max_size=60) | st.text("{}[]:,-&*!|>'\"%@`# \n\tab1", max_size=40))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_no_text_breaks_the_reader(text: str) -> None:
     try:
         layer = read_text(text, "x.yaml")

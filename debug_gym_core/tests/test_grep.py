@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from debug_gym_core.errors import ActionError
 from debug_gym_core.grep import Found, Glob, InvalidPattern, Query
@@ -22,7 +23,7 @@ from debug_gym_core.session import Session
 
 NOTHING = Rules().ignore_patterns()
 
-quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = examples(80)
 
 
 def search(session: Session, pattern: str, path: str = ".", rules: Rules | None = None, **fields: object) -> Found:
@@ -244,7 +245,7 @@ files = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(patterns, st.sampled_from(["a", "b", "a/b/a.py", "\n", "x y/a"]), st.booleans())
 def test_the_guest_reads_patterns_as_the_host_does(lines: list[str], path: str, is_dir: bool) -> None:
     ours = Patterns(lines)
@@ -303,7 +304,7 @@ LISTED = [*PARTS.split(), *MORE_PARTS.split(), *ESCAPES.split(), r"\N{LATIN SMAL
 expressions = st.lists(st.sampled_from(LISTED), min_size=1, max_size=6).map("".join)
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(1000)
 @given(expressions, st.data())
 def test_what_must_be_in_a_match_is_in_every_match(pattern: str, data: st.DataObject) -> None:
     try:
@@ -374,6 +375,7 @@ def test_a_pattern_that_takes_for_ever_is_stopped_and_what_was_found_is_kept(hos
     assert (found.stopped, found.at, names(found)) == ("time", "b.txt", ["a.txt"])
 
 
+@pytest.mark.faults
 def test_other_requests_are_served_meanwhile(hostile: Session) -> None:
     searching = threading.Thread(target=lambda: search(hostile, "(a|aa)+$", timeout=3))
     searching.start()
@@ -410,6 +412,7 @@ def test_nothing_of_a_search_is_left(hostile: Session) -> None:
         assert time.monotonic() < end, _children(guest)
 
 
+@pytest.mark.faults
 def test_memory_does_not_grow_with_the_file(session: Session) -> None:
     session.run("yes 'some text of a line' | head -c 150000000 > huge.txt")
     found = search(session, "some .* line", timeout=60)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from support import interpreters
 
 from debug_gym_core.connection import BOOT, guest_program
 from debug_gym_core.errors import SandboxLost
@@ -295,6 +296,7 @@ def test_orphan_that_holds_the_output_does_not_delay(session: Session, timeout: 
     assert not is_alive(pids(session, "second")[0])
 
 
+@pytest.mark.faults
 def test_fork_bomb_ends(session: Session) -> None:
     bomb = """
     import os, time
@@ -524,8 +526,10 @@ def test_stdin_pipe(session: Session) -> None:
         assert process.wait(10) == 0
 
 
+@pytest.mark.parametrize("python", interpreters(handful=True))
 def test_pexpect(session: Session) -> None:
-    shell = session.spawn(["bash", "--norc", "--noprofile"], env={"PS1": "ready> ", "TERM": "dumb"}, timeout=10)
+    environment = {"PS1": "ready> ", "TERM": "dumb", "HISTFILE": "/dev/null"}
+    shell = session.spawn(["bash", "--norc", "--noprofile"], env=environment, timeout=10)
     shell.expect_exact("ready> ")
     shell.sendline("x=ümläut; cd /; printf '%s\\n' $x $PWD")
     shell.expect("(.+)\n(.+)\n")
@@ -764,6 +768,7 @@ def held_up(process: int) -> Iterator[None]:
             pass
 
 
+@pytest.mark.faults
 def test_a_keeper_that_gets_no_time_is_a_timeout(session: Session) -> None:
     """As of a command that takes all processors, a bomb: it has timed out, whoever ended it."""
     with ThreadPoolExecutor(1) as pool:
@@ -944,6 +949,7 @@ def test_first_process_of_a_namespace(
 # -- without what the system usually offers
 
 
+@pytest.mark.faults
 def test_orphans_are_found_without_ctypes(
     open_session: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ def test_the_isolating_terminal_isolates(isolating_terminal: str, make_env: Call
     assert make_env([Count()], terminal=isolating_terminal).session.terminal.isolates
 
 
+@pytest.mark.faults
 def test_leaks_are_found(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

@@ -8,8 +8,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from debug_gym_core.errors import ActionError
 from debug_gym_core.lines import body_of, declared_encoding, decode, diff, encode, end_of, replace, show, shown, split
@@ -39,7 +40,7 @@ def test_text_and_content_are_each_others_reverse(data: bytes) -> None:
     assert encode(decode(data)) == data
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(contents, st.data())
 def test_an_edit_touches_nothing_else(data: bytes, draw: st.DataObject) -> None:
     lines = split(data)
@@ -115,7 +116,7 @@ def test_what_cannot_be_seen_is_escaped() -> None:
     assert len(shown("x" * 5000)) < 250
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(letters, letters, st.booleans())
 def test_the_diff_is_one_that_git_applies(old: list[str], new: list[str], ended: bool) -> None:
     before = "\n".join(old).encode() + (b"\n" if ended and old else b"")

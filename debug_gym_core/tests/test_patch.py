@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from debug_gym_core import patch as patches
 from debug_gym_core.errors import ActionError, RequirementError
@@ -76,7 +77,7 @@ def facts(tree: dict[str, FileState]) -> dict[str, tuple[str, bytes, bool]]:
     return {path: (state.kind, state.data, state.executable) for path, state in tree.items()}
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(trees, trees)
 def test_git_makes_the_new_files_of_the_old_ones(before: dict[str, FileState], after: dict[str, FileState]) -> None:
     patch = patches.make(before, after)
@@ -90,7 +91,7 @@ def test_git_makes_the_new_files_of_the_old_ones(before: dict[str, FileState], a
         assert read(root) == facts(after)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(trees, trees)
 def test_apply_is_the_reverse_of_make(before: dict[str, FileState], after: dict[str, FileState]) -> None:
     patch = patches.make(before, after)

@@ -5,7 +5,6 @@ DEBUG_GYM_TEST_PYTHONS names interpreters to try, separated by colons; without i
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -14,13 +13,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from support import interpreters
 
 from debug_gym_core.grading import Measurement, collect, measure
 from debug_gym_core.session import Session
 from debug_gym_core.terminal import SandboxSpec
 from debug_gym_terminal_local import LocalTerminal
 
-PYTHONS = os.environ.get("DEBUG_GYM_TEST_PYTHONS", sys.executable).split(":")
 QUICK = "-p no:hypothesispytest -p no:pytest_cov"
 """Without plugins that we happen to have here: they take half a second to import."""
 
@@ -44,7 +43,7 @@ def session(sandbox: Session) -> Session:
     return sandbox
 
 
-@pytest.fixture(params=PYTHONS, ids=lambda python: python.replace(os.sep, "_"))
+@pytest.fixture(params=interpreters())
 def python(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -149,6 +149,7 @@ def test_a_wait_is_ended(serve: Callable[..., ModelServer]) -> None:
         assert time.monotonic() - started < 20
 
 
+@pytest.mark.faults
 def test_a_storm_of_refusals_fails_nobody_and_the_pace_adapts() -> None:
     """A service that takes four at once, and sixteen that ask."""
     busy = threading.Semaphore(4)

@@ -10,8 +10,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from debug_gym_core.action import ToolCall
 from debug_gym_core.errors import UsageError
@@ -83,7 +84,7 @@ def test_model_call_keeps_prompts_only_when_given() -> None:
 
 
 @given(texts=st.lists(st.text(st.characters()), min_size=1, max_size=5), place=st.floats(0, 1))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_reader_and_writer_survive_a_kill_at_any_byte(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], place: float
 ) -> None:
@@ -109,7 +110,7 @@ def test_reader_and_writer_survive_a_kill_at_any_byte(
 
 
 @given(value=JSON)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_any_json_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, value: object) -> None:
     path = tmp_path_factory.mktemp("journal") / "trajectory.jsonl"
     journal = Journal(path)

@@ -285,6 +285,7 @@ def test_signals_input_and_timeouts_reach_a_warm_program(programs: Programs) -> 
     assert process.timed_out and process.warm
 
 
+@pytest.mark.debugger
 def test_a_killed_zygote_costs_nothing_but_the_warmth(programs: Programs) -> None:
     programs.heat()
     kill = """
@@ -494,6 +495,7 @@ def ancestors(process: int) -> Iterator[int]:
         yield process
 
 
+@pytest.mark.debugger
 def test_zygotes_are_few_and_end_with_the_sandbox(programs: Programs) -> None:
     for number in range(4):
         programs.env = {"KIND": str(number)}

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from debug_gym_core import changes
 from debug_gym_core.errors import ActionError, SandboxError
@@ -196,7 +197,7 @@ def test_content_is_never_shell_or_option(live: Live) -> None:
     assert live.session.stat("INJECTED") is None
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50)
 @given(st.binary(max_size=200))
 def test_any_bytes_come_back(live: Live, data: bytes) -> None:
     live.workspace.write_bytes("pkg/any", data)
@@ -285,7 +286,7 @@ def test_lines_of_a_large_file_are_read_without_the_rest(live: Live) -> None:
     assert (len(found.data), found.length) == (50, 20_000_000)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100)
 @given(
     st.lists(st.sampled_from([b"a", b"\n", b"\r\n", b"\x00", b"b" * 300_000]), max_size=8).map(b"".join),
     st.integers(1, 6),
@@ -338,7 +339,7 @@ operations = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25)
 @given(operations)
 def test_whatever_is_done_the_patch_gives_exactly_the_workspace(
     session: Session, repository: Path, done: list[tuple[str, str, bytes]]

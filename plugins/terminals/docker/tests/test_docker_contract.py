@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from debug_gym_core.testing import TerminalContract
 from debug_gym_terminal_docker import DockerTerminal
+
+pytestmark = pytest.mark.terminals
 
 IMAGE = os.environ.get("DEBUG_GYM_TEST_IMAGE", "")
 

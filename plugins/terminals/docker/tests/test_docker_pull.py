@@ -26,6 +26,8 @@ from debug_gym_core.testing import wait_until
 from debug_gym_terminal_docker import DockerTerminal, pull
 from debug_gym_terminal_docker.pull import Progress
 
+pytestmark = pytest.mark.terminals
+
 COMMAND = [
     str(Path(sys.executable).parent / "debug-gym"), "run", "mini_nightmare", "--task", "counter",
     "--agent", "noop_agent", "--terminal", "docker",

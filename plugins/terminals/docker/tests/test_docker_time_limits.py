@@ -18,6 +18,8 @@ from debug_gym_core.terminal import SandboxSpec
 from debug_gym_core.testing import wait_until
 from debug_gym_terminal_docker import DockerTerminal, engine, python
 
+pytestmark = pytest.mark.faults
+
 IMAGE = os.environ.get("DEBUG_GYM_TEST_IMAGE", "")
 RUN = f"limits-{os.getpid()}"
 SOON = 30.0

@@ -199,7 +199,7 @@ def test_what_is_wrong_is_said_as_with_docker(podman: Any) -> None:
     wait_until(lambda: ours(podman) == [], seconds=30)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.terminals
 @pytest.mark.usefixtures("podman")
 class TestContractOnPodman(TerminalContract):
     terminal = DockerTerminal

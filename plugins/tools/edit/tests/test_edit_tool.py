@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from debug_gym_core import Tool, hookimpl
 from debug_gym_core.action import ToolCall
@@ -197,7 +198,7 @@ contents = st.builds(
     st.lists(st.sampled_from(PIECES), min_size=1, max_size=14),
 )
 texts = st.text(st.sampled_from("aabxé\n\r\t "), max_size=6)
-quick = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = examples(200)
 
 
 @quick
@@ -391,6 +392,7 @@ def _words(size: int, seed: int) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.faults
 def test_ten_megabytes_are_answered_in_bounded_time(env: RepoEnv, use: Use) -> None:
     size = 10_000_000
     text = _words(size, 1)
@@ -411,7 +413,7 @@ def test_ten_megabytes_are_answered_in_bounded_time(env: RepoEnv, use: Use) -> N
     assert not seen.error and len(seen.text) < TEXT_LIMIT
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100)
 @given(contents, st.text(st.sampled_from("ab \t\n\ré\x00\u2028\udce9="), min_size=1, max_size=12))
 def test_any_text_is_answered(env: RepoEnv, use: Use, data: bytes, old: str) -> None:
     env.workspace.write_bytes("app.py", data)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from debug_gym_core import UsageError
 from debug_gym_core.action import ToolCall
@@ -190,7 +191,7 @@ def test_what_cannot_be_searched_is_an_error_with_the_reason(
 odd = st.text(st.sampled_from("at(o[.*+?|)\\{1,}^$\n\r\0\ud800\udce9é"), max_size=12)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150)
 @given(odd, st.one_of(st.none(), odd, st.sampled_from(["*", "**", "{a,b}", "[", "!*", "a/**/b", "/"])), st.booleans())
 def test_any_pattern_and_glob_is_answered(env: RepoEnv, pattern: str, glob: str | None, regex: bool) -> None:
     text = env.step(ToolCall("grep", {"pattern": pattern, "glob": glob, "regex": regex}))[0]["text"]

@@ -13,7 +13,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import termios
 import time
@@ -22,12 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from differential_runs import version
+from support import interpreters
 
 from debug_gym_core.entrypoint import Entrypoint
 from debug_gym_tool_pdb.boot import BOOT, blob
 
-PYTHONS = os.environ.get("DEBUG_GYM_TEST_PYTHONS", sys.executable).split(":")
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "LANG": "C.UTF-8",
@@ -193,7 +191,7 @@ def has_pytest(python: str) -> bool:
     return subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode == 0
 
 
-@pytest.fixture(params=PYTHONS, ids=lambda python: "py" + ".".join(map(str, version(python))))
+@pytest.fixture(params=interpreters())
 def python(request: pytest.FixtureRequest) -> str:
     """Each interpreter to test with."""
     return str(request.param)

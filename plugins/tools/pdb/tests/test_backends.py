@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from textwrap import dedent
 from typing import Any
 
 import pytest
+from support import version_of
 
+ALL = ["monitoring", "instrument", "settrace"] if sys.version_info >= (3, 12) else ["instrument", "settrace"]
 FAST = [["instrument", "settrace"], ["monitoring", "settrace"], ["monitoring", "instrument", "settrace"]]
 
 
-@pytest.fixture(params=[["settrace"], *FAST], ids=lambda names: names[0] if len(names) < 3 else "all")
+@pytest.fixture(
+    params=[pytest.param(names, marks=() if names == ALL else pytest.mark.debugger) for names in (["settrace"], *FAST)],
+    ids=lambda names: names[0] if len(names) < 3 else "all",
+)
 def backends(request: pytest.FixtureRequest, python: str) -> list[str]:
     """Which backends a session may use."""
     names: list[str] = request.param
     if "monitoring" in names and version_of(python) < (3, 12):
         pytest.skip("sys.monitoring came with Python 3.12")
     return names
-
-
-def version_of(python: str) -> tuple[int, ...]:
-    printed = subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
-    return tuple(map(int, printed.stdout.split()))
 
 
 def lines(program: Any, *commands: str) -> list[int]:

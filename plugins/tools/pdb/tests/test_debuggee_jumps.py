@@ -6,7 +6,7 @@ import textwrap
 from typing import Any
 
 import pytest
-from differential_runs import version
+from support import version_of
 
 CALL = textwrap.dedent(
     """\
@@ -76,10 +76,16 @@ BLOCKS = textwrap.dedent(
 )
 
 
-@pytest.fixture(params=["settrace", "instrument", "monitoring"])
+@pytest.fixture(
+    params=[
+        "settrace",
+        pytest.param("instrument", marks=pytest.mark.debugger),
+        pytest.param("monitoring", marks=pytest.mark.debugger),
+    ]
+)
 def backends(request: pytest.FixtureRequest, python: str) -> list[str]:
     """Which backends a session may use."""
-    if request.param == "monitoring" and version(python) < (3, 12):
+    if request.param == "monitoring" and version_of(python) < (3, 12):
         pytest.skip("sys.monitoring came with Python 3.12")
     return list(dict.fromkeys([request.param, "settrace"]))
 
@@ -153,7 +159,7 @@ def test_where_it_has_jumped_to_it_does_not_stop_again(debug: Any, backends: lis
 
 
 def test_from_the_middle_of_a_statement(debug: Any, backends: list[str], python: str) -> None:
-    if version(python) >= (3, 11):
+    if version_of(python) >= (3, 11):
         pytest.skip("Python jumps from there")
     program = debug("python app.py", {"app.py": CALL}, backends=backends)
     program.do("b 27")
@@ -167,6 +173,7 @@ def test_from_the_middle_of_a_statement(debug: Any, backends: list[str], python:
 
 
 @pytest.mark.parametrize("here", [4, 6, 8, 11, 13, 14, 15])
+@pytest.mark.debugger
 def test_no_jump_crashes_the_interpreter(debug: Any, backends: list[str], here: int) -> None:
     """From each line to each other one: it is refused, or the program goes on."""
     program = debug("python app.py", {"app.py": BLOCKS}, backends=backends)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import version_of
 
 CODE = """\
 def add(a, b):
@@ -294,11 +295,6 @@ def test_coverage_beside_the_debugger(python: str, debug: Any, core: str) -> Non
     [measured] = re.findall(rb"lines \[(.*)\]", program.printed)
     # What is compiled in has a line of its own, which no source has.
     assert {1, 2, 3} <= {int(line) for line in measured.split(b",")}
-
-
-def version_of(python: str) -> tuple[int, ...]:
-    printed = subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
-    return tuple(map(int, printed.stdout.split()))
 
 
 def test_ignored_files_are_not_in_tracebacks(debug_tests: Any) -> None:

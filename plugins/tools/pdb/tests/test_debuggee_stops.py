@@ -6,6 +6,7 @@ import textwrap
 from typing import Any
 
 import pytest
+from support import interpreters
 
 LOOP = textwrap.dedent(
     """\
@@ -79,6 +80,7 @@ def test_a_new_call_of_the_same_function_starts_afresh(debug: Any) -> None:
         assert program.do("c")["stop"]["locals"]["first"]
 
 
+@pytest.mark.parametrize("python", interpreters(handful=True))
 def test_steps(debug: Any) -> None:
     program = debug("python app.py", {"app.py": LOOP})
     program.do("b 10")

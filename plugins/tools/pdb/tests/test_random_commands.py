@@ -26,7 +26,7 @@ from debug_gym_core import RepoEnv, ToolCall
 from debug_gym_core.breakpoints import Breakpoint
 from debug_gym_core.observation import TEXT_LIMIT
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.debugger
 
 COMMANDS = 700
 """Commands on each program through the tool, and a tenth of it with each interpreter."""

@@ -106,6 +106,7 @@ def pdb() -> Iterator[Pdb]:
 PYTEST = "python -m pytest -q -p no:cacheprovider test_app.py"
 
 
+@pytest.mark.smoke
 def test_breakpoint_to_stop(env: Environment, pdb: Pdb) -> None:
     observation = pdb.use(env, "b app.py:5")
     assert observation.text == (

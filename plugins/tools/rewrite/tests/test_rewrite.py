@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from debug_gym_core import Observation, RepoEnv
 from debug_gym_core.observation import TEXT_LIMIT
@@ -157,7 +158,7 @@ def test_what_cannot_be_done_is_an_error_and_changes_nothing(
 pieces = st.sampled_from([b"a", b"\xe9", b"\r", b"\x0c", b"\x00", b"\n", b"\r\n", "\u2028".encode(), b"\x85", b"-n"])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60)
 @given(st.lists(pieces, min_size=1, max_size=12).map(b"".join), st.data(), st.text(st.sampled_from("xé\n"), max_size=5))
 def test_every_byte_of_other_lines_stays(env: RepoEnv, use: Use, data: bytes, draw: st.DataObject, code: str) -> None:
     env.workspace.write_bytes("app.py", data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import subprocess
@@ -11,23 +10,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from support import version_of
+
 from debug_gym_tool_pdb.boot import program
 
 START = "import sys; sys.path.insert(0, sys.argv[1]); import differential_driver as d; d.main(sys.argv[2])"
-
-
-@functools.cache
-def version(python: str) -> tuple[int, ...]:
-    """An interpreter's version, two numbers."""
-    code = "import sys; print(*sys.version_info[:2])"
-    return tuple(map(int, subprocess.run([python, "-c", code], capture_output=True, check=True).stdout.split()))
 
 
 class Driver:
     """A process of an interpreter in which programs are run."""
 
     def __init__(self, python: str) -> None:
-        self.version = version(python)
+        self.version = version_of(python)
         with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as file:
             file.write(program())
         self._program = Path(file.name)

@@ -23,14 +23,13 @@ import pytest
 from differential_commands import Command, commands
 from differential_differences import DIFFERENCES, like_ours
 from differential_programs import Program, programs
-from differential_runs import Driver, version
+from differential_runs import Driver
 from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
-from support import examples
+from support import examples, interpreters, version_of
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.debugger
 
-PYTHONS = os.environ.get("DEBUG_GYM_TEST_PYTHONS", sys.executable).split(":")
 CASES = 2000
 PHASES = [Phase.generate, *([Phase.shrink] if os.environ.get("DEBUG_GYM_TEST_EXAMPLES") else [])]
 """Making a failure small takes minutes: only where more cases than usual are asked for."""
@@ -252,11 +251,6 @@ def header_end(node: ast.stmt) -> int:
     return max([node.lineno, *ends])
 
 
-def named(python: str) -> str:
-    """An interpreter's name in a test's."""
-    return "py" + ".".join(map(str, version(python)))
-
-
 def test_cases_do_not_depend_on_what_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def drawn() -> list[list[int]]:
         found = []
@@ -280,7 +274,7 @@ def test_cases_do_not_depend_on_what_is_loaded(tmp_path: Path, monkeypatch: pyte
     assert drawn() == before
 
 
-@pytest.mark.parametrize("python", PYTHONS, ids=named)
+@pytest.mark.parametrize("python", interpreters())
 def test_each_difference_is_one(python: str) -> None:
     """With the change ours and pdb are alike, without it they are not."""
     with Driver(python) as driver:
@@ -304,17 +298,19 @@ def test_each_difference_is_one(python: str) -> None:
             assert said(ours, left_out) != said(pdb), one.name
 
 
-@pytest.mark.parametrize("python", PYTHONS, ids=named)
+@pytest.mark.parametrize("python", interpreters())
 def test_backends_and_pdb_stop_alike(python: str, capsys: pytest.CaptureFixture[str]) -> None:
     ran = 0
-    cases = st.shared(programs(version(python)), key="program")
+    cases = st.shared(programs(version_of(python)), key="program")
 
     with Driver(python) as driver:
 
-        @settings(examples(-(-CASES // SEQUENCES // len(PYTHONS))), phases=PHASES)
+        @settings(examples(-(-CASES // SEQUENCES // len(interpreters()))), phases=PHASES)
         @given(
             cases,
-            cases.flatmap(lambda one: st.lists(commands(one, version(python)), min_size=SEQUENCES, max_size=SEQUENCES)),
+            cases.flatmap(
+                lambda one: st.lists(commands(one, version_of(python)), min_size=SEQUENCES, max_size=SEQUENCES)
+            ),
         )
         def run(program: Program, sequences: list[list[Command]]) -> None:
             nonlocal ran
@@ -324,4 +320,4 @@ def test_backends_and_pdb_stop_alike(python: str, capsys: pytest.CaptureFixture[
         run()
     with capsys.disabled():
         print(f" [{ran} cases]", end="")
-    assert ran >= CASES // len(PYTHONS)
+    assert ran >= CASES // len(interpreters())
