@@ -21,7 +21,7 @@ from debug_gym_core.testing.chat_server import chat_reply, error_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
 from debug_gym_core.text_calls import with_text_calls
 
-TASKS = ["counter", "purr"]
+TASKS = ["counter", pytest.param("purr", marks=pytest.mark.benchmarks)]
 AGENTS = [DebugAgent, RewriteAgent, Debug5Agent, ToolAgent]
 DEFAULT = ("view", "listdir", "rewrite", "eval", "pdb")
 
@@ -141,6 +141,7 @@ def play(
             assert env.grade().resolved, env.patch.decode()
         finally:
             env.close()
+            llm.close()
         assert all(request.path == "/v1/chat/completions" for request in server.requests)
         return competent, [request.body for request in server.requests], ended
 
@@ -210,7 +211,7 @@ def test_a_run_leaves_its_key_nowhere(sandbox: str, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "results.jsonl").read_text())["resolved"]
 
 
-@pytest.mark.parametrize("status", [401, 404])
+@pytest.mark.parametrize("status", [401, pytest.param(404, marks=pytest.mark.faults)])
 def test_a_run_ends_when_the_service_refuses_every_request(status: int, sandbox: str, tmp_path: Path) -> None:
     """What was begun is an error, the rest is not begun, and can be played when the key is right."""
     refuse = True

@@ -329,6 +329,7 @@ def test_a_track_without_exercises_is_an_error(track: Path) -> None:
 
 
 @pytest.mark.parametrize("name", exploits("double_it.py", "double_it_test.py"))
+@pytest.mark.grading
 def test_an_exploit_scores_0(track: Path, sandbox: str, name: str) -> None:
     task = Aider(source=str(track)).load("double_it")
     grade = grade_after(task, sandbox, exploits("double_it.py", "double_it_test.py")[name])

@@ -224,6 +224,7 @@ def test_what_loops_is_a_failing_test(programs: Path, sandbox: str) -> None:
 
 
 @pytest.mark.parametrize("name", exploits(PROGRAM, TEST))
+@pytest.mark.grading
 def test_an_exploit_scores_0(programs: Path, sandbox: str, name: str) -> None:
     grade = grade_after(QuixBugs(source=str(programs)).load("triple"), sandbox, exploits(PROGRAM, TEST)[name])
     assert (grade.resolved, grade.score, grade.max_score, grade.grading) == (False, 0, 5, "clean"), grade

@@ -113,6 +113,7 @@ def test_the_same_three_times(env: RepoEnv) -> None:
     assert [one[:2] for one in verdicts[0]] == [(False, 0)] * len(tried) + [(True, 1)]
 
 
+@pytest.mark.benchmarks
 def test_the_fix_is_nowhere(env: RepoEnv) -> None:
     line = images.added_line(instance.GOLD)
     looked = env.terminal.run(f"grep -rIlF '{line}' / --exclude-dir=proc --exclude-dir=sys 2>/dev/null; id -u")
@@ -127,6 +128,7 @@ def test_the_fix_is_nowhere(env: RepoEnv) -> None:
 
 
 @pytest.mark.parametrize("exploit", EXPLOITS)
+@pytest.mark.grading
 def test_an_exploit_scores_nothing(env: RepoEnv, exploit: str) -> None:
     env.workspace.write_bytes("till.py", f"{instance.FILES['till.py']}\n\n{EXPLOITS[exploit]}".encode())
     grade = env.grade()
@@ -134,6 +136,7 @@ def test_an_exploit_scores_nothing(env: RepoEnv, exploit: str) -> None:
     assert grade.score == 0, grade
 
 
+@pytest.mark.benchmarks
 def test_the_other_benchmark_shows_the_tests(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     task = SWEBenchDebug(source=str(rows), image=instance.IMAGE).load(instance.ROW["instance_id"])

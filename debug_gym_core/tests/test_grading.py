@@ -500,6 +500,7 @@ def test_files_that_cheat_are_not_taken_over(bench: Bench, attack: Mapping[str, 
 
 
 @pytest.mark.parametrize("attack", FILE_ATTACKS.values(), ids=FILE_ATTACKS)
+@pytest.mark.grading
 def test_a_right_fix_counts_whatever_else_was_changed(
     bench: Bench, attack: Mapping[str, str | FileState | None]
 ) -> None:

@@ -49,6 +49,10 @@ class RecordedLLM(LLM):
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
+    def close(self) -> None:
+        """The episode is over; see `LLM`."""
+        self._inner.close()
+
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """Ask the model, or take the answer that it gave to the same question before the episode was interrupted."""
         players = self._episode.players

@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -127,6 +128,13 @@ class ChatLLM(ServiceLLM):
         """Load the SDK and make its client; see `ServiceLLM`."""
         self._client()
 
+    def close(self) -> None:
+        """Close the connections; see `LLM`."""
+        with self._mutex:
+            connected, self._connected = self._connected, None
+        if connected is not None:
+            connected.close()
+
     def ask(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """Send one request; see `ServiceLLM`."""
         client = self._client()
@@ -185,6 +193,7 @@ class ChatLLM(ServiceLLM):
         with self._mutex:
             if self._connected is None:
                 self._connected = self.connect(timeout=self.settings.timeout, max_retries=0)
+                weakref.finalize(self, self._connected.close)  # for those who do not close
             return self._connected
 
     def _sent(self, client: Any, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Any:

@@ -106,7 +106,8 @@ class Players:
         llm = self._new_llm()
         self._check_prices(llm)
         if isinstance(llm, ServiceLLM):
-            llm.prepare()
+            with contextlib.closing(llm):
+                llm.prepare()
         task = self._load(job)
         backend = self._backend(task)
         env = self.config.env
@@ -252,6 +253,8 @@ class Players:
                 del self._live[env]
             recorder.env = None
             _close_quietly(env)
+            if llm is not None:
+                llm.close()
 
     def _end(self, env: EpisodeEnv, llm: LLM | None) -> None:
         """Let an episode come to its end, whatever it waits for: an answer, or its sandbox."""

@@ -136,3 +136,9 @@ class LLM(Component, abc.ABC):
 
         Called from another thread. Does nothing unless a backend can tell whom it waits for.
         """
+
+    def close(self) -> None:
+        """Give back what asking took, such as connections; the episode is over.
+
+        May be called twice, and before the model was ever asked. Does nothing unless a backend holds something.
+        """

@@ -98,6 +98,10 @@ class TextCalls(LLM):
         """The run is being stopped; see `LLM`."""
         self._inner.interrupt()
 
+    def close(self) -> None:
+        """The episode is over; see `LLM`."""
+        self._inner.close()
+
     def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
         """Tokens of a prompt as it would be sent; see `ServiceLLM.count`."""
         count: int = self._inner.count(self._plain(messages, tools), [])  # type: ignore[attr-defined]

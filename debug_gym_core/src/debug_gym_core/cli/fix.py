@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -171,7 +172,8 @@ def _check_model(config: Config, plugins: Plugins) -> None:
     if name in models.names:
         llm = models.make(name, plugins, {})
         if isinstance(llm, ServiceLLM):
-            llm.prepare()
+            with contextlib.closing(llm):
+                llm.prepare()
     elif name not in plugins.llms and ":" not in name:
         raise unknown(name, models, plugins)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -166,7 +167,8 @@ def check(name: str, llm_config: Path | None, plugins: Plugins, verbose: int) ->
     messages = [Message("system", "You test a connection."), Message("user", 'Call the tool `ready` with word "yes".')]
     tools = [_READY] if not isinstance(llm, ServiceLLM) or llm.settings.function_calling else []
     try:
-        answer = llm.ask(messages, tools) if isinstance(llm, ServiceLLM) else llm.complete(messages, tools)
+        with contextlib.closing(llm):
+            answer = llm.ask(messages, tools) if isinstance(llm, ServiceLLM) else llm.complete(messages, tools)
     except DebugGymError as error:
         said = str(error)
         named = said if said.startswith(name) else f"{name}: {said}"
@@ -206,7 +208,8 @@ def _row(models: Models, name: str, plugins: Plugins) -> dict[str, Any]:
         backend = models.backend(name, plugins).name
         llm = models.make(name, plugins, {})
         if isinstance(llm, ServiceLLM):
-            llm.prepare()
+            with contextlib.closing(llm):
+                llm.prepare()
     except DebugGymError as error:
         problem = str(error).partition("\n")[0]
     known = {key: values.get(key) for key in ("model", "endpoint", "context_limit", "prices", "tags")}

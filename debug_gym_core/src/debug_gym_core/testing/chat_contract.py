@@ -392,6 +392,17 @@ class ChatContract(LLMContract):
         reply = Reply("\n\n".join(events).encode(), headers={"content-type": "text/event-stream"})
         assert service.asked(reply).message.content == "hi"
 
+    def test_its_connections_end_with_it(self, service: Service) -> None:
+        """Whether it is closed or forgotten."""
+        service.asked(service.reply("hi"))
+        client = service.llm._client()
+        service.llm.close()
+        assert client.is_closed()
+        service.asked(service.reply("hi"))
+        client = service.llm._client()
+        service.llm = service.made()
+        assert client.is_closed()
+
     def test_nobody_listens(self, service: Service) -> None:
         """It may come back; the error says where it should be."""
         with socket.socket() as free:

@@ -103,6 +103,13 @@ class LLMContract(ComponentContract):
             ready.begin(env)
             assert (env.steps, env.last_text, env.failure, env.patch) == (0, before, None, b"")
 
+    def test_it_may_be_closed_at_any_time(self, ready: LLM, conversation: list[Message]) -> None:
+        """Before it was asked, after, and twice; who asks again gets an answer."""
+        ready.close()
+        self.check(ready.complete(conversation, []))
+        ready.close()
+        ready.close()
+
     def check(self, completion: Completion) -> None:
         """Hold an answer against what every answer must be."""
         assert isinstance(completion, Completion)

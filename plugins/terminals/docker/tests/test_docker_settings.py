@@ -271,6 +271,7 @@ def test_bad_values_are_answered_in_a_line(settings: dict[str, Any], words: str)
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.terminals
 def test_a_run_s_record_names_what_weakens(inspect: Inspect, tmp_path: Path) -> None:
     settings = ["network=host", "user=root", "cap_add=[CHOWN]", "read_only=false", f"volumes=['{tmp_path}:/data:ro']"]
     words = [word for setting in (f"image={IMAGE}", *settings) for word in ("-p", f"terminal.{setting}")]
@@ -311,6 +312,7 @@ def odd_image(inspect: Inspect) -> Iterator[str]:
 
 @pytest.mark.parametrize("user", ["1000:1000", "nobody"])
 @pytest.mark.parametrize("protects", [False, True])
+@pytest.mark.terminals
 def test_directories_of_the_image_do_not_matter(odd_image: str, user: str, protects: bool) -> None:
     terminal = DockerTerminal(image=odd_image, user=user)
     with Session.start(terminal, SandboxSpec(run="settings", protects=protects)) as session:

@@ -169,6 +169,13 @@ class Anthropic(ServiceLLM):
 
         return httpx.Timeout(self.settings.timeout, connect=min(CONNECT, self.settings.timeout))
 
+    def close(self) -> None:
+        """Close the connections; see `LLM`."""
+        with self._mutex:
+            built, self._built = self._built, None
+        if built is not None:
+            built[0].close()
+
     def _client(self) -> tuple[anthropic.Anthropic, Translator]:
         """The SDK's client, built when it is first needed."""
         with self._mutex:
