@@ -32,9 +32,9 @@ from figures import NO_BAR, Compared, arguments, check, finish, image, median_ms
 
 import debug_gym_core
 from debug_gym_core import RepoEnv, ToolCall
-from debug_gym_core.breakpoints import Breakpoints
-from debug_gym_core.entrypoint import Entrypoint
-from debug_gym_core.session import Session
+from debug_gym_core.debugging.breakpoints import Breakpoints
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal
 from debug_gym_tool_pdb.session import DebugSession
 

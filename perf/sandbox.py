@@ -26,9 +26,9 @@ from run import TRIVIAL_TEST
 
 import debug_gym_core
 from debug_gym_core import RepoEnv, ToolCall
-from debug_gym_core.interpreter import probe
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.interpreter import probe
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal, isolation
 from debug_gym_terminal_bubblewrap.mounts import Mounts, mounts
 

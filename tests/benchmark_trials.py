@@ -18,10 +18,11 @@ import pytest
 from support import run_debug_gym
 from test_exploits import EXIT, FORGED_REPORT, NOTHING_RUN
 
-from debug_gym_core import RepoEnv, Task, patch
+from debug_gym_core import RepoEnv, Task
 from debug_gym_core.errors import ActionError
-from debug_gym_core.grading import Grade
-from debug_gym_core.snapshot import FileState
+from debug_gym_core.grading.results import Grade
+from debug_gym_core.workspace import patch
+from debug_gym_core.workspace.snapshot import FileState
 
 WRITE = """
 import json, os, sys

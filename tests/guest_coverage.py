@@ -28,9 +28,9 @@ VARIABLE = "DEBUG_GYM_GUEST_COVERAGE"
 
 HERE = Path(__file__).resolve().parent.parent
 PROGRAMS = (
-    HERE / "debug_gym_core/src/debug_gym_core/guest/supervisor.py",
-    HERE / "debug_gym_core/src/debug_gym_core/guest/runner.py",
-    HERE / "debug_gym_core/src/debug_gym_core/guest/zygote.py",
+    HERE / "debug_gym_core/src/debug_gym_core/sandbox/guest/supervisor.py",
+    HERE / "debug_gym_core/src/debug_gym_core/sandbox/guest/runner.py",
+    HERE / "debug_gym_core/src/debug_gym_core/sandbox/guest/zygote.py",
     HERE / "plugins/tools/pdb/src/debug_gym_tool_pdb/debuggee",
 )
 
@@ -160,10 +160,10 @@ def probed(path: Path, directory: Path, name: str) -> tuple[bytes, bytes]:
 
 def install(directory: Path) -> None:
     """Have the programs sent with probes from now on, by this process."""
-    import debug_gym_core.connection
-    import debug_gym_core.guest
-    import debug_gym_core.testrun
-    import debug_gym_core.warm
+    import debug_gym_core.grading.measure
+    import debug_gym_core.sandbox.connection
+    import debug_gym_core.sandbox.guest
+    import debug_gym_core.sandbox.warm
     import debug_gym_tool_pdb.boot
     import debug_gym_tool_pdb.session
 
@@ -171,12 +171,12 @@ def install(directory: Path) -> None:
     ours = importlib.util.MAGIC_NUMBER
 
     # Tests of its functions import it.
-    name = "debug_gym_core.guest.supervisor"
+    name = "debug_gym_core.sandbox.guest.supervisor"
     spec = importlib.util.spec_from_file_location(name, supervisor)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     exec(marshal.loads(probed(supervisor, directory, str(supervisor))[0]), module.__dict__)
-    sys.modules[name] = debug_gym_core.guest.supervisor = module  # type: ignore[attr-defined]
+    sys.modules[name] = debug_gym_core.sandbox.guest.supervisor = module  # type: ignore[attr-defined]
 
     def guest_program(magic: str) -> bytes:
         compiled, source = probed(supervisor, directory, str(supervisor))
@@ -187,9 +187,9 @@ def install(directory: Path) -> None:
         compiled, source = probed(path, directory, name)
         return ours + len(compiled).to_bytes(4, "big") + compiled + source
 
-    debug_gym_core.connection.guest_program = guest_program  # type: ignore[assignment]
-    debug_gym_core.warm.zygote_blob = lambda: blob(zygote, "<debug-gym>")  # type: ignore[assignment]
-    debug_gym_core.testrun.runner_blob = lambda: blob(runner, "<debug-gym>")  # type: ignore[assignment]
+    debug_gym_core.sandbox.connection.guest_program = guest_program  # type: ignore[assignment]
+    debug_gym_core.sandbox.warm.zygote_blob = lambda: blob(zygote, "<debug-gym>")  # type: ignore[assignment]
+    debug_gym_core.grading.measure.runner_blob = lambda: blob(runner, "<debug-gym>")  # type: ignore[assignment]
     for module in (debug_gym_tool_pdb.boot, debug_gym_tool_pdb.session):  # which have it by name
         module.blob = lambda: blob(debuggee, debug_gym_tool_pdb.boot.NAME)  # type: ignore[assignment]
 

@@ -19,8 +19,8 @@ from debug_gym_core import (
     UsageError,
     hookimpl,
 )
-from debug_gym_core.experiment import Executor, Exporter
 from debug_gym_core.plugins import default_plugins
+from debug_gym_core.runs.experiment import Executor, Exporter
 from debug_gym_core.testing import sample_task, write_sample
 from debug_gym_core.testing.sample import FIXED_SHOP
 

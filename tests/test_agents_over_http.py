@@ -16,10 +16,10 @@ from support import run_debug_gym
 from debug_gym_agents.debug_agent import Debug5Agent, DebugAgent, RewriteAgent
 from debug_gym_agents.tool_agent import ToolAgent
 from debug_gym_core import Agent, Task, ToolCall, make
+from debug_gym_core.models.text_calls import with_text_calls
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.chat_server import chat_reply, error_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
-from debug_gym_core.text_calls import with_text_calls
 
 TASKS = ["counter", pytest.param("purr", marks=pytest.mark.benchmarks)]
 AGENTS = [DebugAgent, RewriteAgent, Debug5Agent, ToolAgent]

@@ -149,5 +149,5 @@ def test_without_pytest_the_kit_says_what_to_install() -> None:
 
 
 def test_the_core_does_without_the_kit() -> None:
-    code = "import sys, debug_gym_core.cli, debug_gym_core.env; print('pytest' in sys.modules)"
+    code = "import sys, debug_gym_core.cli, debug_gym_core.environment.env; print('pytest' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

@@ -29,11 +29,12 @@ import pytest
 import yaml
 from support import COMMAND
 
-from debug_gym_core import Measurement, RepoEnv, Session, Terminal, events, hookspecs
-from debug_gym_core.breakpoints import Breakpoints
-from debug_gym_core.config import Config, load
+from debug_gym_core import Measurement, RepoEnv, Session, Terminal, hookspecs
+from debug_gym_core.config.model import Config, load
+from debug_gym_core.debugging.breakpoints import Breakpoints
 from debug_gym_core.plugins import KINDS, default_plugins
-from debug_gym_core.workspace import Workspace
+from debug_gym_core.tools import events
+from debug_gym_core.workspace.files import Workspace
 
 pytestmark = pytest.mark.documents
 
@@ -317,7 +318,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
 def test_ci_and_the_project_name_the_same_group() -> None:
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
     assert {"sphinx", "myst-parser", "furo"} <= {re.split(r"[><= ]", one)[0] for one in groups["docs"]}
-    assert "--group docs" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert "--group docs" in (ROOT / ".ci/full").read_text(encoding="utf-8")
 
 
 def test_yaml_blocks_are_yaml() -> None:

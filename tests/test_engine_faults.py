@@ -15,9 +15,11 @@ import pytest
 from support import reason_not_to_use
 from test_faults import COUNTED, FIX, TOOLS, WAITING_TESTS, Injector, said
 
-from debug_gym_core import RepoEnv, SandboxLost, connection, recovery
+from debug_gym_core import RepoEnv, SandboxLost
+from debug_gym_core.environment import recovery
 from debug_gym_core.errors import GradingError
-from debug_gym_core.terminal import Terminal
+from debug_gym_core.sandbox import connection
+from debug_gym_core.sandbox.terminal import Terminal
 from debug_gym_core.testing import wait_until
 from debug_gym_core.testing.environments import Environments
 from debug_gym_terminal_docker import engine as engines

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from debug_gym_core.session import Session
+from debug_gym_core.sandbox.session import Session
 from debug_gym_core.testing import EscapeProbes
 from debug_gym_core.testing.escape_harness import MakeEnv, bounded, make_files
 from debug_gym_core.testing.inside import python

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from debug_gym_core import events, hookspecs
+from debug_gym_core import hookspecs
+from debug_gym_core.tools import events
 
 TOP = Path(__file__).parent.parent
 HOOKS = [name for name, one in vars(hookspecs).items() if hasattr(one, "debug_gym_spec")]

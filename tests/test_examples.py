@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support import run_debug_gym
 
-from debug_gym_core import config as configs
+from debug_gym_core.config import model as configs
 from debug_gym_core.testing import write_sample
 
 pytestmark = pytest.mark.documents

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from support import reason_not_to_use, terminals
 
-from debug_gym_core import RepoEnv, SandboxError, SandboxLost, connection
+from debug_gym_core import RepoEnv, SandboxError, SandboxLost
 from debug_gym_core.errors import GradingError
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import Terminal
+from debug_gym_core.sandbox import connection
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import Terminal
 from debug_gym_core.testing import is_alive, wait_until
 from debug_gym_core.testing.environments import Environments
 from debug_gym_core.testing.sample import ENTRYPOINT, FILES, TESTS
@@ -219,7 +220,7 @@ def test_a_sandbox_that_is_lost_again_is_an_error_with_its_cause(play: Callable[
 def test_a_grading_that_loses_every_sandbox_is_no_score(
     play: Callable[..., RepoEnv], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("debug_gym_core.recovery.PAUSES", (0.0,))
+    monkeypatch.setattr("debug_gym_core.environment.recovery.PAUSES", (0.0,))
     env = play()
     with Injector(env, destroy, 2), pytest.raises(GradingError, match="no sandbox lasted to the end of the grading"):
         env.grade()

@@ -14,11 +14,12 @@ import pexpect
 import pytest
 from support import COMMAND, reason_not_to_use, run_debug_gym
 
-from debug_gym_core import ToolCall, patch
-from debug_gym_core.patch import FileState
+from debug_gym_core import ToolCall
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.chat_server import chat_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
+from debug_gym_core.workspace import patch
+from debug_gym_core.workspace.patch import FileState
 
 CTRL_C = "\x03"
 CALC = "def add(a, b):\n    return a - b\n"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core import config as configs
-from debug_gym_core.experiment import Experiment, Job, Run
+from debug_gym_core.config import model as configs
 from debug_gym_core.plugins import Plugins, load_plugins
-from debug_gym_core.trajectory import read_journal
+from debug_gym_core.runs.experiment import Experiment, Job, Run
+from debug_gym_core.runs.trajectory import read_journal
 
 PLUGIN = Path(__file__).parent / "hooks_plugin.py"
 

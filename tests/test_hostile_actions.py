@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_core import RepoEnv, Task, ToolCall
-from debug_gym_core.observation import TEXT_LIMIT
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.hostile import DEPTH, LARGE, Attempt, arguments, attempts, nested
+from debug_gym_core.tools.observation import TEXT_LIMIT
 
 pytestmark = pytest.mark.faults
 

@@ -71,9 +71,9 @@ if __name__ == "__main__":
 
 PROBE = r"""
 import contextlib, json, os, pathlib, sys, time
-from debug_gym_core.action import ToolCall
-from debug_gym_core.env import RepoEnv
-from debug_gym_core.task import Task
+from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.environment.env import RepoEnv
+from debug_gym_core.tasks.task import Task
 from debug_gym_tool_bash import Bash
 from debug_gym_tool_eval import Eval
 from debug_gym_tool_pdb import Pdb

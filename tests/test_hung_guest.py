@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from debug_gym_core import connection, process, session
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.frames import pack
-from debug_gym_core.grep import Query
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec, Stream
+from debug_gym_core.grading.measure import measure
+from debug_gym_core.sandbox import connection, process, session
+from debug_gym_core.sandbox.frames import pack
+from debug_gym_core.sandbox.grep import Query
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec, Stream
 from debug_gym_core.testing import is_alive, wait_until
-from debug_gym_core.testrun import measure
 from debug_gym_terminal_local import LocalTerminal
 
 pytestmark = pytest.mark.faults

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core import RepoEnv, RequirementError, SandboxError, Task, images, ownership
-from debug_gym_core.image_repositories import directory, reap, remove_all, repository_of, unpack
-from debug_gym_core.session import Session
+from debug_gym_core import RepoEnv, RequirementError, SandboxError, Task
+from debug_gym_core.environment.image_repositories import directory, reap, remove_all, repository_of, unpack
+from debug_gym_core.sandbox import images, ownership
+from debug_gym_core.sandbox.session import Session
 
 IMAGE = os.environ.get("DEBUG_GYM_TEST_IMAGE", "")
 NAME = "debug-gym-test-task:image-tasks"

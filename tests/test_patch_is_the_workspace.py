@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from support import examples, reason_not_to_use
 
 from debug_gym_core import RepoEnv, Task, ToolCall
-from debug_gym_core.lines import split
-from debug_gym_core.patch import takes_name
 from debug_gym_core.plugins import default_plugins
+from debug_gym_core.workspace.lines import split
+from debug_gym_core.workspace.patch import takes_name
 
 pytestmark = pytest.mark.grading
 

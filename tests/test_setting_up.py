@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 from support import reason_not_to_use, run_debug_gym, terminals
 
-from debug_gym_core import RepoEnv, ToolCall, kept_setups, make
+from debug_gym_core import RepoEnv, ToolCall, make
 from debug_gym_core.errors import RequirementError, SandboxError
 from debug_gym_core.plugins import default_plugins, load_plugins
+from debug_gym_core.sandbox import kept_setups
 from debug_gym_core.testing.sample import write_sample
 from debug_gym_core.testing.waiting import processes_with, wait_until
 

@@ -16,11 +16,11 @@ import pytest
 from support import reason_not_to_use, terminals
 
 from debug_gym_core.errors import SandboxLost
-from debug_gym_core.interpreter import find
 from debug_gym_core.plugins import default_plugins
-from debug_gym_core.session import Session
-from debug_gym_core.spawn import Spawn
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.interpreter import find
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.spawn import Spawn
+from debug_gym_core.sandbox.terminal import SandboxSpec
 
 
 @pytest.fixture(scope="module", params=terminals())

@@ -13,10 +13,10 @@ from debug_gym_agents.debug_agent import Debug5Agent, DebugAgent, RewriteAgent
 from debug_gym_agents.tool_agent import ToolAgent
 from debug_gym_core import LLM, Agent, Completion, Message, RepoEnv, Tool, ToolCall, UsageError, hookimpl
 from debug_gym_core.errors import ContextOverflow
-from debug_gym_core.service import ServiceSettings
+from debug_gym_core.models.service import ServiceSettings
+from debug_gym_core.models.text_calls import with_text_calls
 from debug_gym_core.testing.environments import Environments
 from debug_gym_core.testing.scripted import ScriptedLLM
-from debug_gym_core.text_calls import with_text_calls
 
 ALL = ("pdb", "view", "rewrite", "eval", "listdir")
 FIX = ToolCall("rewrite", {"path": "shop.py", "start": 6, "new_code": "    for price in prices:"}, "fix")

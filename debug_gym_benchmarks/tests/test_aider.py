@@ -28,10 +28,11 @@ from benchmark_trials import (
 
 from debug_gym_benchmarks import aider
 from debug_gym_benchmarks.aider import Aider
-from debug_gym_core import RepoEnv, UsageError, patch
-from debug_gym_core.selection import select_tasks
-from debug_gym_core.snapshot import FileState
+from debug_gym_core import RepoEnv, UsageError
+from debug_gym_core.tasks.selection import select_tasks
 from debug_gym_core.testing import BenchmarkContract
+from debug_gym_core.workspace import patch
+from debug_gym_core.workspace.snapshot import FileState
 
 MARK = "twice_as_much_of_it"
 """A name that only a solution has."""

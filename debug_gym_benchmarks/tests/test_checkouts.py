@@ -26,7 +26,7 @@ from debug_gym_benchmarks import cache, clones
 from debug_gym_benchmarks.checkouts import GitFiles, Published, WorkTree, open_checkout
 from debug_gym_core import DebugGymError, RequirementError, UsageError
 from debug_gym_core.progress import listening
-from debug_gym_core.snapshot import FileState
+from debug_gym_core.workspace.snapshot import FileState
 
 LONG = 60.0
 """Seconds after which what should have happened has not."""

@@ -25,9 +25,10 @@ from benchmark_trials import (
 
 from debug_gym_benchmarks import quixbugs
 from debug_gym_benchmarks.quixbugs import QuixBugs
-from debug_gym_core import RepoEnv, ToolCall, UsageError, patch
-from debug_gym_core.snapshot import FileState
+from debug_gym_core import RepoEnv, ToolCall, UsageError
 from debug_gym_core.testing import BenchmarkContract
+from debug_gym_core.workspace import patch
+from debug_gym_core.workspace.snapshot import FileState
 
 PROGRAM, TEST = "python_programs/triple.py", "python_testcases/test_triple.py"
 RIGHT = "\ndef triple(number, more):\n    marked_as_right = number + number\n    return marked_as_right + number\n"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_benchmarks.reversal import reverse
-from debug_gym_core import patch as patches
-from debug_gym_core.snapshot import FileState
+from debug_gym_core.workspace import patch as patches
+from debug_gym_core.workspace.snapshot import FileState
 
 LINES = st.sampled_from(
     [b"", b"a", b"b", b"-- a/x", b"++ b/x", b"\\ no", b"@@ -1 +1 @@", b"c\r", b"diff --git a/x b/x"]

@@ -14,10 +14,11 @@ from benchmark_trials import grades_of_three_times, only_gold_resolves
 from published_rows import PASSES_ALL, changed, changes, written
 
 from debug_gym_benchmarks.swesmith import FIELDS, PYTHON, SWESmith
-from debug_gym_core import UsageError, patch
-from debug_gym_core.snapshot import FileState
+from debug_gym_core import UsageError
 from debug_gym_core.testing import BenchmarkContract
 from debug_gym_core.testing.environments import Environments
+from debug_gym_core.workspace import patch
+from debug_gym_core.workspace.snapshot import FileState
 
 RIGHT = """\
 def area(width, height):

@@ -21,8 +21,8 @@ import pytest
 from support import interpreters
 
 from debug_gym_core.cli import main
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec, Terminal
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec, Terminal
 
 
 class ChildStream:

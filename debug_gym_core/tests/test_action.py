@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debug_gym_core import ActionError, Tool, ToolCall
-from debug_gym_core.action import as_text, parse
+from debug_gym_core.tools.action import as_text, parse
 
 
 class View(Tool):

@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.asking import KeptAnswers, digest
-from debug_gym_core.config import load
+from debug_gym_core.agents.asking import KeptAnswers, digest
+from debug_gym_core.config.model import load
 from debug_gym_core.errors import RequirementError
-from debug_gym_core.experiment import Experiment, Run
-from debug_gym_core.llm import Completion, Message, Usage
+from debug_gym_core.models.llm import Completion, Message, Usage
+from debug_gym_core.models.service import ServiceSettings
 from debug_gym_core.plugins import Plugins, load_plugins
 from debug_gym_core.redaction import remember
-from debug_gym_core.service import ServiceSettings
+from debug_gym_core.runs.experiment import Experiment, Run
+from debug_gym_core.runs.trajectory import EventKind, read_journal
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
-from debug_gym_core.trajectory import EventKind, read_journal
 
 TOY, WIRE = (Path(__file__).parent / name for name in ("toy_plugin.py", "wire_plugin.py"))
 UNSAFE = "terminal.allow_unsandboxed=true"

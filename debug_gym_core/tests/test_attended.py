@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core import episode
 from debug_gym_core.cli.attended import AttendedDisplay
 from debug_gym_core.cli.tables import make_console
-from debug_gym_core.config import load
+from debug_gym_core.config.model import load
 from debug_gym_core.errors import SandboxLost
-from debug_gym_core.experiment import Experiment, Job, Run
 from debug_gym_core.plugins import Plugins, load_plugins
-from debug_gym_core.trajectory import Event, Result
+from debug_gym_core.runs import episode
+from debug_gym_core.runs.experiment import Experiment, Job, Run
+from debug_gym_core.runs.trajectory import Event, Result
 
 TOY = Path(__file__).parent / "toy_plugin.py"
 PERSON = '''

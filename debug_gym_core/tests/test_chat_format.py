@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debug_gym_core import Message, ToolCall, Usage
-from debug_gym_core.chat_errors import failure, hide, retry_after, shortened, words_of
-from debug_gym_core.chat_format import (
+from debug_gym_core.errors import ContextOverflow, LLMUnavailable
+from debug_gym_core.models.chat_errors import failure, hide, retry_after, shortened, words_of
+from debug_gym_core.models.chat_format import (
     DONE,
     MalformedAnswer,
     gather,
@@ -20,8 +21,7 @@ from debug_gym_core.chat_format import (
     to_messages,
     without_system,
 )
-from debug_gym_core.errors import ContextOverflow, LLMUnavailable
-from debug_gym_core.responses_format import gather_response, read_response, to_input
+from debug_gym_core.models.responses_format import gather_response, read_response, to_input
 
 LOADED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """For a machine that does other work beside the tests."""

@@ -36,7 +36,7 @@ def test_plugins_imports_no_environment() -> None:
         "print(*sys.modules, file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert not {"gymnasium", "numpy", "docker", "openai", "debug_gym_core.env"} & set(done.stderr.split())
+    assert not {"gymnasium", "numpy", "docker", "openai", "debug_gym_core.environment.env"} & set(done.stderr.split())
 
 
 def test_help_is_cheap() -> None:

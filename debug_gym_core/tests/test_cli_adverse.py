@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.config_layers import read_text
+from debug_gym_core.config.layers import read_text
 from debug_gym_core.errors import UsageError
 
 TOY = Path(__file__).parent / "toy_plugin.py"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from debug_gym_core.config_schema import schema
+from debug_gym_core.config.schema import schema
 from debug_gym_core.plugins import load_plugins
 
 TOY = Path(__file__).parent / "toy_plugin.py"

@@ -183,7 +183,7 @@ def test_clean_removes_what_a_killed_run_left_and_nothing_else(
 ) -> None:
     assert inside("doctor", "--clean").out == "nothing to remove\n"
     code = (
-        "from debug_gym_core.ownership import owner; import json, pathlib, sys\n"
+        "from debug_gym_core.sandbox.ownership import owner; import json, pathlib, sys\n"
         "pathlib.Path(sys.argv[1]).mkdir()\n"
         "pathlib.Path(sys.argv[1], 'lease.json').write_text(json.dumps({'owner': owner()}))\n"
         "print('ready', flush=True)\n"

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from debug_gym_core.agent import Agent, AgentSettings
-from debug_gym_core.component import Settings
-from debug_gym_core.config import Config, from_data, load
-from debug_gym_core.config_layers import Layer, parse_override, read_text
-from debug_gym_core.config_text import as_yaml
+from debug_gym_core.agents.agent import Agent, AgentSettings
+from debug_gym_core.components.component import Settings
+from debug_gym_core.config.layers import Layer, parse_override, read_text
+from debug_gym_core.config.model import Config, from_data, load
+from debug_gym_core.config.text import as_yaml
 from debug_gym_core.errors import UsageError
-from debug_gym_core.executors import LocalExecutor
-from debug_gym_core.llm import LLM, Completion, Message
+from debug_gym_core.models.llm import LLM, Completion, Message
 from debug_gym_core.plugins import PluginRecord, Plugins
-from debug_gym_core.task import Benchmark, BenchmarkSettings, Task
-from debug_gym_core.tool import Tool
+from debug_gym_core.runs.local import LocalExecutor
+from debug_gym_core.tasks.task import Benchmark, BenchmarkSettings, Task
+from debug_gym_core.tools.tool import Tool
 
 
 class QuizSettings(BenchmarkSettings):

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from debug_gym_core.connection import STALL_TIMEOUT, VERSION, CommandEnded, CommandLost, Connection, Waiter
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.frames import FrameReader, Header, pack
-from debug_gym_core.terminal import SandboxSpec, Terminal
+from debug_gym_core.sandbox.connection import STALL_TIMEOUT, VERSION, CommandEnded, CommandLost, Connection, Waiter
+from debug_gym_core.sandbox.frames import FrameReader, Header, pack
+from debug_gym_core.sandbox.terminal import SandboxSpec, Terminal
 from debug_gym_core.testing import wait_until
 
 Answer = Callable[[Header], bytes]

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from debug_gym_core.cli.display import LiveDisplay, PlainDisplay, summary
-from debug_gym_core.experiment import Job
-from debug_gym_core.trajectory import Event, Result, Tokens
+from debug_gym_core.runs.experiment import Job
+from debug_gym_core.runs.trajectory import Event, Result, Tokens
 
 
 def job(name: str) -> Job:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debug_gym_core.entrypoint import Entrypoint, Kind
 from debug_gym_core.errors import UsageError
+from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from debug_gym_core.executors import LocalExecutor
+from debug_gym_core.runs.local import LocalExecutor
 from debug_gym_core.testing import ExecutorContract
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.config import Config, load
-from debug_gym_core.episode import Players
+from debug_gym_core.config.model import Config, load
 from debug_gym_core.errors import RequirementError, UsageError
-from debug_gym_core.experiment import Experiment, Job, Run
 from debug_gym_core.plugins import Plugins, load_plugins
-from debug_gym_core.selection import select_tasks
-from debug_gym_core.trajectory import Event, EventKind, Result, read_journal, read_results
+from debug_gym_core.runs.episode import Players
+from debug_gym_core.runs.experiment import Experiment, Job, Run
+from debug_gym_core.runs.trajectory import Event, EventKind, Result, read_journal, read_results
+from debug_gym_core.tasks.selection import select_tasks
 
 TOY = Path(__file__).parent / "toy_plugin.py"
 UNSAFE = "terminal.allow_unsandboxed=true"
@@ -430,8 +430,9 @@ def test_selection(plugins: Plugins) -> None:
 
 def test_two_processes_do_not_share_a_directory(plugins: Plugins, tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom pathlib import Path\nfrom debug_gym_core.config import Config\n"
-        "from debug_gym_core.run import Run\nrun = Run.create(Config(), Path(sys.argv[1]))\nprint('held', flush=True)\n"
+        "import sys\nfrom pathlib import Path\nfrom debug_gym_core.config.model import Config\n"
+        "from debug_gym_core.runs.run import Run\nrun = Run.create(Config(), Path(sys.argv[1]))\n"
+        "print('held', flush=True)\n"
         "sys.stdin.read()\n"
     )
     holder = subprocess.Popen(

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_core.errors import ActionError
-from debug_gym_core.grep import Found, Glob, InvalidPattern, Query
-from debug_gym_core.guest import supervisor
-from debug_gym_core.lines import body_of, split
-from debug_gym_core.rules import Patterns, Rules
-from debug_gym_core.session import Session
+from debug_gym_core.sandbox.grep import Found, Glob, InvalidPattern, Query
+from debug_gym_core.sandbox.guest import supervisor
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.workspace.lines import body_of, split
+from debug_gym_core.workspace.rules import Patterns, Rules
 
 NOTHING = Rules().ignore_patterns()
 

@@ -20,10 +20,10 @@ import pexpect
 import pytest
 from support import interpreters
 
-from debug_gym_core.connection import BOOT, guest_program
 from debug_gym_core.errors import SandboxLost
-from debug_gym_core.frames import FrameReader, pack
-from debug_gym_core.session import CommandLost, Session
+from debug_gym_core.sandbox.connection import BOOT, guest_program
+from debug_gym_core.sandbox.frames import FrameReader, pack
+from debug_gym_core.sandbox.session import CommandLost, Session
 from debug_gym_core.testing import is_alive, wait_until
 
 ECHO = """
@@ -798,7 +798,7 @@ def test_killed_worker_is_replaced(session: Session) -> None:
 
 
 def test_hung_guest_is_given_up(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("debug_gym_core.session.GRACE", 0.3)
+    monkeypatch.setattr("debug_gym_core.sandbox.session.GRACE", 0.3)
     pid = session.guest()["pid"]
     os.kill(pid, signal.SIGSTOP)
     monkeypatch.setattr(session.terminal.streams[-1], "close", lambda: os.kill(pid, signal.SIGKILL))  # type: ignore[attr-defined]
@@ -955,7 +955,7 @@ def test_orphans_are_found_without_ctypes(
 ) -> None:
     """By a marker in their environment, since there is no prctl to become their parent."""
     hidden = BOOT.replace("import os, sys\n", "import os, sys\nsys.modules['ctypes'] = None\n")
-    monkeypatch.setattr("debug_gym_core.connection.BOOT", hidden)
+    monkeypatch.setattr("debug_gym_core.sandbox.connection.BOOT", hidden)
     session = open_session()
     assert any("ctypes" in note for note in session.guest()["notes"])
     result = session.run(["python3", "-c", STUBBORN + "time.sleep(100)"], timeout=0.7)

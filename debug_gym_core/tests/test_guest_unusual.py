@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core.errors import SandboxError
-from debug_gym_core.grep import Query
-from debug_gym_core.rules import Rules
-from debug_gym_core.session import Session
+from debug_gym_core.sandbox.grep import Query
+from debug_gym_core.sandbox.session import Session
 from debug_gym_core.testing import is_alive, wait_until
+from debug_gym_core.workspace.rules import Rules
 
 STUBBORN = "trap '' TERM; echo $$ > pid.new; mv pid.new pid; while :; do sleep 0.1; done"
 

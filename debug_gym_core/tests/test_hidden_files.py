@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.image_repositories import image_settings
-from debug_gym_core.pristine import Pristine
-from debug_gym_core.task import Task
+from debug_gym_core.environment.image_repositories import image_settings
+from debug_gym_core.tasks.task import Task
+from debug_gym_core.workspace.pristine import Pristine
 
 
 def pristine(tmp_path: Path, **fields: Any) -> tuple[set[str], set[str]]:

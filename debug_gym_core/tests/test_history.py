@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debug_gym_core.action import ToolCall
-from debug_gym_core.history import History
-from debug_gym_core.llm import Message
+from debug_gym_core.agents.history import History
+from debug_gym_core.models.llm import Message
+from debug_gym_core.tools.action import ToolCall
 
 OPENING = (Message("system", "Fix it."), Message("user", "The task."))
 

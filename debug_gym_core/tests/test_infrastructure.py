@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debug_gym_core import pytest_sections
-from debug_gym_core.infrastructure import Infrastructure
-from debug_gym_core.rules import Rules
-from debug_gym_core.snapshot import FileState, Snapshot
+from debug_gym_core.grading import pytest_sections
+from debug_gym_core.grading.infrastructure import Infrastructure
+from debug_gym_core.workspace.rules import Rules
+from debug_gym_core.workspace.snapshot import FileState, Snapshot
 
 PRISTINE = {
     "shop.py": "x = 1\n",

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core import kept_setups
 from debug_gym_core.errors import RequirementError, SandboxError
-from debug_gym_core.kept_setups import KeptSetup, Use, hold, key_of, place_of
+from debug_gym_core.sandbox import kept_setups
+from debug_gym_core.sandbox.kept_setups import KeptSetup, Use, hold, key_of, place_of
 
 KEY = key_of({"commands": ["true"]})
 

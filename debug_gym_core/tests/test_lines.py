@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_core.errors import ActionError
-from debug_gym_core.lines import body_of, declared_encoding, decode, diff, encode, end_of, replace, show, shown, split
+from debug_gym_core.workspace.lines import (
+    body_of,
+    declared_encoding,
+    decode,
+    diff,
+    encode,
+    end_of,
+    replace,
+    show,
+    shown,
+    split,
+)
 
 pieces = st.sampled_from([b"a", b"b = 1", b"\xe9", b"\r", b"\x0c\x00\x1c\x85", b"\n", b"\r\n", "\u2028".encode()])
 contents = st.lists(pieces).map(b"".join)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from debug_gym_core.ownership import gone, owner, started
+from debug_gym_core.sandbox.ownership import gone, owner, started
 
 
 def test_a_live_process_is_not_gone() -> None:
@@ -15,7 +15,7 @@ def test_a_live_process_is_not_gone() -> None:
 
 
 def test_an_ended_process_is_gone() -> None:
-    code = "from debug_gym_core.ownership import owner; print(owner())"
+    code = "from debug_gym_core.sandbox.ownership import owner; print(owner())"
     name = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
     assert gone(name) is True
 

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from debug_gym_core import patch as patches
 from debug_gym_core.errors import ActionError, RequirementError
-from debug_gym_core.snapshot import FileState
+from debug_gym_core.workspace import patch as patches
+from debug_gym_core.workspace.snapshot import FileState
 
 LONG = b"".join(b"line %d\n" % number for number in range(40))
 
@@ -168,8 +168,8 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 MAKING = """
 import sys, tempfile, threading
-from debug_gym_core.patch import make
-from debug_gym_core.snapshot import FileState
+from debug_gym_core.workspace.patch import make
+from debug_gym_core.workspace.snapshot import FileState
 tempfile.tempdir = sys.argv[1]
 threading.Thread(target=make, args=({}, {"a": FileState(b"1", 0o644)}), daemon=True).start()
 sys.stdin.read()

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core import Judge, Measurement, RepoEnv, Session, Task, UsageError
-from debug_gym_core import patch as patches
 from debug_gym_core.errors import TaskError
-from debug_gym_core.pristine import Pristine
-from debug_gym_core.results import TestResult
-from debug_gym_core.snapshot import FileState, Snapshot
+from debug_gym_core.grading.results import TestResult
+from debug_gym_core.workspace import patch as patches
+from debug_gym_core.workspace.pristine import Pristine
+from debug_gym_core.workspace.snapshot import FileState, Snapshot
 
 pytest_plugins = ["debug_gym_core.testing.fixtures"]
 

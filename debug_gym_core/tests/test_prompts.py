@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debug_gym_core.action import ToolCall
-from debug_gym_core.agent import Agent
-from debug_gym_core.config_text import attribute_help
-from debug_gym_core.env import RepoEnv
+from debug_gym_core.agents.agent import Agent
+from debug_gym_core.agents.history import History
+from debug_gym_core.agents.prompts import Facts, Prompt, Sight, facts, trim_message
+from debug_gym_core.config.text import attribute_help
+from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import UsageError
-from debug_gym_core.history import History
-from debug_gym_core.llm import LLM, Message
-from debug_gym_core.observation import Observation
-from debug_gym_core.prompts import Facts, Prompt, Sight, facts, trim_message
+from debug_gym_core.models.llm import LLM, Message
 from debug_gym_core.testing.environments import Environments
+from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.observation import Observation
 
 
 class Player(Agent):

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from debug_gym_core.python_code import code_blob, imports_of, parse
+from debug_gym_core.sandbox.python_code import code_blob, imports_of, parse
 
 SOURCE = inspect.getsource(textwrap)
 

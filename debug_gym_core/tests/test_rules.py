@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_core.errors import UsageError
-from debug_gym_core.rules import Patterns, Rules
-from debug_gym_core.snapshot import Snapshot
+from debug_gym_core.workspace.rules import Patterns, Rules
+from debug_gym_core.workspace.snapshot import Snapshot
 
 
 def rules(ignored: str = "", **outside: tuple[str, ...]) -> Rules:

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from support import interpreters
 
-from debug_gym_core.grading import Measurement, collect, measure
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.grading.measure import collect, measure
+from debug_gym_core.grading.results import Measurement
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_local import LocalTerminal
 
 QUICK = "-p no:hypothesispytest -p no:pytest_cov"
@@ -324,7 +325,7 @@ def test_the_tests_see_what_python_m_pytest_shows(run: Run, session: Session, py
 
 @pytest.mark.parametrize("options", ["-q", "-v", "-s -q", "--tb=short", "-x", "-rA", "--setup-show -q"])
 def test_the_output_is_the_same_as_without_us(run: Run, session: Session, python: str, options: str) -> None:
-    from debug_gym_core import run_output
+    from debug_gym_core.grading import masking
 
     text = (
         """
@@ -344,7 +345,7 @@ def test_the_output_is_the_same_as_without_us(run: Run, session: Session, python
     ours = run(f"python -m pytest {options} {QUICK} -p no:cacheprovider", test_all=text)
     command = f"{python} -m pytest {options} {QUICK} -p no:cacheprovider"
     plain = session.run(command, timeout=60)
-    assert ours.output == run_output.mask(session.mask(plain.output))
+    assert ours.output == masking.mask(session.mask(plain.output))
     assert ours.exit_status == plain.exit_status
 
 

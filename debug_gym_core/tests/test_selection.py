@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.config import load
+from debug_gym_core.config.model import load
 from debug_gym_core.errors import UsageError
 from debug_gym_core.plugins import Plugins, load_plugins
-from debug_gym_core.selection import select_tasks
+from debug_gym_core.tasks.selection import select_tasks
 
 TOY = Path(__file__).parent / "toy_plugin.py"
 EVERYTHING = ["a", "b", "c", "x0", "x1"]

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-import debug_gym_core.service as service
+import debug_gym_core.models.service as service
 from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable
-from debug_gym_core.llm import Message, Usage
+from debug_gym_core.models.llm import Message, Usage
+from debug_gym_core.models.service import Gate, Prices, ServiceLLM
 from debug_gym_core.plugins import load_plugins
-from debug_gym_core.service import Gate, Prices, ServiceLLM
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
 
 ASKED = [Message("user", "Hello?")]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core.errors import UsageError
-from debug_gym_core.snapshot import MTIME, FileState, Snapshot, archive_of
+from debug_gym_core.workspace.snapshot import MTIME, FileState, Snapshot, archive_of
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from debug_gym_core.cli.steps import Steps, error_text
-from debug_gym_core.experiment import Job
-from debug_gym_core.llm import Usage
-from debug_gym_core.trajectory import Event
+from debug_gym_core.models.llm import Usage
+from debug_gym_core.runs.experiment import Job
+from debug_gym_core.runs.trajectory import Event
 
 JOB = Job("toy/a", "a", 0)
 

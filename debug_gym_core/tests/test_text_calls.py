@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debug_gym_core.action import ToolCall
-from debug_gym_core.env import RepoEnv
+from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import ActionError
-from debug_gym_core.llm import LLM, Completion, Message
+from debug_gym_core.models.llm import LLM, Completion, Message
+from debug_gym_core.models.service import ServiceSettings
+from debug_gym_core.models.text_calls import KEY, correction_of, describe, find, with_text_calls
 from debug_gym_core.plugins import default_plugins
-from debug_gym_core.service import ServiceSettings
 from debug_gym_core.testing.environments import Environments
 from debug_gym_core.testing.scripted import ScriptedLLM
-from debug_gym_core.text_calls import KEY, correction_of, describe, find, with_text_calls
+from debug_gym_core.tools.action import ToolCall
 
 TOOLS = {name: default_plugins().get("tools", name) for name in ("view", "rewrite", "eval", "pdb")}
 VIEW = ToolCall("view", {"path": "a.py"})

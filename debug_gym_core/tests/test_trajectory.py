@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from debug_gym_core.action import ToolCall
 from debug_gym_core.errors import UsageError
-from debug_gym_core.llm import Usage
-from debug_gym_core.trajectory import (
+from debug_gym_core.models.llm import Usage
+from debug_gym_core.runs.trajectory import (
     SCHEMA_VERSION,
     Event,
     EventKind,
@@ -28,6 +27,7 @@ from debug_gym_core.trajectory import (
     read_journal,
     read_results,
 )
+from debug_gym_core.tools.action import ToolCall
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -131,7 +131,7 @@ def test_events_of_a_killed_process_are_there(tmp_path: Path) -> None:
     code = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from debug_gym_core.trajectory import *\n"
+        "from debug_gym_core.runs.trajectory import *\n"
         "journal = Journal(Path(sys.argv[1]))\n"
         "for n in range(50): journal.append(Event(EventKind.ERROR, {'n': n}))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from debug_gym_core.cli.display import PlainDisplay, summary
 from debug_gym_core.cli.verdicts import about_modes, verdicts, why_unresolved
-from debug_gym_core.trajectory import Result
+from debug_gym_core.runs.trajectory import Result
 
 
 def result(name: str = "a", *failed: str, **more: Any) -> Result:

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from debug_gym_core.errors import SandboxError
-from debug_gym_core.python_code import code_blob
-from debug_gym_core.session import Process, Session
-from debug_gym_core.warm import Warm
+from debug_gym_core.sandbox.python_code import code_blob
+from debug_gym_core.sandbox.session import Process, Session
+from debug_gym_core.sandbox.warm import Warm
 
 BOOT = """\
 import sys

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from debug_gym_core import changes
 from debug_gym_core.errors import ActionError, SandboxError
-from debug_gym_core.program_changes import TEXT_LIMIT, UNKNOWN
-from debug_gym_core.readonly import ReadOnlyFiles
-from debug_gym_core.rules import Rules
-from debug_gym_core.session import Session
-from debug_gym_core.snapshot import FileState, Snapshot
-from debug_gym_core.terminal import SandboxSpec
-from debug_gym_core.workspace import Workspace
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
+from debug_gym_core.workspace import changes
+from debug_gym_core.workspace.files import Workspace
+from debug_gym_core.workspace.program_changes import TEXT_LIMIT, UNKNOWN
+from debug_gym_core.workspace.readonly import ReadOnlyFiles
+from debug_gym_core.workspace.rules import Rules
+from debug_gym_core.workspace.snapshot import FileState, Snapshot
 from debug_gym_terminal_local import LocalTerminal
 
 LONG = "".join(f"line {number}\n" for number in range(40))
@@ -527,7 +527,7 @@ def test_of_a_large_file_no_more_is_read_than_is_kept(live: Live, monkeypatch: p
 
 
 def test_a_patch_of_a_file_too_large_to_read_is_refused(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("debug_gym_core.workspace.FILE_LIMIT", 10)
+    monkeypatch.setattr("debug_gym_core.workspace.files.FILE_LIMIT", 10)
     with pytest.raises(ActionError, match="cannot be read"):
         live.workspace.apply(b"diff --git a/pkg/app.py b/pkg/app.py\nold mode 100644\nnew mode 100755\n")
     entry = live.session.stat("pkg/app.py")

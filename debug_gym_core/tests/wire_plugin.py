@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from debug_gym_core import Completion, Message, Settings, ToolCall, Usage, hookimpl
 from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable, RequirementError
-from debug_gym_core.service import ServiceLLM, ServiceSettings
+from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 
 
 class WireSettings(ServiceSettings):

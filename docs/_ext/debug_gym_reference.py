@@ -20,15 +20,17 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
-from debug_gym_core import config_spellings, errors, events, hookspecs
+from debug_gym_core import errors, hookspecs
+from debug_gym_core.agents.prompts import Facts
 from debug_gym_core.cli import COMMANDS, main
-from debug_gym_core.component import Component
-from debug_gym_core.config import Config
-from debug_gym_core.config_text import attribute_help
+from debug_gym_core.components.component import Component
+from debug_gym_core.config import spellings
+from debug_gym_core.config.model import Config
+from debug_gym_core.config.text import attribute_help
+from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.plugins import HOMES, Plugins, default_plugins
-from debug_gym_core.prompts import Facts
-from debug_gym_core.service import ServiceLLM, ServiceSettings
-from debug_gym_core.tool import Tool, example, usage
+from debug_gym_core.tools import events
+from debug_gym_core.tools.tool import Tool, example, usage
 
 OURS = "debug-gym-"
 """How the names of our distributions begin; what else is installed is not documented."""
@@ -156,17 +158,15 @@ class Spellings(Generated):
 
     def markdown(self) -> Iterator[str]:
         """The lines."""
-        keys = [(code(old), code(new)) for old, new in config_spellings.NOW.items()]
-        keys += [(code(f"{old}.*"), code(f"{new}.*")) for old, new in config_spellings.SECTIONS.items()]
-        keys += [(code(old), new.removeprefix("is now ")) for old, new in config_spellings.WORDS.items()]
+        keys = [(code(old), code(new)) for old, new in spellings.NOW.items()]
+        keys += [(code(f"{old}.*"), code(f"{new}.*")) for old, new in spellings.SECTIONS.items()]
+        keys += [(code(old), new.removeprefix("is now ")) for old, new in spellings.WORDS.items()]
         yield from ("## Keys", "")
         yield from table(("in the original", "here"), keys)
         yield from ("## Options", "")
-        yield from table(
-            ("in the original", "here"), [(code(old), new) for old, new in config_spellings.OPTIONS.items()]
-        )
+        yield from table(("in the original", "here"), [(code(old), new) for old, new in spellings.OPTIONS.items()])
         yield from ("## Agents", "")
-        agents = config_spellings.AGENTS.items()
+        agents = spellings.AGENTS.items()
         yield from table(("in the original", "here"), [(code(old), code(new)) for old, new in agents])
 
 

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from debug_gym_agents.loop import Turns, correction, with_ids
 from debug_gym_core import LLM, Agent, AgentSettings, Message, Settings
+from debug_gym_core.agents.history import History
+from debug_gym_core.agents.prompts import Prompt, Sight, facts
 from debug_gym_core.errors import ContextOverflow
-from debug_gym_core.history import History
-from debug_gym_core.prompts import Prompt, Sight, facts
 
 if TYPE_CHECKING:
     from debug_gym_core import Completion, RepoEnv

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core import Completion, Message, ToolCall, UsageError
 from debug_gym_core.errors import ContextOverflow
-from debug_gym_core.text_calls import correction_of
+from debug_gym_core.models.text_calls import correction_of
 
 if TYPE_CHECKING:
     from debug_gym_core import LLM, RepoEnv
-    from debug_gym_core.history import Count, History
+    from debug_gym_core.agents.history import Count, History
 
 MOST_MALFORMED = 3
 """Turns in a row in which nothing that the model wrote can be carried out; then the episode is over."""

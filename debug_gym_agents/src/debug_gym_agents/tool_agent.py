@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from debug_gym_agents.loop import Turns, correction, with_ids
 from debug_gym_core import LLM, Agent, Message
-from debug_gym_core.history import History
-from debug_gym_core.prompts import Prompt, facts
+from debug_gym_core.agents.history import History
+from debug_gym_core.agents.prompts import Prompt, facts
 
 if TYPE_CHECKING:
     from debug_gym_core import RepoEnv

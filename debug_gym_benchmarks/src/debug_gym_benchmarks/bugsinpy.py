@@ -14,11 +14,12 @@ from typing import Any, ClassVar, Literal
 
 from debug_gym_benchmarks import cache, clones
 from debug_gym_benchmarks.checkouts import Checkout, GitFiles, Published, open_checkout
-from debug_gym_core import Benchmark, Task, UsageError, patch
+from debug_gym_core import Benchmark, Task, UsageError
 from debug_gym_core.errors import ActionError
 from debug_gym_core.names import nearest
-from debug_gym_core.snapshot import FileState
-from debug_gym_core.task import BenchmarkSettings
+from debug_gym_core.tasks.task import BenchmarkSettings
+from debug_gym_core.workspace import patch
+from debug_gym_core.workspace.snapshot import FileState
 
 PUBLISHED = Published(
     "soarsmu/BugsInPy", "https://github.com/soarsmu/BugsInPy", "11c5f1eea954a42132cfd06bf257766a7963e0fd"

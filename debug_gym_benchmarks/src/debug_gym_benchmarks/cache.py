@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from debug_gym_core import RequirementError
-from debug_gym_core.snapshot import FileState
+from debug_gym_core.workspace.snapshot import FileState
 
 UNFINISHED = ".part"
 """What the names of directories end with that are being made, or were when their process was killed."""
@@ -25,7 +25,7 @@ LOOK = 0.1
 
 def directory() -> Path:
     """Where benchmarks keep things: `debug-gym/benchmarks` below `$XDG_CACHE_HOME`, or `~/.cache`."""
-    from debug_gym_core.kept_setups import cache
+    from debug_gym_core.sandbox.kept_setups import cache
 
     return cache() / "benchmarks"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from debug_gym_benchmarks import cache, clones
 from debug_gym_benchmarks.clones import COMMIT, git, without_user
 from debug_gym_core import UsageError
-from debug_gym_core.snapshot import FileState
+from debug_gym_core.workspace.snapshot import FileState
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
 

@@ -14,9 +14,10 @@ from typing import Any
 from debug_gym_benchmarks import cache, passes_before
 from debug_gym_benchmarks.checkouts import Checkout, Published, open_checkout
 from debug_gym_benchmarks.written_tests import written_tests
-from debug_gym_core import Benchmark, Task, UsageError, patch
+from debug_gym_core import Benchmark, Task, UsageError
 from debug_gym_core.names import nearest
-from debug_gym_core.snapshot import FileState
+from debug_gym_core.workspace import patch
+from debug_gym_core.workspace.snapshot import FileState
 
 PUBLISHED = Published(
     "jkoppel/QuixBugs", "https://github.com/jkoppel/QuixBugs", "4257f44b0ff1181dedaedee6a447e133219fcebf"

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from debug_gym_benchmarks.rows import Field, Rows
 from debug_gym_core import Benchmark, Task, UsageError
-from debug_gym_core.judge import Judge
 from debug_gym_core.names import nearest
-from debug_gym_core.task import BenchmarkSettings
+from debug_gym_core.tasks.judge import Judge
+from debug_gym_core.tasks.task import BenchmarkSettings
 
 if TYPE_CHECKING:
-    from debug_gym_core.results import Measurement
-    from debug_gym_core.session import Session
+    from debug_gym_core.grading.results import Measurement
+    from debug_gym_core.sandbox.session import Session
 
 HUBS = {"lite": "R2E-Gym/R2E-Gym-Lite", "subset": "R2E-Gym/R2E-Gym-Subset", "full": "R2E-Gym/R2E-Gym-V1"}
 """The published data sets."""
@@ -178,8 +178,8 @@ class Outcomes(Judge):
 
     def measure(self, session: Session, *, timeout: float, clean: bool) -> Measurement:
         """Run the tests; each passes that ended as expected."""
-        from debug_gym_core.results import TestResult
-        from debug_gym_core.testrun import measure
+        from debug_gym_core.grading.measure import measure
+        from debug_gym_core.grading.results import TestResult
 
         measurement = measure(session, COMMAND, timeout=timeout)
         wanted = dict(self.expected)

@@ -23,9 +23,9 @@ from typing import Any, ClassVar
 
 from debug_gym_core import UsageError
 from debug_gym_core.errors import RequirementError
-from debug_gym_core.kept_setups import directory as kept_setups_directory
 from debug_gym_core.names import nearest
 from debug_gym_core.progress import tell
+from debug_gym_core.sandbox.kept_setups import directory as kept_setups_directory
 
 INDEXED = 4 << 20
 """Bytes from which on the ids of a json or jsonl file are kept in the cache."""

@@ -11,7 +11,7 @@ from debug_gym_benchmarks.reversal import reverse
 from debug_gym_benchmarks.rows import Field, Rows
 from debug_gym_core import Benchmark, Task, UsageError
 from debug_gym_core.names import nearest
-from debug_gym_core.task import BenchmarkSettings
+from debug_gym_core.tasks.task import BenchmarkSettings
 
 HUB = "SWE-bench/SWE-smith"
 PYTHON = "/opt/miniconda3/envs/testbed/bin/python"

@@ -10,10 +10,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from debug_gym_core.action import ToolCall
-    from debug_gym_core.agent import Agent, AgentSettings
-    from debug_gym_core.component import Settings
-    from debug_gym_core.env import RepoEnv
+    from debug_gym_core.agents.agent import Agent, AgentSettings
+    from debug_gym_core.components.component import Settings
+    from debug_gym_core.environment.env import RepoEnv
     from debug_gym_core.errors import (
         ActionError,
         DebugGymError,
@@ -24,25 +23,26 @@ if TYPE_CHECKING:
         SandboxLost,
         UsageError,
     )
-    from debug_gym_core.grading import Grade, Measurement
+    from debug_gym_core.grading.results import Grade, Measurement
     from debug_gym_core.hookspecs import hookimpl, hookspec
-    from debug_gym_core.judge import Judge
-    from debug_gym_core.llm import LLM, Completion, Message, Usage
     from debug_gym_core.making import make
-    from debug_gym_core.observation import Observation
+    from debug_gym_core.models.llm import LLM, Completion, Message, Usage
     from debug_gym_core.plugins import load_plugins
-    from debug_gym_core.session import Session
-    from debug_gym_core.task import Benchmark, BenchmarkSettings, Task
-    from debug_gym_core.terminal import RunResult, SandboxSpec, Terminal, TerminalSettings
-    from debug_gym_core.tool import Tool
+    from debug_gym_core.sandbox.session import Session
+    from debug_gym_core.sandbox.terminal import RunResult, SandboxSpec, Terminal, TerminalSettings
+    from debug_gym_core.tasks.judge import Judge
+    from debug_gym_core.tasks.task import Benchmark, BenchmarkSettings, Task
+    from debug_gym_core.tools.action import ToolCall
+    from debug_gym_core.tools.observation import Observation
+    from debug_gym_core.tools.tool import Tool
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "action": ["ToolCall"],
-    "agent": ["Agent", "AgentSettings"],
-    "component": ["Settings"],
-    "env": ["RepoEnv"],
+    "tools.action": ["ToolCall"],
+    "agents.agent": ["Agent", "AgentSettings"],
+    "components.component": ["Settings"],
+    "environment.env": ["RepoEnv"],
     "errors": [
         "ActionError",
         "DebugGymError",
@@ -53,17 +53,17 @@ _HOMES = {
         "SandboxLost",
         "UsageError",
     ],
-    "grading": ["Grade", "Measurement"],
+    "grading.results": ["Grade", "Measurement"],
     "hookspecs": ["hookimpl", "hookspec"],
-    "judge": ["Judge"],
+    "tasks.judge": ["Judge"],
     "making": ["make"],
-    "llm": ["LLM", "Completion", "Message", "Usage"],
-    "observation": ["Observation"],
+    "models.llm": ["LLM", "Completion", "Message", "Usage"],
+    "tools.observation": ["Observation"],
     "plugins": ["load_plugins"],
-    "session": ["Session"],
-    "task": ["Benchmark", "BenchmarkSettings", "Task"],
-    "terminal": ["RunResult", "SandboxSpec", "Terminal", "TerminalSettings"],
-    "tool": ["Tool"],
+    "sandbox.session": ["Session"],
+    "tasks.task": ["Benchmark", "BenchmarkSettings", "Task"],
+    "sandbox.terminal": ["RunResult", "SandboxSpec", "Terminal", "TerminalSettings"],
+    "tools.tool": ["Tool"],
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

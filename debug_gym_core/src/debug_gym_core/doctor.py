@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from debug_gym_core.errors import DebugGymError
 
 if TYPE_CHECKING:
-    from debug_gym_core.interpreter import Interpreter
     from debug_gym_core.plugins import Plugins
-    from debug_gym_core.task import Benchmark
-    from debug_gym_core.terminal import Terminal
+    from debug_gym_core.sandbox.interpreter import Interpreter
+    from debug_gym_core.sandbox.terminal import Terminal
+    from debug_gym_core.tasks.task import Benchmark
 
 PATIENCE = 1.2
 """Seconds that the sandbox backends together have to say whether they work here."""
@@ -116,7 +116,9 @@ def clean(plugins: Plugins, *, patience: float = PATIENCE, setups: bool = False)
     Returns:
         what was removed, and what could not be, a line each
     """
-    from debug_gym_core import image_repositories, kept_setups, patch
+    from debug_gym_core.environment import image_repositories
+    from debug_gym_core.sandbox import kept_setups
+    from debug_gym_core.workspace import patch
 
     removed = [f"patch: directory {directory}" for directory in patch.reap()]
     removed += [f"setup: unfinished, {directory}" for directory in kept_setups.reap()]
@@ -175,7 +177,7 @@ def _python() -> Finding:
 
 def _interpreter(plugins: Plugins) -> Iterator[Finding]:
     """The Python of tasks that have none of their own, and whether it has what the benchmarks need."""
-    from debug_gym_core import interpreter
+    from debug_gym_core.sandbox import interpreter
 
     try:
         found = interpreter.find(Path(tempfile.gettempdir()))
@@ -191,7 +193,7 @@ def _interpreter(plugins: Plugins) -> Iterator[Finding]:
 
 
 def _of_benchmark(benchmark: type[Benchmark], python: Interpreter) -> tuple[State, str]:
-    from debug_gym_core import interpreter
+    from debug_gym_core.sandbox import interpreter
 
     try:
         wanted = list(benchmark().requires())
@@ -219,9 +221,9 @@ def _image(image: str, plugins: Plugins) -> Iterator[Finding]:
 
 
 def _of_image(image: str, backend: type[Terminal], plugins: Plugins) -> tuple[State, str]:
-    from debug_gym_core import images
-    from debug_gym_core.session import Session
-    from debug_gym_core.terminal import SandboxSpec
+    from debug_gym_core.sandbox import images
+    from debug_gym_core.sandbox.session import Session
+    from debug_gym_core.sandbox.terminal import SandboxSpec
 
     reason = backend.unavailable()
     if reason is not None:
@@ -273,7 +275,7 @@ def _temporary_directory() -> Finding:
 
 def _kept_setups() -> Finding:
     """What setting up made for earlier runs."""
-    from debug_gym_core import kept_setups
+    from debug_gym_core.sandbox import kept_setups
 
     count, size = kept_setups.summary(kept_setups.all_kept())
     text = f"{count} kept, {_size(size)}; debug-gym doctor --clean --setups removes them" if count else "none kept"

@@ -9,7 +9,7 @@ from typing import Any
 
 import gymnasium
 
-from debug_gym_core.env import RepoEnv
+from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.making import make
 from debug_gym_core.plugins import default_plugins
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from debug_gym_core.agent import Agent
-    from debug_gym_core.env import RepoEnv
-    from debug_gym_core.experiment import Executor, Exporter, Run
-    from debug_gym_core.llm import LLM
-    from debug_gym_core.task import Benchmark
-    from debug_gym_core.terminal import Terminal
-    from debug_gym_core.tool import Tool
-    from debug_gym_core.trajectory import Event, Result
+    from debug_gym_core.agents.agent import Agent
+    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core.models.llm import LLM
+    from debug_gym_core.runs.experiment import Executor, Exporter, Run
+    from debug_gym_core.runs.trajectory import Event, Result
+    from debug_gym_core.sandbox.terminal import Terminal
+    from debug_gym_core.tasks.task import Benchmark
+    from debug_gym_core.tools.tool import Tool
 
 PROJECT = "debug_gym"
 

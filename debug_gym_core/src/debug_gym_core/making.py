@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from debug_gym_core.env import RepoEnv
+from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import UsageError
 from debug_gym_core.plugins import Plugins, default_plugins
 

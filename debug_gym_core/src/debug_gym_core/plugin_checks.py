@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from debug_gym_core.component import Component, Settings
-from debug_gym_core.config_text import attribute_help
+from debug_gym_core.components.component import Component, Settings
+from debug_gym_core.config.text import attribute_help
 from debug_gym_core.errors import DebugGymError
-from debug_gym_core.event_checks import examine
 from debug_gym_core.plugins import CORE, FILE, KINDS, PluginRecord, Plugins
+from debug_gym_core.tools.event_checks import examine
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """What providers of models accept as the name of a function, and a shell without quotes."""
@@ -142,12 +142,12 @@ def _of(kind: str, cls: type[Component], plugins: Plugins) -> str:
 
 
 def _base(kind: str) -> type[Any]:
-    from debug_gym_core.agent import Agent
-    from debug_gym_core.experiment import Executor, Exporter
-    from debug_gym_core.llm import LLM
-    from debug_gym_core.task import Benchmark
-    from debug_gym_core.terminal import Terminal
-    from debug_gym_core.tool import Tool
+    from debug_gym_core.agents.agent import Agent
+    from debug_gym_core.models.llm import LLM
+    from debug_gym_core.runs.experiment import Executor, Exporter
+    from debug_gym_core.sandbox.terminal import Terminal
+    from debug_gym_core.tasks.task import Benchmark
+    from debug_gym_core.tools.tool import Tool
 
     bases: Mapping[str, type[Any]] = {
         "tools": Tool,
@@ -188,8 +188,8 @@ def _of_terminal(cls: type[Any], plugins: Plugins) -> str:
 
 
 def _of_benchmark(cls: type[Any], plugins: Plugins) -> str:
-    from debug_gym_core.config_checks import Checker
-    from debug_gym_core.config_layers import Layer
+    from debug_gym_core.config.checks import Checker
+    from debug_gym_core.config.layers import Layer
 
     checker = Checker(plugins)
     layer = checker.shipped(cls.name)

@@ -18,7 +18,7 @@ from typing import Any
 import pluggy
 
 from debug_gym_core import hookspecs
-from debug_gym_core.component import Component
+from debug_gym_core.components.component import Component
 from debug_gym_core.errors import PluginError, UsageError
 from debug_gym_core.names import nearest
 
@@ -213,7 +213,7 @@ class Plugins:
                     return PluginError(f"{singular} {name!r}: {record} failed: {record.cause}")
                 if record.state == "disabled":
                     return UsageError(f"{singular} {name!r}: {record} is disabled: {record.cause}")
-        from debug_gym_core.config_spellings import AGENTS
+        from debug_gym_core.config.spellings import AGENTS
 
         if kind == "agents" and name in AGENTS:
             return UsageError(f"agent {name!r} is now called {AGENTS[name]!r}")

@@ -11,9 +11,9 @@ from debug_gym_benchmarks.rows import Field, Rows
 from debug_gym_benchmarks.swebench import official
 from debug_gym_benchmarks.swebench.judge import SWEBenchJudge
 from debug_gym_core import Benchmark, Task, UsageError
-from debug_gym_core.component import Settings
+from debug_gym_core.components.component import Settings
 from debug_gym_core.names import nearest
-from debug_gym_core.task import BenchmarkSettings
+from debug_gym_core.tasks.task import BenchmarkSettings
 
 DATA_SETS = {
     "lite": "SWE-bench/SWE-bench_Lite",

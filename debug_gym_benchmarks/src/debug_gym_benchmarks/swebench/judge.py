@@ -26,12 +26,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from debug_gym_benchmarks.swebench import canaries, official, second
-from debug_gym_core import run_output
-from debug_gym_core.connection import CommandLost
 from debug_gym_core.errors import TaskError
-from debug_gym_core.judge import Judge
-from debug_gym_core.results import Measurement, TestResult
-from debug_gym_core.session import Session
+from debug_gym_core.grading import masking
+from debug_gym_core.grading.results import Measurement, TestResult
+from debug_gym_core.sandbox.connection import CommandLost
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.tasks.judge import Judge
 
 LOG_LIMIT = 32 << 20
 """Bytes of a log; a longer one is not read."""
@@ -146,7 +146,7 @@ class SWEBenchJudge(Judge):
         return Measurement(
             tests=tests,
             exit_status=log.exit_status,
-            output=run_output.mask(shown),
+            output=masking.mask(shown),
             output_cut=cut + log.cut,
             timed_out=log.timed_out,
             kind="log",

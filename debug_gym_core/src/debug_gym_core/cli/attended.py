@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.cli.display import Display, PlainDisplay
 from debug_gym_core.cli.steps import error_text
-from debug_gym_core.trajectory import Event, EventKind, Result
+from debug_gym_core.runs.trajectory import Event, EventKind, Result
 
 if TYPE_CHECKING:
-    from debug_gym_core.config import Config
-    from debug_gym_core.experiment import Job
+    from debug_gym_core.config.model import Config
     from debug_gym_core.plugins import Plugins
+    from debug_gym_core.runs.experiment import Job
 
 SECOND_THOUGHT = 5.0
 """Seconds within which a second Ctrl-C of a person who plays counts as one."""

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from debug_gym_core import patch
+from debug_gym_core.workspace import patch
 
 NAME = "fix.diff"
 """The change without by-products, beside the `patch.diff` that has all."""

@@ -35,8 +35,8 @@ def show(source: str, agent: str | None, overrides: tuple[str, ...], plugins: Pl
 
     For a benchmark it is the one that it ships; for a file, what a run with it would use.
     """
-    from debug_gym_core.config import load
-    from debug_gym_core.config_text import as_yaml
+    from debug_gym_core.config.model import load
+    from debug_gym_core.config.text import as_yaml
 
     click.echo(as_yaml(load(source, overrides, agent=agent, plugins=plugins), plugins), nl=False)
 
@@ -57,6 +57,6 @@ def schema(plugins: Plugins, verbose: int) -> None:
     """
     import json
 
-    from debug_gym_core import config_schema
+    from debug_gym_core.config import schema
 
-    click.echo(json.dumps(config_schema.schema(plugins), indent=2, ensure_ascii=False))
+    click.echo(json.dumps(schema.schema(plugins), indent=2, ensure_ascii=False))

@@ -18,10 +18,10 @@ from debug_gym_core.cli.steps import Steps, error_text, shorten
 from debug_gym_core.cli.tables import new_table, show_table
 from debug_gym_core.cli.verdicts import about_modes, verdicts
 from debug_gym_core.progress import listening
-from debug_gym_core.trajectory import Event, EventKind, Result
+from debug_gym_core.runs.trajectory import Event, EventKind, Result
 
 if TYPE_CHECKING:
-    from debug_gym_core.experiment import Job
+    from debug_gym_core.runs.experiment import Job
 
 COLOURS = {
     "resolved": "green",

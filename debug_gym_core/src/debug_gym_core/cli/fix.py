@@ -25,9 +25,9 @@ from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from debug_gym_core.config import Config
-    from debug_gym_core.experiment import Run
+    from debug_gym_core.config.model import Config
     from debug_gym_core.plugins import Plugins
+    from debug_gym_core.runs.experiment import Run
 
 AGENT = "tool_agent"
 PASSING = ("passed", "skipped", "xfailed", "xpassed")
@@ -100,7 +100,7 @@ def command(
         *([f"env.entrypoint={json.dumps(entrypoint)}"] if entrypoint else []),
         *([f"run.max_cost={max_cost}"] if max_cost is not None else []),
     ]
-    from debug_gym_core.config import load
+    from debug_gym_core.config.model import load
 
     choices: dict[str, Any] = {"agent": agent, "terminal": terminal, "llm_config": llm_config, "plugins": plugins}
     config = load("repo", [*ours, *overrides], llm=llm or _only_model(llm_config), **choices)
@@ -150,8 +150,8 @@ def _only_model(llm_config: Path | None) -> str | None:
     Raises:
         UsageError: it has several, and none is the default
     """
-    from debug_gym_core.config import LLMSection
-    from debug_gym_core.models import read_models
+    from debug_gym_core.config.model import LLMSection
+    from debug_gym_core.models.configured import read_models
 
     names = read_models(llm_config).names
     if len(names) < 2 or LLMSection().name in names:
@@ -165,8 +165,8 @@ def _check_model(config: Config, plugins: Plugins) -> None:
     Raises:
         UsageError, RequirementError: it is not configured, its entry is wrong, or it has no key
     """
-    from debug_gym_core.models import read_models, unknown
-    from debug_gym_core.service import ServiceLLM
+    from debug_gym_core.models.configured import read_models, unknown
+    from debug_gym_core.models.service import ServiceLLM
 
     models, name = read_models(config.llm_config_file_path), config.llm.name
     if name in models.names:
@@ -189,8 +189,8 @@ def _measure(config: Config, plugins: Plugins, change: bytes = b"") -> Mapping[s
     Raises:
         UsageError, RequirementError, TaskError: the tests cannot be run
     """
-    from debug_gym_core.choice import choose_terminal
-    from debug_gym_core.env import RepoEnv
+    from debug_gym_core.environment.backend import choose_terminal
+    from debug_gym_core.environment.env import RepoEnv
 
     benchmark_class = plugins.get("benchmarks", config.benchmark.name)
     benchmark = benchmark_class(**config.benchmark.settings_for(benchmark_class))
@@ -234,7 +234,7 @@ def _conclude(
     from debug_gym_core.cli.display import duration, money_text
     from debug_gym_core.cli.steps import error_text
     from debug_gym_core.cli.verdicts import ENDED
-    from debug_gym_core.trajectory import EventKind, read_journal
+    from debug_gym_core.runs.trajectory import EventKind, read_journal
 
     runs.append(run)
     for key, result in run.results.items():

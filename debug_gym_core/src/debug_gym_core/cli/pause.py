@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from debug_gym_core.cli.display import PlainDisplay
-from debug_gym_core.trajectory import Event, EventKind
+from debug_gym_core.runs.trajectory import Event, EventKind
 
 if TYPE_CHECKING:
-    from debug_gym_core.experiment import Job
+    from debug_gym_core.runs.experiment import Job
 
 PROMPT = "(debug-gym) "
 HELP = "c: go on to the next step    q: stop the run, what is done is kept"

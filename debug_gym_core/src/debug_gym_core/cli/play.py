@@ -15,9 +15,9 @@ from debug_gym_core.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from debug_gym_core.config import Config
-    from debug_gym_core.experiment import Run
+    from debug_gym_core.config.model import Config
     from debug_gym_core.plugins import Plugins
+    from debug_gym_core.runs.experiment import Run
 
 AGENT, LLM = "tool_agent", "human"
 TOOLS = ("view", "listdir", "grep", "rewrite", "edit", "eval", "pdb", "bash", "submit")
@@ -75,8 +75,8 @@ def _config(
     Raises:
         UsageError: there is no such task, or more than one is meant
     """
-    from debug_gym_core.config import load
-    from debug_gym_core.selection import select_tasks
+    from debug_gym_core.config.model import load
+    from debug_gym_core.tasks.selection import select_tasks
 
     ours: list[str] = []
     if not Path(source).expanduser().is_file():

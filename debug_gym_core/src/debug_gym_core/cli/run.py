@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from debug_gym_core.cli.display import Display
-    from debug_gym_core.config import Config
-    from debug_gym_core.experiment import Experiment, Run
+    from debug_gym_core.config.model import Config
     from debug_gym_core.plugins import Plugins
+    from debug_gym_core.runs.experiment import Experiment, Run
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -43,7 +43,7 @@ class RunCommand(Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            from debug_gym_core.config_spellings import OPTIONS
+            from debug_gym_core.config.spellings import OPTIONS
 
             if error.option_name not in OPTIONS:
                 raise
@@ -131,15 +131,15 @@ def command(
 def _load(
     source: str, overrides: tuple[str, ...], tasks: tuple[str, ...], choices: dict[str, Any], plugins: Plugins
 ) -> Config:
-    from debug_gym_core.config import load
+    from debug_gym_core.config.model import load
 
     return load(source, overrides, tasks=tasks or None, plugins=plugins, **choices)
 
 
 def _list(config: Config | None, directory: Path | None, plugins: Plugins, force_all: bool, force_failed: bool) -> None:
     """Print what would be played."""
-    from debug_gym_core.experiment import plan, unfinished
-    from debug_gym_core.run import look
+    from debug_gym_core.runs.experiment import plan, unfinished
+    from debug_gym_core.runs.run import look
 
     results: dict[Any, Any] = {}
     if directory is not None and (config is None or (directory / "run.json").is_file()):
@@ -182,7 +182,7 @@ def play(
     """
     from debug_gym_core.cli.attended import AttendedDisplay, asking_twice
     from debug_gym_core.cli.display import summary
-    from debug_gym_core.experiment import Run
+    from debug_gym_core.runs.experiment import Run
 
     try:
         if resume is not None:
@@ -251,7 +251,7 @@ def _prepare(
     from debug_gym_core.cli.display import make_display
     from debug_gym_core.cli.pause import PausingDisplay
     from debug_gym_core.cli.tables import make_console
-    from debug_gym_core.experiment import Experiment
+    from debug_gym_core.runs.experiment import Experiment
 
     about = (make_console(), run.config.agent.max_steps, verbose, plugins.tools)
     if debug:

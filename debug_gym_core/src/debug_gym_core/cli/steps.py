@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from debug_gym_core.action import ToolCall, as_text
-from debug_gym_core.trajectory import Event, EventKind
+from debug_gym_core.runs.trajectory import Event, EventKind
+from debug_gym_core.tools.action import ToolCall, as_text
 
 if TYPE_CHECKING:
-    from debug_gym_core.experiment import Job
+    from debug_gym_core.runs.experiment import Job
 
 SHORT = 8
 """Lines of an observation that `-v` shows."""

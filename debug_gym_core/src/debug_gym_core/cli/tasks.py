@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from debug_gym_core.plugins import Plugins
-    from debug_gym_core.task import Benchmark
+    from debug_gym_core.tasks.task import Benchmark
 
 NAMED = 5
 """Tasks that are named of those that are left out for the same reason."""
@@ -58,8 +58,8 @@ def command(
 
     Tasks that cannot be solved as published are named at the end, on standard error, with the reason.
     """
-    from debug_gym_core.config import load
-    from debug_gym_core.selection import select_tasks
+    from debug_gym_core.config.model import load
+    from debug_gym_core.tasks.selection import select_tasks
 
     config = load(source, overrides, agent=_any_agent(plugins), tasks=tasks or None, plugins=plugins)
     cls = plugins.get("benchmarks", config.benchmark.name)

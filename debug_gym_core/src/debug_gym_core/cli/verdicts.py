@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from debug_gym_core.cli.steps import error_text, shorten
-from debug_gym_core.trajectory import FAILED, Result
+from debug_gym_core.runs.trajectory import FAILED, Result
 
 TASKS = 20
 """Lines of a kind that a summary has at most."""

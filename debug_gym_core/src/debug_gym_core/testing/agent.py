@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 import pytest
 
-from debug_gym_core.action import ToolCall
-from debug_gym_core.agent import Agent, AgentSettings
-from debug_gym_core.env import RepoEnv
+from debug_gym_core.agents.agent import Agent, AgentSettings
+from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import DebugGymError, LLMError
-from debug_gym_core.llm import LLM, Completion, Message
+from debug_gym_core.models.llm import LLM, Completion, Message
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.component import ComponentContract
 from debug_gym_core.testing.environments import TERMINAL, Environments, unusable
 from debug_gym_core.testing.sample import FIXED_SHOP
 from debug_gym_core.testing.scripted import ScriptedLLM
-from debug_gym_core.tool import Tool
+from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.tool import Tool
 
 PATIENCE = 200
 """Calls of a model after which an agent should have understood that it fails."""

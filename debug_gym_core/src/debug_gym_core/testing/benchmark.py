@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 
 import pytest
 
-from debug_gym_core import config as configs
-from debug_gym_core.entrypoint import Entrypoint
+from debug_gym_core.config import model as configs
 from debug_gym_core.errors import UsageError
-from debug_gym_core.rules import Rules
-from debug_gym_core.snapshot import Snapshot
-from debug_gym_core.task import Benchmark, Task
+from debug_gym_core.tasks.entrypoint import Entrypoint
+from debug_gym_core.tasks.task import Benchmark, Task
 from debug_gym_core.testing.component import ComponentContract
 from debug_gym_core.testing.environments import TERMINAL, Environments, unusable
+from debug_gym_core.workspace.rules import Rules
+from debug_gym_core.workspace.snapshot import Snapshot
 
 NAMES_TIME = 2.0
 """Seconds that `names()` may take."""

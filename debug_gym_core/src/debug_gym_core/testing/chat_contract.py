@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from debug_gym_core.action import ToolCall
-from debug_gym_core.chat_client import ChatLLM
 from debug_gym_core.errors import ContextOverflow, LLMError, LLMRefused, LLMUnavailable, UsageError
-from debug_gym_core.llm import Completion, Message, Usage
+from debug_gym_core.models.chat_client import ChatLLM
+from debug_gym_core.models.llm import Completion, Message, Usage
 from debug_gym_core.testing.chat_server import chat_reply, error_reply, responses_reply
 from debug_gym_core.testing.llm import WEATHER, LLMContract
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
+from debug_gym_core.tools.action import ToolCall
 
 KEY = "sk-planted-0123456789abcdef"
 ASKED = (Message("system", "Use the tools."), Message("user", "Zürich? 漢字"))
@@ -437,7 +437,7 @@ class ChatContract(LLMContract):
 
     def test_a_storm_passes(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
         """Asked again until there is an answer."""
-        monkeypatch.setattr("debug_gym_core.service.FIRST_PAUSE", 0.001)
+        monkeypatch.setattr("debug_gym_core.models.service.FIRST_PAUSE", 0.001)
         replies = [error_reply(429, "Wait"), error_reply(500, "Oops"), error_reply(529, "Wait"), service.reply("yes")]
         service.answer = lambda request: replies[len(service.server.requests) - 1]
         assert service.llm.complete(list(ASKED), []).message.content == "yes"

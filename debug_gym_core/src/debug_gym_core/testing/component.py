@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pydantic
 import pytest
 
-from debug_gym_core.component import Component
+from debug_gym_core.components.component import Component
 from debug_gym_core.errors import UsageError
 from debug_gym_core.plugins import KINDS, default_plugins
 

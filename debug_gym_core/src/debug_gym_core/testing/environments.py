@@ -8,11 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from debug_gym_core.env import RepoEnv
+from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import DebugGymError, UsageError
 from debug_gym_core.plugins import default_plugins
-from debug_gym_core.task import Task
-from debug_gym_core.terminal import Terminal
+from debug_gym_core.sandbox.terminal import Terminal
+from debug_gym_core.tasks.task import Task
 from debug_gym_core.testing.sample import sample_task, write_sample
 
 TERMINAL = "local"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from debug_gym_core.errors import SandboxError
-from debug_gym_core.session import Session
+from debug_gym_core.sandbox.session import Session
 from debug_gym_core.testing.inside import prelude, python
 from debug_gym_core.testing.sandboxes import SandboxTests
 from debug_gym_core.testing.waiting import processes_with, wait_until

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.env import RepoEnv
+from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import DebugGymError
-from debug_gym_core.grep import Query
 from debug_gym_core.plugins import default_plugins
+from debug_gym_core.sandbox.grep import Query
 from debug_gym_core.testing.environments import Environments
 from debug_gym_core.testing.inside import python
 from debug_gym_core.testing.sandboxes import SandboxTests

@@ -6,7 +6,7 @@ import platform
 
 import pytest
 
-from debug_gym_core.session import Session
+from debug_gym_core.sandbox.session import Session
 from debug_gym_core.testing.inside import calls, python
 from debug_gym_core.testing.sandboxes import SandboxTests
 

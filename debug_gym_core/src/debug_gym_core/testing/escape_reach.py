@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from debug_gym_core.errors import SandboxError
-from debug_gym_core.session import Session
+from debug_gym_core.sandbox.session import Session
 from debug_gym_core.testing.inside import calls, python
 from debug_gym_core.testing.sandboxes import SandboxTests
 from debug_gym_core.testing.waiting import FIND, processes_with

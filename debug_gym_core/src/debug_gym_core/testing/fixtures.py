@@ -26,14 +26,14 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.action import ToolCall
-from debug_gym_core.env import RepoEnv
-from debug_gym_core.observation import Observation
-from debug_gym_core.task import Task
+from debug_gym_core.environment.env import RepoEnv
+from debug_gym_core.tasks.task import Task
 from debug_gym_core.testing.environments import TERMINAL, Environments, unusable
 from debug_gym_core.testing.sample import sample_task as task_of
 from debug_gym_core.testing.sample import write_sample
 from debug_gym_core.testing.scripted import ScriptedLLM
+from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.observation import Observation
 
 PATIENCE = 2.0
 """Seconds after a test within which what it held must be gone."""

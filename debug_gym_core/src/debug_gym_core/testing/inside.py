@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.session import Session
+from debug_gym_core.sandbox.session import Session
 
 _NO_CTYPES = "no ctypes"
 

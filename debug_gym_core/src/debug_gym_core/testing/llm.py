@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from debug_gym_core.action import ToolCall
-from debug_gym_core.llm import LLM, Completion, Message, Usage
+from debug_gym_core.models.llm import LLM, Completion, Message, Usage
 from debug_gym_core.testing.component import ComponentContract
 from debug_gym_core.testing.environments import TERMINAL, Environments, unusable
+from debug_gym_core.tools.action import ToolCall
 
 WEATHER: Mapping[str, Any] = {
     "name": "weather",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from debug_gym_core.task import Task
+from debug_gym_core.tasks.task import Task
 
 SHOP = """\
 \"\"\"Prices of a shop.\"\"\"

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from debug_gym_core.interpreter import probe
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec, Terminal
+from debug_gym_core.sandbox.interpreter import probe
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec, Terminal
 
 
 class SandboxTests:

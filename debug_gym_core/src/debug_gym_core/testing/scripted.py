@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from debug_gym_core.action import ToolCall
-from debug_gym_core.llm import LLM, Completion, Message, Usage
+from debug_gym_core.models.llm import LLM, Completion, Message, Usage
+from debug_gym_core.tools.action import ToolCall
 
 
 class ScriptedLLM(LLM):

@@ -23,8 +23,8 @@ import pexpect
 import pytest
 
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import Stream, Terminal
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import Stream, Terminal
 from debug_gym_core.testing.commands import COMMANDS
 from debug_gym_core.testing.component import ComponentContract
 from debug_gym_core.testing.sandboxes import SandboxTests
@@ -48,9 +48,9 @@ SURVIVORS = {
 
 _RUNNER = """
 import importlib, json, sys
-from debug_gym_core.interpreter import probe
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.interpreter import probe
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
 module, name, settings, marker = json.loads(sys.argv[1])
 terminal = getattr(importlib.import_module(module), name)(**settings)
 spec = SandboxSpec("contract", None if terminal.runs_images else probe(sys.executable), environment={"MARKER": marker})

@@ -16,19 +16,19 @@ from typing import Any, ClassVar
 
 import pytest
 
-from debug_gym_core import action as actions
-from debug_gym_core.action import ToolCall
-from debug_gym_core.env import RepoEnv
+from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import ActionError
-from debug_gym_core.event_checks import examine, methods
-from debug_gym_core.observation import TEXT_LIMIT, Observation
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.component import ComponentContract
 from debug_gym_core.testing.environments import TERMINAL, Environments, unusable
 from debug_gym_core.testing.hostile import Attempt, arguments, attempts
 from debug_gym_core.testing.sample import SECRET
-from debug_gym_core.tool import Tool, example
-from debug_gym_core.workspace import Workspace
+from debug_gym_core.tools import action as actions
+from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.event_checks import examine, methods
+from debug_gym_core.tools.observation import TEXT_LIMIT, Observation
+from debug_gym_core.tools.tool import Tool, example
+from debug_gym_core.workspace.files import Workspace
 
 JSON_LIMIT = 20 * TEXT_LIMIT
 """Characters that an observation may have as JSON, text and data together."""

@@ -3,14 +3,14 @@
 import csv
 
 from debug_gym_core import UsageError, hookimpl
-from debug_gym_core.experiment import Exporter
+from debug_gym_core.runs.experiment import Exporter
 
 FIELDS = ("task", "agent", "llm", "status", "score", "max_score", "steps", "cost")
 
 
 def results_of(run):
     """The results of a run, an object a task."""
-    from debug_gym_core.trajectory import read_results
+    from debug_gym_core.runs.trajectory import read_results
 
     if not (run / "results.jsonl").is_file():
         raise UsageError(f"{run} is no run: it has no results.jsonl")

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from debug_gym_core import RequirementError, SandboxError, SandboxLost, Terminal, TerminalSettings
-from debug_gym_core.terminal import parse_size
+from debug_gym_core.sandbox.terminal import parse_size
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 

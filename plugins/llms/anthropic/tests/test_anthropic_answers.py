@@ -9,7 +9,7 @@ import pytest
 
 from debug_gym_core import Message, ToolCall, Usage
 from debug_gym_core.errors import ContextOverflow, LLMUnavailable
-from debug_gym_core.service import Prices
+from debug_gym_core.models.service import Prices
 from debug_gym_core.testing.llm import WEATHER
 from debug_gym_core.testing.messages_server import (
     answer,

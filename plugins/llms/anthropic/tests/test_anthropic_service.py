@@ -11,7 +11,7 @@ import anthropic
 import pytest
 
 from debug_gym_core import LLMError, Message, RequirementError
-from debug_gym_core.service import ServiceLLM
+from debug_gym_core.models.service import ServiceLLM
 from debug_gym_core.testing.llm import WEATHER
 from debug_gym_core.testing.messages_server import answer, call, error, text
 from debug_gym_core.testing.model_server import Reply

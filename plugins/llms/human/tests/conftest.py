@@ -9,8 +9,8 @@ from typing import Literal
 import pytest
 
 from debug_gym_core import Tool
-from debug_gym_core.env import RepoEnv
-from debug_gym_core.task import Task
+from debug_gym_core.environment.env import RepoEnv
+from debug_gym_core.tasks.task import Task
 
 
 class Paint(Tool):

@@ -15,7 +15,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from debug_gym_core import SandboxLost, Tool
-from debug_gym_core.env import RepoEnv
+from debug_gym_core.environment.env import RepoEnv
 from debug_gym_llm_human.completion import PATIENCE, Completion, hint, split
 from debug_gym_llm_human.terminal_prompt import WorkspaceCompleter
 from debug_gym_tool_pdb import Pdb

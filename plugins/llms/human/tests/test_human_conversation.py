@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core import Message, ToolCall
-from debug_gym_core.env import RepoEnv
+from debug_gym_core.environment.env import RepoEnv
 from debug_gym_llm_human import Human
 from debug_gym_llm_human.history import LARGEST, KeptHistory
 from debug_gym_llm_human.layout import printable, wrapped

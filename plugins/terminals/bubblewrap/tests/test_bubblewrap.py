@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.interpreter import Interpreter, probe
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.interpreter import Interpreter, probe
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.testing import is_alive, wait_until
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal, cgroup, isolation
 
@@ -214,8 +214,8 @@ def test_killed_runner_leaves_nothing(tmp_path: Path) -> None:
     marker = f"1{os.getpid()}{time.monotonic_ns()}"
     script = f"""
 import os, sys
-from debug_gym_core.interpreter import probe
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.interpreter import probe
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal
 terminal = BubblewrapTerminal()
 terminal.start(SandboxSpec(run="test", interpreter=probe(sys.executable)))
@@ -309,8 +309,8 @@ def test_missing_program_is_named_with_the_package() -> None:
 GROUP = """
 import os, signal, sys
 from pathlib import Path
-from debug_gym_core.interpreter import find
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.interpreter import find
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal
 
 signal.signal(signal.SIGINT, lambda *_: None)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.interpreter import probe
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.interpreter import probe
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal, cgroup
 from debug_gym_terminal_bubblewrap.cgroup import Cgroup, Limits
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from debug_gym_core.interpreter import probe
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec, files_in
+from debug_gym_core.sandbox.interpreter import probe
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec, files_in
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal, inodes, isolation
 from debug_gym_terminal_bubblewrap.isolation import Mode
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core.errors import SandboxLost
-from debug_gym_core.interpreter import Interpreter, probe
-from debug_gym_core.session import Session
-from debug_gym_core.snapshot import FileState, archive_of
-from debug_gym_core.terminal import Protected, SandboxSpec
+from debug_gym_core.sandbox.interpreter import Interpreter, probe
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import Protected, SandboxSpec
+from debug_gym_core.workspace.snapshot import FileState, archive_of
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal, protection
 
 SYSTEM = Path("/usr/bin/python3")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core.errors import RequirementError, SandboxLost
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal, isolation
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
-from debug_gym_core.ownership import owner
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.ownership import owner
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.testing import wait_until
 from debug_gym_terminal_docker import DockerTerminal, container
 from debug_gym_terminal_docker.container import leftovers
@@ -156,7 +156,7 @@ def test_killed_runner_leaves_no_container(engine: Any) -> None:
     run = f"orphan-{os.getpid()}"
     script = f"""
 import sys
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_docker import DockerTerminal
 terminal = DockerTerminal(image={IMAGE!r})
 terminal.start(SandboxSpec(run={run!r}))

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from debug_gym_core.errors import RequirementError, SandboxError
-from debug_gym_core.ownership import owner
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.ownership import owner
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_docker import DockerTerminal, building
 
 IMAGE = os.environ.get("DEBUG_GYM_TEST_IMAGE", "")
@@ -121,7 +121,8 @@ def test_an_image_that_another_took_the_name_of_goes(
     kind = {"app": f"debug-gym-test-{os.getpid()}", "kind": "setup"}
     monkeypatch.setattr(building, "_KIND", kind)
     code = (
-        "import sys; from debug_gym_core.session import Session; from debug_gym_core.terminal import SandboxSpec\n"
+        "import sys; from debug_gym_core.sandbox.session import Session\n"
+        "from debug_gym_core.sandbox.terminal import SandboxSpec\n"
         "from debug_gym_terminal_docker import DockerTerminal, building\n"
         f"building._KIND = {kind}\n"
         "session = Session.start(DockerTerminal(image=sys.argv[1]), SandboxSpec(run='test-building', builds=True))\n"

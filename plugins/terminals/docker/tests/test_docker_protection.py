@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from debug_gym_core.errors import SandboxError
-from debug_gym_core.session import Session
-from debug_gym_core.snapshot import FileState, archive_of
-from debug_gym_core.terminal import Protected, SandboxSpec
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import Protected, SandboxSpec
+from debug_gym_core.workspace.snapshot import FileState, archive_of
 from debug_gym_terminal_docker import DockerTerminal, protection
 
 IMAGE = os.environ.get("DEBUG_GYM_TEST_IMAGE", "")

@@ -21,7 +21,7 @@ from registry import NAME, Registry
 
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.progress import listening, wanted_while
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.testing import wait_until
 from debug_gym_terminal_docker import DockerTerminal, pull
 from debug_gym_terminal_docker.pull import Progress

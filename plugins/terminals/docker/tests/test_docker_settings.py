@@ -15,9 +15,9 @@ import pytest
 
 import debug_gym_core
 from debug_gym_core.errors import SandboxError, UsageError
-from debug_gym_core.ownership import owner
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.ownership import owner
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_docker import DockerTerminal
 from debug_gym_terminal_docker.engine import connect
 

@@ -13,8 +13,8 @@ import pytest
 from engine_proxy import EngineProxy
 
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.testing import wait_until
 from debug_gym_terminal_docker import DockerTerminal, engine, python
 

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, UsageError
-from debug_gym_core.session import Session
-from debug_gym_core.snapshot import FileState, archive_of
-from debug_gym_core.terminal import Protected, SandboxSpec
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import Protected, SandboxSpec
 from debug_gym_core.testing import TerminalContract, wait_until
+from debug_gym_core.workspace.snapshot import FileState, archive_of
 from debug_gym_terminal_docker import DockerTerminal
 from debug_gym_terminal_docker.engine import connect
 
@@ -172,7 +172,7 @@ def test_a_killed_runner_leaves_no_container(podman: Any) -> None:
     run = f"{RUN}-orphan"
     script = f"""
 import sys
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_docker import DockerTerminal
 terminal = DockerTerminal(**{SETTINGS!r})
 terminal.start(SandboxSpec(run={run!r}))

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from debug_gym_core import ownership
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.interpreter import Interpreter
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox import ownership
+from debug_gym_core.sandbox.interpreter import Interpreter
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.testing import is_alive, wait_until
 from debug_gym_terminal_local import LocalTerminal
 from debug_gym_terminal_local.terminal import PREFIX, reap
@@ -110,8 +110,8 @@ def test_removed_directory_is_a_lost_sandbox(session: Session) -> None:
 
 RUNNER = """
 import sys
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_local import LocalTerminal
 session = Session.start(LocalTerminal(), SandboxSpec(run="test"))
 process = session.process(["sleep", "1000"], channel=False)

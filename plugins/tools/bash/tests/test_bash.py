@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 from support import terminals
 
-from debug_gym_core.action import ToolCall
-from debug_gym_core.env import RepoEnv
+from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import UsageError
-from debug_gym_core.observation import TEXT_LIMIT, Observation
 from debug_gym_core.plugins import default_plugins
-from debug_gym_core.task import Task
+from debug_gym_core.tasks.task import Task
+from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.observation import TEXT_LIMIT, Observation
 from debug_gym_tool_bash import OUTPUT_LIMIT, Bash
 from debug_gym_tool_bash.shell import State
 

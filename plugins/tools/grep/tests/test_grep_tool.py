@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_core import UsageError
-from debug_gym_core.action import ToolCall
-from debug_gym_core.env import RepoEnv
-from debug_gym_core.observation import TEXT_LIMIT, Observation
-from debug_gym_core.task import Task
+from debug_gym_core.environment.env import RepoEnv
+from debug_gym_core.tasks.task import Task
+from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.observation import TEXT_LIMIT, Observation
 from debug_gym_tool_grep import CONTEXT, Grep
 from debug_gym_tool_view import View
 

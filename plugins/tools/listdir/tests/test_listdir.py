@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core import Observation, RepoEnv, Task
-from debug_gym_core.observation import TEXT_LIMIT
 from debug_gym_core.testing import write_sample
+from debug_gym_core.tools.observation import TEXT_LIMIT
 from debug_gym_tool_listdir import LIMIT, ListDir
 
 pytest_plugins = ["debug_gym_core.testing.fixtures"]

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from support import interpreters
 
-from debug_gym_core.entrypoint import Entrypoint
+from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_tool_pdb.boot import BOOT, blob
 
 ENVIRONMENT = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from hostile_programs import CODE_LINES, HERE, OTHER_LINES, Hostile
 
-from debug_gym_core.breakpoints import Breakpoint
+from debug_gym_core.debugging.breakpoints import Breakpoint
 
 CONDITIONS = ("turn % 2", "n == 3", "value > 100", "True", "0", "nosuch > 1", "kept is None", "1 / 0")
 

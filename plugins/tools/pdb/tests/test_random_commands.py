@@ -23,8 +23,8 @@ from support import EXAMPLES
 
 import debug_gym_core
 from debug_gym_core import RepoEnv, ToolCall
-from debug_gym_core.breakpoints import Breakpoint
-from debug_gym_core.observation import TEXT_LIMIT
+from debug_gym_core.debugging.breakpoints import Breakpoint
+from debug_gym_core.tools.observation import TEXT_LIMIT
 
 pytestmark = pytest.mark.debugger
 

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from debug_gym_core.breakpoints import Breakpoints
-from debug_gym_core.session import Session
-from debug_gym_core.terminal import SandboxSpec
+from debug_gym_core.debugging.breakpoints import Breakpoints
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_local import LocalTerminal
 from debug_gym_tool_pdb import Pdb
 

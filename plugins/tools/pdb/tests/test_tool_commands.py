@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.env import RepoEnv
-from debug_gym_core.observation import Observation
+from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.testing.environments import Environments
+from debug_gym_core.tools.observation import Observation
 
 APP = textwrap.dedent(
     """\

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_core import Observation, RepoEnv
-from debug_gym_core.observation import TEXT_LIMIT
+from debug_gym_core.tools.observation import TEXT_LIMIT
 from debug_gym_tool_rewrite import Rewrite
 
 pytest_plugins = ["debug_gym_core.testing.fixtures"]

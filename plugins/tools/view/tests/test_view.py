@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from debug_gym_core import Observation, RepoEnv, Tool
-from debug_gym_core.observation import TEXT_LIMIT
+from debug_gym_core.tools.observation import TEXT_LIMIT
 from debug_gym_tool_view import LINE, PAGE, View
 
 pytest_plugins = ["debug_gym_core.testing.fixtures"]

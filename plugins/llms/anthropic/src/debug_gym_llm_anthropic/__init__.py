@@ -16,8 +16,8 @@ from pydantic import Field
 
 from debug_gym_core import LLM, Completion, Message, RequirementError, Settings, Usage, UsageError, hookimpl
 from debug_gym_core.errors import LLMError, LLMUnavailable
+from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import remember
-from debug_gym_core.service import ServiceLLM, ServiceSettings
 from debug_gym_llm_anthropic.conversation import request
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import pydantic
 from pydantic import Field
 
 from debug_gym_core import Completion, Message, ToolCall, Usage
-from debug_gym_core.chat_format import sent_name
 from debug_gym_core.errors import ContextOverflow, LLMUnavailable
+from debug_gym_core.models.chat_format import sent_name
 from debug_gym_llm_anthropic.conversation import KEPT, Block, as_input, text_of
 
 Count = Annotated[int, Field(ge=0)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from debug_gym_core import Message, ToolCall
-from debug_gym_core.chat_format import sent_name
+from debug_gym_core.models.chat_format import sent_name
 
 Block = dict[str, Any]
 

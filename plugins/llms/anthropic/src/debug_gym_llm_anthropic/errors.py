@@ -10,9 +10,9 @@ import anthropic
 import httpx
 import pydantic
 
-from debug_gym_core.chat_errors import REFUSED, retry_after
-from debug_gym_core.component import explain
+from debug_gym_core.components.component import explain
 from debug_gym_core.errors import ContextOverflow, LLMError, LLMRefused, LLMUnavailable
+from debug_gym_core.models.chat_errors import REFUSED, retry_after
 
 LONGEST = 300
 """Characters of the service's words in an error."""

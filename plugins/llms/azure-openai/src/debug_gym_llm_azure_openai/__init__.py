@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from debug_gym_core import LLM, RequirementError, Settings, hookimpl
-from debug_gym_core.chat_client import ChatLLM, ChatSettings, missing
 from debug_gym_core.errors import LLMRefused
+from debug_gym_core.models.chat_client import ChatLLM, ChatSettings, missing
 
 
 class AzureSettings(ChatSettings):

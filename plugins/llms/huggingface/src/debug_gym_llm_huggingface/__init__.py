@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from debug_gym_core import LLM, Message, Settings, hookimpl
-from debug_gym_core.chat_client import NO_KEY, ChatLLM, ChatSettings, missing
-from debug_gym_core.chat_format import to_messages, to_tools
+from debug_gym_core.models.chat_client import NO_KEY, ChatLLM, ChatSettings, missing
+from debug_gym_core.models.chat_format import to_messages, to_tools
 
 log = logging.getLogger("debug_gym")
 

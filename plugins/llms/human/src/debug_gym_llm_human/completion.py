@@ -169,7 +169,7 @@ class Completion:
         Args:
             head: the call's first line, up to `<<<`
         """
-        from debug_gym_core import action
+        from debug_gym_core.tools import action
 
         try:
             call = action.parse(f"{head}\n>>>", self.tools)

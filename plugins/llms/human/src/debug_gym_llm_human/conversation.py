@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from debug_gym_core import ActionError, DebugGymError, ToolCall
-from debug_gym_core import action as actions
+from debug_gym_core.tools import action as actions
 from debug_gym_llm_human import layout, usage
 from debug_gym_llm_human.completion import COMMANDS, OTHER_WORDS, PDB_COMMANDS, Completion
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core import Observation
-from debug_gym_core.observation import bound
+from debug_gym_core.tools.observation import bound
 
 if TYPE_CHECKING:
     from debug_gym_core import RepoEnv

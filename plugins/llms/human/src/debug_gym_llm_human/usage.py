@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from debug_gym_core import Tool, ToolCall
-from debug_gym_core.action import as_text
+from debug_gym_core.tools.action import as_text
 
 ToolClass = type[Tool]
 

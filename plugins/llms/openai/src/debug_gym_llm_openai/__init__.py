@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from debug_gym_core import LLM, Message, RequirementError, hookimpl
-from debug_gym_core.chat_client import NO_KEY, ChatLLM, missing
+from debug_gym_core.models.chat_client import NO_KEY, ChatLLM, missing
 from debug_gym_llm_openai.tokens import count_tokens
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_gym_core.ownership import started
+from debug_gym_core.sandbox.ownership import started
 from debug_gym_terminal_bubblewrap import processes
 
 _PREFIX = "debug-gym."

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from debug_gym_core.interpreter import PREFIX_PARTS, Interpreter, trace
-from debug_gym_core.terminal import ROOT, SandboxSpec, files_in
+from debug_gym_core.sandbox.interpreter import PREFIX_PARTS, Interpreter, trace
+from debug_gym_core.sandbox.terminal import ROOT, SandboxSpec, files_in
 
 _SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from debug_gym_core.lines import encode
-from debug_gym_core.terminal import ROOT, Protected
+from debug_gym_core.sandbox.terminal import ROOT, Protected
+from debug_gym_core.workspace.lines import encode
 
 MOUNTS = 300
 """Mounts that are made for one sandbox at most."""

@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from debug_gym_core import seccomp
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.ownership import wait_for_end
-from debug_gym_core.terminal import ROOT, Protected
+from debug_gym_core.sandbox import seccomp
+from debug_gym_core.sandbox.ownership import wait_for_end
+from debug_gym_core.sandbox.terminal import ROOT, Protected
 from debug_gym_terminal_bubblewrap import cgroup, protection
 from debug_gym_terminal_bubblewrap.inodes import InodeBound
 from debug_gym_terminal_bubblewrap.isolation import Mode, dropped, options

@@ -15,7 +15,7 @@ _open: weakref.WeakSet[PipeStream] = weakref.WeakSet()
 
 
 class PipeStream:
-    """A `debug_gym_core.terminal.Stream` over the guest's standard input and output."""
+    """A `debug_gym_core.sandbox.terminal.Stream` over the guest's standard input and output."""
 
     def __init__(
         self, stdin: int, stdout: int, process: int, begin: Callable[[], None], end: Callable[[], None]

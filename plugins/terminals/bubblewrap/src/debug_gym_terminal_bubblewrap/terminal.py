@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from debug_gym_core import seccomp
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
-from debug_gym_core.interpreter import Interpreter, probe
-from debug_gym_core.terminal import Protected, SandboxSpec, Stream, Terminal, parse_size
+from debug_gym_core.sandbox import seccomp
+from debug_gym_core.sandbox.interpreter import Interpreter, probe
+from debug_gym_core.sandbox.terminal import Protected, SandboxSpec, Stream, Terminal, parse_size
 from debug_gym_terminal_bubblewrap import cgroup, isolation
 from debug_gym_terminal_bubblewrap.mounts import Mounts, mounts
 from debug_gym_terminal_bubblewrap.sandbox import Sandbox, counts_processes

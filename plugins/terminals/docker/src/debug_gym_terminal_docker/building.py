@@ -12,9 +12,9 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core import kept_setups
 from debug_gym_core.errors import SandboxError
-from debug_gym_core.ownership import gone, owner
+from debug_gym_core.sandbox import kept_setups
+from debug_gym_core.sandbox.ownership import gone, owner
 from debug_gym_terminal_docker import engine
 from debug_gym_terminal_docker.container import APP
 from debug_gym_terminal_docker.settings import DockerSettings

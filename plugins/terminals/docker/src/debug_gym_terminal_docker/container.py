@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import SandboxError
-from debug_gym_core.ownership import gone, owner
-from debug_gym_core.terminal import ROOT, files_in, parse_size
+from debug_gym_core.sandbox.ownership import gone, owner
+from debug_gym_core.sandbox.terminal import ROOT, files_in, parse_size
 from debug_gym_terminal_docker import engine
 from debug_gym_terminal_docker.settings import OWNER, DockerSettings, read_profile
 from debug_gym_terminal_docker.stream import ExecStream, bounded

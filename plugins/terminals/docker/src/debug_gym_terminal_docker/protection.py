@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.terminal import ROOT, Protected
+from debug_gym_core.sandbox.terminal import ROOT, Protected
 from debug_gym_terminal_docker import engine
 from debug_gym_terminal_docker.stream import ExecStream, bounded
 

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from debug_gym_core.errors import UsageError
-from debug_gym_core.terminal import ROOT, TerminalSettings, parse_size
+from debug_gym_core.sandbox.terminal import ROOT, TerminalSettings, parse_size
 
 OWNER = 65533
 """Who the main process is, so that the agent's commands cannot end it; read-only files belong to it too, and the

@@ -23,7 +23,7 @@ _FAILED = b"OCI runtime "
 
 
 class ExecStream:
-    """A `debug_gym_core.terminal.Stream` over an exec's socket.
+    """A `debug_gym_core.sandbox.terminal.Stream` over an exec's socket.
 
     Frame: one byte that names the stream, three zeros, the length (4 bytes, big-endian), the bytes; as the Docker
     Engine API says under "attach to a container".

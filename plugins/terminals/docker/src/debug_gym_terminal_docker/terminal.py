@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from debug_gym_core import seccomp
-from debug_gym_core.component import Settings
+from debug_gym_core.components.component import Settings
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
-from debug_gym_core.terminal import ROOT, Protected, SandboxSpec, Stream, Terminal
+from debug_gym_core.sandbox import seccomp
+from debug_gym_core.sandbox.terminal import ROOT, Protected, SandboxSpec, Stream, Terminal
 from debug_gym_terminal_docker import building, container, engine, protection, pull
 from debug_gym_terminal_docker.python import Python, find
 from debug_gym_terminal_docker.settings import OWNER, DockerSettings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from debug_gym_core.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from debug_gym_core.terminal import Terminal
+    from debug_gym_core.sandbox.terminal import Terminal
 
 
 @hookimpl

@@ -14,9 +14,9 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
-from debug_gym_core import ownership, virtual_environment
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
-from debug_gym_core.terminal import SandboxSpec, Stream, Terminal, TerminalSettings
+from debug_gym_core.sandbox import ownership, virtual_environment
+from debug_gym_core.sandbox.terminal import SandboxSpec, Stream, Terminal, TerminalSettings
 
 PREFIX = "debug-gym-local-"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

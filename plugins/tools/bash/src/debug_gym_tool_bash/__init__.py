@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pydantic
 
 from debug_gym_core import ActionError, Observation, Tool, hookimpl
-from debug_gym_core.component import Settings
+from debug_gym_core.components.component import Settings
 from debug_gym_core.errors import SandboxLost
-from debug_gym_core.terminal import ROOT
+from debug_gym_core.sandbox.terminal import ROOT
 
 if TYPE_CHECKING:
     from debug_gym_core import RepoEnv
-    from debug_gym_core.session import Session
+    from debug_gym_core.sandbox.session import Session
     from debug_gym_tool_bash.printed import Printed
     from debug_gym_tool_bash.shell import Outcome, Shell, State
 

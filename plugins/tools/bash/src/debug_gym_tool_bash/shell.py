@@ -16,7 +16,7 @@ from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_tool_bash.printed import Printed
 
 if TYPE_CHECKING:
-    from debug_gym_core.session import Session
+    from debug_gym_core.sandbox.session import Session
 
 START_TIMEOUT = 20.0
 """Seconds that a shell has to start, or to take over the state of another one."""

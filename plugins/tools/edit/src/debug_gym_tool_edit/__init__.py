@@ -8,13 +8,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from debug_gym_core import ActionError, Observation, Tool, hookimpl
-from debug_gym_core.editing import LARGEST, is_python, read_editable, report
-from debug_gym_core.lines import encode, shown
+from debug_gym_core.tools.editing import LARGEST, is_python, read_editable, report
+from debug_gym_core.workspace.lines import encode, shown
 from debug_gym_tool_edit.nearest import nearest
 from debug_gym_tool_edit.replacement import Text
 
 if TYPE_CHECKING:
-    from debug_gym_core.env import RepoEnv
+    from debug_gym_core.environment.env import RepoEnv
 
 PLACES = 10
 """Places named at most."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
 
-from debug_gym_core.breakpoints import edits_between
-from debug_gym_core.lines import encode, show
+from debug_gym_core.debugging.breakpoints import edits_between
+from debug_gym_core.workspace.lines import encode, show
 from debug_gym_tool_edit.replacement import common_beginning
 
 PIECES = 60

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, zip_longest
 
-from debug_gym_core.breakpoints import edits_between
-from debug_gym_core.lines import CRLF, LF, body_of, declared_encoding, encode, end_of, newline_among, split
+from debug_gym_core.debugging.breakpoints import edits_between
+from debug_gym_core.workspace.lines import CRLF, LF, body_of, declared_encoding, encode, end_of, newline_among, split
 
 
 class Text:

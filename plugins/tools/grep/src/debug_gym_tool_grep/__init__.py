@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from debug_gym_core import ActionError, Observation, Settings, Tool, hookimpl
-from debug_gym_core.grep import LONGEST_PATTERN, Glob, InvalidPattern, Query
-from debug_gym_core.lines import encode, show, shown
+from debug_gym_core.sandbox.grep import LONGEST_PATTERN, Glob, InvalidPattern, Query
+from debug_gym_core.workspace.lines import encode, show, shown
 
 if TYPE_CHECKING:
-    from debug_gym_core.env import RepoEnv
-    from debug_gym_core.grep import Found, FoundFile, FoundLine
+    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core.sandbox.grep import Found, FoundFile, FoundLine
 
 CHARACTERS = 16_000
 """Characters of matches shown at most."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from debug_gym_core import ActionError, Observation, Tool, hookimpl
-from debug_gym_core.lines import shown
+from debug_gym_core.workspace.lines import shown
 
 if TYPE_CHECKING:
-    from debug_gym_core.env import RepoEnv
-    from debug_gym_core.workspace import WorkspaceEntry
+    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core.workspace.files import WorkspaceEntry
 
 LIMIT = 500
 """Entries shown at most."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field, field_validator
 
 from debug_gym_core import ActionError, Observation, Settings, Tool, hookimpl
-from debug_gym_core.entrypoint import EXAMPLE
 from debug_gym_core.errors import SandboxError
-from debug_gym_core.observation import bound
+from debug_gym_core.tasks.entrypoint import EXAMPLE
+from debug_gym_core.tools.observation import bound
 from debug_gym_tool_pdb import typed
 from debug_gym_tool_pdb.debuggee.guide import overview
 from debug_gym_tool_pdb.render import VALUE_LIMIT, Call, end_text, place
@@ -20,9 +20,9 @@ from debug_gym_tool_pdb.session import DebugSession, Reply
 from debug_gym_tool_pdb.target import Target, find_target
 
 if TYPE_CHECKING:
-    from debug_gym_core.action import ToolCall
-    from debug_gym_core.breakpoints import Edit
-    from debug_gym_core.env import RepoEnv
+    from debug_gym_core.debugging.breakpoints import Edit
+    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core.tools.action import ToolCall
 
 ERROR_LIMIT = 2000
 """Characters of what was asked for that an error repeats."""

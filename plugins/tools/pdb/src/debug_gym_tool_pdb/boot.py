@@ -7,8 +7,8 @@ import functools
 from collections.abc import Iterable
 from importlib.resources import files
 
-from debug_gym_core.python_code import code_blob, imports_of, parse
-from debug_gym_core.warm import PREPARED, READY, Warm
+from debug_gym_core.sandbox.python_code import code_blob, imports_of, parse
+from debug_gym_core.sandbox.warm import PREPARED, READY, Warm
 
 NAME = "<debug-gym>"
 """Name of the debuggee's module and of the file that its code seems to come from."""

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from debug_gym_core import run_output
-from debug_gym_core.breakpoints import Breakpoint, Breakpoints
-from debug_gym_core.entrypoint import Entrypoint
+from debug_gym_core.debugging.breakpoints import Breakpoint, Breakpoints
 from debug_gym_core.errors import ActionError
-from debug_gym_core.session import Process, Session
-from debug_gym_core.terminal import ROOT
+from debug_gym_core.grading import masking
+from debug_gym_core.sandbox.session import Process, Session
+from debug_gym_core.sandbox.terminal import ROOT
+from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_tool_pdb.boot import ARGUMENTS, NAME, blob, warm_start
 
 START_SECONDS = 30.0
@@ -315,7 +315,7 @@ class DebugSession:
     def _program(self, text: str) -> str:
         """What the program printed; what pytest and unittest say of themselves is equal from run to run, as in eval."""
         cleaned = self._clean(text)
-        return run_output.mask(cleaned) if self.entrypoint.module in ("pytest", "unittest") else cleaned
+        return masking.mask(cleaned) if self.entrypoint.module in ("pytest", "unittest") else cleaned
 
     def _clean(self, text: str) -> str:
         """Text as it may be shown: with the public path, encodable, with plain line ends."""

@@ -19,12 +19,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from debug_gym_core import ActionError, UsageError
-from debug_gym_core.entrypoint import EXAMPLE, Entrypoint, Kind
-from debug_gym_core.observation import bound
-from debug_gym_core.terminal import ROOT
+from debug_gym_core.sandbox.terminal import ROOT
+from debug_gym_core.tasks.entrypoint import EXAMPLE, Entrypoint, Kind
+from debug_gym_core.tools.observation import bound
 
 if TYPE_CHECKING:
-    from debug_gym_core.env import RepoEnv
+    from debug_gym_core.environment.env import RepoEnv
 
 TEXT_LIMIT = 2000
 """Characters of an entrypoint that an error repeats."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from debug_gym_core import ActionError, Observation, Tool, hookimpl
-from debug_gym_core.editing import count_lines, is_python, read_editable, report
-from debug_gym_core.lines import replace, shown, split
+from debug_gym_core.tools.editing import count_lines, is_python, read_editable, report
+from debug_gym_core.workspace.lines import replace, shown, split
 
 if TYPE_CHECKING:
-    from debug_gym_core.env import RepoEnv
+    from debug_gym_core.environment.env import RepoEnv
 
 
 class Rewrite(Tool):

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from debug_gym_core import ActionError, Observation, Tool, hookimpl
-from debug_gym_core.lines import CRLF, body_of, end_of, show, shown, split
+from debug_gym_core.workspace.lines import CRLF, body_of, end_of, show, shown, split
 
 if TYPE_CHECKING:
-    from debug_gym_core.env import RepoEnv
-    from debug_gym_core.session import Lines
+    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core.sandbox.session import Lines
 
 PAGE = 400
 """Lines shown at most."""

@@ -1,0 +1,1 @@
+"""Who plays: agents, what they remember and say, what they may spend."""

@@ -1,0 +1,66 @@
+"""Players of episodes."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from debug_gym_core.components.component import Component, Settings
+
+if TYPE_CHECKING:
+    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core.models.llm import LLM
+
+
+class AgentSettings(Settings):
+    """The `agent` section of a config; an agent adds fields of its own by subclassing.
+
+    Attributes:
+        max_steps: steps after which the environment truncates the episode
+        max_rewrites: changes of files after which it does
+        memory_size: steps that the history keeps
+        reset_prompt_history_after_rewrite: forget the steps before each change of files
+        system_prompt: replaces the agent's own: a Jinja template, or the path of one, which ends in .jinja
+    """
+
+    max_steps: int = 50
+    max_rewrites: int = 10
+    memory_size: int = 20
+    reset_prompt_history_after_rewrite: bool = False
+    system_prompt: str | None = None
+
+
+class Agent(Component, abc.ABC):
+    """A player.
+
+    Attributes:
+        tools: names of the tools that it plays with; None: what the config lists
+        needs_llm: whether a language model drives it; such an agent is not trusted outside a sandbox
+        end_on_resolved: whether an episode of its ends when the task is resolved
+    """
+
+    Settings: ClassVar[type[Settings]] = AgentSettings
+    settings: AgentSettings
+    tools: ClassVar[Sequence[str] | None] = None
+    needs_llm: ClassVar[bool] = True
+    end_on_resolved: ClassVar[bool] = True
+
+    def prepare(self, env: RepoEnv) -> None:
+        """See to the environment before it is reset: an agent may withhold tools. Does nothing unless one overrides it.
+
+        Args:
+            env: was not reset yet
+        """
+
+    @abc.abstractmethod
+    def play(self, env: RepoEnv, llm: LLM | None) -> str | None:
+        """Play one episode: `env` was reset by the caller, who grades it and closes it afterwards.
+
+        Returns when `env` is terminated or truncated, or when there is nothing more to do.
+
+        Returns:
+            why it ended by itself, in a word: `gave_up` (the model calls nothing), `refused` (it refuses to answer),
+            `malformed` (its calls make no sense); None: the environment knows (`env.ended`), or there was nothing more
+            to do
+        """

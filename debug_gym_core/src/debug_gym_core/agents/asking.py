@@ -1,0 +1,182 @@
+"""Calls of a model in an episode: recorded, counted, within the budget, and none paid for twice."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from debug_gym_core.agents.ledger import Limits, OutOfBudget
+from debug_gym_core.components.component import Settings
+from debug_gym_core.errors import ContextOverflow
+from debug_gym_core.models.llm import LLM, Completion, Message, Usage
+from debug_gym_core.models.service import ServiceLLM, ServiceSettings
+from debug_gym_core.redaction import redacted
+from debug_gym_core.runs.trajectory import Event, Lines, read_lines
+from debug_gym_core.tools.action import ToolCall
+
+if TYPE_CHECKING:
+    from debug_gym_core.runs.episode import Recorder
+
+
+class RecordedLLM(LLM):
+    """A model whose calls are recorded, counted and paid for; everything else is the model's own."""
+
+    name = "recorded"
+
+    def __init__(self, inner: LLM, name: str, episode: Recorder, kept: KeptAnswers) -> None:
+        """Wrap a model.
+
+        Args:
+            inner: the model
+            name: what the config calls it
+            episode: keeps the events
+            kept: answers of an earlier attempt at this episode
+        """
+        self._inner, self._name, self._episode, self._kept = inner, name, episode, kept
+        self.settings = inner.settings
+        self.trusted = inner.trusted  # type: ignore[misc]
+        self._last: tuple[Sequence[Message], Usage] | None = None
+        bounds = inner.settings if isinstance(inner, ServiceLLM) else ServiceSettings(model="")
+        self._limits = Limits(bounds.max_task_cost, bounds.max_task_tokens)
+        self._call_limit = bounds.max_call_cost
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def close(self) -> None:
+        """The episode is over; see `LLM`."""
+        self._inner.close()
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
+        """Ask the model, or take the answer that it gave to the same question before the episode was interrupted."""
+        players = self._episode.players
+        players.stop_if_asked()
+        question = digest(messages, tools, self._inner.settings) if self._inner.replayable else ""
+        known = self._kept.next(question) if question else None
+        if known is not None:
+            completion, seconds = known
+        else:
+            started = time.monotonic()
+            completion = self._pay(messages, tools)
+            seconds = time.monotonic() - started
+            if question:
+                self._kept.add(question, completion, seconds)
+        self._last = [*messages, completion.message], completion.usage
+        kept: dict[str, Any] = {}
+        if players.verbose:
+            kept["prompt"] = [dataclasses.asdict(message) for message in messages]
+        calls = [call.name for call in completion.message.calls]
+        if players.verbose or (question and not calls):  # no step tells of an answer without a call
+            kept["answer"] = dataclasses.asdict(completion.message)
+        self._episode(Event.llm_call(model=self._name, usage=completion.usage, seconds=seconds, calls=calls, **kept))
+        return completion
+
+    def _pay(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
+        """Ask the model when the budget has room for it."""
+        players = self._episode.players
+        estimate = self._inner.estimate(messages, tools, self._last)
+        if self._call_limit is not None and estimate.cost > self._call_limit:
+            most = f"more than llm.max_call_cost (${self._call_limit:g})"
+            raise ContextOverflow(f"the call would cost about ${estimate.cost:.4f}, {most}")
+        if not self._limits.allow(self._episode.usage):
+            raise OutOfBudget("the episode has spent what it may")
+        reservation = players.ledger.reserve(estimate, players.stop_if_asked)
+        usage = Usage()
+        try:
+            completion = self._inner.complete(messages, tools)
+            usage = completion.usage
+        except KeyboardInterrupt:  # from whoever answers, not from a signal: those come to the main thread
+            players.end_run()
+        finally:
+            players.ledger.settle(reservation, usage)
+        return completion
+
+
+class KeptAnswers:
+    """The answers of a model in an episode that has no result yet, in their order: what was paid for is used again.
+
+    They fit as long as the same is asked; from the first other question on the model is asked anew.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read what an attempt that was interrupted left.
+
+        Args:
+            path: the file; made with the first answer
+
+        Raises:
+            UsageError: it is damaged
+        """
+        self._path = path
+        self._known = list(read_lines(path))
+        self._next = 0
+        self._lines: Lines | None = None
+
+    def begin(self) -> None:
+        """The episode begins anew."""
+        self._next = 0
+
+    def next(self, question: str) -> tuple[Completion, float] | None:
+        """The answer to a question, and the seconds that it took; None when something else was asked at this point."""
+        if self._next >= len(self._known):
+            return None
+        line = self._known[self._next]
+        if line["question"] != question:
+            self._forget()
+            return None
+        self._next += 1
+        return _completion(line["answer"]), line["seconds"]
+
+    def add(self, question: str, completion: Completion, seconds: float) -> None:
+        """Keep a new answer."""
+        line = {"question": question, "answer": dataclasses.asdict(completion), "seconds": round(seconds, 6)}
+        if self._lines is None:
+            self._lines = Lines(self._path)
+        self._lines.append(line)
+        self._known.append(json.loads(json.dumps(line)))
+        self._next += 1
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._lines is not None:
+            self._lines.close()
+            self._lines = None
+
+    def _forget(self) -> None:
+        """Drop what comes after this point."""
+        self.close()
+        del self._known[self._next :]
+        lines = "".join(json.dumps(redacted(line), ensure_ascii=False) + "\n" for line in self._known)
+        self._path.write_text(lines, encoding="utf-8", errors="backslashreplace")
+
+
+def remove_answers(path: Path) -> None:
+    """The episode has its result: its answers are needed no more."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+
+
+def digest(messages: Sequence[Message], tools: Sequence[dict[str, Any]], settings: Settings) -> str:
+    """What tells one question from another: the conversation, the tools, and what makes the answer another one.
+
+    Args:
+        messages: the conversation
+        tools: as `LLM.complete`
+        settings: the model's; its name, bounds and arguments count, its key and address do not
+    """
+    model = {key: getattr(settings, key, None) for key in ("model", "temperature", "max_tokens", "generate_kwargs")}
+    asked = [[dataclasses.asdict(message) for message in messages], list(tools), model]
+    text = json.dumps(asked, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _completion(data: Mapping[str, Any]) -> Completion:
+    message = dict(data["message"])
+    calls = tuple(ToolCall(**call) for call in message.pop("calls"))
+    return Completion(**{**data, "message": Message(calls=calls, **message), "usage": Usage(**data["usage"])})

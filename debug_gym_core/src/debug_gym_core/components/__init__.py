@@ -1,0 +1,1 @@
+"""What every pluggable class is: a name, a help text, typed settings."""

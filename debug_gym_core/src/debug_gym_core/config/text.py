@@ -1,0 +1,74 @@
+"""A config as YAML that explains itself, for `debug-gym config show`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pydantic
+import yaml
+
+from debug_gym_core.config.checks import KINDS
+from debug_gym_core.config.model import Config
+from debug_gym_core.plugins import Plugins, default_plugins
+
+WIDTH = 28
+"""Column, counted from a value's key, where comments start."""
+
+
+def as_yaml(config: Config, plugins: Plugins | None = None) -> str:
+    """Write a config as YAML with a comment for each key; reading it gives the same config.
+
+    Args:
+        config: the config
+        plugins: what is installed, for the words about the components' own settings; None: what is installed here
+    """
+    data = config.model_dump(mode="json")
+    words = attribute_help(Config)
+    parts = []
+    for key, value in data.items():
+        section = getattr(config, key)
+        if isinstance(section, pydantic.BaseModel):
+            about = attribute_help(type(section))
+            about = {**_words_of_component(key, value, plugins or default_plugins()), **about}
+            lines = [_line("  ", name, item, about.get(name, "")) for name, item in value.items()]
+            parts.append("\n".join([f"# {_sentence(words[key])}", f"{key}:", *lines]))
+        elif key == "tools":
+            items = [f"  - {_scalar(item)}" for item in value]
+            parts.append("\n".join([f"# {_sentence(words[key])}", f"{key}:{'' if items else ' []'}", *items]))
+        else:
+            parts.append("\n".join([f"# {_sentence(words[key])}", f"{key}: {_scalar(value)}"]))
+    return "\n\n".join(parts) + "\n"
+
+
+def attribute_help(model: type[Any]) -> dict[str, str]:
+    """What the docstrings of a class and its bases say about each attribute, under `Attributes:`."""
+    found: dict[str, str] = {}
+    for cls in reversed(model.__mro__):
+        _, _, text = (cls.__doc__ or "").partition("Attributes:\n")
+        for name, words in re.findall(r"^ {4,8}(\w+): (.*(?:\n {9,}\S.*)*)", text, re.MULTILINE):
+            found[name] = " ".join(words.split())
+    return found
+
+
+def _words_of_component(section: str, data: dict[str, Any], plugins: Plugins) -> dict[str, str]:
+    kind = getattr(plugins, KINDS[section]) if section in KINDS else {}
+    cls = kind.get(data["name"]) if kind else None
+    return attribute_help(cls.Settings) if cls is not None else {}
+
+
+def _line(indent: str, key: str, value: Any, words: str) -> str:
+    text = f"{indent}{key}: {_scalar(value)}"
+    return f"{text:<{len(indent) + WIDTH}}  # {words}" if words else text
+
+
+def _scalar(value: Any) -> str:
+    """A value in YAML, on one line."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."

@@ -1,0 +1,1 @@
+"""What a debugger keeps on the host."""

@@ -1,0 +1,1 @@
+"""One task made live: RepoEnv and its parts."""

@@ -1,0 +1,83 @@
+"""The parts of an environment: what a caller names, looked up and checked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pydantic
+
+from debug_gym_core.components.component import explain
+from debug_gym_core.config.model import EnvSection
+from debug_gym_core.errors import UsageError
+from debug_gym_core.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.tasks.task import Task
+
+
+def checked_settings(settings: Mapping[str, Any]) -> EnvSection:
+    """Check keyword arguments as the `env` section of a config.
+
+    Raises:
+        UsageError: a key is unknown or a value wrong
+    """
+    try:
+        return EnvSection(**settings)
+    except pydantic.ValidationError as error:
+        raise UsageError(f"env: {explain(error, EnvSection)}") from error
+
+
+def with_settings(task: Task, settings: EnvSection) -> Task:
+    """The task with what the config says on top."""
+    changes: dict[str, Any] = {
+        "ignore": (*task.ignore, *settings.ignore),
+        "readonly": (*task.readonly, *settings.readonly),
+        "allowed": (*task.allowed, *settings.allowed),
+    }
+    if settings.entrypoint:
+        changes.update(entrypoint=settings.entrypoint, tests=(), pass_to_pass=(), max_score=None)
+    if settings.debug_entrypoint:
+        changes["debug_entrypoint"] = settings.debug_entrypoint
+    return dataclasses.replace(task, **changes)
+
+
+def make_tools(choices: Sequence[Any], plugins: Plugins) -> dict[str, Tool]:
+    """Make the tools of an environment.
+
+    Args:
+        choices: names, `{name: settings}` or Tool instances
+        plugins: where names are looked up
+
+    Raises:
+        UsageError: a name is unknown or listed twice, a setting is wrong
+        PluginError: the plugin of a tool failed
+    """
+    tools: dict[str, Tool] = {}
+    for choice in choices:
+        if isinstance(choice, Tool):
+            made = choice
+        else:
+            name, settings = one_choice(choice)
+            made = plugins.get("tools", name)(**settings)
+        if made.name in tools:
+            raise UsageError(f"tool {made.name!r} is listed twice")
+        tools[made.name] = made
+    return tools
+
+
+def one_choice(choice: Any) -> tuple[str, dict[str, Any]]:
+    """A name, or `{name: settings}`."""
+    if isinstance(choice, str):
+        return choice, {}
+    if isinstance(choice, Mapping) and len(choice) == 1:
+        name, settings = next(iter(choice.items()))
+        return str(name), dict(settings or {})
+    raise UsageError(f"say a name or {{name: settings}}, not {choice!r:.80}")
+
+
+def bare_call(made: Tool) -> tuple[Mapping[str, Any], ...]:
+    """The call without arguments, where a tool takes that."""
+    return ({},) if not type(made).schema()["parameters"].get("required") else ()

@@ -1,0 +1,1 @@
+"""Which tests pass, and whether to believe it."""

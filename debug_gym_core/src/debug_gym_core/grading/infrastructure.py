@@ -1,0 +1,357 @@
+"""Test infrastructure: what of an agent's changes the clean grading does not take over.
+
+Whoever may change how tests are found, configured or reported needs to fix nothing. So the clean grading takes over an
+agent's changes except those to
+
+- read-only and ignored files,
+- the task's tests: files with tests that count, files with test names, directories named `test` or `tests` that hold
+  tests that count,
+- pytest's configuration: `conftest.py`, `pytest.ini` and its kin; of `tox.ini`, `setup.cfg` and `pyproject.toml` only
+  pytest's sections,
+- what Python runs by itself at its start (`sitecustomize.py`, `*.pth`), compiled files, installed metadata (which may
+  name pytest plugins),
+- new modules that shadow the standard library, pytest or what pytest needs,
+- files that the entrypoint names as plugins, configuration or scripts, and the Makefile where it is `make`.
+
+A task's `allowed` patterns (with .gitignore's syntax) take files out of this, except read-only and ignored ones.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pathspec import GitIgnoreSpec
+
+from debug_gym_core.grading import pytest_sections
+from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
+from debug_gym_core.workspace.rules import Rules
+from debug_gym_core.workspace.snapshot import FileState, Snapshot
+
+TEST_NAMES = ("test_*.py", "*_test.py", "test.py", "tests.py")
+"""File names of tests, beside those that the repository's own configuration says."""
+
+TEST_DIRECTORIES = frozenset({"test", "tests"})
+
+PYTEST_FILES = frozenset({"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"})
+STARTUP_NAMES = frozenset({"sitecustomize", "usercustomize"})
+STARTUP_SUFFIXES = (".pth", ".egg-link")
+COMPILED_SUFFIXES = (".pyc", ".pyo")
+METADATA_SUFFIXES = (".egg-info", ".dist-info")
+MODULE_SUFFIXES = (".py", ".pyc", ".pyo", ".so", ".pyd", ".pyw")
+MAKEFILES = {
+    "make": ("Makefile", "makefile", "GNUmakefile", "*.mk"),
+    "gmake": ("Makefile", "makefile", "GNUmakefile", "*.mk"),
+    "tox": ("tox.ini",),
+    "nox": ("noxfile.py",),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "invoke": ("tasks.py",),
+}
+
+# fmt: off
+MACHINERY = frozenset({
+    "pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli", "attr",
+    "attrs", "pygments", "colorama", "toml", "six", "more_itertools", "atomicwrites", "wcwidth", "pathlib2", "zipp",
+    "importlib_metadata", "typing_extensions", "xdist", "execnet", "hypothesis", "_hypothesis_pytestplugin",
+    "_hypothesis_globals", "mock", "coverage", "unittest2", "nose",
+})
+# fmt: on
+"""Modules beside the standard library's that must come from where they are installed; so do all `pytest_*`."""
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """An agent's changes, divided.
+
+    Attributes:
+        kept: what the clean grading takes over; None for a deleted file
+        dropped: why not, in a few words, for each other path
+    """
+
+    kept: Mapping[str, FileState | None]
+    dropped: Mapping[str, str]
+
+
+class Infrastructure:
+    """Knows a task's test infrastructure, from its pristine repository alone."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        rules: Rules,
+        entrypoint: str,
+        *,
+        tests: Iterable[str] = (),
+        test_files: Iterable[str] = (),
+        allowed: Sequence[str] = (),
+        installed: Iterable[str] = (),
+    ) -> None:
+        """Find out what belongs to it.
+
+        Args:
+            snapshot: the pristine repository
+            rules: which files are read-only and ignored
+            entrypoint: the command that runs the tests
+            tests: ids of the tests that count
+            test_files: paths of more files that belong to them, in the repository or not
+            allowed: patterns of what the agent may change all the same
+            installed: names of further top-level modules that must not be shadowed
+        """
+        self._members = snapshot.members
+        self._snapshot = snapshot
+        self._rules = rules
+        self._allowed = GitIgnoreSpec.from_lines(allowed)
+        self._protected_modules = MACHINERY | sys.stdlib_module_names | frozenset(installed)
+        parsed = Entrypoint.parse(entrypoint)
+        options = pytest_sections.options(
+            self._text("pyproject.toml"), {name: self._text(name) for name in pytest_sections.INI_FILES}
+        )
+        self._test_names = (*TEST_NAMES, *options.get("python_files", ()))
+        search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
+        self._search = {posixpath.normpath(one) if one not in ("", ".") else "" for one in search}
+        self._test_files = frozenset(path for one in tests if (path := self._file_of(one))) | frozenset(test_files)
+        self._test_directories = frozenset(self._test_directory(path) for path in self._test_files) - {""}
+        self._roots = self._search | {self._import_root(path) for path in self._members if self._sets_import_root(path)}
+        self._build_files = tuple(_build_files(parsed))
+        self._named = self._named_files(parsed)
+
+    def filter(self, changes: Mapping[str, FileState | None]) -> Filtered:
+        """Divide an agent's changes.
+
+        Args:
+            changes: the new state of each changed path, None for a deleted one
+        """
+        kept: dict[str, FileState | None] = {}
+        dropped: dict[str, str] = {}
+        for path, state in sorted(changes.items()):
+            reason = self.reason(path)
+            if reason is None and state is not None:
+                reason = self._replaces_directory(path)
+            if reason is not None:
+                dropped[path] = reason
+                continue
+            if self._is_allowed(path) or posixpath.basename(path) not in pytest_sections.SHARED_FILES:
+                kept[path] = state
+                continue
+            restored, why = self._with_pristine_sections(path, state)
+            if why:
+                dropped[path] = why
+            if restored is not _SAME:
+                kept[path] = restored  # type: ignore[assignment]
+        for path in [path for path, state in kept.items() if state is not None and self._lies_in_file(path, kept)]:
+            del kept[path]
+            dropped[path] = "it lies in what is restored as a file"
+        return Filtered(kept, dropped)
+
+    def reason(self, path: str) -> str | None:
+        """Why a change of a path is not taken over; None: it is (of a file with sections, what is not pytest's).
+
+        Args:
+            path: relative to the root
+        """
+        if self._rules.readonly(path):
+            return "it is read-only"
+        if self._rules.ignored(path):
+            return "it is ignored"
+        if self._is_allowed(path):
+            return None
+        return self._infrastructure(path)
+
+    def trusted(self, kept: Iterable[str] = ()) -> list[str]:
+        """The files that may take part in how tests run; directories end in `/`.
+
+        Args:
+            kept: changed files; those that are allowed are trusted too
+        """
+        directories = [f"{one}/" for one in sorted(self._test_directories)]
+        files = [
+            path
+            for path, member in self._members.items()
+            if member.kind == "file"
+            and path.endswith(".py")
+            and not path.startswith(tuple(directories))
+            and (self._infrastructure(path) or self._is_allowed(path))
+        ]
+        added = [path for path in kept if path not in self._members and self._is_allowed(path)]
+        return directories + files + added
+
+    def test_files(self) -> frozenset[str]:
+        """The pristine files that hold tests that count."""
+        return self._test_files & self._members.keys()
+
+    # What is what
+
+    def _is_allowed(self, path: str) -> bool:
+        return self._allowed.match_file(path)
+
+    def _infrastructure(self, path: str) -> str | None:
+        name = posixpath.basename(path)
+        parts = path.split("/")
+        if name in PYTEST_FILES or "conftest" in (*parts[:-1], _module_name(name)):
+            return "it configures pytest"
+        if path in self._test_files or any(fnmatch.fnmatchcase(name, one) for one in self._test_names):
+            return "it is a test file"
+        if any(path == one or path.startswith(f"{one}/") for one in self._test_directories):
+            return "it belongs to the tests"
+        if _module_name(name) in STARTUP_NAMES or STARTUP_NAMES & set(parts[:-1]) or name.endswith(STARTUP_SUFFIXES):
+            return "Python runs it by itself"
+        if name.endswith(COMPILED_SUFFIXES) or "__pycache__" in parts:
+            return "it is compiled"
+        if any(part.endswith(METADATA_SUFFIXES) for part in parts):
+            return "it describes an installed distribution"
+        if path in self._named or any(fnmatch.fnmatchcase(name, one) for one in self._build_files):
+            return "the way the tests are run names it"
+        if self._shadows_tests(path):
+            return "it shadows a test file"
+        if self._shadows(path):
+            return "it shadows an installed module"
+        return None
+
+    def _shadows(self, path: str) -> bool:
+        """Whether a path is a new top-level module or package with the name of one that must not be shadowed."""
+        root, name = posixpath.split(path)
+        if _module_name(name) == "__init__":
+            root, name = posixpath.split(root)
+        module = _module_name(name)
+        if module is None or root not in self._roots:
+            return False
+        if module not in self._protected_modules and not module.startswith(("pytest_", "_pytest")):
+            return False
+        prefix = posixpath.join(root, module)
+        return prefix not in self._members and f"{prefix}.py" not in self._members
+
+    def _shadows_tests(self, path: str) -> bool:
+        """Whether a path belongs to a package, or is a compiled module, of the name of a file of the tests."""
+        directory, name = posixpath.split(path)
+        module = _module_name(name)
+        shadowed = [f"{posixpath.join(directory, module)}.py"] if module else []
+        while directory:
+            shadowed.append(f"{directory}.py")
+            directory = posixpath.dirname(directory)
+        return any(one != path and one in self._members and self._infrastructure(one) for one in shadowed)
+
+    def _replaces_directory(self, path: str) -> str | None:
+        """Why a file or link must not take the place of a pristine directory."""
+        member = self._members.get(path)
+        if member is None or member.kind != "directory":
+            return None
+        inside = (one for one in self._members if one.startswith(f"{path}/"))
+        return "it takes the place of tests" if any(self.reason(one) is not None for one in inside) else None
+
+    def _lies_in_file(self, path: str, kept: Mapping[str, FileState | None]) -> bool:
+        """Whether one of a path's directories is a file or link once the changes that are kept are made."""
+        while path := posixpath.dirname(path):
+            member = self._members.get(path)
+            stays = member is not None and member.kind != "directory" and path not in kept
+            if stays or kept.get(path) is not None:
+                return True
+        return False
+
+    # What the pristine repository says
+
+    def _text(self, path: str) -> str:
+        member = self._members.get(path)
+        if member is None or member.kind != "file":
+            return ""
+        return self._snapshot.read(path).decode("utf-8", "surrogateescape")
+
+    def _file_of(self, test: str) -> str | None:
+        """The pristine file that holds a test; None when there is none."""
+        path = test.partition("::")[0]
+        if path in self._members:
+            return path
+        parts = test.split(".")  # unittest: package.module.Class.test
+        for count in range(len(parts), 0, -1):
+            for root in ("", *sorted(self._search), *TEST_DIRECTORIES):
+                path = posixpath.join(root, *parts[:count]) + ".py"
+                if path in self._members:
+                    return path
+        return None
+
+    def _test_directory(self, path: str) -> str:
+        """The outermost directory of a test file that is named for tests; empty when none is."""
+        parts = path.split("/")[:-1]
+        places = [place for place, part in enumerate(parts) if part in TEST_DIRECTORIES]
+        return "/".join(parts[: places[0] + 1]) if places else ""
+
+    def _sets_import_root(self, path: str) -> bool:
+        """Whether pytest puts a directory into `sys.path` for a file."""
+        name = posixpath.basename(path)
+        return name == "conftest.py" or any(fnmatch.fnmatchcase(name, one) for one in self._test_names)
+
+    def _import_root(self, path: str) -> str:
+        """The first directory above a file that is no package."""
+        root = posixpath.dirname(path)
+        while root and posixpath.join(root, "__init__.py") in self._members:
+            root = posixpath.dirname(root)
+        return root
+
+    def _named_files(self, entrypoint: Entrypoint) -> frozenset[str]:
+        """Files that the entrypoint, or the pristine test infrastructure, names: plugins, configuration, scripts."""
+        words: list[str] = [*entrypoint.args]
+        modules = entrypoint.env.get("PYTEST_PLUGINS", "").split(",")
+        if entrypoint.kind is Kind.COMMAND:
+            words = shlex.split(entrypoint.text)
+        elif entrypoint.kind is Kind.SCRIPT and "test" in posixpath.basename(entrypoint.target):
+            words.append(entrypoint.target)
+        for place, word in enumerate(words):
+            if word.startswith("-p"):
+                modules += [word[2:], *words[place + 1 : place + 2]]
+        for path in self._members:
+            if posixpath.basename(path) == "conftest.py":
+                modules += pytest_sections.listed_plugins(self._text(path))
+        files = {path for word in words for path in self._paths_in(word)}
+        for module in modules:
+            for root in self._search:
+                prefix = posixpath.join(root, *module.split(".")) if module else ""
+                files |= {f"{prefix}.py", f"{prefix}/__init__.py"} & self._members.keys()
+        return frozenset(files)
+
+    def _paths_in(self, word: str) -> Iterator[str]:
+        """Pristine files that a word of a command names."""
+        for part in (word, word.partition("=")[2], word.partition("::")[0], word[2:]):
+            path = posixpath.normpath(part) if part else ""
+            if path in self._members and self._members[path].kind != "directory":
+                yield path
+
+    # Files of which only sections are pytest's
+
+    def _with_pristine_sections(self, path: str, state: FileState | None) -> tuple[object, str]:
+        """A changed file with pytest's sections as they were.
+
+        Returns:
+            the state to write, None to delete the file, `_SAME` to leave the pristine one; and what was restored
+        """
+        name = posixpath.basename(path)
+        old = self._text(path)
+        if state is None:
+            return (_SAME, "it configures pytest") if pytest_sections.has_section(name, old) else (None, "")
+        restored = None
+        if state.kind == "file":
+            new = state.data.decode("utf-8", "surrogateescape")
+            restored = pytest_sections.restore(name, new, old)
+            if restored == new:
+                return state, ""
+        if restored is None:
+            return _SAME, "it configures pytest"
+        data = restored.encode("utf-8", "surrogateescape")
+        return replace(state, data=data), "pytest's sections in it are restored"
+
+
+_SAME = object()
+
+
+def _build_files(entrypoint: Entrypoint) -> Iterator[str]:
+    """Patterns of files that the programs of a command read by themselves, new ones before those that are there."""
+    for word in shlex.split(entrypoint.text) if entrypoint.kind is Kind.COMMAND else ():
+        yield from MAKEFILES.get(posixpath.basename(word), ())
+
+
+def _module_name(name: str) -> str | None:
+    """The module that a file or directory of a name is, None when it is none (`a.cpython-311-x86_64.so` is `a`)."""
+    stem, dot, _ = name.partition(".")
+    return stem if not dot or name.endswith(MODULE_SUFFIXES) else None

@@ -1,0 +1,160 @@
+"""pytest's sections in files that configure other things too: `tox.ini`, `setup.cfg`, `pyproject.toml`."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from debug_gym_core.sandbox.python_code import parse
+
+INI_SECTIONS = {"tox.ini": ("pytest", "tool:pytest"), "setup.cfg": ("tool:pytest", "pytest")}
+INI_FILES = ("pytest.ini", ".pytest.ini", *INI_SECTIONS)
+SHARED_FILES = frozenset({"pyproject.toml", *INI_SECTIONS})
+"""Files of which only sections are pytest's."""
+
+
+def has_section(name: str, text: str) -> bool:
+    """Whether a file configures pytest.
+
+    Args:
+        name: one of `SHARED_FILES`
+        text: its content
+    """
+    if name == "pyproject.toml":
+        data = _toml(text)
+        return data is None or _pytest_table(data) is not None
+    return any(section in INI_SECTIONS[name] for section, _ in _ini_blocks(text))
+
+
+def restore(name: str, new: str, old: str) -> str | None:
+    """The new text of a file with the old one's pytest sections.
+
+    Args:
+        name: one of `SHARED_FILES`
+        new: the changed content
+        old: the pristine content, empty when there was no file
+
+    Returns:
+        the text, `new` itself when the sections are equal; None when only the whole old file would do
+    """
+    return _restore_toml(new, old) if name == "pyproject.toml" else _restore_ini(new, old, INI_SECTIONS[name])
+
+
+def _ini_blocks(text: str) -> list[tuple[str, str]]:
+    """The sections of an ini file as pytest's iniconfig divides it: name and text, the first without a name."""
+    blocks: list[tuple[str, list[str]]] = [("", [])]
+    for line in text.splitlines(keepends=True):
+        header = line.partition("#")[0].partition(";")[0].rstrip()
+        if line.startswith("[") and header.endswith("]"):
+            blocks.append((header[1:-1].strip(), []))
+        blocks[-1][1].append(line)
+    return [(name, "".join(lines)) for name, lines in blocks]
+
+
+def _restore_ini(new: str, old: str, sections: Sequence[str]) -> str:
+    """The new text with the old text's blocks of some sections."""
+    wanted = [text for name, text in _ini_blocks(old) if name in sections]
+    if [text.strip() for name, text in _ini_blocks(new) if name in sections] == [text.strip() for text in wanted]:
+        return new
+    rest = "".join(text for name, text in _ini_blocks(new) if name not in sections)
+    return _joined(rest, wanted)
+
+
+def _joined(rest: str, blocks: Sequence[str]) -> str:
+    """A text with blocks after it."""
+    end = "" if not rest or rest.endswith("\n") else "\n"
+    return rest + end + "".join(blocks)
+
+
+def _toml(text: str) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return None
+
+
+def _pytest_table(data: Mapping[str, Any]) -> object:
+    tool = data.get("tool")
+    return tool.get("pytest") if isinstance(tool, dict) else None
+
+
+def _restore_toml(new: str, old: str) -> str | None:
+    """The new pyproject.toml with the old one's `tool.pytest`; None when only the whole old file would do."""
+    before, after = _toml(old), _toml(new)
+    if before is None or after is None:
+        return None
+    wanted = _pytest_table(before)
+    if _pytest_table(after) == wanted:
+        return new
+
+    def divide(text: str) -> tuple[str, list[str]]:
+        rest: list[str] = []
+        tables: list[str] = []
+        part = rest
+        for line in text.splitlines(keepends=True):
+            if line.lstrip().startswith("["):
+                key = line.strip().lstrip("[").replace(" ", "").replace('"', "").replace("'", "")
+                part = tables if key.startswith(("tool.pytest.", "tool.pytest]")) else rest
+            part.append(line)
+        return "".join(rest), tables
+
+    result = _joined(divide(new)[0], ["".join(divide(old)[1])])
+    made = _toml(result)
+    if made is None or _pytest_table(made) != wanted or _without_pytest(made) != _without_pytest(after):
+        return None
+    return result
+
+
+def _without_pytest(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A parsed pyproject.toml without `tool.pytest`, and without `tool` when nothing else is in it."""
+    tool = {key: value for key, value in data.get("tool", {}).items() if key != "pytest"}
+    return {**{key: value for key, value in data.items() if key != "tool"}, **({"tool": tool} if tool else {})}
+
+
+def options(pyproject: str, files: Mapping[str, str]) -> dict[str, list[str]]:
+    """Words of `python_files` and `pythonpath` in a repository's pytest configuration, from all places together.
+
+    Args:
+        pyproject: content of its pyproject.toml
+        files: content of its ini files by name
+    """
+    found: dict[str, list[str]] = {"python_files": [], "pythonpath": []}
+    table = _pytest_table(_toml(pyproject) or {})
+    options = {**table, **table.get("ini_options", {})} if isinstance(table, dict) else {}
+    for name, words in found.items():
+        value = options.get(name, ())
+        words += value.split() if isinstance(value, str) else [one for one in value if isinstance(one, str)]
+    for file, text in files.items():
+        sections = INI_SECTIONS.get(file, ("pytest",))
+        for section, block in _ini_blocks(text):
+            current = ""
+            for line in block.splitlines()[1:] if section in sections else ():
+                key, equals, value = line.partition("=")
+                if equals and not line[:1].isspace():
+                    current, line = key.strip(), value
+                if current in found:
+                    found[current] += line.partition("#")[0].split()
+    return found
+
+
+def listed_plugins(text: str) -> list[str]:
+    """The modules in a conftest.py's `pytest_plugins`.
+
+    Args:
+        text: the file's content
+    """
+    try:
+        tree = parse(text)
+    except (SyntaxError, ValueError):
+        return []
+    found: list[str] = []
+    for node in tree.body:
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(isinstance(one, ast.Name) and one.id == "pytest_plugins" for one in targets):
+            constants = (one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant))
+            found += [one for one in constants if isinstance(one, str)]
+    return found

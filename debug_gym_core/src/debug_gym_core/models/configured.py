@@ -1,0 +1,196 @@
+"""The models that a person has configured: llm.yaml, read and made into backends."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pydantic
+
+from debug_gym_core.components.component import explain
+from debug_gym_core.config.layers import Layer, leaves, read_file
+from debug_gym_core.errors import RequirementError, UsageError
+from debug_gym_core.names import nearest
+from debug_gym_core.redaction import SECRET, redact, remember
+
+if TYPE_CHECKING:
+    from debug_gym_core.models.llm import LLM
+    from debug_gym_core.plugins import Plugins
+
+VARIABLE = "LLM_CONFIG_FILE_PATH"
+DEFAULT = Path("~/.config/debug_gym/llm.yaml")
+BACKEND = "openai"
+"""The backend of an entry whose tags name none."""
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@dataclass(frozen=True)
+class Models:
+    """The entries of an llm.yaml.
+
+    Attributes:
+        path: the file; None: there is none
+        layer: what it says, each value with its line
+    """
+
+    path: Path | None = None
+    layer: Layer = field(default_factory=Layer)
+
+    @property
+    def names(self) -> list[str]:
+        """The models that have an entry."""
+        return list(self.layer.data)
+
+    def values(self, name: str) -> dict[str, Any]:
+        """What an entry says, as it stands: nothing of the environment is in it.
+
+        Raises:
+            UsageError: the entry is no mapping
+        """
+        values = self.layer.data[name]
+        if not isinstance(values, dict):
+            raise UsageError(f"{self.layer.origin((name,))}: {name} must be a mapping, as in {{model: gpt-4o}}")
+        return values
+
+    def backend(self, name: str, plugins: Plugins) -> type[LLM]:
+        """The backend that talks to a model: the one with a tag of the entry's, or with a tag as its name, else openai.
+
+        Args:
+            name: an entry
+            plugins: what is installed
+
+        Raises:
+            UsageError: the entry is wrong
+            RequirementError: the backend is not installed
+        """
+        tags = self.values(name).get("tags") or ()
+        if not isinstance(tags, list | tuple):
+            raise UsageError(f"{self.layer.origin((name, 'tags'))}: tags are a list, as in [openai]")
+        wanted = {str(tag).casefold() for tag in tags}
+        for key, cls in plugins.llms.items():
+            if key in wanted or wanted & {tag.casefold() for tag in getattr(cls, "tags", ())}:
+                return cls
+        from debug_gym_core.plugins import HOMES
+
+        chosen = next((key for key in HOMES["llms"] if key in wanted or key.replace("-", " ") in wanted), None)
+        if chosen is None:
+            self._refuse_misspelt(name, tags, {*HOMES["llms"], *plugins.llms})
+            chosen = BACKEND
+        try:
+            found: type[LLM] = plugins.get("llms", chosen)
+        except UsageError as error:
+            raise RequirementError(f"{self.layer.origin((name,))}: {error}") from None
+        return found
+
+    def _refuse_misspelt(self, name: str, tags: Sequence[Any], backends: set[str]) -> None:
+        """Refuse a tag that is nearly a backend's: its key would be sent to the service of another."""
+        for tag in map(str, tags):
+            near = difflib.get_close_matches(tag.casefold(), sorted(backends), n=1, cutoff=0.75)
+            if near:
+                where = self.layer.origin((name, "tags"))
+                raise UsageError(f"{where}: {name}: no backend has the tag {tag!r}; did you mean {near[0]!r}?")
+
+    def make(self, name: str, plugins: Plugins, given: Mapping[str, Any]) -> LLM:
+        """A model, ready to be asked.
+
+        Args:
+            name: an entry
+            plugins: what is installed
+            given: settings that a config has for it; None counts as left out
+
+        Raises:
+            UsageError: a key of the entry is unknown, or a value is wrong
+            RequirementError: a variable of the environment that the entry names is not set, or the backend is missing
+        """
+        from debug_gym_core.models.service import ServiceLLM
+
+        cls = self.backend(name, plugins)
+        values = self._resolved(name)
+        known = cls.Settings.model_fields
+        settings = {**values, **{key: value for key, value in given.items() if value is not None and key in known}}
+        try:
+            cls.Settings(**settings)
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            where = self.layer.origin((name, *map(str, first["loc"])))
+            raise UsageError(redact(f"{where}: {name}: {explain(error, cls.Settings)}")) from None
+        try:
+            llm = cls(**settings)
+        except UsageError as error:
+            raise UsageError(f"{self.layer.origin((name,))}: {name}: {error}") from None
+        if isinstance(llm, ServiceLLM):
+            llm.entry = name
+        return llm
+
+    def _resolved(self, name: str) -> dict[str, Any]:
+        """An entry with the variables of the environment in the place of their names."""
+        entry = Layer({}, self.layer.origins, self.layer.name)
+        for path, value in leaves(self.values(name)):
+            resolved = self._expanded(value, (name, *path))
+            if isinstance(resolved, str) and any(SECRET.search(step) for step in path):
+                remember(resolved)
+            entry.set(path, resolved, "")
+        return entry.data
+
+    def _expanded(self, value: Any, path: tuple[str, ...]) -> Any:
+        if isinstance(value, list):
+            return [self._expanded(one, path) for one in value]
+        if not isinstance(value, str):
+            return value
+
+        def replaced(match: re.Match[str]) -> str:
+            found = os.environ.get(match[1])
+            if not found:
+                where = self.layer.origin(path)
+                raise RequirementError(f"{where}: the environment has no {match[1]}; set it: export {match[1]}=...")
+            return found
+
+        return _REFERENCE.sub(replaced, value)
+
+
+def read_models(given: Path | None = None) -> Models:
+    """Read the llm.yaml.
+
+    Args:
+        given: the file; None: `$LLM_CONFIG_FILE_PATH`, else `~/.config/debug_gym/llm.yaml`, which need not be there
+
+    Raises:
+        UsageError: the file that somebody named is not there, or it is wrong: the text says where
+    """
+    named = given or os.environ.get(VARIABLE)
+    path = Path(named or DEFAULT).expanduser()
+    if not named and not path.exists():
+        return Models()
+    if not path.exists():
+        source = "" if given else f"${VARIABLE}: "
+        raise UsageError(f"{source}{path}: there is no such file; debug-gym llm init writes one to start from")
+    return Models(path, read_file(path))
+
+
+def unknown(name: str, models: Models, plugins: Plugins) -> RequirementError:
+    """The error for a model that has no entry.
+
+    Args:
+        name: what was asked for
+        models: what is configured
+        plugins: what is installed
+    """
+    from debug_gym_core.models.service import ServiceLLM
+
+    free = [key for key, cls in plugins.llms.items() if not issubclass(cls, ServiceLLM)]
+    close = nearest(name, [*models.names, *free])
+    if models.path:
+        return RequirementError(
+            f"{models.path} has no entry {name!r}{close}\n"
+            "Add one, or choose another model with --llm; debug-gym llm list shows them"
+        )
+    return RequirementError(
+        f"model {name!r} is not configured: there is no llm.yaml{close}\n"
+        f"Write one: debug-gym llm init; or say --llm with what needs none: {', '.join(free) or 'none is installed'}"
+    )

@@ -1,0 +1,341 @@
+"""Language models behind a service: their settings, prices, and how they are asked until they answer."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import json
+import logging
+import math
+import random
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+import pydantic
+from pydantic import Field
+
+from debug_gym_core.components.component import Settings
+from debug_gym_core.errors import LLMError, LLMUnavailable
+from debug_gym_core.models.llm import LLM, Completion, Message, Usage
+from debug_gym_core.redaction import remember
+
+log = logging.getLogger("debug_gym")
+
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+"""Seconds between two attempts: the first, doubled each time, and the most; random below that, so that workers part."""
+
+PATIENCE = 3600.0
+"""Seconds for which a call is refused for too many requests until it counts as failed."""
+
+LOOK = 0.2
+"""Seconds between two looks whether a wait was ended."""
+
+SILENCE = 5.0
+"""Seconds that a call is repeated before somebody who looks on is told why nothing happens."""
+
+TOLD = 60.0
+"""Seconds until they are told again, whichever call it is that waits."""
+
+MARGIN = 1.2
+"""By which an estimated number of tokens may be too low."""
+ANSWER = 8192
+"""Tokens that an answer may have where nothing bounds it."""
+
+CHARACTERS = 3.5
+"""Of English text and code a token, for estimates: rather too few, so that an estimate is rather too high."""
+
+
+class Prices(Settings):
+    """What a model costs, in dollars a million tokens.
+
+    Attributes:
+        prompt: of tokens that it is given
+        completion: of tokens that it answers
+        cached: of tokens that the provider had kept; null: as prompt
+        written: of tokens that the provider puts into its cache; null: as prompt
+    """
+
+    prompt: Dollars
+    completion: Dollars
+    cached: Dollars | None = None
+    written: Dollars | None = None
+
+    def cost(self, usage: Usage) -> float:
+        """Dollars for the tokens of a call."""
+        cached = self.prompt if self.cached is None else self.cached
+        written = self.prompt if self.written is None else self.written
+        plain = usage.prompt - usage.cached - usage.written
+        total = plain * self.prompt + usage.cached * cached + usage.written * written
+        return (total + usage.completion * self.completion) / 1e6
+
+
+class ServiceSettings(Settings):
+    """A model's entry in llm.yaml; the `llm` section of a config may set any of it but the key.
+
+    Attributes:
+        model: what the service calls it
+        api_key: the key; in llm.yaml `${VARIABLE}` takes it from the environment
+        endpoint: the service's address; null: the provider's own
+        tags: say which backend talks to it
+        context_limit: how much it takes, in thousands of tokens; null: unknown, the service says when it is too much
+        tokenizer: name or path of its tokenizer, to count tokens before a call; null: estimated
+        prices: dollars a million tokens; null: unknown
+        temperature: null: the provider's default
+        max_tokens: bound on an answer; null: the provider's default
+        stream: take the answer in pieces; a connection that is cut off is noticed sooner
+        timeout: seconds that one attempt may take
+        max_retries: attempts after the first when the service fails; being told to wait does not count
+        function_calling: whether it takes tools; else it is asked for actions in text
+        system_prompt_support: whether it takes a system message; else that is the user's first
+        reasoning_end_token: the answer begins after this, where a model thinks aloud
+        generate_kwargs: further arguments of the service's call, as they are
+        max_call_cost: dollars that one call may cost; null: no bound
+        max_task_cost: dollars that an episode may cost; null: no bound. For a run there is run.max_cost
+        max_task_tokens: tokens of prompts and answers that an episode may use; null: no bound
+        max_run_tokens: tokens that a run may use; null: no bound
+        allow_unknown_price: play although a bound in dollars cannot be kept, as the prices are unknown
+    """
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    model: str
+    api_key: pydantic.SecretStr | None = None
+    endpoint: str | None = None
+    tags: tuple[str, ...] = ()
+    context_limit: Annotated[float, Field(gt=0)] | None = None
+    tokenizer: str | None = None
+    prices: Prices | None = None
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    stream: bool = False
+    timeout: Seconds = 300.0
+    max_retries: Annotated[int, Field(ge=0)] = 8
+    function_calling: bool = True
+    system_prompt_support: bool = True
+    reasoning_end_token: str | None = None
+    generate_kwargs: Mapping[str, Any] = Field(default_factory=dict)
+    max_call_cost: Dollars | None = None
+    max_task_cost: Dollars | None = None
+    max_task_tokens: Annotated[int, Field(ge=0)] | None = None
+    max_run_tokens: Annotated[int, Field(ge=0)] | None = None
+    allow_unknown_price: bool = False
+
+
+class Gate:
+    """How many calls a service is given at once: all that come until it refuses one, then half, slowly more again.
+
+    Shared by all that ask one service.
+    """
+
+    def __init__(self) -> None:
+        """Let everything through."""
+        self._changed = threading.Condition()
+        self._limit = math.inf
+        self._active = 0
+        self._refusals = 0
+        self._closed_until = 0.0
+        self._since = 0.0
+        self._told = -math.inf
+
+    def may_tell(self) -> bool:
+        """Whether it is time to say once more that the service does not answer; counts as said."""
+        with self._changed:
+            now = time.monotonic()
+            if now < self._told + TOLD:
+                return False
+            self._told = now
+            return True
+
+    def enter(self, stopped: threading.Event) -> float:
+        """Wait for a place; returns what `leave` wants to know.
+
+        Args:
+            stopped: ends the wait
+
+        Raises:
+            LLMError: the wait was ended
+        """
+        with self._changed:
+            while not stopped.is_set():
+                now = time.monotonic()
+                if now >= self._closed_until and self._active < self._limit:
+                    self._active += 1
+                    return now
+                self._changed.wait(min(LOOK, self._closed_until - now) if now < self._closed_until else LOOK)
+        raise LLMError("the run is being stopped")
+
+    def leave(self, entered: float, refusal: LLMUnavailable | None = None, *, answered: bool = False) -> None:
+        """Give the place back.
+
+        Args:
+            entered: what `enter` returned
+            refusal: the service's, for too many requests
+            answered: whether it has answered
+        """
+        with self._changed:
+            active, self._active = self._active, self._active - 1
+            now = time.monotonic()
+            if refusal is not None and entered >= self._since:
+                # Calls that were under way at the last refusal say nothing new.
+                self._limit = max(1.0, min(self._limit, active) / 2)
+                self._since = now
+                self._closed_until = now + pause(self._refusals, refusal.retry_after)
+                self._refusals += 1
+            elif answered:
+                self._refusals = 0
+                self._limit += 1 / self._limit
+            self._changed.notify_all()
+
+
+class ServiceLLM(LLM):
+    """A model behind a service: a backend sends one request and reads its answer, the rest is done here.
+
+    Attributes:
+        tags: an entry of llm.yaml with one of these tags is this backend's
+        gate: where its calls wait while the service has too many
+        entry: the entry of llm.yaml that it was made from; None: from settings alone
+    """
+
+    Settings: ClassVar[type[Settings]] = ServiceSettings
+    settings: ServiceSettings
+    tags: ClassVar[Sequence[str]] = ()
+    replayable: ClassVar[bool] = True
+    entry: str | None = None
+
+    def __init__(self, **settings: Any) -> None:
+        """Check the settings; nothing is loaded or connected before the first request.
+
+        Args:
+            settings: fields of `Settings`
+
+        Raises:
+            UsageError: a setting is unknown or wrong
+        """
+        super().__init__(**settings)
+        if self.settings.api_key is not None:
+            remember(self.settings.api_key.get_secret_value())
+        self._stopped = threading.Event()
+        self.gate = Gate()
+
+    @abc.abstractmethod
+    def ask(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
+        """Send one request, once; the service's SDK must not repeat it.
+
+        Args:
+            messages: the conversation
+            tools: as `complete`
+
+        Returns:
+            the answer; `usage` holds the provider's tokens, its `cost` is filled in here
+
+        Raises:
+            LLMUnavailable: it may answer when asked again
+            ContextOverflow: the conversation is too long
+            RequirementError: the SDK, or a key, is missing
+            LLMRefused: no request would be answered: the key is refused, there is no such model; a run ends with it
+            LLMError: anything else: the request is wrong, the answer cannot be understood
+        """
+
+    @property
+    def title(self) -> str:
+        """How errors name the model: by its entry, which a person can mend, and as the service calls it."""
+        model = self.settings.model
+        return model if self.entry in (None, model) else f"{self.entry} ({model})"
+
+    def prepare(self) -> None:
+        """Find what the first request needs, and ask nobody: the SDK, and the key.
+
+        Raises:
+            RequirementError: it is missing
+        """
+
+    def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
+        """Tokens of a prompt before it is sent: an estimate, unless a backend can count.
+
+        Nothing is downloaded for it.
+        """
+        characters = sum(
+            len(message.content)
+            + sum(len(call.name) + len(json.dumps(call.arguments, default=str)) for call in message.calls)
+            for message in messages
+        )
+        return int((characters + len(json.dumps(list(tools)))) / CHARACTERS) + 8 * len(messages)
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
+        """Ask until there is an answer; see `LLM`.
+
+        What is wrong with the request is raised at once. A service that fails is asked `max_retries` times more; one
+        that asks for patience is given it, however often, for an hour.
+        """
+        failures, began = 0, time.monotonic()
+        while True:
+            entered = self.gate.enter(self._stopped)
+            refusal, answered = None, False
+            try:
+                completion = self.ask(messages, tools)
+                answered = True
+                return self.priced(completion)
+            except LLMUnavailable as error:
+                refusal = error if error.crowded else None
+                failures += not error.crowded
+                if failures > self.settings.max_retries:
+                    raise LLMError(f"{error}; it was asked {failures} times") from error
+                if error.crowded and (error.retry_after or 0.0) + time.monotonic() - began > PATIENCE:
+                    raise LLMError(f"{error}; it has had too many requests for {PATIENCE / 60:g} minutes") from error
+                seconds = 0.0 if error.crowded else pause(failures - 1, error.retry_after)
+                late = time.monotonic() - began + seconds > SILENCE and self.gate.may_tell()
+                level = logging.WARNING if late else logging.INFO
+                log.log(level, "%s; it is asked again%s", error, f" in {seconds:.1f} s" if seconds else "")
+            finally:
+                self.gate.leave(entered, refusal, answered=answered)
+            if self._stopped.wait(seconds):
+                raise LLMError("the run is being stopped")
+
+    def estimate(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[dict[str, Any]],
+        last: tuple[Sequence[Message], Usage] | None = None,
+    ) -> Usage:
+        """What a call will cost at most; see `LLM`. Of a conversation that goes on only what is new is estimated."""
+        before = list(last[0]) if last else []
+        if last and before and list(messages[: len(before)]) == before:
+            prompt = last[1].prompt + last[1].completion + int(self.count(messages[len(before) :], ()) * MARGIN)
+        else:
+            prompt = int(self.count(messages, tools) * MARGIN)
+        return self.priced_usage(Usage(prompt, self.longest_answer))
+
+    @property
+    def longest_answer(self) -> int:
+        """Tokens that an answer may have at most, to set aside what it may cost."""
+        return self.settings.max_tokens or ANSWER
+
+    def priced(self, completion: Completion) -> Completion:
+        """An answer with what it cost, where the price is known."""
+        return dataclasses.replace(completion, usage=self.priced_usage(completion.usage))
+
+    def priced_usage(self, usage: Usage) -> Usage:
+        """Tokens with what they cost, where the price is known."""
+        prices = self.settings.prices
+        return usage if prices is None else dataclasses.replace(usage, cost=prices.cost(usage))
+
+    def interrupt(self) -> None:
+        """End a wait for the service."""
+        self._stopped.set()
+
+
+def pause(before: int, retry_after: float | None) -> float:
+    """Seconds until a service is asked again.
+
+    Args:
+        before: pauses that there were already
+        retry_after: what the service asked for
+    """
+    most: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(before, 10))
+    return max(retry_after or 0.0, random.uniform(most / 2, most))

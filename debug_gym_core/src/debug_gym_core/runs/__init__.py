@@ -1,0 +1,1 @@
+"""An agent on many tasks: episodes, their journals, a run's directory."""

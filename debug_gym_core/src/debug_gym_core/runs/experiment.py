@@ -1,0 +1,287 @@
+"""Runs: an agent on many tasks, several at once, stopped and gone on with at will."""
+
+from __future__ import annotations
+
+import abc
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from debug_gym_core.components.component import Component
+from debug_gym_core.config.model import Config
+from debug_gym_core.postponed import postponed_interrupts, wait_for
+from debug_gym_core.runs import predictions
+from debug_gym_core.runs.run import Key, Run
+from debug_gym_core.runs.trajectory import Event, Result
+from debug_gym_core.tasks.selection import select_tasks
+
+if TYPE_CHECKING:
+    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.tasks.task import Benchmark
+
+__all__ = ["Executor", "Experiment", "Exporter", "Job", "Run", "Watch", "plan", "unfinished"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One episode to play.
+
+    Attributes:
+        task: `benchmark/name`
+        name: the task's name in its benchmark
+        seed: seed of the episode
+        repeat: which of several episodes of the task, from 1; None when there is one
+    """
+
+    task: str
+    name: str
+    seed: int
+    repeat: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """What its result is kept under."""
+        return self.task, self.repeat
+
+    def __str__(self) -> str:
+        return self.task if self.repeat is None else f"{self.task} #{self.repeat}"
+
+
+class Watch(Protocol):
+    """Somebody who looks on while a run goes on; called from the threads that play."""
+
+    def started(self, job: Job) -> None:
+        """An episode is about to start."""
+
+    def event(self, job: Job, event: Event) -> None:
+        """An event was written to an episode's trajectory."""
+
+    def finished(self, job: Job, result: Result | None) -> None:
+        """An episode has its result; None when it was stopped."""
+
+    def note(self, text: str) -> None:
+        """Something that a person should read, in a line."""
+
+    def stopping(self) -> None:
+        """The run is being stopped; episodes under way end. Called from the thread that stops it."""
+
+
+class Executor(Component, abc.ABC):
+    """A way to spread the episodes of a run over workers."""
+
+    @abc.abstractmethod
+    def execute(
+        self,
+        jobs: Sequence[Job],
+        play: Callable[[Job], Result | None],
+        finished: Callable[[Job, Result | None], None],
+        *,
+        workers: int,
+        stop: threading.Event,
+    ) -> None:
+        """Play every job; returns when all are played, or when `stop` is set and those under way have ended.
+
+        Args:
+            jobs: what to play, in this order
+            play: plays one episode; raises nothing that belongs to the episode; None when it was stopped
+            finished: is told each result in this process, from any thread
+            workers: how many at the same time
+            stop: no further job is begun once it is set
+
+        Raises:
+            Exception: what `finished` raised; nothing further is begun
+        """
+
+
+class Exporter(Component, abc.ABC):
+    """A format that a finished run can be exported to."""
+
+    @abc.abstractmethod
+    def export(self, run: Path, target: Path) -> None:
+        """Write a run's results in this format.
+
+        Args:
+            run: the run's directory
+            target: the file or directory to make
+
+        Raises:
+            UsageError: there is no run, or the target cannot be written
+        """
+
+
+def plan(config: Config, benchmark: Benchmark) -> list[Job]:
+    """The episodes that a config asks for.
+
+    Args:
+        config: the effective config
+        benchmark: where its tasks are
+
+    Raises:
+        UsageError: the config names tasks that do not exist
+    """
+    repeats = config.run.repeats
+    return [
+        Job(f"{benchmark.name}/{name}", name, config.run.seed + number, number + 1 if repeats > 1 else None)
+        for name in select_tasks(benchmark, config.benchmark.tasks)
+        for number in range(repeats)
+    ]
+
+
+def unfinished(
+    jobs: Sequence[Job], results: Mapping[Key, Result], *, force_all: bool = False, force_failed: bool = False
+) -> list[Job]:
+    """The episodes that are still to be played: without a result, or failed for infrastructure.
+
+    Args:
+        jobs: those of the run
+        results: what there is already
+        force_all: all of them
+        force_failed: also those that are not resolved
+    """
+
+    def done(result: Result | None) -> bool:
+        if result is None or force_all:
+            return False
+        return result.resolved if force_failed else result.status != "error"
+
+    return [job for job in jobs if not done(results.get(job.key))]
+
+
+class Experiment:
+    """The episodes of a run, about to be played.
+
+    Attributes:
+        run: where they are kept
+        jobs: all of them
+        pending: those without a result yet
+    """
+
+    def __init__(
+        self, run: Run, plugins: Plugins, watch: Watch, *, verbose: bool = False, workers: int | None = None
+    ) -> None:
+        """Look everything up that the config names, so that what is missing is known before anything starts.
+
+        Args:
+            run: the run
+            plugins: what is installed
+            watch: is told what happens
+            verbose: keep prompts and answers of models in the trajectories
+            workers: episodes at the same time; None: as the config says
+
+        Raises:
+            UsageError: a name is unknown, or a setting is wrong
+            PluginError: a plugin that is needed failed
+            RequirementError: a sandbox, a model or a key is missing
+        """
+        from debug_gym_core.runs.episode import Players
+
+        self.run = run
+        self._plugins = plugins
+        self._watch = watch
+        self._stop = threading.Event()
+        self._players = Players(run, plugins, watch, self._stop, verbose=verbose)
+        self._workers = 1 if self._players.attended else workers or run.config.run.workers
+        self.jobs = plan(run.config, self._players.benchmark)
+        self.pending = list(self.jobs)
+        excluded = self._players.benchmark.excluded()
+        for name in dict.fromkeys(job.name for job in self.jobs if job.name in excluded):
+            self._players.note(f"{run.config.benchmark.name}/{name} is not in `all`: {excluded[name]}")
+        self._again: set[Key] = set()
+
+    def choose(self, *, force_all: bool = False, force_failed: bool = False) -> None:
+        """Leave out what is finished already; what failed for infrastructure is played again.
+
+        The results of what is played again are forgotten when `play` begins.
+
+        Args:
+            force_all: play everything again
+            force_failed: play again what is not resolved
+        """
+        self.pending = unfinished(self.jobs, self.run.results, force_all=force_all, force_failed=force_failed)
+        self._again = {job.key for job in self.pending if force_all or job.key in self.run.results}
+
+    def check(self) -> None:
+        """Make sure that the first episode could start.
+
+        Raises:
+            UsageError, PluginError, RequirementError: it could not
+        """
+        if self.pending:
+            self._players.check(self.pending[0])
+
+    def play(self) -> None:
+        """Play what is pending.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted; everything under way has been stopped and what was done is kept. A
+                second interrupt comes through at once.
+        """
+        executor: Executor = self._plugins.get("executors", self.run.config.run.executor)()
+        failures: list[BaseException] = []
+        done = threading.Event()
+
+        def execute() -> None:
+            try:
+                executor.execute(
+                    self.pending, self._players.play, self._finished, workers=self._workers, stop=self._stop
+                )
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                done.set()
+
+        if self._again:
+            self.run.forget(self._again)
+        executing = threading.Thread(target=execute, name="executor", daemon=True)
+        try:
+            self._plugins.notify("debug_gym_run_started", run=self.run)
+            with postponed_interrupts():
+                executing.start()
+            wait_for(done)
+        except KeyboardInterrupt:
+            self.stop()
+            if executing.ident is not None:  # else nothing was begun
+                wait_for(done)
+            raise
+        finally:
+            try:
+                with postponed_interrupts():
+                    self._players.ledger.close()
+                    predictions.write(self.run, self._players.benchmark)
+            finally:
+                self._plugins.notify("debug_gym_run_finished", run=self.run)
+        if failures:
+            raise failures[0]
+
+    def stop(self) -> None:
+        """Begin no further episode and end those under way without a result; returns at once."""
+        with postponed_interrupts():
+            self._stop.set()
+        # This one writes, which may take as long as nobody reads.
+        self._watch.stopping()
+        with postponed_interrupts():
+            self._players.stop()
+
+    @property
+    def out_of_money(self) -> bool:
+        """Whether the run has spent what it may, so that episodes may have been left out."""
+        return self._players.ledger.is_spent
+
+    @property
+    def refused(self) -> bool:
+        """Whether the model's service refuses whatever it is asked, so that episodes may have been left out."""
+        return self._players.refused
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run was stopped before its end."""
+        return self._stop.is_set()
+
+    def _finished(self, job: Job, result: Result | None) -> None:
+        if result is not None:
+            self.run.record(result)
+            self._players.recorded(job, result)
+            self._plugins.notify("debug_gym_episode_finished", result=result)
+        self._watch.finished(job, result)

@@ -1,0 +1,62 @@
+"""The executor that core brings, registered through the same door as anyone's."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+
+from debug_gym_core.hookspecs import hookimpl
+from debug_gym_core.runs.experiment import Executor, Job
+from debug_gym_core.runs.trajectory import Result
+
+
+class LocalExecutor(Executor):
+    """Plays in threads of this process: an episode waits for its sandbox and its model most of the time."""
+
+    name = "local"
+
+    def execute(
+        self,
+        jobs: Sequence[Job],
+        play: Callable[[Job], Result | None],
+        finished: Callable[[Job, Result | None], None],
+        *,
+        workers: int,
+        stop: threading.Event,
+    ) -> None:
+        """Play every job; see `Executor.execute`."""
+        waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        for job in jobs:
+            waiting.put(job)
+        failures: list[Exception] = []
+
+        def work() -> None:
+            while not stop.is_set():
+                try:
+                    job = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                try:
+                    finished(job, play(job))
+                except Exception as error:
+                    failures.append(error)
+                    stop.set()
+
+        # Daemons, so that a second Ctrl-C need not wait for them.
+        threads = [
+            threading.Thread(target=work, name=f"worker-{number}", daemon=True)
+            for number in range(min(workers, len(jobs)))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+
+
+@hookimpl
+def debug_gym_register_executors() -> Sequence[type[Executor]]:
+    """The executors of core."""
+    return [LocalExecutor]

@@ -1,0 +1,361 @@
+"""A run's directory: what was asked for, the results as they come, one place a task."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import json
+import os
+import platform
+import re
+import secrets
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from debug_gym_core.config.model import Config, from_data
+from debug_gym_core.errors import UsageError
+from debug_gym_core.runs.trajectory import Lines, Result, read_results
+
+if TYPE_CHECKING:
+    from debug_gym_core.plugins import Plugins
+
+SCHEMA_VERSION = 1
+LOCK = ".lock"
+FREE = ("workers", "output", "executor", "task_timeout", "max_retries", "max_cost")
+"""Keys of the `run` section that may differ when a run is gone on with: they do not change what a task's result is."""
+
+SHOWN = 80
+"""Characters of a value that an error shows."""
+
+Key = tuple[str, int | None]
+
+
+class Run:
+    """A run on disk, held by this process alone.
+
+    Attributes:
+        directory: where everything of it lies
+        config: its effective config
+        id: names it in labels of sandboxes and in reports
+        results: by task and repeat, those that are finished
+        notes: what a reader of the results should know: weakened sandboxes, what a backend could not do
+    """
+
+    def __init__(self, directory: Path, config: Config, identity: str, record: dict[str, Any], lock: int) -> None:
+        """Take over a directory that is locked; see `create` and `resume`."""
+        self.directory = directory
+        self.config = config
+        self.id = identity
+        self.notes: list[str] = list(record.get("notes", []))
+        self._record = record
+        self._made: list[Path] | None = None
+        self._lock_descriptor = lock
+        self._mutex = threading.Lock()
+        self.results: dict[Key, Result] = {(item.task, item.repeat): item for item in read_results(self.results_file)}
+        self._lines = Lines(self.results_file)
+
+    @classmethod
+    def create(cls, config: Config, directory: Path | None = None, *, plugins: Plugins | None = None) -> Run:
+        """Start a run.
+
+        Args:
+            config: its config
+            directory: its directory; None makes a new one in `run.output`. One that holds a run with the same config
+                is gone on with
+            plugins: whose versions are noted
+
+        Raises:
+            UsageError: the directory holds a run with another config or something else, is in use, or cannot be made
+        """
+        now = datetime.datetime.now().astimezone()
+        names = re.sub(r"[^\w.-]+", "_", f"{config.agent.name}-{config.benchmark.name}")
+        identity = f"{now:%Y%m%d-%H%M%S}-{names}-{secrets.token_hex(2)}"
+        directory = (directory or config.run.output / identity).absolute()
+        made = [one for one in (directory, *directory.parents) if not one.exists()]
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{directory}: {error.strerror}") from error
+        _refuse_other_contents(directory)
+        try:
+            lock = _lock(directory)
+        except OSError:
+            if directory in made:
+                _remove(directory, made)
+            raise
+        try:
+            if (directory / "run.json").exists():
+                record = _read_record(directory)
+                _refuse_other_config(directory, record.get("config", {}), config)
+                return cls._go_on(directory, config, record, lock)
+            record = {
+                "schema_version": SCHEMA_VERSION,
+                "id": identity,
+                "created": now.isoformat(timespec="seconds"),
+                "config": config.model_dump(mode="json"),
+                "versions": _versions(plugins),
+                "commit": _commit(Path(__file__).parent.parent),
+                "seed": config.run.seed,
+                "mode": config.benchmark.mode,
+                "notes": [],
+            }
+            run = cls(directory, config, identity, record, lock)
+            run._made = made
+        except BaseException:
+            os.close(lock)
+            raise
+        try:
+            run._write_record()
+        except BaseException:
+            run.discard()
+            raise
+        return run
+
+    @classmethod
+    def resume(
+        cls,
+        directory: Path,
+        *,
+        plugins: Plugins | None = None,
+        workers: int | None = None,
+        config: Config | None = None,
+    ) -> Run:
+        """Go on with a run.
+
+        Args:
+            directory: its directory
+            plugins: what is installed
+            workers: episodes at the same time; None: as the run has it
+            config: what the command line says, must agree with the run's own; None: nothing
+
+        Raises:
+            UsageError: there is no run, it is in use, or its config does not fit
+        """
+        if not (directory / "run.json").is_file():
+            raise UsageError(f"{directory} holds no run (no run.json)")
+        record = _read_record(directory)
+        kept = record.get("config", {})
+        if config is not None:
+            _refuse_other_config(directory, kept, config)
+        else:
+            config = from_data(kept, str(directory / "run.json"), plugins)
+        if workers is not None:
+            config = config.model_copy(update={"run": config.run.model_copy(update={"workers": workers})})
+        lock = _lock(directory)
+        try:
+            return cls._go_on(directory.absolute(), config, record, lock)
+        except BaseException:
+            os.close(lock)
+            raise
+
+    @classmethod
+    def _go_on(cls, directory: Path, config: Config, record: dict[str, Any], lock: int) -> Run:
+        run = cls(directory, config, str(record.get("id", directory.name)), record, lock)
+        record["config"] = config.model_dump(mode="json")
+        run._write_record()
+        return run
+
+    @property
+    def results_file(self) -> Path:
+        """The results.jsonl."""
+        return self.directory / "results.jsonl"
+
+    def task_directory(self, task: str, repeat: int | None = None) -> Path:
+        """Where the artefacts of a task's episode lie."""
+        directory = self.directory / task
+        if not directory.resolve().is_relative_to(self.directory.resolve()) or directory == self.directory:
+            raise UsageError(f"{task!r} is no name for a task: it leads out of the run's directory")
+        return directory if repeat is None else directory / str(repeat)
+
+    def record(self, result: Result) -> None:
+        """Keep a result; it is in results.jsonl when this returns."""
+        with self._mutex:
+            self._lines.append(result.as_json())
+            self.results[result.task, result.repeat] = result
+
+    def forget(self, keys: Iterable[Key]) -> None:
+        """Remove results and the artefacts of their episodes, so that they are played again."""
+        with self._mutex:
+            gone = set(keys)
+            for task, repeat in gone:
+                shutil.rmtree(self.task_directory(task, repeat), ignore_errors=True)
+                self.results.pop((task, repeat), None)
+            with replaced(self.results_file) as path:
+                lines = Lines(path)
+                for result in self.results.values():
+                    lines.append(result.as_json())
+                lines.close()
+            self._lines.close()
+            self._lines = Lines(self.results_file)
+
+    def note(self, text: str) -> bool:
+        """Note in run.json what a reader of the results should know; False when it is noted already."""
+        with self._mutex:
+            if text in self.notes:
+                return False
+            self.notes.append(text)
+            self._write_record()
+            return True
+
+    def discard(self) -> None:
+        """Remove what this process made of a new run: its files, its directory and those made above it."""
+        if self._made is None or self.results:
+            return
+        self.close()
+        _remove(self.directory, self._made)
+
+    def close(self) -> None:
+        """Give the directory free; may be called twice."""
+        if self._lock_descriptor >= 0:
+            self._lines.close()
+            os.close(self._lock_descriptor)
+            self._lock_descriptor = -1
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write_record(self) -> None:
+        self._record["notes"] = self.notes
+        with replaced(self.directory / "run.json") as path:
+            text = json.dumps(self._record, indent=2, ensure_ascii=False) + "\n"
+            # What cannot be UTF-8 are lone surrogates, of file names that are not: escaped, they are JSON still.
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def look(directory: Path, plugins: Plugins | None = None) -> tuple[Config, dict[Key, Result]]:
+    """Read a run without taking it: its config, and the results that there are.
+
+    Raises:
+        UsageError: there is no run, or its config does not fit what is installed
+    """
+    if not (directory / "run.json").is_file():
+        raise UsageError(f"{directory} holds no run (no run.json)")
+    config = from_data(_read_record(directory).get("config", {}), str(directory / "run.json"), plugins)
+    return config, {(item.task, item.repeat): item for item in read_results(directory / "results.jsonl")}
+
+
+def _refuse_other_contents(directory: Path) -> None:
+    """A run does not mix its files with those of something else."""
+    if (directory / "run.json").exists():
+        return
+    others = sorted(path.name for path in directory.iterdir() if path.name != LOCK)
+    if others:
+        raise UsageError(f"{directory} is not empty ({others[0]!r}) and holds no run; name a new directory")
+
+
+def _remove(directory: Path, made: Iterable[Path]) -> None:
+    """Remove the files of a run in which nothing was played, and the directories that were made for it."""
+    for name in ("run.json", "results.jsonl", LOCK):
+        (directory / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        for one in made:
+            one.rmdir()
+
+
+def _lock(directory: Path) -> int:
+    """Hold a directory; the kernel gives it free when the process ends, however it ends."""
+    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise UsageError(f"{directory} is in use by another debug-gym (process {holder or 'unknown'})") from error
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _read_record(directory: Path) -> dict[str, Any]:
+    path = directory / "run.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {error}") from error
+    if not isinstance(record, dict) or not isinstance(record.get("schema_version"), int):
+        raise UsageError(f"{path}: not the record of a run")
+    if record["schema_version"] > SCHEMA_VERSION:
+        raise UsageError(f"{path}: written by a newer debug-gym")
+    return record
+
+
+def _refuse_other_config(directory: Path, kept: dict[str, Any], config: Config) -> None:
+    """A run's results belong to one config."""
+    new = config.model_dump(mode="json")
+    differences = []
+    for section in sorted({*kept, *new}):
+        old_values, new_values = kept.get(section), new.get(section)
+        if not (isinstance(old_values, dict) and isinstance(new_values, dict)):
+            old_values, new_values = {"": old_values}, {"": new_values}
+        for key in sorted({*old_values, *new_values}):
+            before, after = old_values.get(key), new_values.get(key)
+            if before == after or (section == "run" and key in FREE) or (section, key) == ("benchmark", "tasks"):
+                continue
+            name = f"{section}.{key}" if key else section
+            differences.append(f"{name} was {_short(before)}, is now {_short(after)}")
+    if differences:
+        more = f"; {len(differences) - 3} more" if len(differences) > 3 else ""
+        raise UsageError(
+            f"{directory} holds a run with another config: {'; '.join(differences[:3])}{more}.\n"
+            "Take another directory, or remove this one"
+        )
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place at the end, so that a reader sees the old or the new file."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _versions(plugins: Plugins | None) -> dict[str, Any]:
+    import importlib.metadata
+
+    found = {
+        distribution.name: distribution.version
+        for distribution in importlib.metadata.distributions()
+        if distribution.name and distribution.name.lower().startswith("debug-gym-")
+    }
+    found.update({record.distribution: record.version for record in (plugins.records if plugins else ())})
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "distributions": dict(sorted(found.items())),
+    }
+
+
+def _commit(package: Path) -> dict[str, Any] | None:
+    """The commit of the checkout that debug-gym runs from; None when it was installed from a package."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(package), *arguments], capture_output=True, text=True, timeout=20, check=True
+        )
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", "__init__.py")
+        return {"hash": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--untracked-files=no"))}
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,403 @@
+"""Trajectories and results: what an episode leaves behind, a JSON object a line, written as it happens.
+
+Lines are appended with one write each, so a process that is killed loses at most the line it was writing; readers leave
+out a torn last line, and a writer that goes on removes it first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from debug_gym_core.errors import UsageError
+from debug_gym_core.redaction import redact, redacted
+
+if TYPE_CHECKING:
+    from debug_gym_core.grading.results import Grade
+    from debug_gym_core.models.llm import Usage
+    from debug_gym_core.tasks.task import Mode
+    from debug_gym_core.tools.action import ToolCall
+
+SCHEMA_VERSION = 1
+"""Version of the lines of trajectory.jsonl; a reader refuses what is newer than itself."""
+
+FAILED = 50
+"""Tests that a result names; all of them are in the trajectory."""
+
+
+class EventKind(enum.StrEnum):
+    """What can happen in an episode."""
+
+    EPISODE_STARTED = "episode_started"
+    STEP = "step"
+    LLM_CALL = "llm_call"
+    GRADE = "grade"
+    ERROR = "error"
+    EPISODE_FINISHED = "episode_finished"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened in an episode.
+
+    Attributes:
+        kind: what
+        data: its facts, JSON types only
+        number: position in the trajectory from 0; the journal gives it
+        time: seconds since the epoch when it was written; the journal gives it
+    """
+
+    kind: EventKind
+    data: Mapping[str, Any] = field(default_factory=dict)
+    number: int = -1
+    time: float = 0.0
+
+    @classmethod
+    def episode_started(
+        cls,
+        *,
+        task: str,
+        agent: str,
+        llm: str | None,
+        terminal: str,
+        tools: list[str],
+        seed: int,
+        attempt: int,
+        python: Mapping[str, str] | None = None,
+    ) -> Event:
+        """An episode begins, its sandbox stands or could not be had.
+
+        `attempt` counts from 1 and grows when the sandbox was lost and all starts again; `python` is the interpreter of
+        the task's code (`path`, `version`), None without a sandbox.
+        """
+        return cls(
+            EventKind.EPISODE_STARTED,
+            {
+                "task": task,
+                "agent": agent,
+                "llm": llm,
+                "terminal": terminal,
+                "python": dict(python) if python is not None else None,
+                "tools": tools,
+                "seed": seed,
+                "attempt": attempt,
+            },
+        )
+
+    @classmethod
+    def step(
+        cls,
+        *,
+        step: int,
+        action: ToolCall | str | Mapping[str, Any] | None,
+        observation: Mapping[str, str],
+        reward: float,
+        score: int,
+        max_score: int,
+        terminated: bool,
+        truncated: bool,
+        seconds: float,
+    ) -> Event:
+        """A step of the environment; step 0 is its reset, which has no action. `seconds` is wall-clock time."""
+        return cls(
+            EventKind.STEP,
+            {
+                "step": step,
+                "action": action if isinstance(action, str | None) else _action(action),
+                "observation": {"text": observation["text"], "json": json.loads(observation["json"])},
+                "reward": reward,
+                "score": score,
+                "max_score": max_score,
+                "terminated": terminated,
+                "truncated": truncated,
+                "seconds": round(seconds, 6),
+            },
+        )
+
+    @classmethod
+    def llm_call(
+        cls, *, model: str, usage: Usage, seconds: float, calls: list[str], prompt: Any = None, answer: Any = None
+    ) -> Event:
+        """A model was asked: tokens, dollars, seconds, names of the tools it called.
+
+        The prompt and the answer on request; an answer without a call is kept always.
+        """
+        data = {
+            "model": model,
+            "tokens": {"prompt": usage.prompt, "completion": usage.completion, "cached": usage.cached},
+            "cost": usage.cost,
+            "seconds": round(seconds, 6),
+            "calls": calls,
+        }
+        if prompt is not None:
+            data["prompt"] = prompt
+        if answer is not None:
+            data["answer"] = answer
+        return cls(EventKind.LLM_CALL, data)
+
+    @classmethod
+    def grade(cls, grade: Grade) -> Event:
+        """The workspace was graded for the record."""
+        return cls(EventKind.GRADE, dataclasses.asdict(grade))
+
+    @classmethod
+    def error(cls, error: BaseException, *, retried: bool) -> Event:
+        """Infrastructure failed; `retried` tells whether the episode is played again."""
+        return cls(EventKind.ERROR, {"error": describe(error), "retried": retried})
+
+    @classmethod
+    def episode_finished(cls, result: Result) -> Event:
+        """The episode is over and has its line in results.jsonl."""
+        return cls(EventKind.EPISODE_FINISHED, {"result": result.as_json()})
+
+    def as_json(self) -> dict[str, Any]:
+        """The event as its line of trajectory.jsonl."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "number": self.number,
+            "kind": str(self.kind),
+            "time": round(self.time, 3),
+            **self.data,
+        }
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokens that a model's provider counted: all of the prompt, the answer, and how many of the prompt were cached."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """How an episode ended: a line of results.jsonl.
+
+    Attributes:
+        task: `benchmark/name`
+        agent: who played
+        llm: the model, None for an agent that needs none
+        status: `error` only when infrastructure failed; such a task does not count against the agent
+        resolved: whether every test that counts passed, and every one that passed before
+        score: tests that count and passed; 0 when one failed that passed before
+        max_score: tests that count; None when the episode failed before that was known
+        grading: how it was measured; None when it was not
+        steps: steps of the environment
+        tool_calls: how often each tool was used
+        tokens: what the model's provider counted
+        cost: dollars
+        seconds: wall-clock time
+        error: `kind` and `message` of what failed, else None
+        ended: what ended the episode: `resolved`, `submitted`, `max_steps`, `max_rewrites`, `time`, `max_cost`,
+            `context` (the model takes no shorter conversation), `gave_up` (the model called nothing), `refused`
+            (the model refused to answer), `malformed` (its calls made no sense, three times in a row); None: an error,
+            an agent that was through, or a line of an older version
+        repeat: which of several episodes of the task, from 1; only in the line when there are several
+        mode: who saw the tests that count, as `Task.mode`; results of different modes are not comparable
+        changed: whether the agent changed anything; None when nobody could tell
+        failed: the first `FAILED` ids of tests that count and did not pass
+        broken: the first `FAILED` ids of tests that passed before the episode and do not any more
+        reason: why the graded run does not count as it stands, or is worth nothing: a timeout, tampering, tests that
+            passed before and fail; empty: it counts
+    """
+
+    task: str
+    agent: str
+    llm: str | None
+    status: Literal["resolved", "unresolved", "error"]
+    resolved: bool = False
+    score: int = 0
+    max_score: int | None = None
+    grading: Literal["clean", "in_place", "exit_status"] | None = None
+    steps: int = 0
+    tool_calls: Mapping[str, int] = field(default_factory=dict)
+    tokens: Tokens = Tokens()
+    cost: float = 0.0
+    seconds: float = 0.0
+    error: Mapping[str, str] | None = None
+    ended: str | None = None
+    repeat: int | None = None
+    mode: Mode = "visible"
+    changed: bool | None = None
+    failed: Sequence[str] = ()
+    broken: Sequence[str] = ()
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as its line of results.jsonl."""
+        data = dataclasses.asdict(self)
+        if self.repeat is None:
+            del data["repeat"]
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Result:
+        """Read a line of results.jsonl; keys that this version does not know are left out."""
+        known = {item.name for item in dataclasses.fields(cls)}
+        values = {key: value for key, value in data.items() if key in known}
+        values |= {key: tuple(values.get(key, ())) for key in ("failed", "broken")}
+        return cls(**{**values, "tokens": Tokens(**values.get("tokens", {}))})
+
+
+class Journal:
+    """The trajectory of one task, being written.
+
+    An existing file is gone on with: numbers continue, a torn last line is removed. Safe to use from several threads.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, and make it and its directory when they are not there.
+
+        Args:
+            path: the trajectory.jsonl
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._number = sum(1 for _ in read_lines(path))
+        self._lines = Lines(path)
+
+    def append(self, event: Event) -> Event:
+        """Write an event; it is in the file when this returns.
+
+        Returns:
+            the event with its number and time, as it was written: without keys
+        """
+        with self._lock:
+            event = dataclasses.replace(event, number=self._number, time=time.time(), data=redacted(event.data))
+            self._lines.append(event.as_json())
+            self._number += 1
+        return event
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        self._lines.close()
+
+
+class Lines:
+    """A file of JSON objects, one a line, to append to."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file for appending, and remove a last line that was torn.
+
+        Args:
+            path: the file; made when it is not there
+        """
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        _remove_torn_line(self._descriptor)
+
+    def append(self, data: Mapping[str, Any]) -> None:
+        """Write one line, at once and whole."""
+        line = json.dumps(redacted(data), ensure_ascii=False, default=str).encode("utf-8", "backslashreplace") + b"\n"
+        rest = memoryview(line)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def read_journal(path: Path) -> list[Event]:
+    """Read a trajectory, also one that is being written or whose writer was killed.
+
+    Args:
+        path: the trajectory.jsonl
+
+    Returns:
+        the events, a torn last line left out; events of kinds that this version does not know are left out too
+
+    Raises:
+        UsageError: the file cannot be read, a line in the middle is no event, or it was written by a newer version
+    """
+    events = []
+    for position, data in enumerate(read_lines(path, missing_ok=False), 1):
+        version = data.get("schema_version")
+        if not isinstance(version, int) or "kind" not in data:
+            raise UsageError(f"{path}:{position}: not an event of a trajectory")
+        if version > SCHEMA_VERSION:
+            raise UsageError(
+                f"{path}: written by a newer debug-gym (schema {version}, this one knows {SCHEMA_VERSION})"
+            )
+        if data["kind"] not in EventKind.__members__.values():
+            continue
+        facts = {key: value for key, value in data.items() if key not in ("schema_version", "number", "kind", "time")}
+        events.append(Event(EventKind(data["kind"]), facts, data.get("number", position - 1), data.get("time", 0.0)))
+    return events
+
+
+def read_results(path: Path) -> list[Result]:
+    """Read a results.jsonl; a torn last line is left out, a missing file is an empty one.
+
+    Raises:
+        UsageError: a line in the middle is no result
+    """
+    results = []
+    for position, data in enumerate(read_lines(path), 1):
+        try:
+            results.append(Result.from_json(data))
+        except TypeError as error:
+            raise UsageError(f"{path}:{position}: not a result: {error}") from error
+    return results
+
+
+def read_lines(path: Path, *, missing_ok: bool = True) -> Iterator[dict[str, Any]]:
+    """Read a file of JSON objects, one a line, leaving out a torn last one.
+
+    Raises:
+        UsageError: the file cannot be read, or a line that is not the last is no JSON object
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        if missing_ok:
+            return
+        raise UsageError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    for position, line in enumerate(data.split(b"\n")[:-1], 1):
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"{path}:{position}: not JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise UsageError(f"{path}:{position}: not a JSON object")
+        yield value
+
+
+def describe(error: BaseException) -> dict[str, str]:
+    """An error as `kind` and `message`, the message in one line and without keys."""
+    return {"kind": type(error).__name__, "message": redact(" ".join(str(error).split())) or type(error).__name__}
+
+
+def _action(call: Any) -> Any:
+    if isinstance(call, Mapping):
+        return dict(call)
+    arguments = dict(call.arguments) if isinstance(call.arguments, Mapping) else call.arguments
+    data = {"name": call.name, "arguments": arguments}
+    return {**data, "id": call.id} if call.id is not None else data
+
+
+def _remove_torn_line(descriptor: int) -> None:
+    """Cut a file off after its last line end."""
+    end = size = os.fstat(descriptor).st_size
+    while end > 0:
+        start = max(0, end - 65536)
+        chunk = os.pread(descriptor, end - start, start)
+        newline = chunk.rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end != size:
+        os.ftruncate(descriptor, end)

@@ -1,0 +1,1 @@
+"""A place to run what nobody trusts: backends, the guest in them, files, commands, interpreters."""

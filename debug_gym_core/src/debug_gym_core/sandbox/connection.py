@@ -1,0 +1,389 @@
+"""One guest: its byte stream, the thread that reads it, the requests under way."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib.machinery
+import importlib.util
+import itertools
+import marshal
+import os
+import queue
+import threading
+import time
+import weakref
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.postponed import NOTICED
+from debug_gym_core.sandbox.frames import FrameReader, Header, pack
+from debug_gym_core.sandbox.terminal import Stream, Terminal
+
+VERSION = 1
+
+START_TIMEOUT = 60.0
+"""Seconds that a guest has to say hello."""
+
+STALL_TIMEOUT = 60.0
+"""Seconds that a guest may take to read a megabyte from its stream before it counts as hung."""
+
+SILENCE = 10.0
+"""Seconds that a guest may say nothing while something is under way before it is asked whether it is there."""
+
+ANSWER_TIMEOUT = 60.0
+"""Seconds that it has to answer that before it counts as hung."""
+
+BOOT = """\
+import os, sys
+from _frozen_importlib_external import MAGIC_NUMBER
+def read(n):
+    data = b""
+    while len(data) < n:
+        piece = os.read(0, n - len(data))
+        if not piece: sys.exit(1)
+        data += piece
+    return data
+head = b'{"id":0,"t":"boot","magic":"%s"}' % MAGIC_NUMBER.hex().encode()
+os.write(1, len(head).to_bytes(4, "big") + bytes(4) + head)
+code = read(int(read(9)))
+if code[:1] == b"M":
+    import marshal
+    code = marshal.loads(code[1:])
+else:
+    code = compile(code[1:], "debug-gym-guest", "exec")
+exec(code, {"__name__": "__main__"})
+"""
+"""What `python -c` runs in the sandbox: says which bytecode it understands, reads the guest's program, becomes it."""
+
+_WRITE_SIZE = 1 << 20
+
+
+class CommandLost(SandboxError):
+    """The guest's process that served one request died; the sandbox itself goes on."""
+
+
+class CommandEnded(SandboxError):
+    """The program that a request is about has ended."""
+
+
+class Handler(Protocol):
+    """What takes the replies to a request; called on the reading thread, must not block."""
+
+    def reply(self, header: Header, body: bytes) -> None:
+        """Take a reply."""
+
+    def lost(self, error: SandboxLost) -> None:
+        """Learn that there will be no reply."""
+
+
+class Waiter:
+    """Replies to a request, waited for by the thread that made it."""
+
+    def __init__(self) -> None:
+        self._replies: queue.SimpleQueue[tuple[Header, bytes] | SandboxLost] = queue.SimpleQueue()
+
+    def reply(self, header: Header, body: bytes) -> None:
+        """Take a reply."""
+        self._replies.put((header, body))
+
+    def lost(self, error: SandboxLost) -> None:
+        """Learn that there will be no reply."""
+        self._replies.put(error)
+
+    def next(self, timeout: float | None) -> tuple[Header, bytes]:
+        """Wait for the next reply.
+
+        Raises:
+            TimeoutError: none came in `timeout` seconds
+            SandboxLost: the guest is gone
+            CommandLost: what served the request died
+            OSError: the guest refused or failed
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = NOTICED if end is None else min(NOTICED, max(0.0, end - time.monotonic()))
+            try:
+                item = self._replies.get(timeout=left)
+                break
+            except queue.Empty:
+                if end is not None and time.monotonic() >= end:
+                    raise TimeoutError from None
+        if isinstance(item, SandboxLost):
+            raise SandboxLost(str(item))
+        if item[0]["t"] == "error":
+            raise reply_error(item[0])
+        return item
+
+
+def reply_error(header: Header) -> Exception:
+    """The exception that an error frame tells of."""
+    kind, text = header.get("kind"), str(header.get("text"))
+    if kind == "os":
+        number = getattr(errno, str(header.get("errno")), errno.EIO)
+        path = header.get("path")
+        return OSError(number, text) if path is None else OSError(number, text, path)
+    if kind == "lost":
+        return CommandLost(text)
+    if kind == "ended":
+        return CommandEnded(text)
+    return SandboxError(f"the guest failed: {text}")
+
+
+@cache
+def guest_program(magic: str) -> bytes:
+    """The guest's program as `BOOT` takes it: nine digits of length, `M` and bytecode or `S` and source.
+
+    Args:
+        magic: the magic number, hexadecimal, of the bytecode that the sandbox's Python understands
+    """
+    path = Path(__file__).parent / "guest" / "supervisor.py"
+    program = b"S" + path.read_bytes()
+    if magic == importlib.util.MAGIC_NUMBER.hex():  # compiling takes longer than all the rest of the start
+        code = importlib.machinery.SourceFileLoader("debug_gym_guest", str(path)).get_code("debug_gym_guest")
+        program = b"M" + marshal.dumps(code)
+    return b"%09d" % len(program) + program
+
+
+class Connection:
+    """A running guest.
+
+    Attributes:
+        hello: what it said at its start: `pid`, `python` (version), `notes`
+        blobs: digests of the blobs that it has
+    """
+
+    def __init__(self, terminal: Terminal, settings: Header) -> None:
+        """Start a guest in a started terminal.
+
+        Args:
+            terminal: where
+            settings: the fields of its `start` request
+
+        Raises:
+            SandboxLost: it did not start because the sandbox is gone
+            SandboxError: it did not start
+        """
+        self.hello: Header = {}
+        self.blobs: set[str] = set()
+        self._terminal = terminal
+        self._owner = os.getpid()
+        self._error: SandboxLost | None = None
+        self._reason = ""
+        self._handlers: dict[int, Handler] = {}
+        self._ids = itertools.count(1)
+        self._state = threading.Lock()
+        self._writing = threading.Lock()
+        self._writing_since: float | None = None
+        self._heard = time.monotonic()
+        self._asking = False
+        self._stream: Stream = terminal.open([terminal.python, "-I", "-S", "-B", "-c", BOOT])
+        self._reader = threading.Thread(target=self._read, name=f"debug-gym-{terminal.name}", daemon=True)
+        _watch(self)
+        try:
+            boot = Waiter()
+            self._handlers[0] = boot
+            self._reader.start()
+            self._write(guest_program(str(self.wait(boot, "its start", START_TIMEOUT)[0].get("magic"))))
+            self.hello = self.request("start", timeout=START_TIMEOUT, **settings)[0]
+            if self.hello.get("version") != VERSION:
+                raise SandboxError(f"the guest speaks version {self.hello.get('version')}, not {VERSION}")
+        except (OSError, SandboxError) as error:
+            cause = self._reason or str(error) or type(error).__name__
+            self.close()
+            kind = SandboxError if terminal.alive() else SandboxLost
+            raise kind(self.describe(f"the guest did not start ({cause})")) from error
+
+    @property
+    def alive(self) -> bool:
+        """Whether requests can be made."""
+        return self._error is None
+
+    def describe(self, what: str) -> str:
+        """An error's text, with where it was and the end of the terminal's log."""
+        log = self._terminal.log().strip()
+        return f"{self._terminal.name} sandbox: {what}" + (f"; its log ends with: {log[-600:]}" if log else "")
+
+    def send(self, header: Header, body: bytes = b"") -> None:
+        """Send a frame that has no reply of its own.
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        self._write(pack(header, body))
+
+    def submit(self, handler: Handler, op: str, body: bytes = b"", **fields: Any) -> int:
+        """Make a request; `handler` gets its replies.
+
+        Returns:
+            the request's id
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        number = next(self._ids)
+        frame = pack({"id": number, "op": op, **fields}, body)
+        with self._state:
+            if self._error is not None:
+                raise SandboxLost(str(self._error))
+            self._handlers[number] = handler
+        try:
+            self._write(frame)
+        except BaseException:
+            self._handlers.pop(number, None)
+            raise
+        return number
+
+    def request(self, op: str, body: bytes = b"", *, timeout: float | None, **fields: Any) -> tuple[Header, bytes]:
+        """Make a request that has one reply, and wait for it.
+
+        Args:
+            op: what the guest shall do
+            body: raw bytes that go with it
+            timeout: seconds after which the guest counts as hung; None: never
+            fields: further fields of the request's header
+
+        Raises:
+            SandboxLost: the guest is gone, or hung
+            CommandLost: what served the request died
+            OSError: the guest refused or failed
+        """
+        waiter = Waiter()
+        self.submit(waiter, op, body, **fields)
+        return self.wait(waiter, op, timeout)
+
+    def wait(self, waiter: Waiter, what: str, timeout: float | None) -> tuple[Header, bytes]:
+        """Wait for a reply; a guest that takes longer than `timeout` seconds is given up.
+
+        Raises:
+            SandboxLost: the guest is gone, or hung
+            CommandLost: what served the request died
+            OSError: the guest refused or failed
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        try:
+            return waiter.next(timeout)
+        except SandboxLost as error:
+            raise SandboxLost(f"{error} (during {what})") from None
+        except TimeoutError:
+            if end is None or time.monotonic() < end:  # the guest's own ETIMEDOUT
+                raise
+            self.fail(f"the guest did not answer within {timeout:g} s")
+            raise SandboxLost(f"{self._error} (during {what})") from None
+
+    def fail(self, reason: str) -> None:
+        """Give the guest up: whatever is under way learns it."""
+        with self._state:
+            if self._error is not None:
+                return
+            self._reason = reason
+            self._error = SandboxLost(self.describe(reason))
+            handlers = list(self._handlers.values())
+            self._handlers.clear()
+        for handler in handlers:
+            handler.lost(self._error)
+        self._stream.close()
+
+    def close(self) -> None:
+        """End the guest; what is under way learns it."""
+        self.fail("the session was closed")
+        if self._reader.is_alive() and threading.current_thread() is not self._reader:
+            self._reader.join(5)
+
+    def check_stall(self, now: float) -> None:
+        """Give the guest up when it has read nothing for long; called from time to time."""
+        since = self._writing_since
+        if since is not None and now - since > STALL_TIMEOUT:
+            self.fail(f"the guest took nothing from its stream for {STALL_TIMEOUT:g} s")
+
+    def check_silence(self, now: float) -> None:
+        """Ask a guest that has been silent for long while something is under way; called from time to time.
+
+        What has no time limit of its own, such as a command without timeout, is bounded by this: a guest that was
+        stopped, or whose container was, is given up.
+        """
+        if self._asking or not self._handlers or now - self._heard < SILENCE:
+            return
+        self._asking = True
+        threading.Thread(target=self._ask, name="debug-gym-ask", daemon=True).start()
+
+    def _ask(self) -> None:
+        with contextlib.suppress(SandboxError):  # who waits for something learns it
+            self.request("ping", timeout=ANSWER_TIMEOUT)
+        self._asking = False
+
+    def _write(self, frame: bytes) -> None:
+        if self._error is not None:
+            raise SandboxLost(str(self._error))
+        if os.getpid() != self._owner:
+            raise SandboxLost(f"{self._terminal.name} sandbox: it belongs to the process that this one was forked from")
+        try:
+            with self._writing:
+                try:
+                    self._writing_since = time.monotonic()
+                    if len(frame) <= _WRITE_SIZE:
+                        self._stream.write(frame)
+                        return
+                    view = memoryview(frame)
+                    for start in range(0, len(view), _WRITE_SIZE):
+                        self._writing_since = time.monotonic()
+                        self._stream.write(view[start : start + _WRITE_SIZE])
+                finally:
+                    self._writing_since = None
+        except (OSError, ValueError) as error:
+            self.fail(f"the guest is gone ({error})")
+            raise SandboxLost(str(self._error)) from error
+        except BaseException:  # Ctrl-C: half a frame may be written
+            self.fail("a request was interrupted while it was sent")
+            raise
+
+    def _read(self) -> None:
+        frames = FrameReader()
+        reason = "the guest is gone"
+        try:
+            while data := self._stream.read(1 << 16):
+                self._heard = time.monotonic()
+                for header, body in frames.feed(data):
+                    number = int(header["id"])
+                    final = header.get("t") in ("done", "error", "exit", "hello", "boot")
+                    handler = self._handlers.pop(number, None) if final else self._handlers.get(number)
+                    if handler is not None:
+                        handler.reply(header, body)
+        except (OSError, SandboxLost) as error:
+            reason = str(error)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            reason = f"the guest sent what cannot be understood ({error!r})"
+        self.fail(reason)
+
+
+_watched: weakref.WeakSet[Connection] = weakref.WeakSet()
+_watching = threading.Lock()
+_watcher: tuple[int, threading.Thread] | None = None
+
+
+def _watch(connection: Connection) -> None:
+    """Have a thread that all connections of this process share check it about once a second."""
+    global _watcher
+    with _watching:
+        _watched.add(connection)
+        if _watcher is None or _watcher[0] != os.getpid() or not _watcher[1].is_alive():
+            thread = threading.Thread(target=_watch_all, name="debug-gym-watch", daemon=True)
+            _watcher = (os.getpid(), thread)
+            thread.start()
+
+
+def _watch_all() -> None:
+    global _watcher
+    while True:
+        time.sleep(1.0)
+        with _watching:
+            connections = [connection for connection in _watched if connection.alive]
+            if not connections:
+                _watcher = None  # the next connection starts another
+                return
+        for connection in connections:
+            with contextlib.suppress(Exception):
+                connection.check_stall(time.monotonic())
+                connection.check_silence(time.monotonic())

@@ -1,0 +1,1 @@
+"""What is to be solved: tasks, where they come from, how their code is started."""

@@ -1,0 +1,111 @@
+"""Which tasks of a benchmark are meant by names, globs and files of them."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from debug_gym_core.errors import UsageError
+from debug_gym_core.names import nearest
+
+if TYPE_CHECKING:
+    from debug_gym_core.tasks.task import Benchmark
+
+ALL = "all"
+NOT = "!"
+FILE = "@"
+NAMED = 20
+"""Tasks that an error names at most."""
+
+
+def select_tasks(benchmark: Benchmark, patterns: str | Sequence[str]) -> list[str]:
+    """Choose tasks.
+
+    A task that the benchmark leaves out because it cannot be solved as published is chosen by its full name only.
+
+    Args:
+        benchmark: where the tasks are
+        patterns: `all`, a name or id (`benchmark/name`), a glob over either, `!` before one of these: not those (of all
+            tasks, when nothing else is said), `@` before the path of a file: what its lines say, `#` starts a comment;
+            or several of them. What is left out is left out wherever it stands
+
+    Returns:
+        names of tasks, each once, in the benchmark's order
+
+    Raises:
+        UsageError: a pattern means no task, and the text names the nearest; a file cannot be read; nothing is left
+    """
+    names = list(benchmark.names())
+    excluded = benchmark.excluded()
+    chosen: set[str] = set()
+    refused: set[str] = set()
+    positive = False
+    for pattern, where in _written([patterns] if isinstance(patterns, str) else patterns):
+        plain = pattern.removeprefix(NOT)
+        meant = _meant(plain.removeprefix(f"{benchmark.name}/"), names, excluded)
+        if not meant:
+            raise UsageError(f"{where}{_unknown(benchmark.name, plain, [*names, *excluded])}")
+        if plain == pattern:
+            positive = True
+            chosen.update(meant)
+        else:
+            refused.update(meant)
+    chosen = (chosen if positive else set(names)) - refused
+    if not chosen:
+        raise UsageError(f"{benchmark.name}: no task is left of {_shown(patterns)}")
+    return [name for name in [*names, *excluded] if name in chosen]
+
+
+def _meant(pattern: str, names: Sequence[str], excluded: dict[str, str]) -> Sequence[str]:
+    """The tasks that a name or glob means: a name first, as names may have brackets in them.
+
+    A dash is taken for an underscore where no name has it so.
+    """
+    if pattern in names or pattern in excluded:
+        return [pattern]
+    if found := names if pattern == ALL else fnmatch.filter(names, pattern):
+        return found
+    plain = pattern.replace("-", "_")
+    return [plain] if plain in names or plain in excluded else fnmatch.filter(names, plain)
+
+
+def _unknown(benchmark: str, pattern: str, names: Sequence[str]) -> str:
+    """Words for a pattern that means no task; they name a few tasks, not thousands."""
+    plain = pattern.removeprefix(f"{benchmark}/")
+    words = nearest(plain, names)
+    if "did you mean" not in words and len(names) > NAMED:
+        words = f"; `debug-gym tasks {benchmark}` lists its {len(names)}"
+    return f"{benchmark} has no task {plain!r}{words}"
+
+
+def _written(patterns: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The patterns, those in files among them, and for these where they stand."""
+    for pattern in patterns:
+        if not pattern.startswith(FILE):
+            yield pattern, ""
+            continue
+        path = Path(pattern.removeprefix(FILE)).expanduser()
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            raise UsageError(f"tasks: {path}: {reason}") from error
+        found = [(text, number) for number, line in enumerate(lines, 1) if (text := _without_comment(line))]
+        if not found:
+            raise UsageError(f"tasks: {path} names no task")
+        for text, number in found:
+            yield text, f"{path}:{number}: "
+
+
+def _without_comment(line: str) -> str:
+    """A line up to a `#` that starts a comment: at its begin or after a blank, for names may hold one."""
+    words = line.split()
+    first = next((number for number, word in enumerate(words) if word.startswith("#")), len(words))
+    return " ".join(words[:first])
+
+
+def _shown(patterns: str | Sequence[str]) -> str:
+    texts = [patterns] if isinstance(patterns, str) else [*patterns[:3], *(["..."] if len(patterns) > 3 else [])]
+    return ", ".join(texts)

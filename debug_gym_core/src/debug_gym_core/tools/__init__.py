@@ -1,0 +1,1 @@
+"""What an agent can do, and what it hears."""

@@ -1,0 +1,315 @@
+"""What an agent asks for: a tool and its arguments, and the text form of it.
+
+The text form is for models and people without function calling:
+
+    view counter_code.py 1 20
+    pdb b counter_code.py:12
+    rewrite counter_code.py 4:6 <<<
+        total += 1
+    >>>
+
+The first word is the tool. Words follow the shell's quoting; `key=value` names an argument, other words fill the
+arguments in order; a block between `<<<` at the end of a line and `>>>` alone on one is the last string argument, taken
+literally. A tool whose only required argument is one string takes the rest of the line as it is (`pdb p x['a b']`).
+`START:END` fills `start` and `end` where a tool has both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from debug_gym_core.errors import ActionError
+from debug_gym_core.names import nearest
+
+if TYPE_CHECKING:
+    from debug_gym_core.tools.tool import Tool
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One use of one tool.
+
+    Attributes:
+        name: the tool
+        arguments: by name, None counts as left out; text where a model wrote what is no JSON object, as it came
+        id: what the model's provider calls it, to match the answer
+    """
+
+    name: str
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)
+    id: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON form: `name` and `arguments`."""
+        arguments = dict(self.arguments) if isinstance(self.arguments, Mapping) else self.arguments
+        return {"name": self.name, "arguments": arguments}
+
+
+LONGEST = 100_000
+"""Characters of the text form outside of its block."""
+
+_BLOCK = re.compile(r"\A(?P<head>[^\n]*)<<<[ \t]*\n(?P<body>.*?)^>>>[ \t]*\n*\Z", re.DOTALL | re.MULTILINE)
+
+
+def parse(action: ToolCall | Mapping[str, Any] | str, tools: Mapping[str, type[Tool]]) -> ToolCall:
+    """Understand an action in any of its forms.
+
+    Args:
+        action: a ToolCall (a model's text may stand as its name), its JSON form (a mapping or text), or the text form
+        tools: the tools of the environment by name
+
+    Returns:
+        a call whose tool exists; the arguments are not checked yet
+
+    Raises:
+        ActionError: the action is in none of the forms, or names no tool of the environment
+    """
+    if isinstance(action, str):
+        call = _from_text(action, tools)
+    elif isinstance(action, ToolCall):
+        call = action
+        if isinstance(call.name, str) and call.name not in tools and not call.arguments and _is_text(call.name):
+            call = dataclasses.replace(_from_text(call.name, tools), id=call.id)
+    elif isinstance(action, Mapping):
+        call = _from_json(action, tools)
+    else:
+        raise ActionError(
+            f"an action is a ToolCall, its JSON form or text, not {type(action).__name__}\n{_example(tools)}"
+        )
+    if not isinstance(call.name, str):
+        raise ActionError(f"a tool's name is text, not {type(call.name).__name__}\n{_example(tools)}")
+    if call.name not in tools:
+        raise ActionError(f"there is no tool {call.name[:80]!r}{nearest(call.name[:80], tools)}\n{_example(tools)}")
+    if isinstance(call.arguments, str):
+        call = dataclasses.replace(call, arguments=_object(call.name, call.arguments, tools))
+    return call
+
+
+def as_text(call: ToolCall, tools: Mapping[str, type[Tool]]) -> str:
+    """Write an action in the text form, so that it can be read, and pasted where text is parsed.
+
+    Args:
+        call: the action
+        tools: the tools of the environment by name
+
+    Returns:
+        text that `parse` makes the same call of, a block's last line end aside; the JSON form where the grammar has no
+        other way to say it
+    """
+    if isinstance(call.arguments, str):
+        return json.dumps(call.as_json(), ensure_ascii=False)
+    given = {name: value for name, value in call.arguments.items() if value is not None}
+    if call.name in tools:
+        for text in _texts(tools[call.name], given):
+            try:
+                read = parse(text, tools)
+            except ActionError:
+                continue
+            if read.name == call.name and isinstance(read.arguments, Mapping) and _alike(read.arguments, given):
+                return text
+    return json.dumps({"name": call.name, "arguments": given}, ensure_ascii=False, default=str)
+
+
+def _texts(tool: type[Tool], given: Mapping[str, Any]) -> Iterator[str]:
+    """Ways to write a call, the one that reads best first; not all mean the same."""
+    strings = [name for name, value in given.items() if isinstance(value, str)]
+    for name in reversed(strings):
+        if "\n" in given[name]:
+            body = given[name] if given[name].endswith("\n") else f"{given[name]}\n"
+            rest = {key: value for key, value in given.items() if key != name}
+            for words in _words(tool, rest):
+                yield f"{' '.join([tool.name, *words])} <<<\n{body}>>>"
+    if list(given) == ["command"] and strings:
+        yield f"{tool.name} {given['command']}"
+    for words in _words(tool, given):
+        yield " ".join([tool.name, *words])
+    if "command" in strings:
+        rest = {key: value for key, value in given.items() if key != "command"}
+        for words in _words(tool, rest):
+            yield f"{' '.join([tool.name, *words])} <<<\n{given['command']}\n>>>"
+
+
+def _words(tool: type[Tool], given: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Arguments as words: in their order as far as none is left out, else by name."""
+    order = [name for name in tool.parameters() if name in given]
+    placed = [name for name, known in zip(order, tool.parameters(), strict=False) if name == known]
+    named = [_named(name, given[name]) for name in order if name not in placed]
+    if placed[-2:] == ["start", "end"]:
+        span = f"{given['start']}:{given['end']}"
+        yield [*(_word(given[name]) for name in placed[:-2]), span, *named]
+    yield [*(_word(given[name]) for name in placed), *named]
+    yield [_named(name, value) for name, value in given.items()]
+
+
+def _named(name: str, value: Any) -> str:
+    return f"{name}={_word(value)}"
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, str):
+        return shlex.quote(value)
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _alike(read: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Whether two sets of arguments are equal, but for the line end that a block adds at its end."""
+
+    def same(one: Any, other: Any) -> bool:
+        if isinstance(one, str) and isinstance(other, str):
+            return one == other or one == f"{other}\n"
+        return type(one) is type(other) and bool(one == other)
+
+    return read.keys() == given.keys() and all(same(read[name], given[name]) for name in given)
+
+
+def _is_text(name: str) -> bool:
+    """Whether what stands as a tool's name is a whole action in text or JSON."""
+    return len(name.split()) > 1 or name.lstrip().startswith("{")
+
+
+def _from_json(action: Mapping[str, Any], tools: Mapping[str, type[Tool]]) -> ToolCall:
+    if "name" not in action:
+        raise ActionError(f'an action in JSON has "name" and "arguments"; it has no "name"\n{_example(tools)}')
+    name = action["name"]
+    arguments = action.get("arguments")
+    if isinstance(arguments, str):
+        arguments = _object(name, arguments, tools)
+    if not isinstance(arguments, Mapping | None):
+        said = f'"arguments" must be an object, not {type(arguments).__name__}'
+        raise ActionError(f"{said}\n{_example(tools, name)}")
+    identity = action.get("id")
+    return ToolCall(name, arguments or {}, identity if isinstance(identity, str) else None)
+
+
+def _object(name: object, text: str, tools: Mapping[str, type[Tool]]) -> dict[str, Any]:
+    """Arguments that came as text.
+
+    Raises:
+        ActionError: it is no JSON object; says where it stops being one
+    """
+    if not text.strip():
+        return {}
+    try:
+        loaded = json.loads(text)
+    except json.JSONDecodeError as error:
+        near = text[max(0, error.pos - 20) : error.pos + 20]
+        where = f"{error.msg} at line {error.lineno}, column {error.colno}, near {near!r}"
+        raise ActionError(f'"arguments" is no JSON object: {where}\n{_example(tools, name)}') from None
+    except (ValueError, RecursionError) as error:
+        raise ActionError(f'"arguments" is no JSON object: {error}\n{_example(tools, name)}') from None
+    if loaded is not None and not isinstance(loaded, dict):
+        said = f"it is a JSON {_KINDS[type(loaded)]}"
+        raise ActionError(f'"arguments" is no JSON object: {said}\n{_example(tools, name)}')
+    return loaded or {}
+
+
+_KINDS = {list: "list", str: "string", int: "number", float: "number", bool: "boolean"}
+
+
+def _from_text(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall:
+    stripped = text.strip()
+    if stripped.startswith("{"):
+        try:
+            loaded = json.loads(stripped)
+        except (ValueError, RecursionError):
+            loaded = None
+        if isinstance(loaded, dict):
+            return _from_json(loaded, tools)
+    body = None
+    match = _BLOCK.match(text.lstrip())
+    if match:
+        text, body = match["head"], match["body"]
+    name, _, rest = text.strip().partition(" ")
+    name, newline, below = name.partition("\n")
+    rest = f"{below} {rest}".strip() if newline and below else rest.strip()
+    if not name:
+        raise ActionError(f"the action is empty\n{_example(tools)}")
+    if name not in tools:
+        return ToolCall(name)
+    try:
+        return ToolCall(name, _arguments(tools[name], rest, body))
+    except ActionError as error:
+        raise ActionError(f"{error}\n{_example(tools, name)}") from None
+
+
+def _arguments(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
+    schema = tool.schema()["parameters"]
+    properties: dict[str, Any] = schema["properties"]
+    required = schema.get("required", [])
+    strings = [name for name in properties if _accepts(properties[name], "string")]
+    arguments: dict[str, Any] = {}
+    if body is not None:
+        if not strings:
+            raise ActionError(f"{tool.name} takes no text, so no block between <<< and >>>")
+        last = [name for name in strings if name in required] or strings
+        arguments[last[-1]] = body
+    free = [name for name in properties if name not in arguments]
+    if len(required) == 1 and required[0] in strings and free[:1] == required and _is_raw(tool):
+        if rest:
+            arguments[required[0]] = rest
+        return arguments
+    if len(rest) > LONGEST:  # telling words apart takes time that grows with the square of a word's length
+        raise ActionError(
+            f"{tool.name}: {len(rest)} characters are too many for words; put a long text between <<< and >>>, or use"
+            " the JSON form"
+        )
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        raise ActionError(f"{tool.name}: the words cannot be told apart: {error}") from None
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and key in properties:
+            arguments[key] = _value(properties[key], value)
+            free = [name for name in free if name != key]
+            continue
+        span = re.fullmatch(r"(\d{1,18}):(\d{1,18})", word)
+        if span and free[:2] == ["start", "end"]:
+            arguments.update(start=int(span[1]), end=int(span[2]))
+            free = free[2:]
+        elif free:
+            arguments[free[0]] = _value(properties[free[0]], word)
+            free = free[1:]
+        else:
+            raise ActionError(f"{tool.name}: too many words, from {word[:80]!r} on; quote an argument that has spaces")
+    return arguments
+
+
+def _is_raw(tool: type[Tool]) -> bool:
+    """Whether the tool's one required argument is a command, which the rest of the line is, quotes and all."""
+    return bool(tool.schema()["parameters"].get("required") == ["command"])
+
+
+def _accepts(schema: Mapping[str, Any], kind: str) -> bool:
+    return schema.get("type") == kind or any(one.get("type") == kind for one in schema.get("anyOf", ()))
+
+
+def _value(schema: Mapping[str, Any], word: str) -> Any:
+    """A word as a value of the argument's type; text that does not fit stays text, and checking says so."""
+    if word in ("null", "None") and _accepts(schema, "null"):
+        return None
+    if _accepts(schema, "boolean") and word.lower() in ("true", "false", "yes", "no"):
+        return word.lower() in ("true", "yes")
+    if (_accepts(schema, "integer") or _accepts(schema, "number")) and not _accepts(schema, "string"):
+        for convert in (int, float):
+            try:
+                return convert(word)
+            except ValueError:
+                continue
+    return word
+
+
+def _example(tools: Mapping[str, type[Tool]], name: object = None) -> str:
+    """A call that is right, of the tool of a name where there is one."""
+    from debug_gym_core.tools.tool import example
+
+    if not tools:
+        return "this environment has no tools"
+    meant = tools[name] if isinstance(name, str) and name in tools else next(iter(tools.values()))
+    return f"example: {example(meant)}"

@@ -1,0 +1,250 @@
+"""Tools: what an agent can do in an environment.
+
+A tool is a class with a `name`, a docstring that tells the agent what it is for, and a method `use` whose signature and
+docstring become the JSON Schema that models are shown and that arguments are checked against.
+"""
+
+from __future__ import annotations
+
+import abc
+import inspect
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_type_hints
+
+import pydantic
+
+from debug_gym_core.components.component import Component
+from debug_gym_core.errors import ActionError
+from debug_gym_core.names import nearest
+
+if TYPE_CHECKING:
+    from debug_gym_core.tools.observation import Observation
+
+LARGEST = 2**63
+"""Whole numbers from here on are refused: no file has so many lines, and not every program can write them down."""
+
+
+class Tool(Component, abc.ABC):
+    """Base of all tools.
+
+    An instance belongs to one environment and may keep state between steps. It takes part in events by methods of the
+    names in `debug_gym_core.tools.events`, marked `@hookimpl`.
+
+    Attributes:
+        name: what agents call it
+        examples: argument sets that are right, shown when an agent's are wrong
+    """
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ()
+
+    use: ClassVar[Any]
+    """The method that carries out one call, `use(self, env, ...) -> str | Observation`.
+
+    It raises ActionError for what the agent did wrong. The arguments are named, typed and documented in the docstring's
+    `Args:`; one without a default is required.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not inspect.isabstract(cls) and "use" not in dir(cls):
+            raise TypeError(f"{cls.__name__} must have a method use(self, env, ...)")
+        for name in ("check", "parameters", "schema"):
+            if name in vars(cls):
+                raise TypeError(f"{cls.__name__}.{name} takes the place of Tool.{name}; give the method another name")
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """The tool as JSON Schema for function calling: `name`, `description`, `parameters`."""
+        return cast("dict[str, Any]", json.loads(_signature(cls).schema_json))
+
+    @classmethod
+    def check(cls, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
+        """Check a call's arguments against the signature.
+
+        Args:
+            arguments: by name, None counts as left out; text, as a call may have it, is refused
+
+        Returns:
+            the arguments that were given, with the types of the signature
+
+        Raises:
+            ActionError: an argument is unknown, missing or of a wrong type; says which, what is expected, an example
+        """
+        return _signature(cls).check(arguments)
+
+    @classmethod
+    def parameters(cls) -> list[str]:
+        """Names of the arguments in order."""
+        return [parameter.name for parameter in _signature(cls).parameters]
+
+    def close(self) -> None:
+        """Free what the tool holds; called at the end of the environment, and before each reset."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument of a tool."""
+
+    name: str
+    required: bool
+    default: Any
+    annotation: Any
+    help: str
+
+
+class _Signature:
+    """What the signature and docstring of a tool's `use` say."""
+
+    def __init__(self, tool: type[Tool]) -> None:
+        self.tool = tool
+        function = tool.use
+        hints = get_type_hints(function, localns=_typing_names(function), include_extras=True)
+        documented = _arguments_of(inspect.getdoc(function) or "")
+        self.parameters: list[Parameter] = []
+        fields: dict[str, Any] = {}
+        for parameter in list(inspect.signature(function).parameters.values())[2:]:
+            if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+                raise TypeError(f"{tool.__name__}.use must name its arguments, not take *{parameter.name}")
+            required = parameter.default is parameter.empty
+            annotation = hints.get(parameter.name, str)
+            help_text = documented.get(parameter.name, "")
+            default = ... if required else parameter.default
+            self.parameters.append(Parameter(parameter.name, required, parameter.default, annotation, help_text))
+            fields[parameter.name] = (annotation, pydantic.Field(default, description=help_text or None))
+        self.model = pydantic.create_model(
+            tool.__name__, __config__=pydantic.ConfigDict(extra="forbid", strict=False), **fields
+        )
+        parameters = self.model.model_json_schema()
+        parameters.pop("title", None)
+        parameters.setdefault("properties", {})
+        for one in parameters["properties"].values():
+            one.pop("title", None)
+        parameters["additionalProperties"] = False
+        self.schema_json = json.dumps({"name": tool.name, "description": tool.help(), "parameters": parameters})
+
+    def check(self, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
+        """See `Tool.check`."""
+        if not isinstance(arguments, Mapping):
+            raise ActionError(self._explain(f"the arguments must be an object, not {_show(arguments)}"))
+        odd = next((name for name in arguments if not isinstance(name, str)), "")
+        if not isinstance(odd, str):
+            raise ActionError(self._explain(f"the name of an argument is text, not {type(odd).__name__}"))
+        known = {parameter.name: parameter for parameter in self.parameters}
+        given = {name: value for name, value in arguments.items() if value is not None}
+        unknown = sorted(set(arguments) - set(known))
+        if unknown:
+            raise ActionError(self._explain(f"unknown argument {unknown[0][:80]!r}{nearest(unknown[0][:80], known)}"))
+        for parameter in self.parameters:
+            if parameter.required and parameter.name not in given:
+                raise ActionError(self._explain(f"missing argument {parameter.name!r}: {parameter.help}"))
+        try:
+            model = self.model(**given)
+        except pydantic.ValidationError as error:
+            item = error.errors()[0]
+            name = str(item["loc"][0]) if item["loc"] else ""
+            expected = f" ({known[name].help})" if name in known and known[name].help else ""
+            text = f"argument {name!r}{expected}: {item['msg']}, got {_show(item['input'])}"
+            raise ActionError(self._explain(text)) from None
+        except RecursionError:
+            raise ActionError(self._explain("the arguments are nested too deeply")) from None
+        checked = {name: getattr(model, name) for name in given}
+        for name, value in checked.items():
+            if isinstance(value, int) and abs(value) >= LARGEST:
+                raise ActionError(self._explain(f"argument {name!r}: the number is too large"))
+        return checked
+
+    def _explain(self, what: str) -> str:
+        return f"{self.tool.name}: {what}\nexpected: {self.usage()}\nexample: {self.example()}"
+
+    def usage(self) -> str:
+        """The tool's text form with optional arguments in brackets."""
+        words = [p.name if p.required else f"[{p.name}]" for p in self.parameters]
+        return " ".join([self.tool.name, *words])
+
+    def example(self) -> str:
+        """A call that is right, as JSON."""
+        if self.tool.examples:
+            arguments = self.tool.examples[0]
+        else:
+            arguments = {p.name: _sample(p.annotation) for p in self.parameters if p.required}
+        return json.dumps({"name": self.tool.name, "arguments": arguments}, ensure_ascii=False)
+
+
+@cache
+def _signature(tool: type[Tool]) -> _Signature:
+    return _Signature(tool)
+
+
+def _typing_names(function: Any) -> dict[str, Any]:
+    """Names that annotations of `use` may have imported for type checking only (its `env`, its result)."""
+    code = inspect.unwrap(function)
+    missing: dict[str, Any] = {}
+    for text in code.__annotations__.values():
+        for word in re.findall(r"[A-Za-z_]\w*", text if isinstance(text, str) else ""):
+            if word not in code.__globals__ and word[:1].isupper():
+                missing[word] = object
+    return missing
+
+
+def _arguments_of(doc: str) -> dict[str, str]:
+    """The `Args:` section of a Google-style docstring: help by argument name."""
+    if doc.startswith("Args:\n"):  # the first line: getdoc has taken the indentation of the others away
+        doc = doc.replace("\n", "\n    ")
+    found: dict[str, str] = {}
+    name = None
+    section = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)*)", doc, re.MULTILINE)
+    for line in section.group(1).splitlines() if section else ():
+        start = re.match(r"^(?: {1,4}|\t)(\w+)(?: \([^)]*\))?: (.*)$", line)
+        if start:
+            name = start.group(1)
+            found[name] = start.group(2).strip()
+        elif name and line.strip():
+            found[name] += " " + line.strip()
+    return found
+
+
+def _sample(annotation: Any) -> Any:
+    """A value of a type, for an example."""
+    samples = {str: "...", int: 1, float: 1.0, bool: True}
+    return samples.get(annotation, "...")
+
+
+def _show(value: Any) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def usage(tool: type[Tool]) -> str:
+    """A tool's text form, optional arguments in brackets."""
+    return _signature(tool).usage()
+
+
+def example(tool: type[Tool]) -> str:
+    """A call of a tool that is right, as JSON."""
+    return _signature(tool).example()
+
+
+def as_observation(tool: str, answer: str | Observation) -> Observation:
+    """Make what a tool returned an observation.
+
+    Args:
+        tool: name of the tool
+        answer: what `use` or an event's method returned
+
+    Raises:
+        TypeError: it is neither text nor an Observation, or its data are no JSON
+    """
+    from debug_gym_core.tools.observation import Observation
+
+    made = Observation(tool, answer) if isinstance(answer, str) else answer
+    if not isinstance(made, Observation) or not isinstance(made.text, str):
+        raise TypeError(f"it must answer with text or an Observation, not {type(answer).__name__}")
+    json.dumps(made.as_json(), sort_keys=True, allow_nan=False)
+    return made

@@ -1,0 +1,251 @@
+"""Which files of a task an agent may see and change: `.debugignore`, `.debugreadonly`, patterns of the config.
+
+The syntax and meaning are exactly `.gitignore`'s: files in any directory, the nearest one first, the last matching
+pattern of a file decides, `!` takes back, and nothing below an ignored directory can be taken back.
+https://git-scm.com/docs/gitignore
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pathspec import GitIgnoreSpec
+
+from debug_gym_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from debug_gym_core.workspace.snapshot import Snapshot
+
+IGNORE_FILE = ".debugignore"
+READONLY_FILE = ".debugreadonly"
+
+CACHES = (
+    ".git",
+    "__pycache__/",
+    "*.py[co]",
+    ".pytest_cache/",
+    ".mypy_cache/",
+    ".ruff_cache/",
+    ".hypothesis/",
+    ".tox/",
+    ".nox/",
+)
+"""What programs leave behind: never listed, shown, edited or part of a patch."""
+
+
+class Patterns:
+    """The lines of one file with `.gitignore`'s syntax."""
+
+    def __init__(self, lines: Iterable[str], *, lenient: bool = True) -> None:
+        """Compile the patterns.
+
+        Args:
+            lines: one pattern each, blank lines and comments too
+            lenient: pass over a line that is no pattern, as git does
+
+        Raises:
+            UsageError: a line is no pattern, and `lenient` is false
+        """
+        self._patterns: list[tuple[re.Pattern[str], bool]] = []
+        for line in lines:
+            try:
+                compiled = GitIgnoreSpec.from_lines([_slashes_out_of_brackets(line)]).patterns
+            except ValueError as error:
+                if not lenient:
+                    raise UsageError(f"{line!r} is not a pattern as .gitignore has them: {error}") from None
+                continue
+            # pathspec lets `[!a]` match a slash, git does not.
+            self._patterns += [
+                (re.compile(one.regex.pattern.replace("[^", "[^/")), one.include)
+                for one in compiled
+                if one.include is not None and one.regex is not None
+            ]
+        self._patterns.reverse()
+
+    def __bool__(self) -> bool:
+        """Whether there is any pattern."""
+        return bool(self._patterns)
+
+    def __iter__(self) -> Iterator[tuple[str, bool]]:
+        """Regular expressions and what each says of what it matches, the first that matches decides; see `match`."""
+        return ((pattern.pattern, include) for pattern, include in self._patterns)
+
+    def match(self, path: str, is_dir: bool) -> bool | None:
+        """What the patterns say of one entry, whatever they say of the directories above it.
+
+        Args:
+            path: relative to the directory of the patterns' file
+            is_dir: whether it is a directory (a link to one is not)
+
+        Returns:
+            True when the last pattern that matches includes the entry, False when that one begins with `!`, None when
+            none matches
+        """
+        # `.` and `$` of a regular expression treat a line end in a name differently from other characters.
+        name = path.replace("\n", "\r") + ("/" if is_dir else "")
+        for pattern, include in self._patterns:
+            found = pattern.search(name)
+            # pathspec marks with a named group the slash where a pattern matched a directory: the entry or one above.
+            mark = found and found.lastgroup
+            if found and (mark is None or found.end(mark) == len(name)):
+                return include
+        return None
+
+
+_NOTHING = "\0"  # stands for brackets that match no character
+_BRACKETS = re.compile(r"\\.|\[([!^]?)(\]?(?:\\.|\[:\w+:\]|[^]\\])*)\]")
+
+
+def _slashes_out_of_brackets(line: str) -> str:
+    """The same pattern without slashes in brackets, where pathspec would part it.
+
+    To git they are slashes of the pattern, which is anchored then, but match none of a path.
+    """
+
+    def mended(found: re.Match[str]) -> str:
+        negated, inside = found.groups()
+        if inside is None or "/" not in inside:
+            return found[0]
+        # A range ends before the slash or begins after it.
+        kept = inside.replace("-/", "-.").replace("/-", "0-").replace("/", "")
+        return f"[{negated}{kept}]" if kept else "?" if negated else _NOTHING
+
+    pattern = _BRACKETS.sub(mended, line)
+    if pattern == line:
+        return line
+    if _NOTHING in pattern:
+        return ""
+    taken_back = "!" if pattern.startswith("!") else ""
+    return f"{taken_back}/{pattern.removeprefix(taken_back).removeprefix('/')}"
+
+
+class _Layer:
+    """Pattern files of one name in all directories, and patterns that come from outside."""
+
+    def __init__(self, files: Mapping[str, Patterns], outside: Patterns) -> None:
+        self._files = files
+        self._outside = outside
+        self._directories: dict[str, bool] = {"": False}
+        self._lock = threading.Lock()
+
+    def covers(self, path: str, is_dir: bool) -> bool:
+        """Whether an entry, or a directory above it, is matched."""
+        parent = posixpath.dirname(path)
+        if not path or self._covers_directory(parent):
+            return bool(path)
+        return self._says(path, is_dir)
+
+    def portable(self) -> dict[str, Any]:
+        """All patterns as JSON types: `outside`, and `files` by directory."""
+        return {"outside": list(self._outside), "files": {name: list(lines) for name, lines in self._files.items()}}
+
+    def _covers_directory(self, path: str) -> bool:
+        known = self._directories.get(path)
+        if known is None:
+            known = self._covers_directory(posixpath.dirname(path)) or self._says(path, True)
+            with self._lock:
+                if len(self._directories) > 100_000:
+                    self._directories = {"": False}
+                self._directories[path] = known
+        return known
+
+    def _says(self, path: str, is_dir: bool) -> bool:
+        """The verdict on one entry: what comes from outside first, then the nearest file."""
+        verdict = self._outside.match(path, is_dir)
+        directory = path
+        while verdict is None and directory and self._files:
+            directory = posixpath.dirname(directory)
+            patterns = self._files.get(directory)
+            if patterns is not None:
+                verdict = patterns.match(path[len(directory) + 1 if directory else 0 :], is_dir)
+        return bool(verdict)
+
+
+class Rules:
+    """Which entries of a workspace are ignored and which are read-only.
+
+    The rules are those of the pristine repository: what an agent does to its rule files changes nothing.
+    """
+
+    def __init__(
+        self,
+        ignore_files: Mapping[str, bytes] | None = None,
+        readonly_files: Mapping[str, bytes] | None = None,
+        *,
+        ignore: Iterable[str] = (),
+        readonly: Iterable[str] = (),
+    ) -> None:
+        """Compile all patterns.
+
+        Args:
+            ignore_files: content of each `.debugignore` by its directory (empty for the root)
+            readonly_files: content of each `.debugreadonly`
+            ignore: patterns of the task and the config; they come before those of files
+            readonly: likewise
+
+        Raises:
+            UsageError: one of `ignore` or `readonly` is no pattern
+        """
+        self._ignored = _Layer(_compile(ignore_files), Patterns((*CACHES, *ignore), lenient=False))
+        own = (IGNORE_FILE, READONLY_FILE)
+        self._readonly = _Layer(_compile(readonly_files), Patterns((*own, *readonly), lenient=False))
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, ignore: Iterable[str] = (), readonly: Iterable[str] = ()) -> Rules:
+        """The rules of a pristine repository; virtual environments that its snapshot left out are ignored.
+
+        Args:
+            snapshot: where the rule files are read from
+            ignore: patterns of the task and the config
+            readonly: likewise
+
+        Raises:
+            UsageError: one of `ignore` or `readonly` is no pattern
+        """
+        files: dict[str, dict[str, bytes]] = {IGNORE_FILE: {}, READONLY_FILE: {}}
+        for path, member in snapshot.members.items():
+            directory, name = posixpath.split(path)
+            if name in files and member.kind == "file":
+                files[name][directory] = snapshot.read(path)
+        environments = [_literal(path) for path in snapshot.environments]
+        return cls(files[IGNORE_FILE], files[READONLY_FILE], ignore=(*environments, *ignore), readonly=readonly)
+
+    def ignored(self, path: str, is_dir: bool = False) -> bool:
+        """Whether no tool may show, list or change an entry.
+
+        Args:
+            path: relative to the root, normalised; need not exist
+            is_dir: whether it is a directory
+        """
+        return self._ignored.covers(path, is_dir)
+
+    def ignore_patterns(self) -> dict[str, Any]:
+        """What is ignored, as JSON types, for the guest, which then need not go below an ignored directory."""
+        return self._ignored.portable()
+
+    def readonly(self, path: str, is_dir: bool = False) -> bool:
+        """Whether an entry may be shown but not changed.
+
+        Args:
+            path: relative to the root, normalised; need not exist
+            is_dir: whether it is a directory
+        """
+        return self._readonly.covers(path, is_dir)
+
+
+def _literal(directory: str) -> str:
+    """The pattern of one directory and nothing else."""
+    return "/" + re.sub(r"([][*?!#\\ ])", r"\\\1", directory) + "/"
+
+
+def _compile(files: Mapping[str, bytes] | None) -> dict[str, Patterns]:
+    """Read pattern files as git does: UTF-8 with or without BOM, any line ends."""
+    compiled = {}
+    for directory, data in (files or {}).items():
+        text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+        compiled["" if directory == "." else directory] = Patterns(line.removesuffix("\r") for line in text.split("\n"))
+    return compiled
