@@ -98,6 +98,10 @@ class Seen(Tool):
         return taken
 
 
+OUTSIDE = f"/tmp/debug-gym-test-readonly-{os.getpid()}"
+"""A directory that commands may use beside the workspace; `local` has no /tmp of its own."""
+
+
 def write(root: Path, files: dict[str, str]) -> Path:
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -206,7 +210,9 @@ DIRECT = {
     "write in a read-only directory": "echo x >> 'data/sub/b c.txt'",
     "rename a read-only directory": "mv data data2",
     "rename above a read-only directory": "mv sealed sealed2",
-    "replace a read-only directory by a link": "mv data /tmp/data; ln -s /tmp/data data; test -L data",
+    "replace a read-only directory by a link": (
+        f"mkdir -p {OUTSIDE}; mv data {OUTSIDE}; ln -s {OUTSIDE}/data data; test -L data"
+    ),
     "chmod a read-only directory": "chmod 700 data",
     "nested rules": "echo x > pkg/conf/a.cfg",
     "a name with a space": "echo x > 'odd/with space.ro'",
@@ -227,10 +233,12 @@ OTHERS = {
     "a new directory that matches": "mkdir -p fresh/y.ro/z; echo x > fresh/y.ro/z/w",
     "a directory closed": "chmod 000 pkg",
     "an inner directory closed": "chmod 000 pkg/inner; chmod 000 odd",
-    "a hard link from elsewhere": "cp app.py /tmp/h; ln test_app.py /tmp/h2 && echo x >> /tmp/h2; rm -f /tmp/h2",
+    "a hard link from elsewhere": (
+        f"mkdir -p {OUTSIDE}; ln test_app.py {OUTSIDE}/h && echo x >> {OUTSIDE}/h; rm -f {OUTSIDE}/h"
+    ),
     "all of it": "rm -rf ./* .debug*; mkdir -p pkg; touch data test_app.py",
     "a background job": "(sleep 0.2; echo x > test_app.py; rm -f odd/*.ro) & wait",
-    "a copy of all": "cp -r . /tmp/copy; rm -rf pkg data odd; ln -s /tmp/copy/pkg pkg; ln -s /tmp/copy/odd odd",
+    "a copy of all": f"cp -r . {OUTSIDE}; rm -rf pkg data odd; ln -s {OUTSIDE}/pkg pkg; ln -s {OUTSIDE}/odd odd",
     "the workspace's own mode": "chmod 755 .; echo x > test_app.py",
     "another name in a copied tree": "mkdir t; cp -al pkg t/ && echo x >> t/pkg/inner/test_deep.py",
 }
@@ -238,9 +246,7 @@ OTHERS = {
 
 def undo(env: RepoEnv) -> None:
     """Give what is not read-only its first content again."""
-    env.terminal.run(
-        "rm -rf new other hard soft t pkg2 data2 sealed2 fresh test_new.py pkg/pkg odd/odd /tmp/copy /tmp/data /tmp/h*"
-    )
+    env.terminal.run(f"rm -rf new other hard soft t pkg2 data2 sealed2 fresh test_new.py pkg/pkg odd/odd {OUTSIDE}")
     for path, text in FILES.items():
         if not env.workspace.is_readonly(path) and not path.startswith("hidden"):
             env.session.write(path, text.encode())

@@ -171,7 +171,7 @@ HOSTILE = [
     "unset PWD OLDPWD PATH; PATH=/usr/bin:/bin",
     "ulimit -n 30",
     "shopt -s failglob nocasematch; echo no-such*; shopt -u failglob",
-    "mkdir /tmp/gone; cd /tmp/gone; rmdir /tmp/gone",
+    "mkdir gone; cd gone; rmdir ../gone",
     "cd /testbed/src",
     "coproc cat; kill $COPROC_PID",
     "function printf { echo mine; }; alias true=false; printf; true; unset -f printf; unalias true",
