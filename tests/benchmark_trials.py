@@ -20,7 +20,7 @@ from test_exploits import EXIT, FORGED_REPORT, NOTHING_RUN
 
 from debug_gym_core import RepoEnv, Task
 from debug_gym_core.errors import ActionError
-from debug_gym_core.grading.results import Grade
+from debug_gym_core.tasks.results import Grade
 from debug_gym_core.workspace import patch
 from debug_gym_core.workspace.snapshot import FileState
 

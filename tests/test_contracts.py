@@ -13,7 +13,8 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from debug_gym_core.plugins import KINDS, Plugins, load_plugins
+from debug_gym_core.components.catalogue import KINDS, Plugins
+from debug_gym_core.plugins import load_plugins
 
 pytestmark = pytest.mark.documents
 

@@ -30,9 +30,11 @@ import yaml
 from support import COMMAND
 
 from debug_gym_core import Measurement, RepoEnv, Session, Terminal, hookspecs
-from debug_gym_core.config.model import Config, load
+from debug_gym_core.components.catalogue import KINDS
+from debug_gym_core.config.loading import load
+from debug_gym_core.config.model import Config
 from debug_gym_core.debugging.breakpoints import Breakpoints
-from debug_gym_core.plugins import KINDS, default_plugins
+from debug_gym_core.plugins import default_plugins
 from debug_gym_core.tools import events
 from debug_gym_core.workspace.files import Workspace
 

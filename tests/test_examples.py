@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support import run_debug_gym
 
-from debug_gym_core.config import model as configs
+from debug_gym_core.config import loading
 from debug_gym_core.testing import write_sample
 
 pytestmark = pytest.mark.documents
@@ -209,7 +209,7 @@ def test_the_documented_installation_from_a_checkout_works(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
 def test_configs_are_valid(path: Path) -> None:
-    config = configs.load(str(path))
+    config = loading.load(str(path))
     assert config.agent.name == "tool_agent"
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.config import model as configs
-from debug_gym_core.plugins import Plugins, load_plugins
+from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.config import loading
+from debug_gym_core.plugins import load_plugins
 from debug_gym_core.runs.experiment import Experiment, Job, Run
 from debug_gym_core.runs.trajectory import read_journal
 
@@ -43,7 +44,7 @@ def plugin(plugins: Plugins) -> Iterator[ModuleType]:
 
 
 def play(plugins: Plugins, directory: Path, *overrides: str) -> Path:
-    config = configs.load("hooked", overrides, plugins=plugins)
+    config = loading.load("hooked", overrides, plugins=plugins)
     run = Run.create(config, directory / "run", plugins=plugins)
     try:
         Experiment(run, plugins, Onlooker()).play()

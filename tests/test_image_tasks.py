@@ -129,7 +129,7 @@ def test_what_is_kept_or_left_half_made_is_removed(task: Task) -> None:
     from debug_gym_terminal_docker import DockerTerminal
 
     place = repository_of(task, DockerTerminal, {"image": task.image})
-    child = "import os; from debug_gym_core import ownership; print(ownership.owner().replace('/', '~'))"
+    child = "import os; from debug_gym_core.sandbox import ownership; print(ownership.owner().replace('/', '~'))"
     ended = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True).stdout.strip()
     left = directory() / f".unfinished~{ended}~abc"
     mine = directory() / f".unfinished~{ownership.owner().replace('/', '~')}~abc"

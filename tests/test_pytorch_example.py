@@ -12,7 +12,7 @@ import pytest
 from support import run_debug_gym
 
 import debug_gym_core
-from debug_gym_core.config.model import load
+from debug_gym_core.config.loading import load
 
 pytestmark = pytest.mark.documents
 

@@ -18,7 +18,7 @@ from debug_gym_benchmarks.swebench import canaries as canary_tests
 from debug_gym_benchmarks.swebench.canaries import Canary
 from debug_gym_benchmarks.swebench.judge import SWEBenchJudge, _Log
 from debug_gym_core import Task, UsageError
-from debug_gym_core.grading.results import Measurement, is_resolved, score
+from debug_gym_core.tasks.results import Measurement, is_resolved, score
 from debug_gym_core.testing import BenchmarkContract
 
 NAME = instance.ROW["instance_id"]
@@ -272,7 +272,7 @@ def test_a_huge_line_is_read_in_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outcome", ["failed", None])
 def test_what_the_second_run_does_not_confirm_did_not_pass(tmp_path: Path, outcome: Any) -> None:
-    from debug_gym_core.grading.results import TestResult
+    from debug_gym_core.tasks.results import TestResult
 
     test = instance.FAIL_TO_PASS[0]
     told = (TestResult(test, outcome),) if outcome else ()

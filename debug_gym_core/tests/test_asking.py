@@ -15,13 +15,14 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.agents.asking import KeptAnswers, digest
-from debug_gym_core.config.model import load
+from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.config.loading import load
 from debug_gym_core.errors import RequirementError
 from debug_gym_core.models.llm import Completion, Message, Usage
 from debug_gym_core.models.service import ServiceSettings
-from debug_gym_core.plugins import Plugins, load_plugins
+from debug_gym_core.plugins import load_plugins
 from debug_gym_core.redaction import remember
+from debug_gym_core.runs.asking import KeptAnswers, digest
 from debug_gym_core.runs.experiment import Experiment, Run
 from debug_gym_core.runs.trajectory import EventKind, read_journal
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request

@@ -12,9 +12,10 @@ import pytest
 
 from debug_gym_core.cli.attended import AttendedDisplay
 from debug_gym_core.cli.tables import make_console
-from debug_gym_core.config.model import load
+from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.config.loading import load
 from debug_gym_core.errors import SandboxLost
-from debug_gym_core.plugins import Plugins, load_plugins
+from debug_gym_core.plugins import load_plugins
 from debug_gym_core.runs import episode
 from debug_gym_core.runs.experiment import Experiment, Job, Run
 from debug_gym_core.runs.trajectory import Event, Result

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debug_gym_core.debugging.breakpoints import Breakpoint, Breakpoints, Edit, edits_between, line_after
+from debug_gym_core.debugging.breakpoints import Breakpoint, Breakpoints
+from debug_gym_core.workspace.edits import Edit, edits_between, line_after
 
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"\n", b"\x0c\n", b"a\rb\n"]), max_size=12)
 

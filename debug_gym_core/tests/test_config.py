@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pluggy
 import pytest
 import yaml
 from hypothesis import given
@@ -12,13 +13,14 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_core.agents.agent import Agent, AgentSettings
+from debug_gym_core.components.catalogue import PluginRecord, Plugins
 from debug_gym_core.components.component import Settings
 from debug_gym_core.config.layers import Layer, parse_override, read_text
-from debug_gym_core.config.model import Config, from_data, load
+from debug_gym_core.config.loading import from_data, load
+from debug_gym_core.config.model import Config
 from debug_gym_core.config.text import as_yaml
 from debug_gym_core.errors import UsageError
 from debug_gym_core.models.llm import LLM, Completion, Message
-from debug_gym_core.plugins import PluginRecord, Plugins
 from debug_gym_core.runs.local import LocalExecutor
 from debug_gym_core.tasks.task import Benchmark, BenchmarkSettings, Task
 from debug_gym_core.tools.tool import Tool
@@ -128,7 +130,7 @@ class Parrot(LLM):
 def plugins() -> Plugins:
     import types
 
-    plugins = Plugins()
+    plugins = Plugins(pluggy.PluginManager("debug_gym"))
     plugins.add(
         PluginRecord("test", "test", "1"),
         types.ModuleType("test_plugin"),

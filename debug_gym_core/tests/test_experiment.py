@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.config.model import Config, load
+from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.config.loading import load
+from debug_gym_core.config.model import Config
 from debug_gym_core.errors import RequirementError, UsageError
-from debug_gym_core.plugins import Plugins, load_plugins
+from debug_gym_core.plugins import load_plugins
 from debug_gym_core.runs.episode import Players
 from debug_gym_core.runs.experiment import Experiment, Job, Run
 from debug_gym_core.runs.trajectory import Event, EventKind, Result, read_journal, read_results

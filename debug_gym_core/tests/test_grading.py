@@ -16,9 +16,9 @@ import pytest
 from debug_gym_core.errors import TaskError
 from debug_gym_core.grading.grade import grade
 from debug_gym_core.grading.measure import collect, measure
-from debug_gym_core.grading.results import Grade
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
+from debug_gym_core.tasks.results import Grade
 from debug_gym_core.tasks.task import Task
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot

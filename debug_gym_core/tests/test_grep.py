@@ -17,9 +17,10 @@ from support import examples
 from debug_gym_core.errors import ActionError
 from debug_gym_core.sandbox.grep import Found, Glob, InvalidPattern, Query
 from debug_gym_core.sandbox.guest import supervisor
+from debug_gym_core.sandbox.patterns import Patterns
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.workspace.lines import body_of, split
-from debug_gym_core.workspace.rules import Patterns, Rules
+from debug_gym_core.workspace.rules import Rules
 
 NOTHING = Rules().ignore_patterns()
 

@@ -12,10 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from debug_gym_core.cli import main
+from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.config.llm_yaml import Models, read_models, unknown
 from debug_gym_core.errors import RequirementError, UsageError
-from debug_gym_core.models.configured import Models, read_models, unknown
 from debug_gym_core.models.service import ServiceLLM
-from debug_gym_core.plugins import Plugins, load_plugins
+from debug_gym_core.plugins import load_plugins
 from debug_gym_core.redaction import redact, redacted
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from debug_gym_core import RepoEnv
-from debug_gym_core.grading.results import Measurement, TestResult, about_broken, about_score, is_resolved, score
 from debug_gym_core.runs.episode import failed_tests
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.judge import Judge
+from debug_gym_core.tasks.results import Measurement, TestResult, about_broken, about_score, is_resolved, score
 from debug_gym_core.testing import Environments
 
 BROKEN = "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return 2 * a\n"

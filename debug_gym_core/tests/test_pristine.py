@@ -11,7 +11,7 @@ import pytest
 
 from debug_gym_core import Judge, Measurement, RepoEnv, Session, Task, UsageError
 from debug_gym_core.errors import TaskError
-from debug_gym_core.grading.results import TestResult
+from debug_gym_core.tasks.results import TestResult
 from debug_gym_core.workspace import patch as patches
 from debug_gym_core.workspace.pristine import Pristine
 from debug_gym_core.workspace.snapshot import FileState, Snapshot

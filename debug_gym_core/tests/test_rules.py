@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_core.errors import UsageError
-from debug_gym_core.workspace.rules import Patterns, Rules
+from debug_gym_core.sandbox.patterns import Patterns
+from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import Snapshot
 
 

@@ -16,9 +16,9 @@ import pytest
 from support import interpreters
 
 from debug_gym_core.grading.measure import collect, measure
-from debug_gym_core.grading.results import Measurement
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
+from debug_gym_core.tasks.results import Measurement
 from debug_gym_terminal_local import LocalTerminal
 
 QUICK = "-p no:hypothesispytest -p no:pytest_cov"

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from debug_gym_core.grading.measure import collect, measure
-from debug_gym_core.grading.results import Measurement
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
+from debug_gym_core.tasks.results import Measurement
 from debug_gym_terminal_local import LocalTerminal
 
 PYTEST = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.config.model import load
+from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.config.loading import load
 from debug_gym_core.errors import UsageError
-from debug_gym_core.plugins import Plugins, load_plugins
+from debug_gym_core.plugins import load_plugins
 from debug_gym_core.tasks.selection import select_tasks
 
 TOY = Path(__file__).parent / "toy_plugin.py"

@@ -23,12 +23,14 @@ from sphinx.util.docutils import SphinxDirective
 from debug_gym_core import errors, hookspecs
 from debug_gym_core.agents.prompts import Facts
 from debug_gym_core.cli import COMMANDS, main
+from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import Component
+from debug_gym_core.components.homes import HOMES
 from debug_gym_core.config import spellings
 from debug_gym_core.config.model import Config
 from debug_gym_core.config.text import attribute_help
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
-from debug_gym_core.plugins import HOMES, Plugins, default_plugins
+from debug_gym_core.plugins import default_plugins
 from debug_gym_core.tools import events
 from debug_gym_core.tools.tool import Tool, example, usage
 

@@ -16,8 +16,8 @@ from debug_gym_core.tasks.judge import Judge
 from debug_gym_core.tasks.task import BenchmarkSettings
 
 if TYPE_CHECKING:
-    from debug_gym_core.grading.results import Measurement
     from debug_gym_core.sandbox.session import Session
+    from debug_gym_core.tasks.results import Measurement
 
 HUBS = {"lite": "R2E-Gym/R2E-Gym-Lite", "subset": "R2E-Gym/R2E-Gym-Subset", "full": "R2E-Gym/R2E-Gym-V1"}
 """The published data sets."""
@@ -179,7 +179,7 @@ class Outcomes(Judge):
     def measure(self, session: Session, *, timeout: float, clean: bool) -> Measurement:
         """Run the tests; each passes that ended as expected."""
         from debug_gym_core.grading.measure import measure
-        from debug_gym_core.grading.results import TestResult
+        from debug_gym_core.tasks.results import TestResult
 
         measurement = measure(session, COMMAND, timeout=timeout)
         wanted = dict(self.expected)

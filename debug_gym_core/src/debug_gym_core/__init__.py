@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent, AgentSettings
     from debug_gym_core.components.component import Settings
+    from debug_gym_core.components.markers import hookimpl, hookspec
     from debug_gym_core.environment.env import RepoEnv
     from debug_gym_core.errors import (
         ActionError,
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
         SandboxLost,
         UsageError,
     )
-    from debug_gym_core.grading.results import Grade, Measurement
-    from debug_gym_core.hookspecs import hookimpl, hookspec
     from debug_gym_core.making import make
     from debug_gym_core.models.llm import LLM, Completion, Message, Usage
     from debug_gym_core.plugins import load_plugins
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.sandbox.terminal import RunResult, SandboxSpec, Terminal, TerminalSettings
     from debug_gym_core.tasks.judge import Judge
+    from debug_gym_core.tasks.results import Grade, Measurement
     from debug_gym_core.tasks.task import Benchmark, BenchmarkSettings, Task
     from debug_gym_core.tools.action import ToolCall
+    from debug_gym_core.tools.environment import Environment
     from debug_gym_core.tools.observation import Observation
     from debug_gym_core.tools.tool import Tool
 
@@ -53,11 +54,12 @@ _HOMES = {
         "SandboxLost",
         "UsageError",
     ],
-    "grading.results": ["Grade", "Measurement"],
-    "hookspecs": ["hookimpl", "hookspec"],
+    "tasks.results": ["Grade", "Measurement"],
+    "components.markers": ["hookimpl", "hookspec"],
     "tasks.judge": ["Judge"],
     "making": ["make"],
     "models.llm": ["LLM", "Completion", "Message", "Usage"],
+    "tools.environment": ["Environment"],
     "tools.observation": ["Observation"],
     "plugins": ["load_plugins"],
     "sandbox.session": ["Session"],
@@ -76,6 +78,7 @@ __all__ = [
     "BenchmarkSettings",
     "Completion",
     "DebugGymError",
+    "Environment",
     "Grade",
     "Judge",
     "LLMError",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from debug_gym_core.errors import DebugGymError
 
 if TYPE_CHECKING:
-    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.sandbox.interpreter import Interpreter
     from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.task import Benchmark

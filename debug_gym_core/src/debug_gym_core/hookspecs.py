@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pluggy
+from debug_gym_core.components.markers import hookspec
 
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.task import Benchmark
     from debug_gym_core.tools.tool import Tool
-
-PROJECT = "debug_gym"
-
-hookspec = pluggy.HookspecMarker(PROJECT)
-hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import UsageError
-from debug_gym_core.plugins import Plugins, default_plugins
+from debug_gym_core.plugins import default_plugins
 
 
 def make(task: str, tools: Sequence[Any] | None = None, terminal: Any = "auto", **settings: Any) -> RepoEnv:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from debug_gym_core.components.catalogue import CORE, FILE, KINDS, PluginRecord, Plugins
 from debug_gym_core.components.component import Component, Settings
 from debug_gym_core.config.text import attribute_help
 from debug_gym_core.errors import DebugGymError
-from debug_gym_core.plugins import CORE, FILE, KINDS, PluginRecord, Plugins
 from debug_gym_core.tools.event_checks import examine
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

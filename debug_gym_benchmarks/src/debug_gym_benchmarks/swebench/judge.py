@@ -28,10 +28,10 @@ from dataclasses import dataclass
 from debug_gym_benchmarks.swebench import canaries, official, second
 from debug_gym_core.errors import TaskError
 from debug_gym_core.grading import masking
-from debug_gym_core.grading.results import Measurement, TestResult
 from debug_gym_core.sandbox.connection import CommandLost
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.judge import Judge
+from debug_gym_core.tasks.results import Measurement, TestResult
 
 LOG_LIMIT = 32 << 20
 """Bytes of a log; a longer one is not read."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from debug_gym_benchmarks.swebench import official
 from debug_gym_core.grading.measure import measure as measure_tests
-from debug_gym_core.grading.results import PASSING, Measurement
 from debug_gym_core.sandbox.session import Session
+from debug_gym_core.tasks.results import PASSING, Measurement
 
 PROBE = """\
 import sys

@@ -1,1 +1,4 @@
-"""Who plays: agents, what they remember and say, what they may spend."""
+"""Who plays.
+
+`agent` is what an author writes, `history` the conversation that is kept and made shorter, `prompts` its templates.
+"""

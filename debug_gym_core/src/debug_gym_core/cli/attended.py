@@ -11,8 +11,8 @@ from debug_gym_core.cli.steps import error_text
 from debug_gym_core.runs.trajectory import Event, EventKind, Result
 
 if TYPE_CHECKING:
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
-    from debug_gym_core.plugins import Plugins
     from debug_gym_core.runs.experiment import Job
 
 SECOND_THOUGHT = 5.0

@@ -10,7 +10,7 @@ from debug_gym_core.cli import Command
 from debug_gym_core.cli.options import common, override
 
 if TYPE_CHECKING:
-    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.components.catalogue import Plugins
 
 
 @click.group("config")
@@ -35,7 +35,7 @@ def show(source: str, agent: str | None, overrides: tuple[str, ...], plugins: Pl
 
     For a benchmark it is the one that it ships; for a file, what a run with it would use.
     """
-    from debug_gym_core.config.model import load
+    from debug_gym_core.config.loading import load
     from debug_gym_core.config.text import as_yaml
 
     click.echo(as_yaml(load(source, overrides, agent=agent, plugins=plugins), plugins), nl=False)

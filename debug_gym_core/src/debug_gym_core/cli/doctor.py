@@ -15,8 +15,8 @@ from debug_gym_core.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.doctor import Finding
-    from debug_gym_core.plugins import Plugins
 
 COLOURS = {"ok": "green", "limited": "yellow", "missing": "bold yellow", "failed": "bold red"}
 

@@ -25,8 +25,8 @@ from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
-    from debug_gym_core.plugins import Plugins
     from debug_gym_core.runs.experiment import Run
 
 AGENT = "tool_agent"
@@ -100,7 +100,7 @@ def command(
         *([f"env.entrypoint={json.dumps(entrypoint)}"] if entrypoint else []),
         *([f"run.max_cost={max_cost}"] if max_cost is not None else []),
     ]
-    from debug_gym_core.config.model import load
+    from debug_gym_core.config.loading import load
 
     choices: dict[str, Any] = {"agent": agent, "terminal": terminal, "llm_config": llm_config, "plugins": plugins}
     config = load("repo", [*ours, *overrides], llm=llm or _only_model(llm_config), **choices)
@@ -150,8 +150,8 @@ def _only_model(llm_config: Path | None) -> str | None:
     Raises:
         UsageError: it has several, and none is the default
     """
+    from debug_gym_core.config.llm_yaml import read_models
     from debug_gym_core.config.model import LLMSection
-    from debug_gym_core.models.configured import read_models
 
     names = read_models(llm_config).names
     if len(names) < 2 or LLMSection().name in names:
@@ -165,7 +165,7 @@ def _check_model(config: Config, plugins: Plugins) -> None:
     Raises:
         UsageError, RequirementError: it is not configured, its entry is wrong, or it has no key
     """
-    from debug_gym_core.models.configured import read_models, unknown
+    from debug_gym_core.config.llm_yaml import read_models, unknown
     from debug_gym_core.models.service import ServiceLLM
 
     models, name = read_models(config.llm_config_file_path), config.llm.name

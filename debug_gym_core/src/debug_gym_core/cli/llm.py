@@ -15,8 +15,8 @@ from debug_gym_core.cli import Command, guarded, prepare_streams
 from debug_gym_core.cli.options import common, llm_config
 
 if TYPE_CHECKING:
-    from debug_gym_core.models.configured import Models
-    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.components.catalogue import Plugins
+    from debug_gym_core.config.llm_yaml import Models
 
 TEMPLATE = """\
 # The language models of debug-gym: an entry a model, chosen with --llm NAME.
@@ -85,8 +85,8 @@ def init(directory: Path | None, force: bool) -> None:
 
     Only you can read the file. One that is there is left as it is, unless --force.
     """
+    from debug_gym_core.config.llm_yaml import DEFAULT, VARIABLE
     from debug_gym_core.errors import UsageError
-    from debug_gym_core.models.configured import DEFAULT, VARIABLE
 
     path = directory / "llm.yaml" if directory else Path(os.environ.get(VARIABLE) or DEFAULT).expanduser()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def init(directory: Path | None, force: bool) -> None:
 @common()
 def list_(llm_config: Path | None, as_json: bool, plugins: Plugins, verbose: int) -> None:
     """List the models of llm.yaml, and what each lacks."""
-    from debug_gym_core.models.configured import read_models
+    from debug_gym_core.config.llm_yaml import read_models
 
     models = read_models(llm_config)
     rows = [_row(models, name, plugins) for name in models.names]
@@ -154,8 +154,8 @@ def check(name: str, llm_config: Path | None, plugins: Plugins, verbose: int) ->
 
     The request has a tool, so that it also shows whether the model calls tools. It costs about a hundred tokens.
     """
+    from debug_gym_core.config.llm_yaml import read_models, unknown
     from debug_gym_core.errors import DebugGymError
-    from debug_gym_core.models.configured import read_models, unknown
     from debug_gym_core.models.llm import Message
     from debug_gym_core.models.service import ServiceLLM
 

@@ -15,7 +15,7 @@ from debug_gym_core.cli import coloured
 from debug_gym_core.redaction import redact
 
 if TYPE_CHECKING:
-    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.components.catalogue import Plugins
 
 
 def override(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,8 +15,8 @@ from debug_gym_core.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
-    from debug_gym_core.plugins import Plugins
     from debug_gym_core.runs.experiment import Run
 
 AGENT, LLM = "tool_agent", "human"
@@ -75,7 +75,7 @@ def _config(
     Raises:
         UsageError: there is no such task, or more than one is meant
     """
-    from debug_gym_core.config.model import load
+    from debug_gym_core.config.loading import load
     from debug_gym_core.tasks.selection import select_tasks
 
     ours: list[str] = []

@@ -12,7 +12,7 @@ from debug_gym_core.cli import COMMANDS, Command
 from debug_gym_core.cli.options import common
 
 if TYPE_CHECKING:
-    from debug_gym_core.plugins import PluginRecord, Plugins
+    from debug_gym_core.components.catalogue import PluginRecord, Plugins
 
 COLUMNS = {"plugin": 0, "kind": 60, "provides": 40, "distribution": 100, "version": 100, "state": 0}
 """Columns of the table, and how wide a terminal must be for each; `plugin` is what DEBUG_GYM_PLUGINS takes."""
@@ -50,7 +50,7 @@ def command(checks: bool, as_json: bool, requirements: bool, plugins: Plugins, v
 
 
 def _show_requirements(plugins: Plugins) -> None:
-    from debug_gym_core.plugins import FILE
+    from debug_gym_core.components.catalogue import FILE
 
     found = {record.distribution: record.version for record in plugins.records if record.version != FILE}
     click.echo("".join(f"{_requirement(name, version)}\n" for name, version in sorted(found.items())), nl=False)

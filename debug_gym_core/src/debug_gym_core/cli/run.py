@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from debug_gym_core.cli.display import Display
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
-    from debug_gym_core.plugins import Plugins
     from debug_gym_core.runs.experiment import Experiment, Run
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -131,7 +131,7 @@ def command(
 def _load(
     source: str, overrides: tuple[str, ...], tasks: tuple[str, ...], choices: dict[str, Any], plugins: Plugins
 ) -> Config:
-    from debug_gym_core.config.model import load
+    from debug_gym_core.config.loading import load
 
     return load(source, overrides, tasks=tasks or None, plugins=plugins, **choices)
 

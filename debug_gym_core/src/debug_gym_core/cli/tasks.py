@@ -16,7 +16,7 @@ from debug_gym_core.cli.options import tasks as choose_tasks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.tasks.task import Benchmark
 
 NAMED = 5
@@ -58,7 +58,7 @@ def command(
 
     Tasks that cannot be solved as published are named at the end, on standard error, with the reason.
     """
-    from debug_gym_core.config.model import load
+    from debug_gym_core.config.loading import load
     from debug_gym_core.tasks.selection import select_tasks
 
     config = load(source, overrides, agent=_any_agent(plugins), tasks=tasks or None, plugins=plugins)

@@ -12,13 +12,14 @@ from typing import Any
 
 import pydantic
 
+from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import Component
+from debug_gym_core.components.homes import AGENTS, HOMES
 from debug_gym_core.config.layers import Layer, leaves, tool_name
 from debug_gym_core.config.model import ComponentSection, Config
-from debug_gym_core.config.spellings import AGENTS, answer
+from debug_gym_core.config.spellings import answer
 from debug_gym_core.errors import DebugGymError, UsageError
 from debug_gym_core.names import nearest
-from debug_gym_core.plugins import HOMES, Plugins
 from debug_gym_core.tasks.selection import FILE
 
 Path_ = tuple[str | int, ...]

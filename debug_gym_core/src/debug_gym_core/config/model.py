@@ -6,26 +6,21 @@ of the playing agent's name, `-p key.path=value`, and the options of the command
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pydantic
 from pydantic import Field
 
-from debug_gym_core.config.layers import Layer, parse_override, read_file, tool_name
-from debug_gym_core.config.spellings import shipped
-from debug_gym_core.errors import UsageError
+from debug_gym_core.config.layers import tool_name
+from debug_gym_core.environment.settings import EnvSection, Flag, Seconds, Section
 from debug_gym_core.tasks.task import Mode
 
 if TYPE_CHECKING:
-    from debug_gym_core.config.checks import Checker
-    from debug_gym_core.plugins import Plugins
+    pass
 
 Count = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, ge=1)]
-Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-Flag = Annotated[bool, Field(strict=True)]
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 Tools = tuple[str | dict[str, dict[str, Any]], ...]
 
@@ -36,12 +31,6 @@ DEFAULT_TOOLS: Tools = (
     "eval",
     {"pdb": {"timeout": 60, "persistent_breakpoints": True, "warm": True, "rewind": False}},
 )
-
-
-class Section(pydantic.BaseModel):
-    """A section of the config: frozen, and an unknown key is an error."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
 class ComponentSection(Section):
@@ -91,32 +80,6 @@ class BenchmarkSection(ComponentSection):
         if isinstance(value, list | tuple) and value and all(isinstance(item, str) and item for item in value):
             return tuple(value)
         raise ValueError("say all, a task, a glob, or a list of them")
-
-
-class EnvSection(Section):
-    """The environment of each task.
-
-    Attributes:
-        entrypoint: command that runs the tests; null: the task's
-        debug_entrypoint: command that the debugger starts; null: derived from the entrypoint
-        python: interpreter of the task's code; null: the repository's own, else ours
-        run_timeout: seconds that one run of the entrypoint may take
-        auto_eval_on_rewrite: run the tests after each change of a file
-        end_on_resolved: end the episode when every test passes; null: as the agent has it
-        ignore: patterns of files that the agent never sees, as in .gitignore
-        readonly: patterns of files that the agent may only read
-        allowed: test infrastructure that the agent may change
-    """
-
-    entrypoint: str | None = None
-    debug_entrypoint: str | None = None
-    python: str | None = None
-    run_timeout: Seconds = 300
-    auto_eval_on_rewrite: Flag = False
-    end_on_resolved: Flag | None = None
-    ignore: tuple[str, ...] = ()
-    readonly: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
 
 
 class TerminalSection(ComponentSection):
@@ -246,136 +209,3 @@ class Config(Section):
         """Settings of the listed tools by name, in their order."""
         named = ((str(tool_name(item)), item) for item in self.tools)
         return {name: dict(item[name]) if isinstance(item, dict) else {} for name, item in named}
-
-
-def load(
-    source: str,
-    overrides: Sequence[str] = (),
-    *,
-    agent: str | None = None,
-    llm: str | None = None,
-    terminal: str | None = None,
-    tasks: Sequence[str] | None = None,
-    workers: int | None = None,
-    repeats: int | None = None,
-    output: Path | None = None,
-    llm_config: Path | None = None,
-    plugins: Plugins | None = None,
-) -> Config:
-    """Make the effective config of a run.
-
-    Args:
-        source: path of a YAML file, or name of a benchmark (`benchmark/task` for one task of it), whose shipped
-            config is taken
-        overrides: `key.path=value` each, the value YAML; applied in order
-        agent: plays, whatever the config says
-        llm: the model, likewise
-        terminal: the sandbox backend, likewise
-        tasks: patterns of tasks, likewise
-        workers: episodes at the same time, likewise
-        repeats: episodes a task, likewise
-        output: directory of the runs, likewise
-        llm_config: the llm.yaml, likewise
-        plugins: what is installed; None: all plugins of this environment
-
-    Raises:
-        UsageError: a key or name is unknown, a value is wrong (with file, line and key path), the file is not YAML
-        PluginError: a component is named whose plugin failed to load
-    """
-    from debug_gym_core.config.checks import Checker
-    from debug_gym_core.plugins import default_plugins
-
-    checker = Checker(plugins or default_plugins())
-    written = _read_source(source, checker)
-    explicit = [parse_override(text) for text in overrides]
-    checker.refuse_old_spellings(written, [path for path, _ in explicit])
-    if not written.data and not any(path[0] == "benchmark" for path, _ in explicit):
-        raise UsageError(f"{source} is empty; `debug-gym config show BENCHMARK` prints a config to start from")
-    options = {
-        "--agent": (("agent", "name"), agent),
-        "--llm": (("llm", "name"), llm),
-        "--terminal": (("terminal", "name"), terminal),
-        "--task": (("benchmark", "tasks"), list(tasks) if tasks else None),
-        "-n": (("run", "workers"), workers),
-        "--repeats": (("run", "repeats"), repeats),
-        "--output": (("run", "output"), str(output) if output else None),
-        "--llm-config": (("llm_config_file_path",), str(llm_config) if llm_config else None),
-    }
-
-    def put_together(benchmark: str) -> Layer:
-        everything = written.over(checker.shipped(benchmark).over(Layer({"tools": list(DEFAULT_TOOLS)})))
-        chosen = [str(value) for path, value in explicit if path == ("agent", "name")]
-        player = agent or (chosen[-1] if chosen else _name_in(everything, "agent", AgentSection))
-        sections = checker.agent_sections(everything)
-        merged = everything.without(sections)
-        if player in sections:
-            merged = sections[player].over(merged)
-        for path, value in explicit:
-            origin = f"-p {'.'.join(path)}"
-            if checker.is_for_agent(path, origin):
-                given = Layer()
-                given.set(path[1:], value, origin)
-                checker.check_keys(given, merged, under=path[0])
-                merged = given.over(merged) if path[0] == player else merged
-            else:
-                merged.set(path, value, origin)
-        for option, (path, value) in options.items():
-            if value is not None:
-                merged.set(path, value, option)
-        for name, section in sections.items():
-            checker.check_keys(section, merged, under=name)
-        if isinstance(merged.data.get("agent"), dict) and _name_in(merged, "agent", AgentSection) != player:
-            where = merged.origin(("agent", "name"))
-            raise UsageError(f"{where}: the section of {player} cannot choose another agent")
-        return merged
-
-    named = _name_in(written, "benchmark", BenchmarkSection)
-    merged = put_together(named)
-    chosen = _name_in(merged, "benchmark", BenchmarkSection)
-    return checker.check(merged if chosen == named else put_together(chosen))
-
-
-def from_data(data: Mapping[str, Any], name: str, plugins: Plugins | None = None) -> Config:
-    """Make a config of the data that a run has kept (`run.json`).
-
-    Args:
-        data: what `Config.model_dump(mode="json")` gave
-        name: where it stands, for errors
-        plugins: what is installed; None: all plugins of this environment
-
-    Raises:
-        UsageError: it does not fit this version, or what is installed here
-    """
-    from debug_gym_core.config.checks import Checker
-    from debug_gym_core.plugins import default_plugins
-
-    return Checker(plugins or default_plugins()).check(Layer(dict(data), name=name))
-
-
-def _read_source(source: str, checker: Checker) -> Layer:
-    from debug_gym_core.plugins import HOMES
-
-    path = Path(source).expanduser()
-    names = checker.plugins.benchmarks
-    if not source.strip():
-        raise UsageError(f"the benchmark or config file is empty; name one ({', '.join(names) or 'none'})")
-    if path.is_file():
-        return checker.absolute(read_file(path), path.parent)
-    if path.suffix in (".yaml", ".yml") and not path.is_dir():
-        known = shipped(source, [*names, *HOMES["benchmarks"]])
-        hint = f"; the config of {known} is part of it now: debug-gym run {known}" if known else ""
-        raise UsageError(f"{source}: No such file or directory{hint}")
-    if path.is_dir() and source not in names:
-        raise UsageError(f"{source} is a directory; for a repository of your own: repo -p benchmark.path={source}")
-    benchmark, slash, task = source.partition("/")
-    if not slash or not ("." in benchmark or benchmark == ""):
-        checker.plugins.get("benchmarks", benchmark)
-        return Layer({"benchmark": {"name": benchmark, **({"tasks": [task]} if task else {})}}, name=source)
-    raise UsageError(f"{source}: there is no such file; name a YAML file or a benchmark ({', '.join(names) or 'none'})")
-
-
-def _name_in(layer: Layer, section: str, model: type[ComponentSection]) -> str:
-    """The name that a section chooses; the default when it chooses none (or nonsense, which the checks will tell)."""
-    data = layer.data.get(section)
-    name = data.get("name") if isinstance(data, dict) else None
-    return name if isinstance(name, str) else str(model.model_fields["name"].default)

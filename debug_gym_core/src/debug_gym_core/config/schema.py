@@ -8,11 +8,12 @@ from typing import Any, Literal
 import pydantic
 from pydantic.json_schema import models_json_schema
 
+from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import Component
+from debug_gym_core.components.homes import HOMES
 from debug_gym_core.config.checks import KINDS
 from debug_gym_core.config.model import ComponentSection, Config
 from debug_gym_core.config.text import attribute_help
-from debug_gym_core.plugins import HOMES, Plugins
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 REFERENCES = "#/$defs/{model}"

@@ -112,13 +112,6 @@ OPTIONS: dict[str, str] = {
 }
 """Options of the original's `scripts/run.py`, and what to say instead."""
 
-AGENTS = {
-    "froggy_agent": "debug_agent",
-    "froggy": "debug_agent",
-    "simple_agent": "tool_agent",
-    "simple": "tool_agent",
-}
-"""Agents of the original that have another name here."""
 
 _SHIPPED = re.compile(r"(?:config_)?([a-z0-9_-]+)\.ya?ml")
 

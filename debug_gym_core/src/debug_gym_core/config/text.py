@@ -8,9 +8,9 @@ from typing import Any
 import pydantic
 import yaml
 
+from debug_gym_core.components.catalogue import Plugins, installed
 from debug_gym_core.config.checks import KINDS
 from debug_gym_core.config.model import Config
-from debug_gym_core.plugins import Plugins, default_plugins
 
 WIDTH = 28
 """Column, counted from a value's key, where comments start."""
@@ -30,7 +30,7 @@ def as_yaml(config: Config, plugins: Plugins | None = None) -> str:
         section = getattr(config, key)
         if isinstance(section, pydantic.BaseModel):
             about = attribute_help(type(section))
-            about = {**_words_of_component(key, value, plugins or default_plugins()), **about}
+            about = {**_words_of_component(key, value, plugins or installed()), **about}
             lines = [_line("  ", name, item, about.get(name, "")) for name, item in value.items()]
             parts.append("\n".join([f"# {_sentence(words[key])}", f"{key}:", *lines]))
         elif key == "tools":

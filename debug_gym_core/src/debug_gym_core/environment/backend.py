@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 
 if TYPE_CHECKING:
-    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.task import Task
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import gymnasium
 import pluggy
 
+from debug_gym_core.components.catalogue import Plugins, installed
 from debug_gym_core.debugging.breakpoints import Breakpoints
 from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.image_repositories import image_settings, repository_of, tests_of_image
@@ -21,8 +22,7 @@ from debug_gym_core.environment.spaces import ActionSpace, TextSpace
 from debug_gym_core.errors import ActionError, GradingError, RequirementError, SandboxError, SandboxLost, UsageError
 from debug_gym_core.grading import grade as clean
 from debug_gym_core.grading import measure as in_place
-from debug_gym_core.grading import results
-from debug_gym_core.plugins import Plugins, default_plugins
+from debug_gym_core.tasks import results
 from debug_gym_core.tools import action as actions
 from debug_gym_core.tools import tool
 from debug_gym_core.tools.action import ToolCall
@@ -37,8 +37,8 @@ from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from debug_gym_core.grading.results import Grade, Measurement
     from debug_gym_core.sandbox.session import Session
+    from debug_gym_core.tasks.results import Grade, Measurement
     from debug_gym_core.tasks.task import Task
 
 DEFAULT_TOOLS: tuple[str, ...] = ("view", "listdir", "rewrite", "eval", "pdb")
@@ -127,7 +127,7 @@ class RepoEnv(gymnasium.Env[dict[str, str], Any]):
         """
         self.render_mode = render_mode
         self.settings = checked_settings(settings)
-        self.plugins = plugins or default_plugins()
+        self.plugins = plugins or installed()
         self.task = with_settings(task, self.settings)
         self.tools = make_tools(DEFAULT_TOOLS if tools is None else tools, self.plugins)
         self._all_tools = dict(self.tools)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 
 from debug_gym_core.components.component import explain
-from debug_gym_core.config.model import EnvSection
+from debug_gym_core.environment.settings import EnvSection
 from debug_gym_core.errors import UsageError
 from debug_gym_core.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.tasks.task import Task
 
 

@@ -279,6 +279,6 @@ def _requirements(task: Task) -> tuple[str, ...]:
 
 def _own_packages() -> tuple[Path, ...]:
     """Where our own packages and other plugins lie: they hold gold patches, and are nobody's business in a sandbox."""
-    from debug_gym_core.plugins import package_directories
+    from debug_gym_core.components.entry_points import package_directories
 
     return package_directories()

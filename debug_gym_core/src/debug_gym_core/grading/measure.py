@@ -18,13 +18,13 @@ from typing import Any, Literal, cast
 
 from debug_gym_core.errors import TaskError
 from debug_gym_core.grading import masking
-from debug_gym_core.grading.results import FAILING, Measurement, Outcome, TestResult
 from debug_gym_core.sandbox.connection import CommandLost
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.python_code import code_blob, imports_of
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.warm import PREPARED, READY, Warm
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
+from debug_gym_core.tasks.results import FAILING, Measurement, Outcome, TestResult
 
 REPORTING = frozenset({"pytest", "unittest"})
 """Modules whose runs are reported test by test."""

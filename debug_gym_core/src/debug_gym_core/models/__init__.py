@@ -1,1 +1,6 @@
-"""Language models: what a backend implements, the formats they speak, the ones that a person has configured."""
+"""Language models: what a backend implements, and what backends share.
+
+`llm` is the interface; `service` what all have that ask a service: prices, retries, limits. `chat_client`,
+`chat_format`, `chat_errors` and `responses_format` are OpenAI's formats, which most services speak; `text_calls` is
+for models without function calling. Backends are plugins; who a person's models are is in `config.llm_yaml`.
+"""

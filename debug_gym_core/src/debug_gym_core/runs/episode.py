@@ -12,29 +12,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from debug_gym_core import progress
-from debug_gym_core.agents.asking import KeptAnswers, RecordedLLM, remove_answers
-from debug_gym_core.agents.ledger import Ledger, Limits, OutOfBudget
+from debug_gym_core.config.llm_yaml import Models, read_models, unknown
 from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import ContextOverflow, LLMRefused, RequirementError, SandboxLost, UsageError
-from debug_gym_core.grading.results import FAILING, PASSING
-from debug_gym_core.models.configured import Models, read_models, unknown
 from debug_gym_core.models.llm import LLM, Usage
 from debug_gym_core.models.service import Gate, ServiceLLM
 from debug_gym_core.models.text_calls import with_text_calls
 from debug_gym_core.redaction import redact
+from debug_gym_core.runs.asking import KeptAnswers, RecordedLLM, remove_answers
+from debug_gym_core.runs.ledger import Ledger, Limits, OutOfBudget
 from debug_gym_core.runs.trajectory import FAILED, Event, EventKind, Journal, Result, Tokens, describe
 from debug_gym_core.sandbox import interpreter as interpreters
 from debug_gym_core.tasks.entrypoint import Entrypoint
+from debug_gym_core.tasks.results import FAILING, PASSING
 
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent
-    from debug_gym_core.grading.results import Grade
-    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.runs.experiment import Job, Watch
     from debug_gym_core.runs.run import Run
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.sandbox.terminal import Terminal
+    from debug_gym_core.tasks.results import Grade
     from debug_gym_core.tasks.task import Benchmark, Mode, Task
 
 log = logging.getLogger("debug_gym")
@@ -324,7 +324,7 @@ class Players:
         self.models = read_models(self.config.llm_config_file_path)
         if name in self.models.names:
             return self.models.backend(name, self.plugins)
-        from debug_gym_core.plugins import HOMES
+        from debug_gym_core.components.homes import HOMES
 
         if name in self.plugins.llms or name in HOMES["llms"] or ":" in name:
             found: type[LLM] = self.plugins.get("llms", name)

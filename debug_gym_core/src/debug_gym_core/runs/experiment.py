@@ -18,7 +18,7 @@ from debug_gym_core.runs.trajectory import Event, Result
 from debug_gym_core.tasks.selection import select_tasks
 
 if TYPE_CHECKING:
-    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.tasks.task import Benchmark
 
 __all__ = ["Executor", "Experiment", "Exporter", "Job", "Run", "Watch", "plan", "unfinished"]

@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 
-from debug_gym_core.hookspecs import hookimpl
+from debug_gym_core.components.markers import hookimpl
 from debug_gym_core.runs.experiment import Executor, Job
 from debug_gym_core.runs.trajectory import Result
 

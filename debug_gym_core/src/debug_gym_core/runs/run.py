@@ -17,12 +17,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.config.model import Config, from_data
+from debug_gym_core.config.loading import from_data
+from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.trajectory import Lines, Result, read_results
 
 if TYPE_CHECKING:
-    from debug_gym_core.plugins import Plugins
+    from debug_gym_core.components.catalogue import Plugins
 
 SCHEMA_VERSION = 1
 LOCK = ".lock"

@@ -21,8 +21,8 @@ from debug_gym_core.errors import UsageError
 from debug_gym_core.redaction import redact, redacted
 
 if TYPE_CHECKING:
-    from debug_gym_core.grading.results import Grade
     from debug_gym_core.models.llm import Usage
+    from debug_gym_core.tasks.results import Grade
     from debug_gym_core.tasks.task import Mode
     from debug_gym_core.tools.action import ToolCall
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from debug_gym_core.errors import ActionError, UsageError
+from debug_gym_core.sandbox.patterns import Patterns
 from debug_gym_core.sandbox.terminal import ROOT
-from debug_gym_core.workspace.rules import Patterns
 
 LONGEST_PATTERN = 10_000
 """Characters of a pattern or glob; to understand a longer one could take all time and memory."""

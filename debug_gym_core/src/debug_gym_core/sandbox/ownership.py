@@ -16,6 +16,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+PATCHES = "debug-gym-patch-"
+"""How the temporary directories begin in which patches are made; see `debug_gym_core.workspace.patch`."""
+
 LEASELESS = 5.0
 """Seconds after which a directory that still has no lease, of a process that is not there, is nobody's."""
 

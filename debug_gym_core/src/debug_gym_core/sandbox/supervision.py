@@ -15,8 +15,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from debug_gym_core.sandbox.ownership import wait_for_end
-from debug_gym_core.workspace import patch
+from debug_gym_core.sandbox import ownership
 
 if TYPE_CHECKING:
     from debug_gym_core.sandbox.terminal import Terminal
@@ -106,7 +105,7 @@ class Supervisor:
 
 def _see_off(shell: subprocess.Popen[bytes]) -> None:
     """Take the exit status of a shell that was told to end."""
-    if not wait_for_end(shell, _PATIENCE):  # it was stopped
+    if not ownership.wait_for_end(shell, _PATIENCE):  # it was stopped
         shell.kill()
         shell.wait()
 
@@ -121,7 +120,7 @@ def clean(names: Sequence[str]) -> None:
     Args:
         names: of terminals' classes, as `module:class`; those that cannot be imported here are left out
     """
-    patch.reap()
+    ownership.reap(ownership.PATCHES)
     for name in names:
         module, _, path = name.partition(":")
         try:

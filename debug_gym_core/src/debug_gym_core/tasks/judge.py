@@ -6,8 +6,8 @@ import abc
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from debug_gym_core.grading.results import Measurement
     from debug_gym_core.sandbox.session import Session
+    from debug_gym_core.tasks.results import Measurement
 
 
 class Judge(abc.ABC):

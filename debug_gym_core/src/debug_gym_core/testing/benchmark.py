@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from debug_gym_core.config import model as configs
+from debug_gym_core.config import loading
 from debug_gym_core.errors import UsageError
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.task import Benchmark, Task
@@ -135,7 +135,7 @@ class BenchmarkContract(ComponentContract):
         if not self.registered:
             pytest.skip("not registered: this contract says `registered = False`")
         path = getattr(made.settings, "path", None)
-        config = configs.load(self.benchmark.name, [f"benchmark.path={path}"] if path else [])
+        config = loading.load(self.benchmark.name, [f"benchmark.path={path}"] if path else [])
         assert config.benchmark.name == self.benchmark.name
 
     def test_gold_patches_make_the_tests_pass(self, made: Benchmark, tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import pydantic
 import pytest
 
+from debug_gym_core.components.catalogue import KINDS
 from debug_gym_core.components.component import Component
 from debug_gym_core.errors import UsageError
-from debug_gym_core.plugins import KINDS, default_plugins
+from debug_gym_core.plugins import default_plugins
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 """What a name may be: what providers of models take as the name of a function, and a shell as a word."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from debug_gym_core import hookspecs
+from debug_gym_core.components.markers import PROJECT
 from debug_gym_core.sandbox.python_code import parse
 from debug_gym_core.tools import events
 
-_IMPLEMENTED = f"{hookspecs.PROJECT}_impl"
-_SPECIFIED = f"{hookspecs.PROJECT}_spec"
+_IMPLEMENTED = f"{PROJECT}_impl"
+_SPECIFIED = f"{PROJECT}_spec"
 _BOUND = ("self", "cls")
 
 FILES = 200

@@ -11,36 +11,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from debug_gym_core.hookspecs import hookspec
+from debug_gym_core.components.markers import hookspec
 
 if TYPE_CHECKING:
-    from debug_gym_core.debugging.breakpoints import Edit
-    from debug_gym_core.environment.env import RepoEnv
-    from debug_gym_core.grading.results import Measurement
+    from debug_gym_core.tasks.results import Measurement
     from debug_gym_core.tools.action import ToolCall
+    from debug_gym_core.tools.environment import Environment
     from debug_gym_core.tools.observation import Observation
+    from debug_gym_core.workspace.edits import Edit
 
 
 @hookspec
-def on_reset(env: RepoEnv) -> str | Observation | None:
+def on_reset(env: Environment) -> str | Observation | None:
     """The environment was reset: the workspace is pristine, nothing has run."""
 
 
 @hookspec
-def on_file_changed(env: RepoEnv, path: str, edits: Sequence[Edit]) -> str | Observation | None:
+def on_file_changed(env: Environment, path: str, edits: Sequence[Edit]) -> str | Observation | None:
     """A file of the workspace changed; `edits` are the replaced line ranges, in the old numbering, from the top."""
 
 
 @hookspec
-def on_evaluated(env: RepoEnv, measurement: Measurement) -> str | Observation | None:
+def on_evaluated(env: Environment, measurement: Measurement) -> str | Observation | None:
     """The tests were run in place."""
 
 
 @hookspec
-def on_step(env: RepoEnv, call: ToolCall) -> str | Observation | None:
+def on_step(env: Environment, call: ToolCall) -> str | Observation | None:
     """A step is done; last of the events of a step."""
 
 
 @hookspec
-def on_submitted(env: RepoEnv, message: str | None) -> str | Observation | None:
+def on_submitted(env: Environment, message: str | None) -> str | Observation | None:
     """The agent ended the episode, which was graded: `env.final_grade`."""

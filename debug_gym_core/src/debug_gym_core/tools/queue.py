@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from debug_gym_core import hookspecs
+from debug_gym_core.components.markers import PROJECT
 from debug_gym_core.errors import ActionError, PluginError, SandboxLost, UsageError
 from debug_gym_core.tools import events
 from debug_gym_core.tools.event_checks import CORE_EVENTS, Specification, methods, specifications
@@ -16,7 +16,7 @@ from debug_gym_core.tools.observation import Observation
 from debug_gym_core.tools.tool import Tool, as_observation
 
 if TYPE_CHECKING:
-    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core.tools.environment import Environment
 
 LIMIT = 100
 """Events that one step may cause; a tool that answers its own events for ever is stopped there."""
@@ -30,7 +30,7 @@ class _Manager(pluggy.PluginManager):
     """
 
     def __init__(self) -> None:
-        super().__init__(hookspecs.PROJECT)
+        super().__init__(PROJECT)
         self.refused: dict[tuple[str, str], str] = {}
 
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
@@ -149,7 +149,7 @@ class EventQueue:
         """Forget what waits."""
         self._waiting.clear()
 
-    def drain(self, env: RepoEnv) -> list[Observation]:
+    def drain(self, env: Environment) -> list[Observation]:
         """Tell the tools of the events that wait, and of those that their answers cause.
 
         Raises:

@@ -10,8 +10,8 @@ import codecs
 import re
 from collections.abc import Iterator, Sequence
 
-from debug_gym_core.debugging.breakpoints import edits_between
 from debug_gym_core.errors import ActionError
+from debug_gym_core.workspace.edits import edits_between
 
 CRLF = b"\r\n"
 LF = b"\n"

@@ -23,7 +23,6 @@ from debug_gym_core.sandbox import ownership
 from debug_gym_core.workspace.lines import decode, encode
 from debug_gym_core.workspace.snapshot import FileState
 
-PREFIX = "debug-gym-patch-"
 """What the names of our directories in the temporary directory begin with."""
 
 _LINK, _EXECUTABLE, _FILE = "120000", "100755", "100644"
@@ -145,7 +144,7 @@ def takes_name(path: str, *, link: bool = False) -> bool:
 
 def reap() -> list[Path]:
     """Remove what patches left that were being made in processes which were killed; returns which directories."""
-    return ownership.reap(PREFIX)
+    return ownership.reap(ownership.PATCHES)
 
 
 _reap_once = functools.cache(reap)
@@ -164,7 +163,7 @@ class _Store:
 
     def __enter__(self) -> _Store:
         _reap_once()
-        self._directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+        self._directory = Path(tempfile.mkdtemp(prefix=f"{ownership.PATCHES}{os.getpid()}-"))
         # Also when the program ends while another thread is in here, as after a second Ctrl-C.
         self._remove = weakref.finalize(self, _remove, os.getpid(), self._directory, self._processes)
         ownership.write_lease(self._directory, "")

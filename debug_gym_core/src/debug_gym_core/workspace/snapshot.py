@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import BinaryIO, Literal
 
 from debug_gym_core.errors import UsageError
+from debug_gym_core.sandbox.patterns import Patterns
 from debug_gym_core.workspace.lines import decode, encode
-from debug_gym_core.workspace.rules import Patterns
 
 LEFT_OUT = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".nox"})
 """Names that are never copied, in any directory; neither are virtual environments."""

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core import LLMError, Message, RequirementError
+from debug_gym_core.config.llm_yaml import read_models
 from debug_gym_core.errors import LLMRefused
-from debug_gym_core.models.configured import read_models
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.chat_server import chat_reply, error_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from debug_gym_core import Message, RequirementError, ToolCall, UsageError
-from debug_gym_core.models.configured import read_models
+from debug_gym_core.config.llm_yaml import read_models
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.chat_server import chat_reply
 from debug_gym_core.testing.llm import WEATHER

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from debug_gym_core import LLMError, Message, RequirementError, ToolCall, UsageError
+from debug_gym_core.config.llm_yaml import read_models
 from debug_gym_core.errors import ContextOverflow, LLMUnavailable
-from debug_gym_core.models.configured import read_models
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.chat_server import chat_reply, error_reply, responses_reply
 from debug_gym_core.testing.llm import WEATHER

@@ -188,7 +188,7 @@ def test_reap_removes_what_a_dead_runner_left(own_place: None, session: Session)
 
 def left_behind() -> Path:
     """A directory of a runner that has ended."""
-    code = "from debug_gym_core import ownership; print(ownership.owner())"
+    code = "from debug_gym_core.sandbox import ownership; print(ownership.owner())"
     owner = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     directory = Path(tempfile.mkdtemp(prefix=PREFIX))
     (directory / "lease.json").write_text(json.dumps({"app": "debug-gym", "run": "x", "owner": owner}))

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_core import Tool, hookimpl
-from debug_gym_core.debugging.breakpoints import Edit as BreakpointEdit
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.tasks.task import Task
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.tools.editing import LARGEST
 from debug_gym_core.tools.observation import TEXT_LIMIT, Observation
+from debug_gym_core.workspace.edits import Edit as BreakpointEdit
 from debug_gym_tool_edit import Edit
 from debug_gym_tool_edit.replacement import Text
 

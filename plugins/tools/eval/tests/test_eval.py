@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from debug_gym_core import RepoEnv, Task, Tool
-from debug_gym_core.grading.results import Measurement, TestResult
+from debug_gym_core.tasks.results import Measurement, TestResult
 from debug_gym_tool_eval import DETAILS_LIMIT, LISTED, OUTPUT_LIMIT, Eval, render
 
 CODE = """

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from debug_gym_core import ActionError, UsageError
-from debug_gym_core.debugging.breakpoints import Breakpoints, edits_between
+from debug_gym_core.debugging.breakpoints import Breakpoints
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
+from debug_gym_core.workspace.edits import edits_between
 from debug_gym_terminal_local import LocalTerminal
 from debug_gym_tool_pdb import Pdb
 from debug_gym_tool_pdb.debuggee.channel import INTERRUPT_SIGNAL

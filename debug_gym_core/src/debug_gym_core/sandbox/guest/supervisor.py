@@ -2084,7 +2084,7 @@ class TimeUp(Exception):
 class PathPatterns:
     """Patterns of paths as `.gitignore` has them: regular expressions with a verdict, the first that matches decides.
 
-    They come from `debug_gym_core.workspace.rules.Patterns`, whose `match` this does.
+    They come from `debug_gym_core.sandbox.patterns.Patterns`, whose `match` this does.
     """
 
     def __init__(self, patterns: "list[tuple[str, bool]]") -> None:

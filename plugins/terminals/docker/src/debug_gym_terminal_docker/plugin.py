@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from debug_gym_core.hookspecs import hookimpl
+from debug_gym_core.components.markers import hookimpl
 from debug_gym_core.sandbox.terminal import Terminal
 from debug_gym_terminal_docker.terminal import DockerTerminal
 

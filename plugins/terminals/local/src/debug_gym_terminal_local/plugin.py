@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from debug_gym_core.hookspecs import hookimpl
+from debug_gym_core.components.markers import hookimpl
 
 if TYPE_CHECKING:
     from debug_gym_core.sandbox.terminal import Terminal

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
 
-from debug_gym_core.debugging.breakpoints import edits_between
+from debug_gym_core.workspace.edits import edits_between
 from debug_gym_core.workspace.lines import encode, show
 from debug_gym_tool_edit.replacement import common_beginning
 

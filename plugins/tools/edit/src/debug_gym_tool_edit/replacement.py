@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, zip_longest
 
-from debug_gym_core.debugging.breakpoints import edits_between
+from debug_gym_core.workspace.edits import edits_between
 from debug_gym_core.workspace.lines import CRLF, LF, body_of, declared_encoding, encode, end_of, newline_among, split
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from debug_gym_core import Observation, Settings, Tool, hookimpl
-from debug_gym_core.grading.results import about_broken, about_score
+from debug_gym_core.tasks.results import about_broken, about_score
 
 if TYPE_CHECKING:
     from debug_gym_core import RepoEnv
-    from debug_gym_core.grading.results import Measurement, TestResult
+    from debug_gym_core.tasks.results import Measurement, TestResult
     from debug_gym_core.tools.action import ToolCall
 
 OUTPUT_LIMIT = 8_000

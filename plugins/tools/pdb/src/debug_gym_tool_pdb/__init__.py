@@ -20,9 +20,9 @@ from debug_gym_tool_pdb.session import DebugSession, Reply
 from debug_gym_tool_pdb.target import Target, find_target
 
 if TYPE_CHECKING:
-    from debug_gym_core.debugging.breakpoints import Edit
     from debug_gym_core.environment.env import RepoEnv
     from debug_gym_core.tools.action import ToolCall
+    from debug_gym_core.workspace.edits import Edit
 
 ERROR_LIMIT = 2000
 """Characters of what was asked for that an error repeats."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from debug_gym_core import Observation, Tool, hookimpl
-from debug_gym_core.grading.results import about_broken, about_score
+from debug_gym_core.tasks.results import about_broken, about_score
 
 if TYPE_CHECKING:
     from debug_gym_core import RepoEnv

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.agents.ledger import Limits, OutOfBudget
 from debug_gym_core.components.component import Settings
 from debug_gym_core.errors import ContextOverflow
 from debug_gym_core.models.llm import LLM, Completion, Message, Usage
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import redacted
+from debug_gym_core.runs.ledger import Limits, OutOfBudget
 from debug_gym_core.runs.trajectory import Event, Lines, read_lines
 from debug_gym_core.tools.action import ToolCall
 

@@ -19,8 +19,8 @@ from debug_gym_core.names import nearest
 from debug_gym_core.redaction import SECRET, redact, remember
 
 if TYPE_CHECKING:
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.models.llm import LLM
-    from debug_gym_core.plugins import Plugins
 
 VARIABLE = "LLM_CONFIG_FILE_PATH"
 DEFAULT = Path("~/.config/debug_gym/llm.yaml")
@@ -76,7 +76,7 @@ class Models:
         for key, cls in plugins.llms.items():
             if key in wanted or wanted & {tag.casefold() for tag in getattr(cls, "tags", ())}:
                 return cls
-        from debug_gym_core.plugins import HOMES
+        from debug_gym_core.components.homes import HOMES
 
         chosen = next((key for key in HOMES["llms"] if key in wanted or key.replace("-", " ") in wanted), None)
         if chosen is None:

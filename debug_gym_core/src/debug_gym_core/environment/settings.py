@@ -1,0 +1,49 @@
+"""The settings of an environment: the section `env` of a config."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import pydantic
+from pydantic import Field
+
+if TYPE_CHECKING:
+    pass
+
+
+Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+
+
+Flag = Annotated[bool, Field(strict=True)]
+
+
+class Section(pydantic.BaseModel):
+    """A section of the config: frozen, and an unknown key is an error."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class EnvSection(Section):
+    """The environment of each task.
+
+    Attributes:
+        entrypoint: command that runs the tests; null: the task's
+        debug_entrypoint: command that the debugger starts; null: derived from the entrypoint
+        python: interpreter of the task's code; null: the repository's own, else ours
+        run_timeout: seconds that one run of the entrypoint may take
+        auto_eval_on_rewrite: run the tests after each change of a file
+        end_on_resolved: end the episode when every test passes; null: as the agent has it
+        ignore: patterns of files that the agent never sees, as in .gitignore
+        readonly: patterns of files that the agent may only read
+        allowed: test infrastructure that the agent may change
+    """
+
+    entrypoint: str | None = None
+    debug_entrypoint: str | None = None
+    python: str | None = None
+    run_timeout: Seconds = 300
+    auto_eval_on_rewrite: Flag = False
+    end_on_resolved: Flag | None = None
+    ignore: tuple[str, ...] = ()
+    readonly: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()

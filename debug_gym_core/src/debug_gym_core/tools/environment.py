@@ -1,0 +1,94 @@
+"""What a tool may use of the environment that it is in; `RepoEnv` is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pluggy
+
+    from debug_gym_core.debugging.breakpoints import Breakpoints
+    from debug_gym_core.sandbox.session import Session
+    from debug_gym_core.tasks.results import Grade, Measurement
+    from debug_gym_core.tasks.task import Task
+    from debug_gym_core.tools.tool import Tool
+    from debug_gym_core.workspace.files import Workspace
+
+
+class Environment(Protocol):
+    """One task made live, as tools see it.
+
+    Attributes:
+        task: what is worked on
+        breakpoints: the debugger's breakpoints, kept over its restarts
+        score: tests that count and pass, as last measured
+        resolved: whether all of them did
+        broken: ids of tests that passed before and did not when last measured
+        submitted: whether the agent ended the episode
+        rewritten: whether the current step changed files
+        final_grade: the clean grade that `submit` made, else None
+        steps: steps since the last reset
+    """
+
+    task: Task
+    breakpoints: Breakpoints
+    score: int
+    resolved: bool
+    broken: tuple[str, ...]
+    submitted: bool
+    rewritten: bool
+    final_grade: Grade | None
+    steps: int
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by name, without those that are withheld."""
+
+    @property
+    def session(self) -> Session:
+        """The live sandbox: files, commands, programs."""
+
+    @property
+    def workspace(self) -> Workspace:
+        """The files of the task, under its rules."""
+
+    @property
+    def max_score(self) -> int:
+        """How many tests count."""
+
+    @property
+    def entrypoint(self) -> str:
+        """The command that runs the tests."""
+
+    @property
+    def debug_entrypoint(self) -> str:
+        """The command that the debugger starts."""
+
+    @property
+    def run_timeout(self) -> float:
+        """Seconds that one run of the task's code may take."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of the episode."""
+
+    @property
+    def hook(self) -> pluggy.HookRelay:
+        """The events of this environment."""
+
+    def add_event_specs(self, specs: Any) -> None:
+        """Add events of a tool's own: a module or object with `@hookspec` functions."""
+
+    def emit(self, event: str, /, **arguments: Any) -> None:
+        """Queue an event; its answers join the step's observation."""
+
+    def measure(self, *, warm: bool = False) -> Measurement:
+        """Run the tests in place and set the score.
+
+        Raises:
+            SandboxLost: the sandbox went away
+        """
+
+    def submit(self, message: str | None = None) -> Grade:
+        """End the episode and grade it."""

@@ -1,0 +1,57 @@
+"""The floors of the house: an import that climbs, or leaves a package that travels, turns lint-imports red."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CORE, PDB = "debug_gym_core/src/debug_gym_core", "plugins/tools/pdb/src/debug_gym_tool_pdb"
+TYPE_ONLY = (
+    "\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from debug_gym_core.environment.env import RepoEnv\n"
+)
+
+
+def lint(*sources: Path) -> tuple[int, str]:
+    """What lint-imports says of the contracts when packages come from other folders."""
+    program = Path(sys.executable).parent / "lint-imports"
+    done = subprocess.run(
+        [program, "--no-cache", "--config", ROOT / "pyproject.toml"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sources))},
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "said"),
+    [
+        (f"{CORE}/workspace/patch.py", TYPE_ONLY, "debug_gym_core.workspace.patch -> debug_gym_core.environment.env"),
+        (
+            f"{CORE}/sandbox/guest/runner.py",
+            "\ndef late():\n    from debug_gym_core import errors\n",
+            "debug_gym_core.sandbox.guest.runner -> debug_gym_core.errors",
+        ),
+        (
+            f"{PDB}/debuggee/report.py",
+            "\nfrom debug_gym_tool_pdb import typed\n",
+            "debug_gym_tool_pdb.debuggee.report -> debug_gym_tool_pdb.typed",
+        ),
+        (f"{CORE}/cellar.py", "", "cellar"),
+    ],
+    ids=["climbs for a type", "leaves the guest", "leaves the debuggee", "a room without a floor"],
+)
+def test_a_forbidden_import_is_red(tmp_path: Path, place: str, code: str, said: str) -> None:
+    for package in (CORE, PDB):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / place).open("a") as file:
+        file.write(code)
+    status, text = lint(*((tmp_path / package).parent for package in (CORE, PDB)))
+    assert status == 1 and said in text, text
