@@ -134,7 +134,7 @@ time.sleep(0.05); print("up"); time.sleep(1000)
             stubborn.close()
         else:
             assert stubborn.terminate(force=ending == "force")
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 30
         assert not stubborn.isalive() and stubborn.signalstatus == signal.SIGKILL
     left = session.run("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '; true").output
     assert "sleep-left" not in left.replace("cat", "")

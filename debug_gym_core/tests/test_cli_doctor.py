@@ -132,7 +132,7 @@ def test_a_terminal_that_hangs_holds_nothing_up(third: Any, monkeypatch: pytest.
     plugins = load_plugins(files=[Path(third("Hanging", "Good"))])
     began = time.monotonic()
     found = {item.name: item for item in doctor.examine(plugins, patience=0.2)}
-    assert time.monotonic() - began < 5  # waits for ever otherwise
+    assert time.monotonic() - began < 30  # waits for ever otherwise
     assert found["hanging"].state is State.FAILED and "no answer within 0.2 s" in found["hanging"].detail
     assert found["good"].state is State.OK
     removed, failed = doctor.clean(plugins, patience=0.2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 
@@ -29,3 +30,14 @@ def test_another_machines_process_is_unknown() -> None:
     assert gone("11111111-2222-3333-4444-555555555555/4026531836/1/1") is None
     assert gone("") is None
     assert gone("nonsense") is None
+
+
+def test_who_cannot_look_knows_nothing() -> None:
+    """A process that may open no more files takes nobody's living sandbox for a leftover."""
+    name = owner()
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        assert gone(name) is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -88,4 +88,4 @@ def test_an_interrupt_that_does_not_wake_who_waits_is_noticed(wait: Callable[[],
     with pytest.raises(KeyboardInterrupt):
         wait()
     thread.join()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 30

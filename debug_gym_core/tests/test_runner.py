@@ -239,7 +239,7 @@ def test_values_are_bounded_whatever_they_are(run: Run) -> None:
     assert values["many"].endswith("1000000 in all]")
     assert all(len(value) <= 160 for value in values.values())
     assert values["nested"] == "[[[[...]]]]"
-    assert result.seconds < 20
+    assert result.seconds < 30
 
 
 def test_deep_recursion_shows_its_ends(run: Run) -> None:

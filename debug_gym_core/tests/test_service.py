@@ -146,7 +146,7 @@ def test_a_wait_is_ended(serve: Callable[..., ModelServer]) -> None:
         started = time.monotonic()
         with pytest.raises(LLMError, match="is being stopped"):
             llm.complete(ASKED, [])
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 30
 
 
 @pytest.mark.faults

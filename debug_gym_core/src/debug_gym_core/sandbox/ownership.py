@@ -24,10 +24,14 @@ LEASELESS = 5.0
 
 
 def started(pid: int) -> str | None:
-    """When a process started, in the kernel's own unit: with its number that names it for good; None: it has ended."""
+    """When a process started, in the kernel's own unit: with its number that names it for good; None: it has ended.
+
+    Raises:
+        OSError: it cannot be known, as when this process may open no more files
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else fields[19]
@@ -45,13 +49,16 @@ def gone(name: str) -> bool | None:
         name: what `owner` said in some process
 
     Returns:
-        None when it cannot be known from here: another machine, another boot, another container
+        None when it cannot be known from here: another machine, another boot, another container, no /proc to read
     """
     place, _, process = name.rpartition("/")[0].rpartition("/")
     start = name.rpartition("/")[2]
     if place != _place() or not process.isdigit():
         return None
-    return started(int(process)) != start
+    try:
+        return started(int(process)) != start
+    except OSError:
+        return None
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from debug_gym_core.testing.environments import TERMINAL, Environments, unusable
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import Snapshot
 
-NAMES_TIME = 2.0
+NAMES_TIME = 30.0
 """Seconds that `names()` may take."""
 
 

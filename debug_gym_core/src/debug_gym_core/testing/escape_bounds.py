@@ -49,7 +49,7 @@ class BoundsProbes(SandboxTests):
                 timeout=1.5,
             )
             assert result.exit_status != 0
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < 30
         wait_until(lambda: not processes_with(marker), "the bomb goes on", 20)
         assert answers(session)
 
@@ -270,7 +270,7 @@ class BoundsProbes(SandboxTests):
                     channel=False,
                 )
             started = time.monotonic()
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < 30
         assert processes_with(marker) == []
         assert not session.terminal.alive()
 

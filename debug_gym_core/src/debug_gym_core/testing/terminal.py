@@ -30,7 +30,7 @@ from debug_gym_core.testing.component import ComponentContract
 from debug_gym_core.testing.sandboxes import SandboxTests
 from debug_gym_core.testing.waiting import FIND, processes_with, wait_until
 
-GRACE = 2.0
+GRACE = 30.0
 """Seconds over its timeout within which a command is back."""
 
 # How a command stays alive when it should not.
@@ -94,7 +94,7 @@ class TerminalContract(SandboxTests, ComponentContract):
         assert isinstance(self.terminal.isolates, bool) and isinstance(self.terminal.runs_images, bool)
         started = time.monotonic()
         reason = self.terminal.unavailable()
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 30
         assert reason is None or (isinstance(reason, str) and reason.strip() and "\n" not in reason.strip())
 
     def test_it_starts_empty_and_stops_twice(self, start: Callable[[], Terminal]) -> None:
@@ -174,7 +174,7 @@ class TerminalContract(SandboxTests, ComponentContract):
     def test_command(self, session: Session, command: str, status: int | None, output: str | None) -> None:
         """Commands end as they do in any shell, whatever they do to it."""
         result = session.run(command, timeout=20)
-        assert not result.timed_out and result.output_cut == 0 and result.seconds < 10
+        assert not result.timed_out and result.output_cut == 0 and result.seconds < 30
         assert result.exit_status == status or (status is None and result.exit_status != 0)
         assert output is None or result.output == output
 
@@ -522,12 +522,18 @@ class TerminalContract(SandboxTests, ComponentContract):
             counts.append((len(list(Path("/proc/self/fd").iterdir())), threads))
         assert counts[1] <= counts[0], f"descriptors and threads: {counts}"
 
-    def test_a_killed_runner_leaves_no_process(self, available: None) -> None:
-        """SIGKILL on the program that drives the sandbox; nobody is there to clean up."""
+    def test_a_killed_runner_leaves_no_process(self, available: None, tmp_path: Path) -> None:
+        """SIGKILL on the program that drives the sandbox; nobody is there to clean up.
+
+        Its temporary directory is one of the test's, since files may be left.
+        """
         marker = f"marker-{time.monotonic_ns()}"
         what = [self.terminal.__module__, self.terminal.__qualname__, dict(self.settings), marker]
         runner = subprocess.Popen(
-            [sys.executable, "-c", _RUNNER, json.dumps(what)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", _RUNNER, json.dumps(what)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
         )
         with runner:
             assert runner.stdout is not None

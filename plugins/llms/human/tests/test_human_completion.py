@@ -146,10 +146,9 @@ def test_a_busy_sandbox_costs_little_time_and_is_asked_again(
     monkeypatch.setattr(env.workspace, "list", stuck)
     started = time.monotonic()
     assert offer("view sr") == []
-    assert PATIENCE <= time.monotonic() - started < PATIENCE + 2
-    started = time.monotonic()
+    assert PATIENCE <= time.monotonic() - started < PATIENCE + 30
     assert offer("view sr") == []
-    assert time.monotonic() - started < PATIENCE
+    assert [one.name for one in threading.enumerate()].count("completion") == 1, "it is asked again before it answered"
     busy.set()
     for thread in [one for one in threading.enumerate() if one.name == "completion"]:
         thread.join()

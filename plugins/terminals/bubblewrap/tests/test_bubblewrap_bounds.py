@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from debug_gym_core.sandbox.interpreter import probe
+from debug_gym_core.sandbox.ownership import owner
 from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal, cgroup
 from debug_gym_terminal_bubblewrap.cgroup import Cgroup, Limits
@@ -154,10 +155,12 @@ def test_groups_that_may_not_be_made_are_not_used(hierarchy: Any, tmp_path: Path
 
 def test_groups_whose_maker_is_gone_are_removed(hierarchy: Any, tmp_path: Path) -> None:
     hierarchy("5:pids:/\n", "32 20 0:28 / ROOT rw - cgroup cgroup rw,pids\n")
-    gone = tmp_path / f"{cgroup._PREFIX}4194303.1.0"
+    boot, namespace, _, _ = owner().split("/")
+    gone = tmp_path / f"{cgroup._PREFIX}{boot}~{namespace}~4194303~1.0"
+    elsewhere = tmp_path / f"{cgroup._PREFIX}{boot}~{int(namespace) + 1}~4194303~1.0"
     odd = tmp_path / f"{cgroup._PREFIX}something"
     own = Cgroup(LIMITS)._directories["pids"][0]
-    for directory in (gone, odd):
+    for directory in (gone, elsewhere, odd):
         directory.mkdir()
     assert cgroup.clean() == [str(gone)]
-    assert not gone.exists() and odd.exists() and own.exists()
+    assert not gone.exists() and elsewhere.exists() and odd.exists() and own.exists()

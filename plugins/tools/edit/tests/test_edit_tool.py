@@ -407,7 +407,7 @@ def test_ten_megabytes_are_answered_in_bounded_time(env: RepoEnv, use: Use) -> N
     for old, said in cases.items():
         started = time.monotonic()
         seen = use(old, "x")
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < 30
         assert seen.error and said in seen.text and len(seen.text) < TEXT_LIMIT
     seen = use(text[1000 : size - 1000], "x")
     assert not seen.error and len(seen.text) < TEXT_LIMIT

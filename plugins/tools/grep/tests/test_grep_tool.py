@@ -149,7 +149,7 @@ def test_a_search_that_takes_too_long_says_what_to_do(env: RepoEnv, use: Use) ->
     env.workspace.write_bytes("new.txt", b"a" * 40 + b"!\n")
     started = time.monotonic()
     seen = use("(t|a|aa)+$")
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 30
     assert seen.error and "stopped after 1 s in new.txt" in seen.text and "(a+)+" in seen.text
     assert use("total").data["complete"]
 

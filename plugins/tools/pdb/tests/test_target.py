@@ -164,7 +164,7 @@ def test_what_cannot_be_debugged_says_why_and_what_could(env: RepoEnv, entrypoin
     started = time.monotonic()
     with pytest.raises(ActionError) as raised:
         find_target(entrypoint, env)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 30
     said = " ".join(str(raised.value).split())
     assert f"cannot be debugged: {why}; give `entrypoint`, " in said
     assert said.endswith(f"what it runs is {instead!r}" if instead else "for example 'python -m pytest -q'")

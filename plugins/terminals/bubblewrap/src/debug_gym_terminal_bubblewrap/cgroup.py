@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_gym_core.sandbox.ownership import started
+from debug_gym_core.sandbox.ownership import gone, owner
 from debug_gym_terminal_bubblewrap import processes
 
 _PREFIX = "debug-gym."
@@ -142,7 +142,7 @@ class Cgroup:
 
     def __init__(self, limits: Limits) -> None:
         """Make the groups that can be made and set their bounds; what cannot be is not in `bounded`."""
-        name = f"{_PREFIX}{os.getpid()}.{started(os.getpid())}.{next(_serial)}"
+        name = f"{_PREFIX}{owner().replace('/', '~')}.{next(_serial)}"
         self.bounded: set[str] = set()
         self._limits = limits
         self._directories: dict[str, tuple[Path, int]] = {}
@@ -251,8 +251,9 @@ def leftovers() -> list[Path]:
     found = []
     for place in filter(None, map(_own, ("memory", "pids", "cpu"))):
         for directory in place.directory.glob(f"{_PREFIX}*"):
-            parts = directory.name.removeprefix(_PREFIX).split(".")
-            if len(parts) == 3 and parts[0].isdigit() and started(int(parts[0])) != parts[1]:
+            maker = directory.name.removeprefix(_PREFIX).rpartition(".")[0]
+            # Those of another PID namespace, as in a container that sees these groups too, are nobody's to judge here.
+            if gone(maker.replace("~", "/")):
                 found.append(directory)
     return list(dict.fromkeys(found))
 
