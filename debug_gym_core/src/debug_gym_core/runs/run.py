@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.config.loading import from_data
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.trajectory import Lines, Result, read_results
@@ -144,6 +143,8 @@ class Run:
         if config is not None:
             _refuse_other_config(directory, kept, config)
         else:
+            from debug_gym_core.config.loading import from_data
+
             config = from_data(kept, str(directory / "run.json"), plugins)
         if workers is not None:
             config = config.model_copy(update={"run": config.run.model_copy(update={"workers": workers})})
@@ -239,6 +240,8 @@ def look(directory: Path, plugins: Plugins | None = None) -> tuple[Config, dict[
     """
     if not (directory / "run.json").is_file():
         raise UsageError(f"{directory} holds no run (no run.json)")
+    from debug_gym_core.config.loading import from_data
+
     config = from_data(_read_record(directory).get("config", {}), str(directory / "run.json"), plugins)
     return config, {(item.task, item.repeat): item for item in read_results(directory / "results.jsonl")}
 
