@@ -211,7 +211,8 @@ def test_a_run_leaves_its_key_nowhere(sandbox: str, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "results.jsonl").read_text())["resolved"]
 
 
-@pytest.mark.parametrize("status", [401, pytest.param(404, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("status", [401, 404])
+@pytest.mark.faults
 def test_a_run_ends_when_the_service_refuses_every_request(status: int, sandbox: str, tmp_path: Path) -> None:
     """What was begun is an error, the rest is not begun, and can be played when the key is right."""
     refuse = True

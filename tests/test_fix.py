@@ -259,6 +259,7 @@ def test_what_does_not_pass_is_not_applied_unasked(project: Path) -> None:
     assert "the model's last answer called no tool, which ends the episode" in done.stdout
 
 
+@pytest.mark.people
 def test_a_file_that_was_changed_meanwhile(project: Path) -> None:
     child = at_a_terminal(project.parent, words(project, RIGHT))
     child.expect(r"\[y/N\]: ")

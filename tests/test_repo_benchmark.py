@@ -55,6 +55,7 @@ def config(repository: Path, terminal: str, actions: list[object]) -> str:
 
 
 @pytest.mark.parametrize("terminal", terminals("local", "bubblewrap"))
+@pytest.mark.benchmarks
 def test_a_bug_in_it_is_found_fixed_and_graded(
     repository: Path, terminal: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

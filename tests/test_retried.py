@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 RETRIED = Path(__file__).parents[1] / ".ci" / "retried"
 PYTEST = f"{sys.executable} -m pytest -q -p no:cov -p no:hypothesispytest -c /dev/null --rootdir ."
 FLAKY = """
@@ -43,6 +45,7 @@ def test_one_that_fails_each_time_is_red(tmp_path: Path) -> None:
     assert (tmp_path / "tries").read_text() == "xx"  # what passed is not run once more
 
 
+@pytest.mark.faults
 def test_what_is_no_failed_test_is_red_at_once(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_sound(): pass\n")
     assert retried(tmp_path, "--no-such-option")[0] == 4
@@ -51,6 +54,7 @@ def test_what_is_no_failed_test_is_red_at_once(tmp_path: Path) -> None:
     assert status == 2
 
 
+@pytest.mark.faults
 def test_a_worker_that_dies_is_a_failed_test(tmp_path: Path) -> None:
     code = "import os, pathlib\ndef test_dies():\n    if not pathlib.Path('died').exists():\n"
     code += "        pathlib.Path('died').touch()\n        os._exit(3)\n"

@@ -154,6 +154,7 @@ def test_live_table_and_ctrl_c_on_a_terminal(environment: dict[str, str], tmp_pa
 
 
 @pytest.mark.parametrize("colour", [True, False])
+@pytest.mark.people
 def test_no_color(environment: dict[str, str], tmp_path: Path, colour: bool) -> None:
     environment = environment if colour else {**environment, "NO_COLOR": "1"}
     command = [*PROGRAM, "run", "toy", "-o", "out", "--plugin-file", str(TOY)]

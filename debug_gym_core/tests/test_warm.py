@@ -133,6 +133,7 @@ say(state)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "pty", "flags"])
+@pytest.mark.debugger
 def test_a_warm_program_finds_itself_as_a_cold_one_does(programs: Programs, kind: str) -> None:
     programs.pty = kind == "pty"
     if kind == "flags":
@@ -159,6 +160,7 @@ say([sorted(set(modules) - {{"__main__"}}),
 
 
 @pytest.mark.parametrize("name", ["os", "asyncio", "unittest.mock"])
+@pytest.mark.debugger
 def test_modules_come_into_sight_as_they_are_imported(programs: Programs, name: str) -> None:
     cold, warm = programs.both(MODULES.format(name=name))
     for one, other in zip(warm, cold, strict=True):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debug_gym_benchmarks import cache, passes_before
+from debug_gym_benchmarks import cache, passes_before, plain_pytest
 from debug_gym_benchmarks.checkouts import Checkout, Published, open_checkout
 from debug_gym_benchmarks.written_tests import written_tests
 from debug_gym_core import Benchmark, Task, UsageError
@@ -114,6 +114,7 @@ class Aider(Benchmark):
             max_score=len(counting) or None,
             stops=tuple(stop for path, state in exercise.stubs.items() for stop in _first_line(path, _text(state))),
             gold_patch=patch.make(exercise.stubs, exercise.examples),
+            environment=plain_pytest.ENVIRONMENT,
             requires=tuple(self.requires()),
             readonly=tuple(f"/{path}" for path in exercise.tests),
             time_limit=TIME_LIMIT,

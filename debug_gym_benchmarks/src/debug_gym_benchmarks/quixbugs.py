@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from debug_gym_benchmarks import cache, passes_before
+from debug_gym_benchmarks import cache, passes_before, plain_pytest
 from debug_gym_benchmarks.checkouts import Checkout, Published, open_checkout
 from debug_gym_benchmarks.written_tests import written_tests
 from debug_gym_core import Benchmark, Task, UsageError
@@ -119,6 +119,7 @@ class QuixBugs(Benchmark):
             max_score=len(counting),
             stops=(f"{program}:{_stop(_text(found[program]), fixed)}",),
             gold_patch=patch.make(buggy, {program: FileState(fixed.encode())}),
+            environment=plain_pytest.ENVIRONMENT,
             requires=tuple(self.requires()),
             readonly=("/conftest.py", f"/{TESTS}/", f"/{DATA}/"),
             time_limit=TIME_LIMIT,

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from debug_gym_benchmarks import plain_pytest
 from debug_gym_benchmarks.refusing import refuse_other_data
 from debug_gym_core import Benchmark, Task, UsageError
 from debug_gym_core.names import nearest
@@ -60,6 +61,7 @@ class MiniNightmare(Benchmark):
             max_score=facts["max_score"],
             stops=tuple(facts["stops"]),
             gold_patch=(directory / "gold.patch").read_bytes(),
+            environment=plain_pytest.ENVIRONMENT,
             requires=tuple(facts["requires"]),
             time_limit=float(facts["time_limit"]),
         )

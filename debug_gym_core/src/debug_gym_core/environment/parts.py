@@ -38,7 +38,7 @@ def with_settings(task: Task, settings: EnvSection) -> Task:
         "allowed": (*task.allowed, *settings.allowed),
     }
     if settings.entrypoint:
-        changes.update(entrypoint=settings.entrypoint, tests=(), pass_to_pass=(), max_score=None)
+        changes.update(entrypoint=settings.entrypoint, environment={}, tests=(), pass_to_pass=(), max_score=None)
     if settings.debug_entrypoint:
         changes["debug_entrypoint"] = settings.debug_entrypoint
     return dataclasses.replace(task, **changes)

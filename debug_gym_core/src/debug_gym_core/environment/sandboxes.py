@@ -166,7 +166,7 @@ class SandboxFactory:
             "python": self.python,
             "source": self.task.repository,
             "hidden": _own_packages(),
-            "environment": {"PYTHONHASHSEED": str((seed or 0) % 2**32)},
+            "environment": {**self.task.environment, "PYTHONHASHSEED": str((seed or 0) % 2**32)},
         }
         session = Session.start(terminal, SandboxSpec(**{**common, **fields}))
         try:

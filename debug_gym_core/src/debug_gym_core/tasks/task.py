@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -35,6 +35,7 @@ class Task:
         max_score: number of tests that count; None: counted on the pristine repository
         stops: places (`file:line`) where a debugger shows the bug; empty: the first line that the gold patch changes
         gold_patch: a right fix, `git apply`-able; None: unknown
+        environment: variables of every command in the task's sandboxes, unless the user names another entrypoint
         requires: names of distributions that the interpreter must have
         conflicts: names of distributions that an interpreter of this machine must not have: what is worked on, of which
             an installed release may hold the fix
@@ -72,6 +73,7 @@ class Task:
     max_score: int | None = None
     stops: tuple[str, ...] = ()
     gold_patch: bytes | None = None
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
     requires: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
