@@ -124,11 +124,11 @@ def left_of(runs: list[Killed], tmp: Path) -> Iterator[str]:
     for line in Path("/proc/mounts").read_text().splitlines():
         if str(tmp) in line:
             yield f"mount {line}"
-    owners = {run.owner.replace("/", "."): run for run in runs}
+    owners = {run.owner.replace("/", "~"): run for run in runs}
     for path in Path("/sys/fs/cgroup").rglob("debug-gym.*"):
-        name = path.name.removeprefix("debug-gym.").rpartition(".")[0]
-        if name in owners:
-            yield f"control group {path} of {owners[name]}"
+        maker = "~".join(path.name.rpartition(".")[0].split("~")[-2:])
+        if maker in owners:
+            yield f"control group {path} of {owners[maker]}"
     if any(run.terminal == "docker" for run in runs):
         import docker
 

@@ -129,9 +129,11 @@ def keep(name: str, files: Mapping[str, FileState]) -> Path:
     place = directory() / "tasks" / f"{name}-{_digest(files)[:16]}"
     if _holds(place, files):
         return place
-    with locked(place.parent), making(place) as part:
-        for path, state in files.items():
-            write(part / path, state)
+    with locked(place.parent):
+        if not _holds(place, files):  # whoever had the lock before may have made it, and use it by now
+            with making(place) as part:
+                for path, state in files.items():
+                    write(part / path, state)
     return place
 
 
@@ -172,8 +174,8 @@ def _digest(files: Mapping[str, FileState]) -> str:
 
 def _holds(place: Path, files: Mapping[str, FileState]) -> bool:
     """Whether a directory holds just these files."""
-    found = {str(path.relative_to(place)): path for path in place.rglob("*") if path.is_symlink() or path.is_file()}
     try:
+        found = {str(path.relative_to(place)): path for path in place.rglob("*") if path.is_symlink() or path.is_file()}
         return found.keys() == files.keys() and all(read(path) == files[name] for name, path in found.items())
     except OSError:
         return False

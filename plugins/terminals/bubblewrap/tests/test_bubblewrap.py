@@ -198,7 +198,7 @@ def test_stop_leaves_no_process_and_no_group(start: Callable[..., BubblewrapTerm
     marker = f"{os.getpid()}{time.monotonic_ns()}"
     terminal = start()
     groups = {place.directory for place in cgroup.places(("memory", "pids")).values()}
-    mine = f"debug-gym.{os.getpid()}.*"  # others may run sandboxes meanwhile
+    mine = f"debug-gym.*~{os.getpid()}~*"  # others may run sandboxes meanwhile
     before = {path for group in groups for path in group.glob(mine)}
     stream = terminal.open(["/bin/sh", "-c", f"setsid -f sleep 1{marker}; trap '' TERM; echo up; sleep 2{marker}"])
     assert stream.read(3) == b"up\n"
@@ -232,7 +232,7 @@ sys.stdin.read()
         assert runner.stdout.readline() == b"child\n"
         assert not is_gone(f"sleep\0{marker}")
         places = cgroup.places(("memory", "pids")).values()
-        groups = [one for place in places for one in place.directory.glob(f"debug-gym.{runner.pid}.*")]
+        groups = [one for place in places for one in place.directory.glob(f"debug-gym.*~{runner.pid}~*")]
         assert len(groups) == len(places)
         runner.kill()
         runner.wait()
@@ -293,7 +293,7 @@ def test_bounds_are_in_the_control_groups(start: Callable[..., BubblewrapTermina
     assert terminal.notes() == []
     files = {1: ("memory.limit_in_bytes", "pids.max", "cpu.cfs_quota_us"), 2: ("memory.max", "pids.max", "cpu.max")}
     for place, names in ((place, files[place.version]) for place in places.values()):
-        group = max(place.directory.glob(f"debug-gym.{os.getpid()}.*"), key=lambda path: path.stat().st_ctime_ns)
+        group = max(place.directory.glob(f"debug-gym.*~{os.getpid()}~*"), key=lambda path: path.stat().st_ctime_ns)
         found = [(group / name).read_text().split()[0] for name in names if (group / name).exists()]
         processes = 77 + (place.version == 1)  # there bwrap itself is born in it
         assert set(found) & {"268435456", str(processes), "50000"}

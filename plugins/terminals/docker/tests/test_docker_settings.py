@@ -193,7 +193,7 @@ def test_mounts_of_the_host(inspect: Inspect, started: Callable[..., DockerTermi
     tmp_path.chmod(0o755)
     (tmp_path / "a" / "file").write_text("of the host\n")
     terminal = started(volumes=[f"{tmp_path}/a:/data", f"{tmp_path}/b:/srv/b:rw"])
-    assert [(one["Source"], one["Destination"], one["RW"]) for one in inspect()["Mounts"]] == [
+    assert sorted((one["Source"], one["Destination"], one["RW"]) for one in inspect()["Mounts"]) == [
         (f"{tmp_path}/a", "/data", False),
         (f"{tmp_path}/b", "/srv/b", True),
     ]
