@@ -23,6 +23,7 @@ from sphinx.util.docutils import SphinxDirective
 from debug_gym_core import errors, hookspecs
 from debug_gym_core.agents.prompts import Facts
 from debug_gym_core.cli import COMMANDS, main
+from debug_gym_core.components import homes
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import Component
 from debug_gym_core.components.homes import HOMES
@@ -168,7 +169,7 @@ class Spellings(Generated):
         yield from ("## Options", "")
         yield from table(("in the original", "here"), [(code(old), new) for old, new in spellings.OPTIONS.items()])
         yield from ("## Agents", "")
-        agents = spellings.AGENTS.items()
+        agents = homes.AGENTS.items()
         yield from table(("in the original", "here"), [(code(old), code(new)) for old, new in agents])
 
 
