@@ -1,6 +1,6 @@
 """Counts which lines and branches of the programs that run in sandboxes are reached while the tests run.
 
-Those programs (`PROGRAMS`) reach their interpreter over a stream, fork, end by `os._exit` or a signal, and one of them
+Those programs (`PACKAGES`) reach their interpreter over a stream, fork, end by `os._exit` or a signal, and one of them
 is a trace function itself, in which no tracer sees anything. So they are not traced: with the variable
 DEBUG_GYM_GUEST_COVERAGE set to a directory, conftest.py has them sent with a probe before each statement and at both
 ends of each `if`, `for` and `while`. A probe sets a byte of a file that all processes have mapped, which outlives them
@@ -15,23 +15,25 @@ from __future__ import annotations
 import argparse
 import ast
 import functools
-import importlib.util
-import marshal
+import importlib.abc
+import importlib.machinery
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import CodeType
 from typing import NamedTuple
 
 VARIABLE = "DEBUG_GYM_GUEST_COVERAGE"
 
 HERE = Path(__file__).resolve().parent.parent
-PROGRAMS = (
-    HERE / "debug_gym_core/src/debug_gym_core/sandbox/guest/supervisor.py",
-    HERE / "debug_gym_core/src/debug_gym_core/sandbox/guest/runner.py",
-    HERE / "debug_gym_core/src/debug_gym_core/sandbox/guest/zygote.py",
-    HERE / "plugins/tools/pdb/src/debug_gym_tool_pdb/debuggee",
+PACKAGES = (
+    "debug_gym_core.sandbox.guest",
+    "debug_gym_core.sandbox.zygote",
+    "debug_gym_core.grading.runner",
+    "debug_gym_tool_pdb.debuggee",
 )
 
 # It must not show: no name but one, no module, no descriptor that programs inherit.
@@ -69,10 +71,10 @@ class Probe(NamedTuple):
 
 @dataclass
 class Program:
-    """A program with probes.
+    """A module of one, with probes.
 
     Attributes:
-        path: its source; a directory: modules that are sent as one file
+        path: its source
         source: what was there when it was read
         probes: the number of each is its place in the file of marks
     """
@@ -84,13 +86,13 @@ class Program:
     @classmethod
     def read(cls, path: Path) -> Program:
         """Read a program."""
-        program = cls(path, "\n".join(text for _, text in sources(path)).encode())
+        program = cls(path, path.read_bytes())
         program.tree("")
         return program
 
     def marks(self, directory: Path) -> Path:
         """The file of marks; a program that was changed has another."""
-        return directory / f"{self.path.stem}-{sha256(self.source).hexdigest()[:16]}"
+        return directory / f"{self.path.parent.name}-{self.path.stem}-{sha256(self.source).hexdigest()[:16]}"
 
     def tree(self, marks: str) -> ast.Module:
         """The program with its probes, which mark what is reached in the file `marks`."""
@@ -136,62 +138,56 @@ class Program:
             handler.body = self._block(handler.body)
 
 
-def sources(path: Path) -> list[tuple[Path, str]]:
-    """The files of a program, in the order in which they follow each other, and what of them is sent."""
-    if path.is_file():
-        return [(path, path.read_text())]
-    from debug_gym_tool_pdb.boot import PARTS, join
-
-    parts = [path / f"{part}.py" for part in PARTS]
-    return [(part, join([part.read_text()])) for part in parts]
+def modules(package: str) -> list[Path]:
+    """The files of a package that travels."""
+    [directory] = importlib.import_module(package).__path__
+    return [path for path in sorted(Path(directory).glob("*.py")) if path.stem != "__init__"]
 
 
 @functools.cache
-def probed(path: Path, directory: Path, name: str) -> tuple[bytes, bytes]:
-    """A program with probes: its bytecode for this interpreter, under the file name `name`, and source for others."""
+def probed(path: Path, directory: Path, name: str) -> tuple[CodeType, bytes]:
+    """A module with probes: compiled under the file name `name`, and as source for other interpreters."""
     program = Program.read(path)
     marks = program.marks(directory)
     directory.mkdir(parents=True, exist_ok=True)
     if not marks.exists():
         marks.write_bytes(bytes(len(program.probes)))
     tree = program.tree(str(marks))
-    return marshal.dumps(compile(tree, name, "exec", dont_inherit=True)), ast.unparse(tree).encode()
+    return compile(tree, name, "exec", dont_inherit=True), ast.unparse(tree).encode()
+
+
+class Probing(importlib.machinery.SourceFileLoader):
+    """Loads a module with probes."""
+
+    directory: Path
+
+    def get_code(self, fullname: str) -> CodeType:
+        return probed(Path(self.path), self.directory, self.path)[0]
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules that travel, for this process and for what is sent by it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
+        spec = importlib.machinery.PathFinder.find_spec(name, path) if name.rpartition(".")[0] in PACKAGES else None
+        if spec is not None:
+            spec.loader = Probing(name, str(spec.origin))
+            spec.loader.directory = self.directory
+        return spec
 
 
 def install(directory: Path) -> None:
     """Have the programs sent with probes from now on, by this process."""
-    import debug_gym_core.grading.measure
-    import debug_gym_core.sandbox.connection
-    import debug_gym_core.sandbox.guest
-    import debug_gym_core.sandbox.warm
-    import debug_gym_tool_pdb.boot
-    import debug_gym_tool_pdb.session
+    from debug_gym_core.sandbox import shipping
 
-    supervisor, runner, zygote, debuggee = PROGRAMS
-    ours = importlib.util.MAGIC_NUMBER
+    def sources_of(package: str) -> dict[str, bytes]:
+        return {"": b""} | {path.stem: probed(path, directory, str(path))[1] for path in modules(package)}
 
-    # Tests of its functions import it.
-    name = "debug_gym_core.sandbox.guest.supervisor"
-    spec = importlib.util.spec_from_file_location(name, supervisor)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    exec(marshal.loads(probed(supervisor, directory, str(supervisor))[0]), module.__dict__)
-    sys.modules[name] = debug_gym_core.sandbox.guest.supervisor = module  # type: ignore[attr-defined]
-
-    def guest_program(magic: str) -> bytes:
-        compiled, source = probed(supervisor, directory, str(supervisor))
-        program = b"M" + compiled if magic == ours.hex() else b"S" + source
-        return b"%09d" % len(program) + program
-
-    def blob(path: Path, name: str) -> bytes:
-        compiled, source = probed(path, directory, name)
-        return ours + len(compiled).to_bytes(4, "big") + compiled + source
-
-    debug_gym_core.sandbox.connection.guest_program = guest_program  # type: ignore[assignment]
-    debug_gym_core.sandbox.warm.zygote_blob = lambda: blob(zygote, "<debug-gym>")  # type: ignore[assignment]
-    debug_gym_core.grading.measure.runner_blob = lambda: blob(runner, "<debug-gym>")  # type: ignore[assignment]
-    for module in (debug_gym_tool_pdb.boot, debug_gym_tool_pdb.session):  # which have it by name
-        module.blob = lambda: blob(debuggee, debug_gym_tool_pdb.boot.NAME)  # type: ignore[assignment]
+    sys.meta_path.insert(0, Finder(directory))
+    shipping.sources_of = sources_of
 
 
 def ranges(lines: Iterable[int], every: Sequence[int]) -> str:
@@ -227,22 +223,13 @@ def describe(file: Path, probes: Sequence[tuple[Probe, int]]) -> tuple[int, int]
 def report(directory: Path) -> float:
     """Print what was reached; returns the percentage of branches."""
     known = reached = 0
-    for path in PROGRAMS:
+    for path in (path for package in PACKAGES for path in modules(package)):
         program = Program.read(path)
         marks = program.marks(directory)
         found = marks.read_bytes() if marks.exists() else bytes(len(program.probes))
-        first = 0
-        for file, text in sources(path):
-            last = first + text.count("\n") + 1
-            here = [
-                (probe._replace(line=probe.line - first), mark)
-                for probe, mark in zip(program.probes, found, strict=True)
-                if first < probe.line <= last
-            ]
-            first = last
-            branches, taken = describe(file, here)
-            known += branches
-            reached += taken
+        branches, taken = describe(path, list(zip(program.probes, found, strict=True)))
+        known += branches
+        reached += taken
     total = 100 * reached / known
     print(f"{reached} of {known} branches in sandboxes: {total:.1f} %")
     return total

@@ -66,15 +66,15 @@ def test_marks_of_forked_and_killed_processes_are_kept(program: Path, tmp_path: 
     compiled, source = probed(program, tmp_path / "marks", "<program>")
     code = "import marshal, sys; exec(marshal.loads(sys.stdin.buffer.read()))"
     command = [sys.executable, "-I", "-S", "-c", code if form == "bytecode" else source.decode()]
-    done = subprocess.run(command, input=compiled, capture_output=True)
+    done = subprocess.run(command, input=marshal.dumps(compiled), capture_output=True)
     assert (done.returncode, done.stderr) == (-9, b"")
     assert left(program, tmp_path / "marks") == NEVER
 
 
 def test_probes_do_not_show(program: Path, tmp_path: Path) -> None:
     compiled, _ = probed(program, tmp_path / "marks", "<program>")
-    for code, name in ((compiled, "probed"), (marshal.dumps(compile(TEXT, "<program>", "exec")), "plain")):
-        (tmp_path / name).write_bytes(code)
+    for code, name in ((compiled, "probed"), (compile(TEXT, "<program>", "exec"), "plain")):
+        (tmp_path / name).write_bytes(marshal.dumps(code))
 
     def run(name: str) -> bytes:
         text = f"import marshal; exec(marshal.loads(open({str(tmp_path / name)!r}, 'rb').read()))"
@@ -93,7 +93,8 @@ def test_program_runs_where_its_marks_cannot_be_reached(program: Path, tmp_path:
 def test_what_is_missing_is_told(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(guest_coverage, "PROGRAMS", (program,))
+    monkeypatch.setattr(guest_coverage, "PACKAGES", ("package",))
+    monkeypatch.setattr(guest_coverage, "modules", lambda package: [program])
     monkeypatch.setattr(guest_coverage, "HERE", tmp_path)
     _, source = probed(program, tmp_path / "marks", "<program>")
     subprocess.run([sys.executable, "-c", source.replace(b"\nend()", b"\n0")], capture_output=True, check=True)

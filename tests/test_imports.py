@@ -35,18 +35,23 @@ def lint(*sources: Path) -> tuple[int, str]:
     [
         (f"{CORE}/workspace/patch.py", TYPE_ONLY, "debug_gym_core.workspace.patch -> debug_gym_core.environment.env"),
         (
-            f"{CORE}/sandbox/guest/runner.py",
+            f"{CORE}/grading/runner/main.py",
             "\ndef late():\n    from debug_gym_core import errors\n",
-            "debug_gym_core.sandbox.guest.runner -> debug_gym_core.errors",
+            "debug_gym_core.grading.runner.main -> debug_gym_core.errors",
         ),
         (
             f"{PDB}/debuggee/report.py",
             "\nfrom debug_gym_tool_pdb import typed\n",
             "debug_gym_tool_pdb.debuggee.report -> debug_gym_tool_pdb.typed",
         ),
+        (
+            f"{CORE}/sandbox/guest/main.py",
+            "\nfrom debug_gym_core.sandbox import frames\n",
+            "debug_gym_core.sandbox.guest.main -> debug_gym_core.sandbox.frames",
+        ),
         (f"{CORE}/cellar.py", "", "cellar"),
     ],
-    ids=["climbs for a type", "leaves the guest", "leaves the debuggee", "a room without a floor"],
+    ids=["climbs for a type", "leaves the runner", "leaves the debuggee", "leaves the guest", "a room without a floor"],
 )
 def test_a_forbidden_import_is_red(tmp_path: Path, place: str, code: str, said: str) -> None:
     for package in (CORE, PDB):

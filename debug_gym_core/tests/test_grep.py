@@ -16,7 +16,7 @@ from support import examples
 
 from debug_gym_core.errors import ActionError
 from debug_gym_core.sandbox.grep import Found, Glob, InvalidPattern, Query
-from debug_gym_core.sandbox.guest import supervisor
+from debug_gym_core.sandbox.guest import main as supervisor
 from debug_gym_core.sandbox.patterns import Patterns
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.workspace.lines import body_of, split

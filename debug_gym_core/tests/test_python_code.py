@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import gc
-import importlib.util
 import inspect
-import marshal
 import textwrap
 import threading
 import time
@@ -16,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from debug_gym_core.sandbox.python_code import code_blob, imports_of, parse
+from debug_gym_core.sandbox.python_code import imports_of, parse
 
 SOURCE = inspect.getsource(textwrap)
 
@@ -68,14 +66,3 @@ def test_what_is_no_python_is_told(source: str | bytes) -> None:
 def test_imports_of() -> None:
     source = "import a.b, c\nfrom d import e\nfrom . import f\ndef g():\n    import h\n"
     assert imports_of(source) == ("a.b", "c", "d", "h")
-
-
-def test_a_blob_has_the_code_twice() -> None:
-    source = b"x = 40 + 2\n"
-    blob = code_blob(source, "<name>")
-    assert blob[:4] == importlib.util.MAGIC_NUMBER
-    size = int.from_bytes(blob[4:8], "big")
-    code = marshal.loads(blob[8 : 8 + size])
-    space: dict[str, int] = {}
-    exec(code, space)
-    assert (code.co_filename, space["x"], blob[8 + size :]) == ("<name>", 42, source)

@@ -14,22 +14,15 @@ from typing import Any
 import pytest
 
 from debug_gym_core.errors import SandboxError
-from debug_gym_core.sandbox.python_code import code_blob
+from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.session import Process, Session
 from debug_gym_core.sandbox.warm import Warm
 
-BOOT = """\
-import sys
-from _frozen_importlib_external import MAGIC_NUMBER
+BOOT = f"""\
+{shipping.BOOT}
 with open(int(sys.argv[2]), "rb") as file:
-    data = file.read()
-size = int.from_bytes(data[4:8], "big")
-if data[:4] == MAGIC_NUMBER:
-    import marshal
-    code = marshal.loads(data[8:8 + size])
-else:
-    code = compile(data[8 + size:], "<debug-gym>", "exec")
-exec(code, {"__name__": "program"})
+    codes = unpack(file.read())
+exec(codes["{shipping.NAME}.main"], {{"__name__": "program"}})
 """
 SAY = """\
 import sys
@@ -40,6 +33,11 @@ def say(value, channel=int(sys.argv[1])):
     os.write(channel, len(data).to_bytes(4, "big") + data)
 """
 WARM = Warm(("json", "pytest", "asyncio", "unittest.mock", "concurrent.futures", "fancy", "noisy", "threads"))
+
+
+def blob(source: str) -> bytes:
+    """A program of one module."""
+    return shipping.pack({"": b"", "main": source.encode()}).blob()
 
 
 class Programs:
@@ -56,7 +54,7 @@ class Programs:
     def start(self, source: str) -> Process:
         return self.session.process(
             [self.python, *self.flags, "-c", BOOT, "{channel}", "{blob:code}"],
-            blobs={"code": code_blob((SAY + source).encode())},
+            blobs={"code": blob(SAY + source)},
             env=self.env,
             pty=self.pty,
             warm=self.warm,
@@ -279,7 +277,7 @@ def test_signals_input_and_timeouts_reach_a_warm_program(programs: Programs) -> 
     assert process.warm
     process = programs.session.process(
         [programs.python, "-c", BOOT, "{channel}", "{blob:code}"],
-        blobs={"code": code_blob((SAY + "say(0); import time; time.sleep(600)").encode())},
+        blobs={"code": blob(SAY + "say(0); import time; time.sleep(600)")},
         env=programs.env, pty=True, warm=WARM, timeout=1,
     )  # fmt: skip
     with process:

@@ -1,6 +1,6 @@
 """Runs a task's entrypoint in a sandbox and finds out which tests pass.
 
-`pytest` and `unittest` run under a runner of ours (`guest/runner.py`) that reports each test over a channel of its own;
+`pytest` and `unittest` run under a runner of ours (`runner/`) that reports each test over a channel of its own;
 anything else is judged by its exit status.
 """
 
@@ -13,14 +13,13 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import Any, Literal, cast
 
 from debug_gym_core.errors import TaskError
 from debug_gym_core.grading import masking
+from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.connection import CommandLost
 from debug_gym_core.sandbox.process import Process
-from debug_gym_core.sandbox.python_code import code_blob, imports_of
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.warm import PREPARED, READY, Warm
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
@@ -39,25 +38,19 @@ GRACE = 10.0
 """Seconds beyond the timeout that the sandbox has to end a run."""
 
 BOOT = f"""\
-code=globals().pop({PREPARED!r},None)
+codes=globals().pop({PREPARED!r},None)
 ready=globals().pop({READY!r},None)
 import sys
 implicit=sys.path[:1]==['']
 if implicit:del sys.path[0]
 import os
-from _frozen_importlib_external import MAGIC_NUMBER
-if code is None:
- with open(int(sys.argv[2]),'rb',closefd=False) as f:data=f.read()
- if data[:4]==MAGIC_NUMBER:
-  import marshal
-  code=marshal.loads(data[8:8+int.from_bytes(data[4:8],'big')])
- else:code=compile(data[8+int.from_bytes(data[4:8],'big'):],'<debug-gym>','exec')
-space={{'__name__':'debug_gym_runner'}}
-exec(code,space)
-space['START']['implicit']=implicit
+{shipping.BOOT}
+if codes is None:
+ with open(int(sys.argv[2]),'rb',closefd=False) as file:codes=unpack(file.read())
+main=enter(codes,IMPLICIT=implicit).main
 if ready is not None:ready()
 os.close(int(sys.argv[2]))
-space['main'](int(sys.argv[1]))
+main(int(sys.argv[1]))
 """
 """Started by `python -c`: nothing of the workspace may be imported before the runner is."""
 
@@ -67,16 +60,13 @@ _IMPORT_ERROR = re.compile(
 _RANK = {name: place for place, name in enumerate(("passed", "xpassed", "xfailed", "skipped", "failed", "error"))}
 
 
-@functools.cache
-def runner_blob() -> bytes:
-    """The runner's code, see `python_code.code_blob`."""
-    return code_blob(resources.files("debug_gym_core.sandbox.guest").joinpath("runner.py").read_bytes())
+RUNNER = "debug_gym_core.grading.runner"
 
 
 @functools.cache
 def _warm_start() -> Warm:
     """How a run is started warm."""
-    return Warm(imports_of(resources.files("debug_gym_core.sandbox.guest").joinpath("runner.py").read_bytes()))
+    return Warm(shipping.imports(RUNNER))
 
 
 def measure(
@@ -292,7 +282,7 @@ class _Run:
         try:
             process = self.session.process(
                 [*argv, "-c", BOOT, "{channel}", "{blob:code}"],
-                blobs={"code": runner_blob()},
+                blobs={"code": shipping.parcel(RUNNER).blob()},
                 env=self.entrypoint.env,
                 timeout=self.timeout,
                 output_limit=OUTPUT_LIMIT,

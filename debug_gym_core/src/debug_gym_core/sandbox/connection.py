@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib.machinery
-import importlib.util
 import itertools
-import marshal
 import os
 import queue
 import threading
 import time
 import weakref
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol
 
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.postponed import NOTICED
+from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.frames import FrameReader, Header, pack
 from debug_gym_core.sandbox.terminal import Stream, Terminal
 
 VERSION = 1
+
+GUEST = "debug_gym_core.sandbox.guest"
 
 START_TIMEOUT = 60.0
 """Seconds that a guest has to say hello."""
@@ -36,9 +35,9 @@ SILENCE = 10.0
 ANSWER_TIMEOUT = 60.0
 """Seconds that it has to answer that before it counts as hung."""
 
-BOOT = """\
+BOOT = f"""\
 import os, sys
-from _frozen_importlib_external import MAGIC_NUMBER
+{shipping.BOOT}
 def read(n):
     data = b""
     while len(data) < n:
@@ -46,15 +45,10 @@ def read(n):
         if not piece: sys.exit(1)
         data += piece
     return data
-head = b'{"id":0,"t":"boot","magic":"%s"}' % MAGIC_NUMBER.hex().encode()
+from _frozen_importlib_external import MAGIC_NUMBER
+head = b'{{"id":0,"t":"boot","magic":"%s"}}' % MAGIC_NUMBER.hex().encode()
 os.write(1, len(head).to_bytes(4, "big") + bytes(4) + head)
-code = read(int(read(9)))
-if code[:1] == b"M":
-    import marshal
-    code = marshal.loads(code[1:])
-else:
-    code = compile(code[1:], "debug-gym-guest", "exec")
-exec(code, {"__name__": "__main__"})
+enter(unpack(read(int(read(9))))).main()
 """
 """What `python -c` runs in the sandbox: says which bytecode it understands, reads the guest's program, becomes it."""
 
@@ -134,16 +128,12 @@ def reply_error(header: Header) -> Exception:
 
 @cache
 def guest_program(magic: str) -> bytes:
-    """The guest's program as `BOOT` takes it: nine digits of length, `M` and bytecode or `S` and source.
+    """The guest's program as `BOOT` takes it: nine digits of length, then the blob (see `shipping`).
 
     Args:
         magic: the magic number, hexadecimal, of the bytecode that the sandbox's Python understands
     """
-    path = Path(__file__).parent / "guest" / "supervisor.py"
-    program = b"S" + path.read_bytes()
-    if magic == importlib.util.MAGIC_NUMBER.hex():  # compiling takes longer than all the rest of the start
-        code = importlib.machinery.SourceFileLoader("debug_gym_guest", str(path)).get_code("debug_gym_guest")
-        program = b"M" + marshal.dumps(code)
+    program = shipping.parcel(GUEST).blob_for(magic)
     return b"%09d" % len(program) + program
 
 

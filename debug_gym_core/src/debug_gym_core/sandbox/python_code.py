@@ -1,11 +1,9 @@
-"""Python source as the host reads it, and as it is sent to sandboxes."""
+"""Python source as the host reads it."""
 
 from __future__ import annotations
 
 import ast
 import gc
-import importlib.util
-import marshal
 import threading
 
 _ALONE = threading.Lock()
@@ -51,14 +49,3 @@ def imports_of(source: str | bytes) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level and node.module != "__future__":
             names |= {node.module: None}
     return tuple(names)
-
-
-def code_blob(source: bytes, filename: str = "<debug-gym>") -> bytes:
-    """Code for a sandbox: compiled by this interpreter, for those that understand it, and as source for all others.
-
-    Returns:
-        the four bytes by which the interpreter knows its own code, the compiled code's length in four bytes (big
-        endian), the compiled code, the source
-    """
-    compiled = marshal.dumps(compile(source, filename, "exec", dont_inherit=True))
-    return importlib.util.MAGIC_NUMBER + len(compiled).to_bytes(4, "big") + compiled + source

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
-from importlib import resources
 from typing import Literal
 
-from debug_gym_core.sandbox.python_code import code_blob
+from debug_gym_core.sandbox import shipping
 
-BOOT = """\
+BOOT = f"""\
 first=dict(globals())
 import sys
 modules=frozenset(sys.modules)
 implicit=sys.path[:1]==['']
 if implicit:del sys.path[0]
 import os
-from _frozen_importlib_external import MAGIC_NUMBER
-with os.fdopen(int(sys.argv[2]),'rb') as file:data=file.read()
-size=int.from_bytes(data[4:8],'big')
-if data[:4]==MAGIC_NUMBER:
- import marshal
- code=marshal.loads(data[8:8+size])
-else:code=compile(data[8+size:],'<debug-gym>','exec')
-space={'__name__':'debug_gym_zygote'}
-exec(code,space)
-exec(space['main'](int(sys.argv[1]),int(sys.argv[3]),globals(),first,modules,implicit),globals())
+{shipping.BOOT}
+with os.fdopen(int(sys.argv[2]),'rb') as file:codes=unpack(file.read())
+exec(enter(codes).main(int(sys.argv[1]),int(sys.argv[3]),globals(),first,modules,implicit),globals())
 """
 """Started by `python -c` in place of the program; forks go on with the program's own code."""
 
 
 PREPARED = "debug_gym_code"
-"""Where CODE that says so finds, among its globals, the code object of its blob `code`: it need not load it then."""
+"""Where CODE that says so finds, among its globals, what `unpack` makes of its blob `code`: it need not do so then."""
 
 
 READY = "debug_gym_ready"
@@ -43,8 +34,9 @@ start: programs are forked there. Before, it must not ask for its arguments, des
 class Warm:
     """How a program may be started warm: as a fork of an interpreter with modules loaded.
 
-    The program is `python FLAGS -c CODE ARGUMENTS` with the blob `code` and a channel. Its first start is cold; so is
-    any for which warm and cold might differ. CODE may save itself some work, see `PREPARED` and `READY`.
+    The program is `python FLAGS -c CODE ARGUMENTS` with a channel and, as blob `code`, a parcel (see `shipping`). Its
+    first start is cold; so is any for which warm and cold might differ. CODE may save itself some work, see `PREPARED`
+    and `READY`.
 
     Attributes:
         imports: names of modules that the program imports, besides those that the workspace's files import
@@ -55,7 +47,9 @@ class Warm:
     after: Literal["message", "exit"] = "exit"
 
 
-@functools.cache
+ZYGOTE = "debug_gym_core.sandbox.zygote"
+
+
 def zygote_blob() -> bytes:
-    """The zygote's code, see `python_code.code_blob`."""
-    return code_blob(resources.files("debug_gym_core.sandbox.guest").joinpath("zygote.py").read_bytes())
+    """The zygote's code."""
+    return shipping.parcel(ZYGOTE).blob()

@@ -15,10 +15,11 @@ from typing import Any
 from debug_gym_core.debugging.breakpoints import Breakpoint, Breakpoints
 from debug_gym_core.errors import ActionError
 from debug_gym_core.grading import masking
+from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.session import Process, Session
 from debug_gym_core.sandbox.terminal import ROOT
 from debug_gym_core.tasks.entrypoint import Entrypoint
-from debug_gym_tool_pdb.boot import ARGUMENTS, NAME, blob, warm_start
+from debug_gym_tool_pdb.boot import ARGUMENTS, blob, warm_start
 
 START_SECONDS = 30.0
 """How long an interpreter may take to the stop before the program's first line."""
@@ -353,7 +354,7 @@ def _how(message: Mapping[str, Any], status: int) -> End:
 def _readable_stack(text: str) -> str:
     """What faulthandler wrote, without thread numbers and our own frames."""
     text = _THREAD.sub("thread (most recent call first):", text)
-    return "\n".join(line for line in text.splitlines() if f'"{NAME}"' not in line).strip()
+    return "\n".join(line for line in text.splitlines() if f'"{shipping.NAME}"' not in line).strip()
 
 
 def signal_name(number: int) -> str:

@@ -35,16 +35,12 @@ PROCESSOR_LIMIT = 4
 
 
 def load(path):
-    """The debuggee's module, from its program in a file."""
+    """The debuggee's main module, from a file that says how it begins and has its blob."""
     loaded = frozenset(sys.modules)
-    name = "<debug-gym>"
+    space = {}
     with open(path, encoding="utf-8") as file:
-        code = compile(file.read(), name, "exec", dont_inherit=True)
-    module = type(sys)(name)
-    module.LOADED_AT_START = loaded
-    sys.modules[name] = module
-    exec(code, module.__dict__)
-    return module
+        exec(compile(file.read(), path, "exec", dont_inherit=True), space)
+    return space["enter"](space["unpack"](space["blob"]), LOADED_AT_START=loaded)
 
 
 def framed(message):

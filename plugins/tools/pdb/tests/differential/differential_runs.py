@@ -12,7 +12,8 @@ from typing import Any
 
 from support import version_of
 
-from debug_gym_tool_pdb.boot import program
+from debug_gym_core.sandbox import shipping
+from debug_gym_tool_pdb.boot import blob
 
 START = "import sys; sys.path.insert(0, sys.argv[1]); import differential_driver as d; d.main(sys.argv[2])"
 
@@ -23,7 +24,7 @@ class Driver:
     def __init__(self, python: str) -> None:
         self.version = version_of(python)
         with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as file:
-            file.write(program())
+            file.write(f"{shipping.BOOT}\nblob = {blob()!r}\n")
         self._program = Path(file.name)
         flags = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
         here = Path(__file__).resolve().parent

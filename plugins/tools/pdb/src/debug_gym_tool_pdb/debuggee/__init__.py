@@ -1,10 +1,9 @@
 """The debugger inside the debugged process.
 
-Standard library only, Python 3.6 and newer. It is written as the modules of this package and sent as one file, in which
-they follow each other (`boot.program`): the host starts it with `python -c` and a descriptor. Over that descriptor,
-never over the program's own streams, go JSON messages (4 bytes big-endian length, then the message). The first message
-of the host is the configuration: what to run, the breakpoints. From then on the program sends one message at each
-prompt, and the host answers with a command.
+Standard library only, Python 3.6 and newer. The package travels (see `debug_gym_core.sandbox.shipping`): the host
+starts it with `python -c` and a descriptor. Over that descriptor, never over the program's own streams, go JSON
+messages (4 bytes big-endian length, then the message). The first message of the host is the configuration: what to
+run, the breakpoints. From then on the program sends one message at each prompt, and the host answers with a command.
 
 - `channel`: messages, and functions bound before the program can replace them
 - `report`: where the program stopped, in JSON types

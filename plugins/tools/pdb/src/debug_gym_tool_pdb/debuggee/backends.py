@@ -3,15 +3,15 @@
 import bdb
 import threading
 
-from debug_gym_tool_pdb.debuggee.channel import OURS, _settrace
-from debug_gym_tool_pdb.debuggee.statements import lines_of
+from .channel import OURS, _settrace
+from .statements import lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any, Callable, Dict, FrozenSet, Optional, Set, Tuple
 
-    from debug_gym_tool_pdb.debuggee.report import Reporter
+    from .report import Reporter
 
     Tracer = Callable[[FrameType, str, Any], Any]
     Lines = Callable[[CodeType, FrozenSet[int]], Tuple[FrozenSet[int], FrozenSet[int]]]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Tracer = Callable[[FrameType, str, Any], Any]
 
 
-OURS = __name__
+OURS = str(__package__)
 """File name that this module's own code objects have: it is executed from a descriptor."""
 
 LOADED_AT_START: "FrozenSet[str]" = globals().get("LOADED_AT_START", frozenset())

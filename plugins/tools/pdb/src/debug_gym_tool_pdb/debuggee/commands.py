@@ -12,7 +12,7 @@ import re
 import sys
 import types
 
-from debug_gym_tool_pdb.debuggee.channel import (
+from .channel import (
     _ATTRIBUTES,
     _ORIGINAL_BUILTINS,
     Channel,
@@ -24,7 +24,7 @@ from debug_gym_tool_pdb.debuggee.channel import (
     _settrace,
     _take_back_builtins,
 )
-from debug_gym_tool_pdb.debuggee.report import Reporter
+from .report import Reporter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import traceback
 import types
 import weakref
 
-from debug_gym_tool_pdb.debuggee.channel import (
+from .channel import (
     _SIG_DFL,
     ARM_SIGNAL,
     INTERRUPT_SIGNAL,
@@ -35,20 +35,20 @@ from debug_gym_tool_pdb.debuggee.channel import (
     _signal,
     _take_back_builtins,
 )
-from debug_gym_tool_pdb.debuggee.commands import Stop
-from debug_gym_tool_pdb.debuggee.family import Blackboard, Turn, merge, watch_interpreters
-from debug_gym_tool_pdb.debuggee.finder import Finder
-from debug_gym_tool_pdb.debuggee.forgiving import Forgiving
-from debug_gym_tool_pdb.debuggee.instrument import HELD, first_real_line, real_line
-from debug_gym_tool_pdb.debuggee.report import _ADDRESS, MESSAGE_LENGTH, Followed, _other_frames
-from debug_gym_tool_pdb.debuggee.statements import NOWHERE, Statements
+from .commands import Stop
+from .family import Blackboard, Turn, merge, watch_interpreters
+from .finder import Finder
+from .forgiving import Forgiving
+from .instrument import HELD, first_real_line, real_line
+from .report import _ADDRESS, MESSAGE_LENGTH, Followed, _other_frames
+from .statements import NOWHERE, Statements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType, TracebackType
     from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-    from debug_gym_tool_pdb.debuggee.programs import Program
+    from .programs import Program
 
     Json = Dict[str, Any]
     Tracer = Callable[[FrameType, str, Any], Any]

@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 
-from debug_gym_tool_pdb.debuggee.channel import Pattern, _dumps, _get_ident, _getpid, _loads, _tables_of_modules
+from .channel import Pattern, _dumps, _get_ident, _getpid, _loads, _tables_of_modules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,20 +2,20 @@
 
 import bdb
 
-from debug_gym_tool_pdb.debuggee.backends import MOST_CODES, Settrace, lines_in
-from debug_gym_tool_pdb.debuggee.channel import OwnBuiltins
-from debug_gym_tool_pdb.debuggee.instrument import Instrument, places_of
-from debug_gym_tool_pdb.debuggee.monitoring import MONITORING, Monitoring
-from debug_gym_tool_pdb.debuggee.statements import jumps_inside_lines
+from .backends import MOST_CODES, Settrace, lines_in
+from .channel import OwnBuiltins
+from .instrument import Instrument, places_of
+from .monitoring import MONITORING, Monitoring
+from .statements import jumps_inside_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
-    from debug_gym_tool_pdb.debuggee.backends import Tracer
-    from debug_gym_tool_pdb.debuggee.instrument import Placed
-    from debug_gym_tool_pdb.debuggee.report import Reporter
+    from .backends import Tracer
+    from .instrument import Placed
+    from .report import Reporter
 
 BACKENDS = ("monitoring", "instrument", "settrace") if MONITORING is not None else ("instrument", "settrace")
 """What there is, best first; a condition is compiled in wherever it can be."""

@@ -13,9 +13,9 @@ import sys
 import traceback
 import types
 
-from debug_gym_tool_pdb.debuggee.channel import Pattern
-from debug_gym_tool_pdb.debuggee.commands import IGNORED, Commands
-from debug_gym_tool_pdb.debuggee.guide import (
+from .channel import Pattern
+from .commands import IGNORED, Commands
+from .guide import (
     DIFFERENCES,
     ELSEWHERE,
     INFO,
@@ -26,17 +26,17 @@ from debug_gym_tool_pdb.debuggee.guide import (
     nearest,
     overview,
 )
-from debug_gym_tool_pdb.debuggee.jumps import BEFORE, begins_at, jump_target, why_not_to_jump
-from debug_gym_tool_pdb.debuggee.places import Search, Source, python_files
-from debug_gym_tool_pdb.debuggee.report import MOST_LOCALS, REPR_SECONDS, TimeLimit, in_order
+from .jumps import BEFORE, begins_at, jump_target, why_not_to_jump
+from .places import Search, Source, python_files
+from .report import MOST_LOCALS, REPR_SECONDS, TimeLimit, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Callable, List, Optional, Tuple
 
-    from debug_gym_tool_pdb.debuggee.channel import Channel
-    from debug_gym_tool_pdb.debuggee.statements import Statements
+    from .channel import Channel
+    from .statements import Statements
 
 MOST_NAMED = 5
 MOST_NAMES_SEARCHED = 20000

@@ -13,7 +13,7 @@ import os
 import sys
 import types
 
-from debug_gym_tool_pdb.debuggee.channel import (
+from .channel import (
     _ORIGINAL_BUILTINS,
     OURS,
     OwnBuiltins,
@@ -23,7 +23,7 @@ from debug_gym_tool_pdb.debuggee.channel import (
     _gettrace,
     _settrace,
 )
-from debug_gym_tool_pdb.debuggee.statements import NOWHERE, SCOPES, Statements, line_starts, parsed
+from .statements import NOWHERE, SCOPES, Statements, line_starts, parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ middle of a statement, a handler or a `finally` it jumps without a word, and cra
 import ast
 import sys
 
-from debug_gym_tool_pdb.debuggee.statements import NOWHERE, Statements, line_starts, parsed
+from .statements import NOWHERE, Statements, line_starts, parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 import sys
 
-from debug_gym_tool_pdb.debuggee.channel import INTERRUPT_SIGNAL, STACK_SIGNAL, Channel
-from debug_gym_tool_pdb.debuggee.debugger import Debugger
-from debug_gym_tool_pdb.debuggee.programs import BadTarget, Code, Module, Program, Pytest, Script
+from .channel import INTERRUPT_SIGNAL, STACK_SIGNAL, Channel
+from .debugger import Debugger
+from .programs import BadTarget, Code, Module, Program, Pytest, Script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@
 
 import sys
 
-from debug_gym_tool_pdb.debuggee.channel import OURS
+from .channel import OURS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any, Callable, Dict, FrozenSet, Optional, Set, Tuple
 
-    from debug_gym_tool_pdb.debuggee.backends import Lines
+    from .backends import Lines
 
 NAME = "debug-gym"
 MONITORING: "Any" = getattr(sys, "monitoring", None)

@@ -7,8 +7,8 @@ import re
 import sys
 import types
 
-from debug_gym_tool_pdb.debuggee.channel import Pattern, _compile, _monotonic
-from debug_gym_tool_pdb.debuggee.statements import parsed
+from .channel import Pattern, _compile, _monotonic
+from .statements import parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import runpy
 import sys
 import types
 
-from debug_gym_tool_pdb.debuggee.channel import LOADED_AT_START
-from debug_gym_tool_pdb.debuggee.commands import Stop
-from debug_gym_tool_pdb.debuggee.debugger import Debugger
+from .channel import LOADED_AT_START
+from .commands import Stop
+from .debugger import Debugger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

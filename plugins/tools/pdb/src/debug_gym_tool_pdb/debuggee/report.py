@@ -9,7 +9,7 @@ import sys
 import threading
 import types
 
-from debug_gym_tool_pdb.debuggee.channel import (
+from .channel import (
     OURS,
     Pattern,
     _get_ident,

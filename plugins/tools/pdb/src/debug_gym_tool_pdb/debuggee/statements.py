@@ -7,7 +7,7 @@ import sys
 import tokenize
 import warnings
 
-from debug_gym_tool_pdb.debuggee.channel import _compile
+from .channel import _compile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     Send = Callable[..., None]
     Space = Mapping[str, Any]
 
+IMPLICIT = globals().get("IMPLICIT", True)  # type: bool
+"""Whether the interpreter puts the current directory into `sys.path`; given by who starts this."""
+
 TEXT = 500
 VALUE = 160
 LOCALS = 20
@@ -134,7 +137,7 @@ def be_main(argv: "list[str]") -> None:
     package = argv[1]
     spec = None
     for place in (None, os.getcwd()):
-        if place is not None and START["implicit"]:
+        if place is not None and IMPLICIT:
             sys.path.insert(0, place)  # Only the workspace has it.
         try:
             spec = importlib.util.find_spec(package + ".__main__")
@@ -159,7 +162,7 @@ def be_main(argv: "list[str]") -> None:
 
 def enter_workspace() -> None:
     """Put the current directory first in `sys.path`, as `python -m` does; what we need is imported by now."""
-    if START["implicit"] and os.getcwd() not in sys.path[:1]:
+    if IMPLICIT and os.getcwd() not in sys.path[:1]:
         sys.path.insert(0, os.getcwd())
 
 
@@ -1030,7 +1033,3 @@ def canary_fails(unittest: "Any", secret: str) -> bool:
     result = unittest.TestResult()
     type("Test", (unittest.TestCase,), {name: check})(name).run(result)
     return len(result.failures) == 1 and secret in result.failures[0][1] and not result.wasSuccessful()
-
-
-START = {"implicit": True}
-"""`implicit`: whether the interpreter puts the current directory into `sys.path`; set by whoever starts this module."""

@@ -3012,7 +3012,3 @@ def main() -> None:
                 os.close(descriptor)
     os.umask(0o022)
     Supervisor().run()
-
-
-if __name__ == "__main__":
-    main()

@@ -118,8 +118,11 @@ DENIED = frozenset((
 """Modules that are not loaded ahead: hostile to fork, or meant to change the process that imports them."""
 # fmt: on
 
+NAME = "<debug-gym>"
+"""The file that code of ours seems to come from."""
+
 PREPARED = "debug_gym_code"
-"""A program that has this name in its text finds under it, in `__main__`, the code of its blob `code`."""
+"""A program that has this name in its text finds under it, in `__main__`, the code objects of its blob `code`."""
 READY = "debug_gym_ready"
 """One that has this name finds a function: it calls it when it has done what does not depend on who starts it."""
 
@@ -166,12 +169,12 @@ def main(
     sys.meta_path.insert(0, shelf)
     if READY in text and same_imports:
         if PREPARED in text:
-            space[PREPARED] = prepared.code
+            space[PREPARED] = prepared.codes
         space[READY] = lambda: serve(connection, shelf, stamp, prepared, codes)
         return codes[text]
     request = serve(connection, shelf, stamp, prepared, codes)
     if request["same"] and PREPARED in request["code"]:
-        space[PREPARED] = prepared.code
+        space[PREPARED] = prepared.codes
     return codes[request["code"]]
 
 
@@ -697,7 +700,7 @@ class Prepared(object):
     """The code that programs are given, as blob `code`, ready to be run.
 
     Attributes:
-        code: the program's
+        codes: the program's, by module
         blob: a descriptor of it, compiled for this interpreter; -1: the one that is passed is so already
     """
 
@@ -709,11 +712,11 @@ class Prepared(object):
             data = file.read()
         size = int.from_bytes(data[4:8], "big")
         if data[:4] == MAGIC_NUMBER:
-            self.code = marshal.loads(data[8 : 8 + size])  # type: CodeType
+            self.codes = marshal.loads(data[8 : 8 + size])  # type: dict[str, CodeType]
             return
-        source = data[8 + size :]
-        self.code = compile(source, "<debug-gym>", "exec", dont_inherit=True)
-        compiled = marshal.dumps(self.code)
+        sources = marshal.loads(data[8 + size :])
+        self.codes = {name: compile(sources[name], NAME, "exec", dont_inherit=True) for name in sources}
+        compiled = marshal.dumps(self.codes)
         if hasattr(os, "memfd_create"):
             self.blob = os.memfd_create("blob")
         else:
@@ -722,7 +725,7 @@ class Prepared(object):
             with tempfile.TemporaryFile() as temporary:
                 self.blob = os.dup(temporary.fileno())
         with os.fdopen(os.dup(self.blob), "wb") as out:
-            out.write(MAGIC_NUMBER + len(compiled).to_bytes(4, "big") + compiled + source)
+            out.write(MAGIC_NUMBER + len(compiled).to_bytes(4, "big") + compiled + data[8 + size :])
 
 
 def serve(

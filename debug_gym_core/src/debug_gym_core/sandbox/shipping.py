@@ -1,0 +1,159 @@
+"""How packages of ours travel into a sandbox: as one blob of bytes, without a file there.
+
+A package that travels is flat and imports nothing of ours but its own modules, by relative imports, while it is being
+imported. On the host it is a package like any other. In the sandbox it is called `NAME`, which no `import` statement
+can write; a finder hands out its modules until `main` is imported, and nothing of it stays behind in `sys.meta_path` or
+`sys.modules`, where code of a task could import or replace it.
+
+A blob is the four bytes by which an interpreter knows its own byte code, the length in four bytes (big endian) of the
+marshalled code objects that follow, and the marshalled sources for all other interpreters: each a dict by module name.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.machinery
+import importlib.util
+import marshal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from types import CodeType
+
+from debug_gym_core.sandbox.python_code import imports_of
+
+NAME = "<debug-gym>"
+"""What a package is called in a sandbox, and the file that all of its code seems to come from."""
+
+BOOT = f"""\
+import sys
+def unpack(data):
+    import marshal
+    from _frozen_importlib_external import MAGIC_NUMBER
+    end = 8 + int.from_bytes(data[4:8], "big")
+    if data[:4] == MAGIC_NUMBER:
+        return marshal.loads(data[8:end])
+    sources = marshal.loads(data[end:])
+    return {{name: compile(sources[name], {NAME!r}, "exec", dont_inherit=True) for name in sources}}
+def enter(codes, **given):
+    import builtins
+    given["__builtins__"] = dict(vars(builtins))
+    class Carried:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            return type(sys.__spec__)(name, Carried, is_package=name == {NAME!r}) if name in codes else None
+        @staticmethod
+        def create_module(spec):
+            return None
+        @staticmethod
+        def exec_module(module):
+            space = vars(module)
+            space.update(given)
+            exec(codes[module.__name__], space)
+    sys.meta_path.insert(0, Carried)
+    try:
+        return __import__({NAME + ".main"!r}, fromlist=["main"])
+    finally:
+        sys.meta_path.remove(Carried)
+        for name in codes:
+            sys.modules.pop(name, None)
+"""
+"""Begins a program for `python -c`: `unpack(blob)` makes code objects, and `enter(those)` the module `main` of them.
+
+What else `enter` is given are variables that each of the modules has from its beginning. They have built-in functions
+of their own too: a program that replaces some (as tests do with mocks) does not replace theirs.
+"""
+
+_VERSION = 2
+"""Of marshal's format: one that Python 3.6 reads."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A package, ready to be sent.
+
+    Attributes:
+        codes: its code objects by module, compiled by this interpreter and marshalled
+        sources: the same as source
+    """
+
+    codes: bytes
+    sources: bytes
+
+    def blob(self) -> bytes:
+        """For an interpreter of which nothing is known."""
+        return _head(self.codes) + self.codes + self.sources
+
+    def blob_for(self, magic: str) -> bytes:
+        """For an interpreter that knows its own byte code by `magic`, in hexadecimal digits: half as long."""
+        if magic == importlib.util.MAGIC_NUMBER.hex():
+            return _head(self.codes) + self.codes
+        return _head(b"") + self.sources
+
+
+def _head(codes: bytes) -> bytes:
+    return (importlib.util.MAGIC_NUMBER if codes else bytes(4)) + len(codes).to_bytes(4, "big")
+
+
+def pack(sources: Mapping[str, bytes], codes: Mapping[str, CodeType] | None = None) -> Parcel:
+    """Make a parcel.
+
+    Args:
+        sources: by the names of modules; one of them is `main`, and the package's own is the empty one
+        codes: the same, compiled; None: they are compiled here
+    """
+    if codes is None:
+        codes = {name: compile(source, NAME, "exec", dont_inherit=True) for name, source in sources.items()}
+    return Parcel(
+        marshal.dumps({_inside(name): code for name, code in codes.items()}),
+        marshal.dumps({_inside(name): source for name, source in sources.items()}, _VERSION),
+    )
+
+
+def _inside(module: str) -> str:
+    return f"{NAME}.{module}" if module else NAME
+
+
+@functools.cache
+def parcel(package: str) -> Parcel:
+    """A package of this interpreter as a parcel; its byte code comes from where importing it keeps that.
+
+    Args:
+        package: its name
+    """
+    return pack(sources_of(package), codes_of(package))
+
+
+def sources_of(package: str) -> dict[str, bytes]:
+    """The sources of a package's modules, in the order of their names; its own, under the empty name, is left empty."""
+    files = sorted(resources.files(package).iterdir(), key=lambda file: file.name)
+    modules = {file.name[: -len(".py")]: file for file in files if file.name.endswith(".py")}
+    return {"": b""} | {name: file.read_bytes() for name, file in modules.items() if name != "__init__"}
+
+
+def codes_of(package: str) -> dict[str, CodeType]:
+    """The same, compiled."""
+    return {name: _code_of(f"{package}.{name}") if name else compile(b"", NAME, "exec") for name in sources_of(package)}
+
+
+def _code_of(module: str) -> CodeType:
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader), module
+    code = spec.loader.get_code(module)
+    assert code is not None, module
+    return _renamed(code)
+
+
+def _renamed(code: CodeType) -> CodeType:
+    """Code as if it came from the file `NAME`."""
+    constants = tuple(_renamed(one) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_filename=NAME, co_consts=constants)
+
+
+@functools.cache
+def imports(package: str) -> tuple[str, ...]:
+    """The modules that a package imports besides its own."""
+    found: dict[str, None] = {}
+    for source in sources_of(package).values():
+        found |= dict.fromkeys(imports_of(source))
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""What programs that start warm are forked from; it travels (see `sandbox.shipping`)."""

@@ -1,0 +1,92 @@
+"""Packages that travel: whole, unseen, and understood by every interpreter."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import support
+
+from debug_gym_core.sandbox import shipping
+
+TRAVELLERS = (
+    "debug_gym_core.sandbox.guest",
+    "debug_gym_core.sandbox.zygote",
+    "debug_gym_core.grading.runner",
+    "debug_gym_tool_pdb.debuggee",
+)
+SOURCES = {
+    "": b"",
+    "numbers": b"from .words import WORD\nGIVEN = globals().get('GIVEN', 0)\ndef count(): return len(WORD) + GIVEN\n",
+    "words": b"WORD = 'abc'\n",
+    "main": b"import sys\nfrom . import words\nfrom .numbers import count\nme = sys._getframe().f_code.co_filename\n",
+}
+TRIAL = f"""\
+{shipping.BOOT}
+import builtins, json
+before = list(sys.meta_path), set(sys.modules)
+with open(sys.argv[1], "rb") as file:
+    main = enter(unpack(file.read()), GIVEN=2)
+left = [name for name in sys.modules if name.startswith("<")]
+same = list(sys.meta_path) == before[0]
+builtins.len = lambda value: 1000
+print(json.dumps([main.count(), main.words.WORD, main.me, left, same, main.__name__]))
+"""
+
+
+def entered(python: str, blob: bytes) -> list[object]:
+    """What a program says of the package that it entered."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(blob)
+        file.flush()
+        done = subprocess.run([python, "-I", "-S", "-c", TRIAL, file.name], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found: list[object] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("python", support.interpreters(handful=True))
+def test_a_package_works_and_leaves_nothing_to_be_found(python: str) -> None:
+    blob = shipping.pack(SOURCES).blob()
+    assert entered(python, blob) == [5, "abc", shipping.NAME, [], True, f"{shipping.NAME}.main"]
+
+
+def test_one_is_sent_what_it_understands() -> None:
+    parcel = shipping.pack(SOURCES)
+
+    magic = importlib.util.MAGIC_NUMBER.hex()
+    for blob in (parcel.blob_for(magic), parcel.blob_for("none"), parcel.blob_for("../" * 99)):
+        assert entered(sys.executable, blob)[0] == 5
+    assert parcel.codes in parcel.blob_for(magic) and parcel.sources not in parcel.blob_for(magic)
+    assert parcel.sources in parcel.blob_for("none") and parcel.codes not in parcel.blob_for("none")
+
+
+def test_code_that_was_cached_is_as_code_that_is_compiled_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "travels"
+    package.mkdir()
+    for name, source in SOURCES.items():
+        (package / f"{name or '__init__'}.py").write_bytes(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    for _ in range(2):
+        shipping.parcel.cache_clear()
+        assert entered(sys.executable, shipping.parcel("travels").blob())[:3] == [5, "abc", shipping.NAME]
+    assert sorted(shipping.sources_of("travels")) == sorted(SOURCES)
+
+
+@pytest.mark.parametrize("package", TRAVELLERS)
+def test_a_traveller_is_flat_and_imports_its_own_modules_at_once(package: str) -> None:
+    """Once `main` is imported, its own modules cannot be found any more."""
+    for file in resources.files(package).iterdir():
+        assert file.name == "__pycache__" or file.name.endswith(".py")
+    for name, source in shipping.sources_of(package).items():
+        for function in ast.walk(ast.parse(source)):
+            if isinstance(function, ast.FunctionDef | ast.Lambda):
+                late = [node for node in ast.walk(function) if isinstance(node, ast.ImportFrom) and node.level]
+                assert not late, (name, ast.unparse(late[0]))
