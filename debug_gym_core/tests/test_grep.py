@@ -16,7 +16,8 @@ from support import examples
 
 from debug_gym_core.errors import ActionError
 from debug_gym_core.sandbox.grep import Found, Glob, InvalidPattern, Query
-from debug_gym_core.sandbox.guest import main as supervisor
+from debug_gym_core.sandbox.guest import matching
+from debug_gym_core.sandbox.guest.search import LONGEST, PIECE, Search
 from debug_gym_core.sandbox.patterns import Patterns
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.workspace.lines import body_of, split
@@ -83,7 +84,7 @@ def test_context_joins_across_pieces_of_a_large_file(session: Session) -> None:
     lines = [f"line {number} {'x' * 60}" for number in range(1, 60_001)]
     session.write("big.txt", "\n".join(lines).encode())
     size = [len(line) + 1 for line in lines]
-    edge = next(number for number in range(len(size)) if sum(size[:number]) > supervisor.PIECE)
+    edge = next(number for number in range(len(size)) if sum(size[:number]) > PIECE)
     for number in (1, 2, edge - 1, edge, edge + 1, 60_000):
         found = search(session, f"line {number} ", context=2)
         shown = [(line.number, line.matches) for line in found.files[0].lines]
@@ -110,7 +111,7 @@ def test_lines_longer_than_a_piece_are_searched_up_to_a_bound(session: Session) 
     session.write("a.txt", b"first\n" + b"a" * 3_000_000 + b"needle\n" + b"last needle\n")
     found = search(session, "needle")
     assert [number for _, number, _ in rows(found)] == [2, 3] and found.cut_lines == 0
-    session.write("a.txt", b"first\n" + b"a" * (2 * supervisor.LONGEST) + b"needle\n" + b"last needle\n")
+    session.write("a.txt", b"first\n" + b"a" * (2 * LONGEST) + b"needle\n" + b"last needle\n")
     found = search(session, "needle")
     assert [number for _, number, _ in rows(found)] == [3] and found.cut_lines == 1
 
@@ -170,7 +171,7 @@ def test_a_link_that_takes_a_files_place_is_not_followed(tmp_path: Path) -> None
     (tmp_path / "file").write_text("x\n")
     (tmp_path / "link").symlink_to("file")
     query = {"context": 0, "lines": 1, "characters": 100}
-    looking = supervisor.Search(None, query)  # type: ignore[arg-type]
+    looking = Search(None, None, query)  # type: ignore[arg-type]
     directory = os.open(tmp_path, os.O_RDONLY)
     try:
         looking._file(directory, b"link", "link")
@@ -250,7 +251,7 @@ files = st.lists(
 @given(patterns, st.sampled_from(["a", "b", "a/b/a.py", "\n", "x y/a"]), st.booleans())
 def test_the_guest_reads_patterns_as_the_host_does(lines: list[str], path: str, is_dir: bool) -> None:
     ours = Patterns(lines)
-    theirs = supervisor.PathPatterns(list(ours))
+    theirs = matching.PathPatterns(list(ours))
     assert theirs.match(path.replace("\n", "\r") + ("/" if is_dir else "")) == ours.match(path, is_dir)
 
 
@@ -315,7 +316,7 @@ def test_what_must_be_in_a_match_is_in_every_match(pattern: str, data: st.DataOb
     # a text of the pattern's own, for random ones hardly ever match
     line = data.draw(st.text(st.sampled_from("abcAB.({}]|2\\0 "), max_size=12) | st.from_regex(compiled))
     if compiled.search(line):
-        assert supervisor._required(pattern) in line
+        assert matching.required(pattern) in line
 
 
 @pytest.mark.parametrize(

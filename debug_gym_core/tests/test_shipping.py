@@ -40,13 +40,27 @@ builtins.len = lambda value: 1000
 print(json.dumps([main.count(), main.words.WORD, main.me, left, same, main.__name__]))
 """
 
+LOADED = f"""\
+{shipping.BOOT}
+import json
+class Codes(dict):
+    loaded = []
+    def __getitem__(self, name):
+        self.loaded.append(name)
+        return dict.__getitem__(self, name)
+with open(sys.argv[1], "rb") as file:
+    codes = Codes(unpack(file.read()))
+enter(codes)
+print(json.dumps(sorted(set(codes) - set(codes.loaded))))
+"""
 
-def entered(python: str, blob: bytes) -> list[object]:
+
+def entered(python: str, blob: bytes, program: str = TRIAL) -> list[object]:
     """What a program says of the package that it entered."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(blob)
         file.flush()
-        done = subprocess.run([python, "-I", "-S", "-c", TRIAL, file.name], capture_output=True, text=True)
+        done = subprocess.run([python, "-I", "-S", "-c", program, file.name], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found: list[object] = json.loads(done.stdout)
     return found
@@ -78,6 +92,12 @@ def test_code_that_was_cached_is_as_code_that_is_compiled_here(tmp_path: Path, m
         shipping.parcel.cache_clear()
         assert entered(sys.executable, shipping.parcel("travels").blob())[:3] == [5, "abc", shipping.NAME]
     assert sorted(shipping.sources_of("travels")) == sorted(SOURCES)
+
+
+@pytest.mark.parametrize("package", TRAVELLERS)
+@pytest.mark.parametrize("python", support.interpreters(handful=True))
+def test_every_module_of_a_traveller_is_there_once_main_is_imported(package: str, python: str) -> None:
+    assert entered(python, shipping.parcel(package).blob(), LOADED) == []
 
 
 @pytest.mark.parametrize("package", TRAVELLERS)

@@ -1,0 +1,138 @@
+"""Which keepers have a zygote, for what programs, and when there is room for one."""
+
+import collections
+import contextlib
+import json
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from .children import Child
+    from .settings import Settings
+
+READY = "debug_gym_ready"  # see the package `zygote`
+
+ZYGOTES = 2  # interpreters with modules loaded that are kept for warm starts
+PREPARATIONS = 4  # times that one for the same kind of program is prepared
+PREPARE_PATIENCE = 60.0  # seconds that the preparation may take
+IDLE = 900.0  # seconds without a program after which a zygote is given up
+
+SAFE_FLAGS = frozenset(("-B", "-b", "-E", "-I", "-O", "-P", "-q", "-s", "-S", "-u", "-W", "-X"))
+SAFE_OPTIONS = frozenset(("dev", "utf8", "utf8=0", "utf8=1"))  # of -X
+UNSAFE_VARIABLES = (
+    b"PYTHONVERBOSE PYTHONPROFILEIMPORTTIME PYTHONTRACEMALLOC PYTHONINSPECT PYTHONDEBUG PYTHONDUMPREFS PYTHONSTARTUP"
+    b" PYTHONPERFSUPPORT LD_PRELOAD LD_AUDIT COVERAGE_PROCESS_START COV_CORE_SOURCE COV_CORE_CONFIG"
+).split()
+
+
+def warm_kind(header: "dict[str, Any]", settings: "Settings") -> str:
+    """What programs must agree in to be forked from one zygote; empty for those that are always started cold.
+
+    Its flags and variables must be ones that do not act while modules are loaded. Where the seed of hashes is drawn
+    at each start, a fork would have that of its zygote.
+    """
+    argv = header.get("argv") or []
+    if not header.get("warm") or "-c" not in argv or header.get("follow"):
+        return ""
+    if header.get("stdin") and not header.get("pty"):
+        return ""
+    if not header.get("channel") or "code" not in (header.get("blobs") or {}):
+        return ""
+    flags = list(argv[1 : argv.index("-c")])
+    for before, flag in zip(["", *flags], flags):  # noqa: B905 (Python 3.6)
+        if not (before == "-W" or (flag in SAFE_OPTIONS if before == "-X" else flag in SAFE_FLAGS)):
+            return ""
+    environment = settings.environment_with(header.get("env"))
+    seed = b"" if {"-E", "-I"} & set(flags) else environment.get(b"PYTHONHASHSEED", b"")
+    if not seed.isdigit() or any(environment.get(name) for name in UNSAFE_VARIABLES):
+        return ""
+    streams = [bool(header.get(name)) for name in ("pty", "stdin")]
+    text = "".join(argv[len(flags) + 2 : len(flags) + 3])
+    code = [text, header["blobs"]["code"]] if READY in text else []  # part of it will have run
+    return json.dumps([argv[0], flags, header.get("env"), streams, header["warm"]["imports"], code])
+
+
+def memory_is_short() -> bool:
+    """Whether the machine, or the control group where one can be seen, has hardly any memory left."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        with open("/proc/meminfo", "rb") as file:
+            sizes = {line.split()[0]: int(line.split()[1]) for line in file.read().splitlines()[:8]}
+        if sizes[b"MemAvailable:"] < sizes[b"MemTotal:"] // 20:
+            return True
+    with contextlib.suppress(OSError, ValueError):
+        with open("/sys/fs/cgroup/memory.max", "rb") as file:
+            most = int(file.read())
+        with open("/sys/fs/cgroup/memory.current", "rb") as file:
+            return int(file.read()) > most * 9 // 10
+    return False
+
+
+class Nursery:
+    """The keepers that have a zygote, or are preparing one, by the kind of programs that it is for."""
+
+    def __init__(self, fork: "Callable[[], Child]", forget: "Callable[[Child], None]") -> None:
+        """Begin with none.
+
+        Args:
+            fork: makes a keeper
+            forget: gives one up
+        """
+        self.fork = fork
+        self.forget = forget
+        self.by_kind = {}  # type: dict[str, Child]
+        self.preparations = collections.Counter()  # type: collections.Counter[str]
+
+    def keepers(self) -> "Iterable[Child]":
+        """All of them."""
+        return self.by_kind.values()
+
+    def keeper_for(self, header: "dict[str, Any]", settings: "Settings") -> "Child | None":
+        """The keeper whose zygote a program may be forked from, if it is ready and free."""
+        if self.by_kind and memory_is_short():
+            for child in list(self.by_kind.values()):
+                if not child.requests:
+                    self.forget(child)
+        known = self.by_kind.get(warm_kind(header, settings))
+        return known if known is not None and known.ready and not known.requests else None
+
+    def prepare(self, header: "dict[str, Any]", settings: "Settings") -> "Child | None":
+        """Make a keeper that is to prepare for programs like one that was just started cold, if there is room."""
+        kind = warm_kind(header, settings)
+        if not kind or kind in self.by_kind or self.preparations[kind] >= PREPARATIONS or memory_is_short():
+            return None
+        idle = [child for child in self.by_kind.values() if not child.requests]
+        if len(self.by_kind) >= ZYGOTES:
+            if not idle:
+                return None
+            self.forget(idle[0])
+        self.preparations[kind] += 1
+        child = self.by_kind[kind] = self.fork()
+        child.kind = kind
+        child.deadline = time.monotonic() + PREPARE_PATIENCE
+        return child
+
+    def told(self, child: "Child", state: str) -> None:
+        """A keeper tells of its zygote: it is ready, or gone."""
+        if state == "ready":
+            child.ready = True
+            child.deadline = time.monotonic() + IDLE
+            return
+        if state == "failed":
+            self.preparations[child.kind] = PREPARATIONS
+        self.remove(child)
+        child.kind, child.ready = "", False
+        if not child.requests:
+            self.forget(child)
+
+    def free(self, child: "Child") -> None:
+        """One has done its program: of all, it is now the last to be given up for another."""
+        self.by_kind[child.kind] = self.by_kind.pop(child.kind)
+        child.deadline = time.monotonic() + IDLE
+
+    def remove(self, child: "Child") -> None:
+        """A keeper has no zygote, or is itself gone."""
+        if self.by_kind.get(child.kind) is child:
+            del self.by_kind[child.kind]

@@ -1,0 +1,397 @@
+"""The supervisor: the process that speaks to the host, and has all others do the work."""
+
+import collections
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+
+from .children import Child
+from .family import KILL_PATIENCE
+from .frames import Link, pack
+from .keeper import Keeper
+from .loop import READ, WRITE, Loop
+from .nursery import Nursery
+from .settings import Settings
+from .system import LIBC, below, kill_all, process_parents, run_forked, signal_each
+from .worker import Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+VERSION = 1
+FINAL = frozenset(["done", "error", "exit"])
+
+KEEPER_GRACE = 1.75  # seconds over the timeout after which a keeper that does not answer is itself killed
+LATE = b"(What it printed is lost: it took all processor time.)\n"
+END_PATIENCE = 2.5  # seconds that keepers have to end their commands when the host is gone
+SPARES = 4  # keepers that wait for a command
+BACKLOG = 1 << 22  # bytes for the host that wait before children are read no more
+
+
+class Supervisor:
+    """Passes frames between the host and the children, which it starts and replaces."""
+
+    def __init__(self) -> None:
+        self.loop = Loop()
+        self.host = Link(0, 1)
+        self.settings = None  # type: Settings | None
+        self.children = {}  # type: dict[int, Child]
+        self.routes = {}  # type: dict[int, Child]
+        self.worker = None  # type: Child | None
+        self.spares = []  # type: list[Child]
+        self.waiting = collections.deque()  # type: collections.deque[tuple[int, str, bytes]]
+        self.active = None  # type: int | None
+        self.failures = []  # type: list[bytes]
+        self.sweep_until = None  # type: float | None
+        self.held = set()  # type: set[int]
+        self.over = False
+        self.prepared = False
+        self.nursery = Nursery(self._fork_keeper, self._forget)
+        self.loop.watch(0, READ, self._on_host)
+
+    def run(self) -> None:
+        """Serve until the host goes, then end everything."""
+        while not self.over:
+            self.loop.turn(self._patience())
+            self._look_after_children()
+            if self.settings is not None and not self.prepared and not self.over:
+                self._prepare()
+            self.host.flush()
+            if self.host.broken:
+                self.over = True
+            self.loop.watch(1, WRITE if self.host.outgoing else 0, self._on_host_writable)
+            if self.held and self.host.waiting < BACKLOG // 2:
+                for descriptor in self.held:
+                    child = self.children.get(descriptor)
+                    if child is not None:
+                        self._watch(child)
+                self.held.clear()
+        self._end()
+
+    def _patience(self) -> "float | None":
+        if self.sweep_until is not None:
+            return 0.02
+        deadlines = [child.deadline for child in self.children.values() if child.deadline is not None]
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+
+    # -- the host's frames
+
+    def _on_host_writable(self, _events: int) -> None:
+        self.host.flush()
+
+    def _on_host(self, _events: int) -> None:
+        alive = self.host.receive()
+        for header, body, frame in self.host.frames():
+            self._handle(header, body, frame)
+        if not alive:
+            self.over = True
+
+    def _handle(self, header: "dict[str, Any]", body: bytes, frame: bytes) -> None:
+        op = header["op"]
+        if "of" in header:
+            child = self.routes.get(header["of"])
+            if child is not None:
+                if "id" in header:
+                    self._route(header["id"], child)
+                if op == "kill":
+                    child.deadline = time.monotonic() + KILL_PATIENCE + KEEPER_GRACE
+                self._send(child, frame)
+            elif "id" in header:
+                self.host.send(pack({"id": header["id"], "t": "error", "kind": "ended", "text": "has ended"}))
+        elif op in ("run", "process"):
+            assert self.settings is not None
+            child = self.nursery.keeper_for(header, self.settings) or self._keeper()
+            child.deadline = None
+            child.began = time.monotonic()
+            child.run = op == "run"
+            child.asked = header if header.get("warm") else None
+            child.wish = None if child.ready else child.asked
+            child.what = "the keeper of " + (header.get("shell") or " ".join(header.get("argv", ())))[:200]
+            if header.get("timeout") is not None:
+                child.deadline = child.began + header["timeout"] + KEEPER_GRACE
+            child.request = header["id"]
+            self._route(header["id"], child)
+            self._send(child, frame)
+        elif op == "grep":  # by a process of its own, since it may have to be killed
+            child = self._fork_worker()
+            child.what = "the search"
+            child.deadline = time.monotonic() + header["timeout"] + KEEPER_GRACE
+            child.request = header["id"]
+            self._route(header["id"], child)
+            self._send(child, frame)
+        elif op == "start":
+            self._start(header)
+        elif op == "blob":
+            assert self.settings is not None
+            self.settings.blobs[header["digest"]] = body
+            for child in self.spares:  # they were forked without it
+                self._forget(child)
+            del self.spares[:]
+            for child in self.nursery.keepers():
+                self._send(child, frame)
+            self.host.send(pack({"id": header["id"], "t": "done"}))
+        elif op == "ping":
+            self.host.send(pack({"id": header["id"], "t": "done"}))
+        else:
+            self.waiting.append((header["id"], op, frame))
+            self._feed_worker()
+
+    def _start(self, header: "dict[str, Any]") -> None:
+        self.settings = Settings(header)
+        notes = []
+        if LIBC is None:
+            notes.append("no ctypes in this Python: orphans are found by their environment")
+        if not os.path.exists("/proc/self/stat"):
+            notes.append("no /proc: only a command's process group can be ended")
+        hello = {"t": "hello", "id": header["id"], "version": VERSION, "pid": os.getpid(), "notes": notes}
+        hello["python"] = list(sys.version_info[:3])
+        self.host.send(pack(hello))
+
+    def _route(self, request: int, child: Child) -> None:
+        self.routes[request] = child
+        child.requests.add(request)
+
+    def _send(self, child: Child, frame: bytes) -> None:
+        child.link.send(frame)
+        if child.link.outgoing:
+            self._watch(child)
+
+    def _feed_worker(self) -> None:
+        """Give the worker its next request; one at a time, so that its death costs one."""
+        if self.active is None and self.waiting:
+            if self.worker is None:
+                self.worker = self._fork_worker()
+            request, op, frame = self.waiting.popleft()
+            self.active = self.worker.request = request
+            self.worker.what = "the file worker at " + op
+            self._route(request, self.worker)
+            self._send(self.worker, frame)
+
+    # -- the children
+
+    def _fork(self, main: "Callable[[socket.socket], None]") -> Child:
+        ours, theirs = socket.socketpair()
+        process = os.fork()
+        if process == 0:
+            run_forked(lambda: self._in_child(ours, theirs, main))
+        theirs.close()
+        child = Child(process, ours)
+        self.children[ours.fileno()] = child
+        self._watch(child)
+        return child
+
+    def _in_child(self, ours: socket.socket, theirs: socket.socket, main: "Callable[[socket.socket], None]") -> None:
+        """Let go of everything that is the supervisor's, above all the host's stream."""
+        self.loop.close_after_fork()
+        ours.close()
+        for child in self.children.values():
+            child.connection.close()
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0, False)
+        os.dup2(null, 1, False)
+        os.close(null)
+        main(theirs)
+
+    def _fork_keeper(self) -> Child:
+        settings = self.settings
+        assert settings is not None
+
+        def main(connection: socket.socket) -> None:
+            Keeper(Link(connection.fileno(), connection.fileno()), settings).run()
+
+        child = self._fork(main)
+        child.blobs = len(settings.blobs)
+        return child
+
+    def _keeper(self) -> Child:
+        return self.spares.pop() if self.spares else self._fork_keeper()
+
+    def _prepare_zygote(self, header: "dict[str, Any]") -> None:
+        assert self.settings is not None
+        child = self.nursery.prepare(header, self.settings)
+        if child is not None:
+            self._send(child, pack(dict(header, op="zygote")))
+
+    def _fork_worker(self) -> Child:
+        settings = self.settings
+        assert settings is not None
+
+        def main(connection: socket.socket) -> None:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            Worker(connection, settings).run()
+
+        return self._fork(main)
+
+    def _prepare(self) -> None:
+        """Do after the start, while the host is not waiting, what makes the first command quick."""
+        self.prepared = True
+        import subprocess  # noqa: F401
+
+        if hasattr(gc, "freeze"):
+            gc.freeze()
+        if not self.spares:
+            self.spares.append(self._fork_keeper())
+
+    def _release(self, child: Child, clean: bool) -> None:
+        """A keeper has done its command: it serves the next one if it left nothing and knows all blobs."""
+        assert self.settings is not None
+        child.deadline = None
+        if clean and child.ready:
+            self.nursery.free(child)
+        elif clean and len(self.spares) < SPARES and child.blobs == len(self.settings.blobs):
+            self.spares.append(child)
+        else:
+            self._forget(child)
+
+    def _watch(self, child: Child) -> None:
+        if child.callback is None:
+            child.callback = lambda events: self._on_child(child, events)
+        self.loop.watch(child.link.read_fd, READ | WRITE if child.link.outgoing else READ, child.callback)
+
+    def _on_child(self, child: Child, events: int) -> None:
+        if events & WRITE:
+            child.link.flush()
+        if events & READ:
+            alive = child.link.receive()
+            done = wish = None  # type: dict[str, Any] | None
+            for header, _, frame in child.link.frames():
+                if header["t"] == "zygote":
+                    self.nursery.told(child, header["state"])
+                    if not child.requests and not child.ready:
+                        return
+                    child.wish = child.asked if child.requests else None
+                    continue
+                request = header["id"]
+                if header["t"] in FINAL:
+                    child.requests.discard(request)
+                    self.routes.pop(request, None)
+                    if request == child.request:
+                        done = header
+                self.host.send(frame)
+                if child.wish is not None and (done or header["t"] == child.wish["warm"]["after"]):
+                    wish, child.wish = child.wish, None
+            if wish is not None:
+                self._prepare_zygote(wish)
+            if not alive:
+                self._lose(child)
+                return
+            if child is self.worker:
+                if done is not None:
+                    self.active = None
+                self._feed_worker()
+            elif child.request not in child.requests and child.request:
+                child.clean = child.clean if done is None else bool(done.get("clean"))
+                if not child.requests:
+                    child.request = 0
+                    self._release(child, child.clean)
+                    if child not in self.spares:
+                        return
+            if self.host.waiting > BACKLOG:
+                self.loop.watch(child.link.read_fd, 0)
+                self.held.add(child.link.read_fd)
+                return
+        self._watch(child)
+
+    def _forget(self, child: Child) -> None:
+        descriptor = child.link.read_fd
+        self.nursery.remove(child)
+        self.loop.watch(descriptor, 0)
+        self.held.discard(descriptor)
+        self.children.pop(descriptor, None)
+        child.connection.close()
+        for request in child.requests:
+            self.routes.pop(request, None)
+
+    def _lose(self, child: Child) -> None:
+        """A child closed its stream: it is done, or died."""
+        self._forget(child)
+        if child in self.spares:
+            self.spares.remove(child)
+        if child.requests and child.request not in child.requests:  # it was done; these came too late
+            for request in child.requests:
+                self.host.send(pack({"id": request, "t": "error", "kind": "ended", "text": "has ended"}))
+        elif child.requests:
+            signal_each([child.process], signal.SIGKILL)
+            for request in child.requests:
+                self.failures.append(self._failure(child, request))
+            self.sweep_until = time.monotonic() + KILL_PATIENCE
+        if child is self.worker:
+            self.worker = None
+            self.active = None
+            self._feed_worker()
+
+    @staticmethod
+    def _failure(child: Child, request: int) -> bytes:
+        """What is told of a request whose child died."""
+        if child.late and child.run and request == child.request:  # the command has timed out, whoever ended it
+            reply = {"id": request, "t": "done", "clean": False, "status": -signal.SIGKILL, "timed_out": True}
+            return pack(dict(reply, seconds=time.monotonic() - child.began), LATE)
+        why = "left no processor time to end it" if child.late else "the command killed it, or memory ran out"
+        text = "%s died (%s)" % (child.what, why)
+        return pack({"id": request, "t": "error", "kind": "lost", "text": text})
+
+    def _look_after_children(self) -> None:
+        now = time.monotonic()
+        for child in [c for c in self.children.values() if c.deadline is not None and now >= c.deadline]:
+            child.deadline = None
+            if child.requests:
+                child.late = True
+                signal_each([child.process], signal.SIGKILL)
+            elif child.kind:
+                self._forget(child)
+        if self.loop.child_changed:
+            self.loop.child_changed = False
+            self._reap()
+        # What a dead keeper left has become ours; the failure is told when that is gone.
+        if self.sweep_until is not None and (not kill_all(self._strangers) or now >= self.sweep_until):
+            self.sweep_until = None
+            for frame in self.failures:
+                self.host.send(frame)
+            del self.failures[:]
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                process, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+            except ChildProcessError:
+                return
+            if process == 0:
+                return
+            if os.WIFSTOPPED(status):  # a command stopped its keeper
+                signal_each([process], signal.SIGCONT)
+
+    def _strangers(self) -> "set[int]":
+        """Descendants that belong to no living child."""
+        parents = process_parents()
+        own = {child.process for child in self.children.values()}
+        me = os.getpid()
+        orphans = {process for process, parent in parents.items() if parent == me and process not in own}
+        return orphans | below(orphans, parents)
+
+    def _end(self) -> None:
+        """End every process: keepers by closing their streams, what they leave by force."""
+        self.host.flush()
+        for child in list(self.children.values()):
+            self._forget(child)
+        end = time.monotonic() + END_PATIENCE
+        self.loop.watch(0, 0)
+        self.loop.watch(1, 0)
+        while True:
+            self._reap()
+            try:
+                os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            self.loop.turn(min(left, 0.1))
+        for _ in range(50):
+            if not kill_all(lambda: below([os.getpid()], process_parents())):
+                return
+            self._reap()
