@@ -293,7 +293,7 @@ import glob, os, signal
 for file in glob.glob("/proc/[0-9]*/cmdline"):
     try:
         with open(file, "rb") as text:
-            ours = b"debug_gym_zygote" in text.read() and os.path.samefile(os.path.dirname(file) + "/cwd", ".")
+            ours = b"debug-gym: zygote" in text.read() and os.path.samefile(os.path.dirname(file) + "/cwd", ".")
     except OSError:  # gone since
         continue
     process = int(file.split("/")[2])
@@ -482,7 +482,7 @@ def zygotes(guest: int) -> list[int]:
         try:
             command = (directory / "cmdline").read_text()
             process = int(directory.name)
-            if "debug_gym_zygote" in command and guest in list(ancestors(process)):
+            if "debug-gym: zygote" in command and guest in list(ancestors(process)):
                 found.append(process)
         except OSError:
             continue

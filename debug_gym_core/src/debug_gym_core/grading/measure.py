@@ -38,6 +38,7 @@ GRACE = 10.0
 """Seconds beyond the timeout that the sandbox has to end a run."""
 
 BOOT = f"""\
+# debug-gym: runner
 codes=globals().pop({PREPARED!r},None)
 ready=globals().pop({READY!r},None)
 import sys

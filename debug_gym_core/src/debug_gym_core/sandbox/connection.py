@@ -36,6 +36,7 @@ ANSWER_TIMEOUT = 60.0
 """Seconds that it has to answer that before it counts as hung."""
 
 BOOT = f"""\
+# debug-gym: guest
 import os, sys
 {shipping.BOOT}
 def read(n):

@@ -8,6 +8,7 @@ from typing import Literal
 from debug_gym_core.sandbox import shipping
 
 BOOT = f"""\
+# debug-gym: zygote
 first=dict(globals())
 import sys
 modules=frozenset(sys.modules)

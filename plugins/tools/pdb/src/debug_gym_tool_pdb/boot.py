@@ -10,6 +10,7 @@ from debug_gym_core.sandbox.warm import PREPARED, READY, Warm
 DEBUGGEE = f"{__package__}.debuggee"
 
 BOOT = f"""\
+# debug-gym: debugger
 codes = globals().pop({PREPARED!r}, None)
 ready = globals().pop({READY!r}, None)
 import sys
