@@ -184,7 +184,7 @@ def install(directory: Path) -> None:
     from debug_gym_core.sandbox import shipping
 
     def sources_of(package: str) -> dict[str, bytes]:
-        return {"": b""} | {path.stem: probed(path, directory, str(path))[1] for path in modules(package)}
+        return {path.stem: probed(path, directory, str(path))[1] for path in modules(package)}
 
     sys.meta_path.insert(0, Finder(directory))
     shipping.sources_of = sources_of

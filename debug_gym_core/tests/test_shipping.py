@@ -23,7 +23,6 @@ TRAVELLERS = (
     "debug_gym_tool_pdb.debuggee",
 )
 SOURCES = {
-    "": b"",
     "numbers": b"from .words import WORD\nGIVEN = globals().get('GIVEN', 0)\ndef count(): return len(WORD) + GIVEN\n",
     "words": b"WORD = 'abc'\n",
     "main": b"import sys\nfrom . import words\nfrom .numbers import count\nme = sys._getframe().f_code.co_filename\n",
@@ -85,8 +84,9 @@ def test_one_is_sent_what_it_understands() -> None:
 def test_code_that_was_cached_is_as_code_that_is_compiled_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "travels"
     package.mkdir()
+    (package / "__init__.py").write_text('"""What it is."""')
     for name, source in SOURCES.items():
-        (package / f"{name or '__init__'}.py").write_bytes(source)
+        (package / f"{name}.py").write_bytes(source)
     monkeypatch.syspath_prepend(tmp_path)
     for _ in range(2):
         shipping.parcel.cache_clear()

@@ -22,7 +22,7 @@ BOOT = f"""\
 {shipping.BOOT}
 with open(int(sys.argv[2]), "rb") as file:
     codes = unpack(file.read())
-exec(codes["{shipping.NAME}.main"], {{"__name__": "program"}})
+exec(codes["main"], {{"__name__": "program"}})
 """
 SAY = """\
 import sys
@@ -37,7 +37,7 @@ WARM = Warm(("json", "pytest", "asyncio", "unittest.mock", "concurrent.futures",
 
 def blob(source: str) -> bytes:
     """A program of one module."""
-    return shipping.pack({"": b"", "main": source.encode()}).blob()
+    return shipping.pack({"main": source.encode()}).blob()
 
 
 class Programs:

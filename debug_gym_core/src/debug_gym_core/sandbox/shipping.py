@@ -1,9 +1,9 @@
 """How packages of ours travel into a sandbox: as one blob of bytes, without a file there.
 
 A package that travels is flat and imports nothing of ours but its own modules, by relative imports, while it is being
-imported. On the host it is a package like any other. In the sandbox it is called `NAME`, which no `import` statement
-can write; a finder hands out its modules until `main` is imported, and nothing of it stays behind in `sys.meta_path` or
-`sys.modules`, where code of a task could import or replace it.
+imported. On the host it is a package like any other. In the sandbox its modules find each other by an `__import__` of
+their own, until `main` is imported: nothing of it is ever in `sys.modules` or `sys.meta_path`, where code of a task
+could import or replace it, and the import system, which takes its time, is only asked for the standard library.
 
 A blob is the four bytes by which an interpreter knows its own byte code, the length in four bytes (big endian) of the
 marshalled code objects that follow, and the marshalled sources for all other interpreters: each a dict by module name.
@@ -23,7 +23,7 @@ from types import CodeType
 from debug_gym_core.sandbox.python_code import imports_of
 
 NAME = "<debug-gym>"
-"""What a package is called in a sandbox, and the file that all of its code seems to come from."""
+"""What a package is called in a sandbox, which no `import` can write, and the file that its code seems to come from."""
 
 BOOT = f"""\
 import sys
@@ -37,26 +37,30 @@ def unpack(data):
     return {{name: compile(sources[name], {NAME!r}, "exec", dont_inherit=True) for name in sources}}
 def enter(codes, **given):
     import builtins
-    given["__builtins__"] = dict(vars(builtins))
-    class Carried:
-        @staticmethod
-        def find_spec(name, path=None, target=None):
-            return type(sys.__spec__)(name, Carried, is_package=name == {NAME!r}) if name in codes else None
-        @staticmethod
-        def create_module(spec):
-            return None
-        @staticmethod
-        def exec_module(module):
-            space = vars(module)
-            space.update(given)
-            exec(codes[module.__name__], space)
-    sys.meta_path.insert(0, Carried)
+    functions = dict(vars(builtins))
+    own = functions["__import__"]
+    package = type(sys)({NAME!r})
+    given.update(__package__={NAME!r}, __builtins__=functions)
+    def load(name):
+        if not hasattr(package, name):
+            module = type(sys)({NAME!r} + "." + name)
+            setattr(package, name, module)
+            vars(module).update(given)
+            exec(codes[name], vars(module))
+        return getattr(package, name)
+    def find(name, globals=None, locals=None, fromlist=(), level=0):
+        if not level:
+            return builtins.__import__(name, globals, locals, fromlist, 0)
+        if name:
+            return load(name)
+        for one in fromlist:
+            load(one)
+        return package
+    functions["__import__"] = find
     try:
-        return __import__({NAME + ".main"!r}, fromlist=["main"])
+        return load("main")
     finally:
-        sys.meta_path.remove(Carried)
-        for name in codes:
-            sys.modules.pop(name, None)
+        functions["__import__"] = own
 """
 """Begins a program for `python -c`: `unpack(blob)` makes code objects, and `enter(those)` the module `main` of them.
 
@@ -99,19 +103,15 @@ def pack(sources: Mapping[str, bytes], codes: Mapping[str, CodeType] | None = No
     """Make a parcel.
 
     Args:
-        sources: by the names of modules; one of them is `main`, and the package's own is the empty one
+        sources: by the names of modules, of which one is `main`
         codes: the same, compiled; None: they are compiled here
     """
     if codes is None:
         codes = {name: compile(source, NAME, "exec", dont_inherit=True) for name, source in sources.items()}
     return Parcel(
-        marshal.dumps({_inside(name): code for name, code in codes.items()}),
-        marshal.dumps({_inside(name): source for name, source in sources.items()}, _VERSION),
+        marshal.dumps(dict(codes)),
+        marshal.dumps(dict(sources), _VERSION),
     )
-
-
-def _inside(module: str) -> str:
-    return f"{NAME}.{module}" if module else NAME
 
 
 @functools.cache
@@ -125,15 +125,15 @@ def parcel(package: str) -> Parcel:
 
 
 def sources_of(package: str) -> dict[str, bytes]:
-    """The sources of a package's modules, in the order of their names; its own, under the empty name, is left empty."""
+    """The sources of a package's modules, in the order of their names; its own `__init__` only says what it is."""
     files = sorted(resources.files(package).iterdir(), key=lambda file: file.name)
     modules = {file.name[: -len(".py")]: file for file in files if file.name.endswith(".py")}
-    return {"": b""} | {name: file.read_bytes() for name, file in modules.items() if name != "__init__"}
+    return {name: file.read_bytes() for name, file in modules.items() if name != "__init__"}
 
 
 def codes_of(package: str) -> dict[str, CodeType]:
     """The same, compiled."""
-    return {name: _code_of(f"{package}.{name}") if name else compile(b"", NAME, "exec") for name in sources_of(package)}
+    return {name: _code_of(f"{package}.{name}") for name in sources_of(package)}
 
 
 def _code_of(module: str) -> CodeType:
