@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -52,6 +55,15 @@ def interpreters(handful: bool = False) -> list[ParameterSet]:
         )
         for version, path in sorted(found.items())
     ]
+
+
+def said_by(python: str, package: str, code: str, *flags: str) -> Any:
+    """What code prints, as JSON, that finds a package that travels under the last part of its name."""
+    [directory] = importlib.import_module(package).__path__
+    start = f"import json, sys\nsys.path.append({str(Path(directory).parent)!r})\n"
+    done = subprocess.run([python, "-I", "-B", *flags, "-c", start + code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def terminals(*names: str) -> list[ParameterSet]:

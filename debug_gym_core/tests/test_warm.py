@@ -16,6 +16,7 @@ import pytest
 from debug_gym_core.errors import SandboxError
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.session import Process, Session
+from debug_gym_core.sandbox.warm import BOOT as ZYGOTES_BOOT
 from debug_gym_core.sandbox.warm import Warm
 
 BOOT = f"""\
@@ -24,6 +25,8 @@ with open(int(sys.argv[2]), "rb") as file:
     codes = unpack(file.read())
 exec(codes["main"], {{"__name__": "program"}})
 """
+MARK = ZYGOTES_BOOT.partition("\n")[0]
+"""In the command line of a zygote and of its forks."""
 SAY = """\
 import sys
 first_modules = sorted(name for name in sys.modules if not name.startswith("encodings"))
@@ -293,7 +296,7 @@ import glob, os, signal
 for file in glob.glob("/proc/[0-9]*/cmdline"):
     try:
         with open(file, "rb") as text:
-            ours = b"debug-gym: zygote" in text.read() and os.path.samefile(os.path.dirname(file) + "/cwd", ".")
+            ours = b"{mark}" in text.read() and os.path.samefile(os.path.dirname(file) + "/cwd", ".")
     except OSError:  # gone since
         continue
     process = int(file.split("/")[2])
@@ -303,7 +306,7 @@ say(0)
 """
     for number in ("signal.SIGKILL", "signal.SIGSTOP"):
         programs.heat()
-        assert programs.run(kill.replace("{signal}", number)) == (0, True)
+        assert programs.run(kill.replace("{signal}", number).replace("{mark}", MARK)) == (0, True)
         assert programs.run("say(1)")[0] == 1
     programs.heat()
 
@@ -482,7 +485,7 @@ def zygotes(guest: int) -> list[int]:
         try:
             command = (directory / "cmdline").read_text()
             process = int(directory.name)
-            if "debug-gym: zygote" in command and guest in list(ancestors(process)):
+            if MARK in command and guest in list(ancestors(process)):
                 found.append(process)
         except OSError:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core import RepoEnv, Task, ToolCall
+from debug_gym_core.sandbox.warm import BOOT
 from debug_gym_tool_pdb import Pdb
 
 APP = """\
@@ -90,7 +92,8 @@ def test_without_warm_every_session_is_cold(make_env: Callable[..., RepoEnv]) ->
     env = make_env(warm=False)
     for _ in range(2):
         ask(env, "restart")
-    listing = env.session.run("grep -l debug_gym_zygote /proc/[0-9]*/cmdline | xargs -r -n1 dirname")
+    mark = shlex.quote(BOOT.partition("\n")[0])
+    listing = env.session.run(f"grep -lF {mark} /proc/[0-9]*/cmdline | xargs -r -n1 dirname")
     mine = []
     for line in listing.output.split():
         with contextlib.suppress(FileNotFoundError):  # another's, which has ended

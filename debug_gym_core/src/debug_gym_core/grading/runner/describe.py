@@ -1,0 +1,199 @@
+"""What is told of a failure: the exception in a line, and the repository's frames with short texts for their locals.
+
+Values are those of the tested code, whose `repr` may do anything: texts are bounded in length, and in time.
+"""
+
+import os
+import re
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType, TracebackType
+    from typing import Any, Union
+
+    Details = dict[str, Any]
+
+TEXT = 500
+VALUE = 160
+LOCALS = 20
+FRAMES = 12
+DETAILS = 20000
+"""Characters of locals in one failure."""
+DETAILED = 200
+"""Failures of one run whose frames are reported."""
+SLOW = 0.2
+"""Seconds after which the `repr` of a value is given up."""
+
+
+class Describer(object):
+    """Tells of failures: the exception in a line, the repository's frames with bounded locals."""
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.realpath(root) + os.sep
+        self.paths = {}  # type: dict[str, Union[str, None]]
+        self.left = DETAILED
+
+    def inside(self, filename: str) -> "Union[str, None]":
+        """The path of a repository's file relative to the root; None for any other."""
+        if filename not in self.paths:
+            path = os.path.realpath(os.path.join(self.root, filename))
+            relative = path[len(self.root) :] if path.startswith(self.root) and os.path.exists(path) else None
+            if relative and re.search(r"(^|/)(site-packages|dist-packages|lib/python[0-9.]+)/", relative):
+                relative = None
+            self.paths[filename] = relative
+        return self.paths[filename]
+
+    def tell(self, error: BaseException, trace: "Union[TracebackType, None]") -> "Details":
+        """Describe a failure.
+
+        Args:
+            error: the exception
+            trace: its traceback
+
+        Returns:
+            `message` and `frames` as a dict
+        """
+        try:
+            frames = self.frames(trace) if self.left > 0 else []
+            self.left -= 1
+            return {"message": self.line(error), "frames": frames}
+        except BaseException as problem:  # Whatever objects of the tested code do must not cost the result.
+            return {"message": "{} ({})".format(type(error).__name__, type(problem).__name__), "frames": []}
+
+    def line(self, error: BaseException) -> str:
+        """The exception in a line, with the one that caused it."""
+        text = one_line(error)
+        cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        return "{} (from {})".format(text, one_line(cause)[:VALUE]) if cause is not None else text
+
+    def frames(self, trace: "Union[TracebackType, None]") -> "list[dict[str, Any]]":
+        """The repository's frames, innermost last; of many the first few and the last."""
+        found = []
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            path = self.inside(code.co_filename)
+            if path:
+                found.append((path, trace.tb_lineno, code.co_name, trace.tb_frame))
+            trace = trace.tb_next
+        if len(found) > FRAMES:
+            found = found[:4] + found[4 - FRAMES :]
+        budget = [DETAILS]
+        told = [
+            {"file": path, "line": line, "function": name, "locals": self.locals(frame, budget)}
+            for path, line, name, frame in reversed(found)
+        ]
+        return told[::-1]
+
+    def locals(self, frame: "FrameType", budget: "list[int]") -> "dict[str, str]":
+        """The variables of a frame, without what is only imported or defined there."""
+        values = {}  # type: dict[str, str]
+        hidden = (type(sys), type(len), type(self.locals), type(lambda: 0), type)
+        code = frame.f_code
+        order = {name: place for place, name in enumerate(code.co_varnames + code.co_cellvars + code.co_freevars)}
+        for name, value in sorted(frame.f_locals.items(), key=lambda one: order.get(one[0], len(order))):
+            if not name.isidentifier() or name.startswith("__") or isinstance(value, hidden):
+                continue
+            if len(values) == LOCALS or budget[0] <= 0:
+                values["..."] = "more"
+                break
+            values[name] = show(value)
+            budget[0] -= len(name) + len(values[name])
+        return values
+
+
+def one_line(error: BaseException) -> str:
+    """An exception's class and text on one line."""
+    text = guarded(str, error)
+    if type(error).__name__ in ("CollectError", "ImportError") and "Traceback" in text:
+        text = text.rstrip().rpartition("\n")[2].lstrip("E ")  # It quotes a whole traceback, which ends with the cause.
+    text = " ".join(text[: 8 * TEXT].split())
+    name = type(error).__name__
+    return without_addresses("{}: {}".format(name, text) if text else name)[:TEXT]
+
+
+def without_addresses(text: str) -> str:
+    """A text without the addresses of objects, which differ from run to run."""
+    return re.sub(r" at 0x[0-9A-Fa-f]{4,16}\b", "", text)
+
+
+BRACKETS = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    set: ("{", "}"),
+    frozenset: ("frozenset({", "})"),
+    dict: ("{", "}"),
+}  # type: dict[type, tuple[str, str]]
+
+
+def show(value: "Any", depth: int = 2) -> str:
+    """A short text for a value, whatever its size and whatever its `repr` does."""
+    text = _show(value, depth)
+    return text if len(text) <= VALUE else text[: VALUE - 3] + "..."
+
+
+def _show(value: "Any", depth: int) -> str:
+    kind = type(value)  # type: Any
+    if kind in (str, bytes):
+        return str(repr(value[:VALUE]))
+    if kind is int:
+        return repr(value) if value.bit_length() < 2000 else "<int of {} bits>".format(value.bit_length())
+    brackets = BRACKETS.get(kind)
+    if brackets:
+        if not value:
+            return str(repr(value))
+        if depth < 0:
+            return brackets[0] + "..." + brackets[1]
+        parts = []  # type: list[str]
+        for part in value.items() if kind is dict else value:
+            if len(parts) == 12:
+                parts.append("... {} in all".format(len(value)))
+                break
+            if kind is dict:
+                parts.append(_show(part[0], depth - 1) + ": " + _show(part[1], depth - 1))
+            else:
+                parts.append(_show(part, depth - 1))
+        return brackets[0] + ", ".join(parts) + ("," if kind is tuple and len(value) == 1 else "") + brackets[1]
+    if kind.__repr__ is object.__repr__ and depth >= 0 and getattr(value, "__dict__", None):
+        fields = ["{}={}".format(name, _show(one, depth - 1)) for name, one in list(vars(value).items())[:8]]
+        return "<{} {}>".format(kind.__name__, ", ".join(fields))
+    try:
+        size = len(value)
+    except Exception:
+        size = 0
+    if size > 10000 and isinstance(value, (str, bytes, list, tuple, set, frozenset, dict)):
+        return "<{} of {} items>".format(kind.__name__, size)
+    text = guarded(repr, value)
+    return without_addresses(" ".join(text[: 4 * VALUE].split()))
+
+
+class TooSlow(BaseException):
+    """Raised in code of the program that takes too long to describe a value."""
+
+
+def guarded(function: "Callable[[Any], Any]", value: "Any") -> str:
+    """`str` or `repr` of a value; its class's name when that raises or takes too long (in the main thread)."""
+    import _signal as signal  # type: ignore[import-not-found] # The module without enums: quicker to import.
+
+    def give_up(number: int, frame: "Union[FrameType, None]") -> None:
+        raise TooSlow
+
+    before = None  # type: Any
+    armed = False
+    try:
+        if signal.getitimer(signal.ITIMER_REAL)[0] == 0:
+            before = signal.signal(signal.SIGALRM, give_up)
+            armed = True
+            signal.setitimer(signal.ITIMER_REAL, SLOW, 0.01)
+    except (ValueError, AttributeError):
+        pass  # Not in the main thread: no limit can be had.
+    try:
+        text = function(value)
+        return text if type(text) is str else "<{}>".format(type(value).__name__)
+    except BaseException:  # The program's code may raise anything, and TooSlow comes from us.
+        return "<{}>".format(type(value).__name__)
+    finally:
+        if armed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)

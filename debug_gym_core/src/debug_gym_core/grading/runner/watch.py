@@ -1,0 +1,230 @@
+"""What must not change while tests run: functions and classes of pytest, pluggy, unittest, the tests, and our own."""
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import ModuleType
+    from typing import Any, Union
+
+    Space = Mapping[str, Any]
+
+VITAL = (
+    "_pytest.runner runtestprotocol call_and_report call_runtest_hook pytest_runtest_protocol pytest_runtest_call",
+    "_pytest.runner pytest_runtest_setup pytest_runtest_teardown pytest_runtest_makereport check_interactive_exception",
+    "_pytest.runner.CallInfo from_call __init__",
+    "_pytest.reports.TestReport from_item_and_call __init__",
+    "_pytest.reports.BaseReport passed failed skipped",
+    "_pytest.python pytest_pyfunc_call",
+    "_pytest.python.Function runtest setup",
+    "_pytest.unittest.TestCaseFunction runtest addError addFailure",
+    "_pytest.main pytest_runtestloop",
+    "_pytest.raises.RaisesExc __exit__",
+    "_pytest.python_api.RaisesContext __exit__",
+    "unittest.case.TestCase run __call__ fail assertEqual assertTrue assertFalse assertRaises assertIn",
+    "unittest.case._Outcome testPartExecutor",
+    "unittest.result.TestResult addError addFailure wasSuccessful",
+    "pluggy._execution _multicall",
+    "pluggy._callers _multicall",
+    "pluggy.callers _multicall",
+    "pluggy._hooks.HookCaller __call__",
+    "pluggy.hooks._HookCaller __call__",
+    "pluggy._manager.PluginManager _hookexec",
+    "pluggy.manager.PluginManager _hookexec",
+)
+"""Looked at around each test: an owner and names in it; those that a version does not have are passed over."""
+
+# fmt: off
+CHANGEABLE_BUILTINS = frozenset((
+    "print", "open", "input", "__import__", "breakpoint", "help", "exit", "quit", "copyright", "credits", "license",
+    "compile", "exec", "eval", "id", "_",
+))
+# fmt: on
+FAMILIES = ("_pytest", "pluggy", "unittest")
+
+
+class Watch(object):
+    """Remembers what functions and classes were before any tested code ran, and tells what became different.
+
+    A change counts unless the new function comes from installed code or from test infrastructure: plugins patch pytest.
+    """
+
+    def __init__(self, inside: "Callable[[str], Union[str, None]]", trusted: "Union[list[str], None]") -> None:
+        """See `is_infrastructure` for what is trusted.
+
+        Args:
+            inside: the path of a repository's file relative to the root; None for any other
+            trusted: see `is_infrastructure`
+        """
+        import builtins
+
+        self.inside = inside
+        self.trusted = trusted
+        self.seen = set()  # type: set[Union[int, str]]
+        self.names = []  # type: list[tuple[Space, str, Any, str]]
+        self.codes = []  # type: list[tuple[Any, Any, Any, str]]
+        self.classes = {}  # type: dict[type, tuple[Space, frozenset[str], tuple[type, ...], str]]
+        self.modules = []  # type: list[tuple[str, ModuleType]]
+        self.vital = []  # type: list[tuple[Space, str, Any, str]]
+        self.problems = []  # type: list[str]
+        self.function = type(lambda: 0)
+        self.property = property
+        self.plain = frozenset((str, int, bool, float, tuple, list, dict, set, frozenset, bytes, type(None), type(sys)))
+        space = vars(builtins)
+        self.names += [
+            (space, name, value, "builtins") for name, value in space.items() if name not in CHANGEABLE_BUILTINS
+        ]
+
+    def remember(self) -> None:
+        """Take in modules of pytest, pluggy and unittest that were imported since the last call."""
+        for name, module in list(sys.modules.items()):
+            if module is not None and name not in self.seen and (name == "pytest" or name.split(".")[0] in FAMILIES):
+                self.seen.add(name)
+                self.modules.append((name, module))
+                self.remember_space(vars(module), name)
+        for line in VITAL:
+            owner, _, names = line.partition(" ")
+            space = self.find(owner)
+            for name in names.split():
+                if space is not None and name in space:
+                    self.vital.append((space, name, space[name], owner))
+
+    def find(self, owner: str) -> "Union[Space, None]":
+        """The namespace of a module or of a class in one."""
+        module, _, name = owner.rpartition(".")
+        if owner in sys.modules:
+            return vars(sys.modules[owner])
+        found = getattr(sys.modules.get(module), name, None)
+        return vars(found) if isinstance(found, type) else None
+
+    def remember_own(self, own: "Mapping[str, Space]") -> None:
+        """Take in our own modules: what each of them defines, and what it has from the others.
+
+        Args:
+            own: their namespaces by name
+        """
+        for name, space in own.items():
+            self.remember_space(space, "runner." + name.rpartition(".")[2], tuple(own))
+
+    def remember_tests(self, module: "Union[ModuleType, None]") -> None:
+        """Take in the functions and classes that a test module defines itself."""
+        if module is not None and id(module) not in self.seen:
+            self.seen.add(id(module))
+            self.remember_space(vars(module), module.__name__, (module.__name__,))
+
+    def remember_space(self, space: "Space", where: str, homes: "tuple[str, ...]" = ()) -> None:
+        """Take in a module's functions and classes, or a class's methods.
+
+        Args:
+            space: its namespace
+            where: its name
+            homes: modules whose functions and classes count; none: all functions, and the classes of `FAMILIES`
+        """
+        names, seen, plain = self.names, self.seen, self.plain
+        for name, value in list(space.items()):
+            kind = type(value)
+            if kind in plain:
+                continue
+            if isinstance(value, type):
+                home = value.__module__
+                if homes and home not in homes:
+                    continue
+                names.append((space, name, value, where))
+                if value not in self.classes and (homes or str(home).partition(".")[0] in FAMILIES):
+                    inner = vars(value)
+                    self.classes[value] = (inner, frozenset(inner), value.__mro__, where + "." + name)
+                    self.remember_space(inner, where + "." + name, homes)
+                continue
+            function = value if kind is self.function else self.function_of(value)
+            if function is not None and (not homes or function.__module__ in homes):
+                names.append((space, name, value, where))
+                if id(function) not in seen:
+                    seen.add(id(function))
+                    self.codes.append((function, function.__code__, function.__defaults__, where + "." + name))
+
+    def function_of(self, value: "Any") -> "Any":
+        """The Python function in a function, method, property or wrapper; None where there is none."""
+        if isinstance(value, self.property):
+            value = value.fget
+        value = getattr(value, "__func__", value)
+        if type(value) is not self.function:
+            value = getattr(value, "__wrapped__", None)
+        return value if type(value) is self.function else None
+
+    def is_trusted(self, value: "Any") -> bool:
+        """Whether a function comes from installed code or from test infrastructure."""
+        function = self.function_of(value)
+        if function is None:
+            return False
+        space = function.__globals__
+        module = sys.modules.get(space.get("__name__"))
+        path = space.get("__file__")
+        if module is None or vars(module) is not space or not isinstance(path, str):
+            return False
+        inside = self.inside(path)
+        return inside is None or is_infrastructure(inside, self.trusted)
+
+    def check_vital(self, when: str) -> None:
+        """Look at what decides on a test's outcome; quick."""
+        for space, name, value, where in self.vital:
+            if space.get(name) is not value:
+                self.changed(space, name, where, when)
+
+    def changed(self, space: "Space", name: str, where: str, when: str) -> None:
+        """Note that a name is bound to something else, unless the one who did it is trusted."""
+        if not (name in space and self.is_trusted(space[name])):
+            self.report("{}.{} was replaced {}".format(where, name, when))
+
+    def check(self, when: str) -> None:
+        """Look at everything.
+
+        Args:
+            when: words for the report
+        """
+        for name, module in self.modules:
+            if sys.modules.get(name, module) is not module:
+                self.report("sys.modules[{!r}] was replaced {}".format(name, when))
+        for space, name, where in [one[:2] + one[3:] for one in self.names if one[0].get(one[1]) is not one[2]]:
+            self.changed(space, name, where, when)
+        for function, code, defaults, where in self.codes:
+            if function.__code__ is not code or function.__defaults__ is not defaults:
+                self.report("the code of {} was replaced {}".format(where, when))
+        for kind, (space, names, mro, where) in self.classes.items():
+            if kind.__mro__ != mro:
+                self.report("the bases of {} were changed {}".format(where, when))
+            if len(space) == len(names):
+                continue
+            for name in set(space) - names:
+                value = space[name]
+                if name.startswith("__") and not name.startswith("__annot"):
+                    matters = callable(value) or hasattr(type(value), "__get__")
+                else:
+                    matters = any(
+                        name in self.classes[base][1] and self.function_of(vars(base).get(name)) is not None
+                        for base in mro[1:]
+                        if base in self.classes
+                    )
+                if matters and not self.is_trusted(value):
+                    self.report("{}.{} was added {}".format(where, name, when))
+
+    def report(self, text: str) -> None:
+        """Note a change once."""
+        if len(self.problems) < 20 and text not in self.problems:
+            self.problems.append(text)
+
+
+def is_infrastructure(path: str, trusted: "Union[list[str], None]") -> bool:
+    """Whether a file of the repository belongs to its tests.
+
+    Args:
+        path: relative to the root
+        trusted: the paths that the host restored, directories ending in `/`; None where nothing was: then by name
+    """
+    if trusted is not None:
+        return any(path == one or (one.endswith("/") and path.startswith(one)) for one in trusted)
+    parts = path.split("/")
+    name = parts[-1]
+    if name == "conftest.py" or name.startswith("test_") or name.endswith("_test.py") or name == "test.py":
+        return True
+    return any(part in ("test", "tests", "testing") for part in parts[:-1])

@@ -1,0 +1,260 @@
+"""Runs tests with pytest, as `python -m pytest` does, and reports their results.
+
+They are taken from the calls that pytest makes: what a report of its says counts less than what a test raised.
+"""
+
+import sys
+
+from .canary import Canaries
+from .describe import TEXT, Describer, one_line
+from .hooks import Hooks
+from .start import enter_workspace
+from .watch import Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping
+    from typing import Any
+
+    from .channel import Config, Send
+    from .describe import Details
+    from .watch import Space
+
+    Decorator = Callable[[Any], Any]
+
+
+def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> int:
+    """Run `pytest.main` with a plugin of ours.
+
+    Args:
+        config: what the host asks for
+        send: reports to the host
+        own: the namespaces of our modules
+
+    Returns:
+        pytest's exit status
+    """
+    import pytest
+
+    describer = Describer(config["root"])
+    watch = Watch(describer.inside, config.get("trusted"))
+    watch.remember_own(own)
+    if config.get("ignored"):
+        hide_source(describer, frozenset(config["ignored"]))
+    canaries = Canaries(pytest, config["canary"])
+    plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries)
+    pytest_main = pytest.main
+    watch.remember()
+    enter_workspace()
+    try:
+        status = int(pytest_main(config["argv"][2:], plugins=[plugin]) or 0)
+    finally:
+        watch.check("at the end")
+    least = 1 if plugin.interrupted or plugin.internal_error else 2
+    if config["mode"] == "run" and plugin.ran and not canaries.are_fine(least):
+        watch.report("the canary test did not fail as it must ({})".format(canaries.why or canaries.failed))
+    send("end", status=status, sent=plugin.sent, tampered=watch.problems, internal_error=plugin.internal_error)
+    sys.stdout.flush()
+    return status
+
+
+def hide_source(describer: Describer, ignored: "frozenset[str]") -> None:
+    """Have pytest's tracebacks show nothing of some files but what was raised there.
+
+    Args:
+        describer: knows the repository's files
+        ignored: paths relative to the root
+    """
+    import copy
+
+    from _pytest._code import code
+
+    # pytest 9.2 renamed it.
+    formatter = vars(code).get("ExceptionInfoFormatter") or vars(code)["FormattedExcinfo"]
+    original = formatter.repr_traceback_entry
+
+    def repr_traceback_entry(self: "Any", entry: "Any", *args: "Any", **kwargs: "Any") -> "Any":
+        if entry is not None and describer.inside(str(entry.path)) in ignored:
+            self = copy.copy(self)
+            self.showlocals = self.funcargs = False
+            self._getentrysource = lambda entry: None
+        return original(self, entry, *args, **kwargs)
+
+    formatter.repr_traceback_entry = repr_traceback_entry
+
+
+def make_plugin(
+    pytest: "Any", mode: str, send: "Send", describer: Describer, watch: Watch, canaries: Canaries
+) -> "Any":
+    """The pytest plugin that reports. Tests can reach it: what it works with is in a closure and no attribute.
+
+    Args:
+        pytest: the module
+        mode: `run`, or `collect`
+        send: reports to the host
+        describer: describes failures
+        watch: knows what must not change
+        canaries: run before and after the tests
+    """
+    hooks = Hooks(watch)
+    first = pytest.hookimpl(tryfirst=True)  # type: Decorator
+    last = pytest.hookimpl(trylast=True)  # type: Decorator
+    around = pytest.hookimpl(tryfirst=True, hookwrapper=True)  # type: Decorator
+
+    class Results(object):
+        def __init__(self) -> None:
+            self.sent = 0
+            self.ran = 0
+            self.internal_error = ""
+            self.interrupted = False
+            self.current = None  # type: Any
+            self.codes = {}  # type: dict[Any, Any]
+
+        # Before any code of the repository is imported
+
+        @first
+        def pytest_load_initial_conftests(self, early_config: "Any") -> None:
+            watch.remember()
+            hooks.remember(early_config)
+
+        @around
+        def pytest_cmdline_main(self, config: "Any") -> "Iterator[None]":
+            option = config.option
+            if hasattr(option, "numprocesses"):  # pytest-xdist: everything in this process.
+                option.numprocesses, option.dist, option.tx = 0, "no", []
+                if hasattr(option, "distload"):
+                    option.distload = False
+            if hasattr(option, "forked"):  # pytest-forked: likewise.
+                option.forked = False
+            if mode == "collect":
+                option.collectonly = True
+            yield
+
+        # Collection
+
+        @around
+        def pytest_make_collect_report(self, collector: "Any") -> "Generator[None, Any, None]":
+            outcome = yield
+            report = outcome.get_result() if outcome.excinfo is None else None
+            if report is not None and report.outcome == "failed":
+                call = report.__dict__.get("call")
+                error = call.excinfo.value if call is not None and call.excinfo else None
+                if error is not None and error.__cause__ is not None:
+                    error = error.__cause__  # pytest's CollectError tells of the real one.
+                details = describer.tell(error, error.__traceback__) if error is not None else {}
+                self.tell_test(report.nodeid, "error", details)
+
+        @last
+        def pytest_collection_finish(self, session: "Any") -> None:
+            watch.check("during collection")
+            ids = [item.nodeid for item in session.items]
+            expected = [item.nodeid for item in session.items if cannot_pass(item)] if mode == "collect" else []
+            send("collected", ids=ids, cannot_pass=expected)
+            if mode == "run":
+                for item in session.items:
+                    self.codes[item] = code_of(getattr(item, "_obj", None))
+                    watch.remember_tests(getattr(item, "module", None))
+
+        # The tests
+
+        @around
+        def pytest_runtestloop(self, session: "Any") -> "Generator[None, Any, None]":
+            option = session.config.option
+            runs = session.items and not option.collectonly
+            if session.testsfailed and not getattr(option, "continue_on_collection_errors", False):
+                runs = False
+            if runs:
+                canaries.run(session, session.items[0])
+            outcome = yield
+            # A run that stopped early (`-x`) has yet to tear down what it set up: no other test may come between.
+            self.interrupted = not runs or bool(outcome.excinfo or session.shouldstop or session.shouldfail)
+            if runs:
+                hooks.check(session.config, self)
+            if not self.interrupted:
+                canaries.run(session, None)
+
+        @around
+        def pytest_runtest_protocol(self, item: "Any") -> "Iterator[None]":
+            watch.check_vital("before " + item.nodeid)
+            if item in self.codes and code_of(getattr(item, "_obj", None)) is not self.codes[item]:
+                watch.report("the code of {} was replaced".format(item.nodeid))
+            self.current = current = {"item": item, "phases": {}, "details": {}}
+            yield
+            self.current = None
+            if "teardown" in current["phases"]:
+                self.ran += 1
+                self.tell_test(item.nodeid, verdict(current["phases"]), current["details"])
+
+        @around
+        def pytest_runtest_makereport(self, item: "Any", call: "Any") -> "Generator[None, Any, None]":
+            outcome = yield
+            report = outcome.get_result() if outcome.excinfo is None else None
+            current = self.current
+            if report is None or current is None or item is not current["item"]:
+                return
+            if call.when == "call":
+                watch.check_vital("in " + item.nodeid)
+            phases = current["phases"]
+            if call.when == "setup":
+                phases.clear()  # The first attempt, or a new one.
+                current["details"] = {}
+            result = report.outcome
+            error = call.excinfo.value if call.excinfo is not None else None
+            if result == "skipped" and hasattr(report, "wasxfail"):
+                result = "xfailed"
+            elif result == "passed" and error is not None:
+                result = "failed"  # Whoever made the report says otherwise, but the test raised.
+            elif result == "passed" and hasattr(report, "wasxfail"):
+                result = "xpassed"
+            if result == "failed" and not current["details"]:
+                if error is not None:
+                    current["details"] = describer.tell(error, call.excinfo.tb)
+                else:
+                    current["details"] = {"message": " ".join(str(report.longrepr).split())[:TEXT]}
+            elif result == "skipped" and error is not None:
+                current["details"] = {"message": one_line(error)}
+            if phases.get(call.when) != "failed":  # Of several parts (subtests), the worst.
+                phases[call.when] = result
+
+        @first
+        def pytest_internalerror(self, excrepr: "Any") -> None:
+            self.internal_error = str(excrepr)[-TEXT:]
+
+        def tell_test(self, nodeid: str, result: str, details: "Details") -> None:
+            self.sent += 1
+            send("test", id=nodeid, outcome=result, **details)
+
+    return Results()
+
+
+def cannot_pass(item: "Any") -> bool:
+    """Whether marks of the pristine repository say that a test is skipped or expected to fail."""
+    import pytest
+
+    try:
+        from _pytest import skipping
+
+        if hasattr(skipping, "evaluate_skip_marks"):
+            if skipping.evaluate_skip_marks(item):
+                return True
+            return bool(skipping.evaluate_xfail_marks(item))
+        return any(mark.name == "skip" or (mark.name == "xfail" and not mark.args) for mark in item.iter_markers())
+    except (Exception, pytest.fail.Exception):  # A condition that cannot be evaluated: an error when the test runs.
+        return False
+
+
+def verdict(phases: "dict[str, str]") -> str:
+    """The outcome of a test from those of its parts."""
+    if phases.get("call") == "failed":
+        return "failed"
+    if "failed" in phases.values():
+        return "error"
+    for outcome in (phases.get("setup"), phases.get("call")):
+        if outcome in ("skipped", "xfailed", "xpassed"):
+            return outcome
+    return "passed" if phases.get("call") == "passed" else "error"
+
+
+def code_of(function: "Any") -> "Any":
+    """The code object of a function or method."""
+    return getattr(getattr(function, "__func__", function), "__code__", None)

@@ -1,0 +1,165 @@
+"""Runs tests with unittest, as `python -m unittest` does, and reports their results."""
+
+import os
+import sys
+
+from .canary import canary_fails
+from .describe import Describer
+from .start import enter_workspace
+from .watch import Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any, Union
+
+    from .channel import Config, Send
+    from .watch import Space
+
+
+def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> int:
+    """Run `unittest.main` with a runner of ours.
+
+    Args:
+        config: what the host asks for
+        send: reports to the host
+        own: the namespaces of our modules
+
+    Returns:
+        the exit status
+    """
+    import unittest
+
+    describer = Describer(config["root"])
+    watch = Watch(describer.inside, config.get("trusted"))
+    watch.remember_own(own)
+    result_class, runner_class = unittest.TextTestResult, unittest.TextTestRunner
+    unittest_main = unittest.main
+    sent = [0]
+    canaries = []  # type: list[bool]
+
+    def tell(test: "Any", outcome: str, error: "Union[BaseException, None]" = None) -> None:
+        sent[0] += 1
+        details = describer.tell(error, error.__traceback__) if error is not None else {}
+        send("test", id=unittest_id(test, describer), outcome=outcome, **details)
+
+    class Result(result_class):  # type: ignore[misc,valid-type]
+        """What unittest prints, and a report besides."""
+
+        _bad = None  # type: Any
+        _good = None  # type: Any
+
+        def startTest(self, test: "Any") -> None:
+            self._bad = self._good = None
+            watch.check_vital("before " + test.id())
+            result_class.startTest(self, test)
+
+        def stopTest(self, test: "Any") -> None:
+            watch.check_vital("in " + test.id())
+            if self._bad is not None:
+                tell(test, *self._bad)
+            elif self._good is not None:
+                tell(test, self._good)
+            result_class.stopTest(self, test)
+            self._bad = self._good = None
+
+        def _fails(self, test: "Any", outcome: str, error: "Any") -> None:
+            if isinstance(test, unittest.TestCase):
+                self._bad = self._bad or (outcome, error[1])
+            else:  # setUpClass and the like are no tests.
+                tell(test, "error", error[1])
+
+        def addSuccess(self, test: "Any") -> None:
+            self._good = "passed"
+            result_class.addSuccess(self, test)
+
+        def addFailure(self, test: "Any", err: "Any") -> None:
+            self._fails(test, "failed", err)
+            result_class.addFailure(self, test, err)
+
+        def addError(self, test: "Any", err: "Any") -> None:
+            self._fails(test, "error", err)
+            result_class.addError(self, test, err)
+
+        def addSubTest(self, test: "Any", subtest: "Any", err: "Any") -> None:
+            if err is not None:
+                self._fails(test, "failed", err)
+            result_class.addSubTest(self, test, subtest, err)
+
+        def addSkip(self, test: "Any", reason: str) -> None:
+            if isinstance(test, unittest.TestCase):
+                self._good = "skipped"
+            result_class.addSkip(self, test, reason)
+
+        def addExpectedFailure(self, test: "Any", err: "Any") -> None:
+            self._good = "xfailed"
+            result_class.addExpectedFailure(self, test, err)
+
+        def addUnexpectedSuccess(self, test: "Any") -> None:
+            self._bad = ("failed", AssertionError("unexpected success"))
+            result_class.addUnexpectedSuccess(self, test)
+
+    class Runner(runner_class):  # type: ignore[misc,valid-type]
+        resultclass = Result
+
+        def run(self, test: "Any") -> "Any":
+            """Say what was found, then run it between two canaries."""
+            tests = list(flatten(test))
+            watch.check("during collection")
+            ids = [unittest_id(one, describer) for one in tests]
+            expected = [unittest_id(one, describer) for one in tests if is_declared(one)]
+            send("collected", ids=ids, cannot_pass=expected)
+            if config["mode"] == "collect":
+                for one in tests:
+                    if type(one).__name__ == "_FailedTest":
+                        tell(one, "error", getattr(one, "_exception", None))
+                raise SystemExit(0)
+            for one in tests:
+                watch.remember_tests(sys.modules.get(type(one).__module__))
+            canaries.append(canary_fails(unittest, config["canary"]))
+            outcome = runner_class.run(self, test)
+            canaries.append(canary_fails(unittest, config["canary"]))
+            return outcome
+
+    watch.remember()
+    enter_workspace()
+    # unittest.__main__ shows itself thus in its usage.
+    sys.argv[0] = "{} -m unittest".format(os.path.basename(sys.executable))
+    status = 0
+    try:
+        unittest_main(module=None, argv=sys.argv, testRunner=Runner)
+    except SystemExit as exit:
+        status = exit.code if isinstance(exit.code, int) else int(exit.code is not None)
+        status = int(status)
+    watch.check("at the end")
+    if config["mode"] == "run" and canaries not in ([], [True, True]):
+        watch.report("the canary test did not fail as it must ({})".format(canaries))
+    send("end", status=status, sent=sent[0], tampered=watch.problems, internal_error="")
+    return status
+
+
+def flatten(suite: "Any") -> "Iterator[Any]":
+    """The test cases of a suite."""
+    try:
+        parts = iter(suite)
+    except TypeError:
+        yield suite
+        return
+    for part in parts:
+        for one in flatten(part):
+            yield one
+
+
+def unittest_id(test: "Any", describer: Describer) -> str:
+    """A test's dotted name; the path of a module that could not be imported."""
+    if type(test).__name__ == "_FailedTest":
+        name = getattr(test, "_testMethodName", "")
+        return describer.inside(name.replace(".", "/") + ".py") or name
+    return str(test.id())
+
+
+def is_declared(test: "Any") -> bool:
+    """Whether decorators say that a test is skipped or expected to fail."""
+    method = getattr(test, getattr(test, "_testMethodName", ""), None)
+    marks = ("__unittest_skip__", "__unittest_expecting_failure__")
+    return any(getattr(one, mark, False) for one in (test, method) for mark in marks)

@@ -1,0 +1,266 @@
+"""The runner's modules by themselves, on the oldest and the newest Python, and what of them is watched."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import interpreters, said_by
+
+from debug_gym_core.grading.measure import RUNNER, measure
+from debug_gym_core.grading.runner.main import OWN
+from debug_gym_core.grading.runner.watch import Watch, is_infrastructure
+from debug_gym_core.sandbox import shipping
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
+from debug_gym_terminal_local import LocalTerminal
+
+
+@pytest.fixture
+def say(python: str) -> Callable[[str], Any]:
+    """What code says that imports the package as `runner`."""
+    return lambda code: said_by(python, RUNNER, textwrap.dedent(code))
+
+
+@pytest.fixture(params=interpreters(handful=True))
+def python(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_values_have_short_texts(say: Callable[[str], Any]) -> None:
+    said = say(
+        """
+        from runner.describe import show
+
+        class Slow(object):
+            def __repr__(self):
+                while True:
+                    pass
+
+        class Broken(object):
+            def __repr__(self): raise SystemExit(3)
+
+        class Plain(object):
+            def __init__(self): self.one, self.other = 1, [2]
+
+        class Names(list): pass
+
+        nested = []
+        nested.append(nested)
+        values = [Slow(), Broken(), Plain(), Names(range(20000)), nested, 7 ** 10000, "x" * 1000, (1,), {}, {1: "a"}]
+        print(json.dumps([show(value) for value in values]))
+        """
+    )
+    assert said[:5] == ["<Slow>", "<Broken>", "<Plain one=1, other=[2]>", "<Names of 20000 items>", "[[[[...]]]]"]
+    assert said[5] == "<int of 28074 bits>" and len(said[6]) == 160 and said[7:] == ["(1,)", "{}", "{1: 'a'}"]
+
+
+def test_a_failure_whose_exception_cannot_be_told_is_told_of(say: Callable[[str], Any], tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("def buy(error):\n    price = 3\n    raise error\n")
+    said = say(
+        f"""
+        import os
+        from runner.describe import Describer
+
+        class Odd(Exception):
+            def __str__(self): raise KeyError("no text")
+
+        sys.path.append({str(tmp_path)!r})
+        import shop
+
+        told = []
+        describer = Describer({str(tmp_path)!r})
+        for error in (Odd(), ValueError("two\\nlines <shop at 0x7f00aa>")):
+            try:
+                shop.buy(error)
+            except Exception as caught:
+                told.append(describer.tell(caught, caught.__traceback__))
+        places = [describer.inside(path) for path in ("shop.py", "none.py", "/etc/passwd", os.__file__)]
+        print(json.dumps([told, places]))
+        """
+    )
+    frame = {"file": "shop.py", "line": 3, "function": "buy"}
+    (odd, plain), places = said
+    assert odd["message"] == "Odd: <Odd>" and plain["message"] == "ValueError: two lines <shop>"
+    assert [{**one["frames"][0], "locals": None} for one in (odd, plain)] == [{**frame, "locals": None}] * 2
+    assert plain["frames"][0]["locals"]["price"] == "3" and len(plain["frames"]) == 1
+    assert places == ["shop.py", None, None, None]
+
+
+def test_only_the_process_that_was_started_reports(say: Callable[[str], Any]) -> None:
+    said = say(
+        """
+        import os, socket
+        from runner.channel import open_channel
+
+        host, guest = socket.socketpair()
+        text = json.dumps({"nonce": "ab" * 16, "mode": "run"}).encode()
+        host.sendall(len(text).to_bytes(4, "big") + text)
+        inherited = guest.detach()
+        config, send = open_channel(inherited)
+        send("first", name="\\u00e9")
+        child = os.fork()
+        if child == 0:
+            send("of a child")
+            os._exit(0)
+        os.waitpid(child, 0)
+        send("second")
+        received = host.recv(10000)
+        closed = []
+        try:
+            os.fstat(inherited)
+        except OSError:
+            closed.append(inherited)
+        messages = []
+        while received:
+            end = 4 + int.from_bytes(received[:4], "big")
+            messages.append(received[4:end].decode())
+            received = received[end:]
+        print(json.dumps([config, messages, len(closed)]))
+        """
+    )
+    seal = "ab" * 16
+    messages = [seal + '{"name":"\\u00e9","t":"first","i":0}', seal + '{"t":"second","i":1}']
+    assert said == [{"mode": "run"}, messages, 1]
+
+
+def test_the_process_becomes_that_of_python_m(say: Callable[[str], Any]) -> None:
+    said = say(
+        """
+        import unittest
+        from runner.start import be_main
+
+        argv = ["-m", "unittest", "-q"]
+        def say(be_main=be_main, argv=argv, json=json, sys=sys, file=unittest.__file__):
+            be_main(argv)
+            main = vars(sys.modules["__main__"])
+            names = sorted(set(main) - {"__annotations__"})
+            same = main["__file__"] == sys.argv[0] == file.replace("__init__", "__main__")
+            print(json.dumps([names, main["__name__"], main["__package__"], same, sys.argv[1:]]))
+        say()
+        """
+    )
+    names = ["builtins", "cached", "doc", "file", "loader", "name", "package", "spec"]
+    assert said == [[f"__{name}__" for name in names], "__main__", "unittest", True, ["-q"]]
+
+
+# What is watched
+
+
+def space_of(source: str, name: str) -> dict[str, Any]:
+    """A module's namespace."""
+    space: dict[str, Any] = {"__name__": name}
+    exec(source, space)
+    return space
+
+
+@pytest.fixture
+def own() -> dict[str, dict[str, Any]]:
+    """Two modules, of which one has something from the other."""
+    one = space_of("def help(): pass\nclass Tool:\n    def use(self): pass\n", "ours.one")
+    two = space_of("def work(): pass\n", "ours.two") | {"help": one["help"], "Tool": one["Tool"]}
+    return {"ours.one": one, "ours.two": two}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("one['help'] = other", "runner.one.help was replaced"),
+        ("two['help'] = other", "runner.two.help was replaced"),
+        ("two['Tool'] = other", "runner.two.Tool was replaced"),
+        ("two['work'].__code__ = other.__code__", "the code of runner.two.work was replaced"),
+        ("two['Tool'].use = other", "runner.one.Tool.use was replaced"),
+        ("del two['work']", "runner.two.work was replaced"),
+        ("one['new'] = other", ""),
+    ],
+)
+def test_a_change_of_any_of_our_modules_is_reported(own: dict[str, dict[str, Any]], change: str, said: str) -> None:
+    watch = Watch(lambda path: path, trusted=[])
+    watch.remember_own(own)
+    watch.check("at first")
+    assert watch.problems == []
+    exec(change, {"one": own["ours.one"], "two": own["ours.two"], "other": lambda: None})
+    watch.check("later")
+    assert watch.problems == ([f"{said} later"] if said else [])
+
+
+def test_all_of_our_modules_are_watched() -> None:
+    assert sorted(OWN) == sorted(f"{RUNNER}.{name}" for name in shipping.sources_of(RUNNER) if name)
+
+
+@pytest.mark.parametrize(
+    ("path", "by_name", "restored"),
+    [
+        ("conftest.py", True, False),
+        ("src/test_it.py", True, False),
+        ("src/tests/data.py", True, True),
+        ("src/it.py", False, False),
+        ("setup.cfg", False, True),
+    ],
+)
+def test_infrastructure_is_what_was_restored_or_else_goes_by_names(path: str, by_name: bool, restored: bool) -> None:
+    assert is_infrastructure(path, None) is by_name
+    assert is_infrastructure(path, ["src/tests/", "setup.cfg"]) is restored
+
+
+REPLACED = {
+    "canary": "make_canary",
+    "channel": "open_channel",
+    "describe": "one_line",
+    "hooks": "named_plugins",
+    "main": "main",
+    "start": "enter_workspace",
+    "watch": "is_infrastructure",
+    "with_pytest": "one_line",
+    "with_unittest": "flatten",
+}
+"""A function in each module of the runner, some of which other modules define."""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Session]:
+    with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
+        yield session
+
+
+@pytest.mark.parametrize("entrypoint", ["python -m pytest -q", "python -m unittest"])
+def test_tested_code_that_replaces_the_runners_functions_is_found_out(
+    sandbox: Session, python: str, entrypoint: str
+) -> None:
+    """In each of its modules: they are not in sys.modules, but the heap has them."""
+    shop = f"""
+    import gc
+
+    def buy():
+        found = {{}}
+        for one in gc.get_objects():
+            if type(one) is type(buy) and str(one.__module__).startswith({shipping.NAME + "."!r}):
+                found[one.__module__.partition(".")[2]] = one.__globals__
+        for module, name in {REPLACED!r}.items():
+            wrap(found[module], name)
+
+    def wrap(space, name):
+        old = space[name]
+        space[name] = lambda *args, **kwargs: old(*args, **kwargs)
+    """
+    test = """
+    import unittest
+    import shop
+
+    class TestIt(unittest.TestCase):
+        def test_it(self): shop.buy()
+    """
+    for name, text in (("shop", shop), ("test_it", test)):
+        sandbox.write(f"{name}.py", textwrap.dedent(text).encode())
+    result = measure(sandbox, entrypoint, timeout=60, python=python)
+    assert list(result.outcomes.values()) == ["passed"], result.output
+    found = set(result.reason.split("; "))
+    assert found == {f"runner.{module}.{name} was replaced at the end" for module, name in REPLACED.items()}
+    assert result.tampered and not result.valid
+
+
+def test_the_list_of_replaced_functions_names_every_module() -> None:
+    assert set(REPLACED) == {name for name in shipping.sources_of(RUNNER) if name}
