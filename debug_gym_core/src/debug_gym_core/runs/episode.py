@@ -484,7 +484,7 @@ class EpisodeEnv(RepoEnv):
     @property
     def counted_tests(self) -> tuple[str, ...]:
         """Ids of the tests that count; empty when they are not known."""
-        return self._tests
+        return self._tests.ids
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
