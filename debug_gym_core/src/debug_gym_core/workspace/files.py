@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from debug_gym_core.errors import ActionError
+from debug_gym_core.sandbox.file_requests import Entry, FileLines
 from debug_gym_core.sandbox.grep import Found, Query
-from debug_gym_core.sandbox.session import Entry, Lines, Session
+from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import ROOT
 from debug_gym_core.workspace import patch as patches
 from debug_gym_core.workspace.changes import (
@@ -267,7 +268,7 @@ class Workspace:
         """
         return decode(self.read_bytes(path))
 
-    def read_lines(self, path: str, start: int, count: int, limit: int) -> tuple[str, Lines]:
+    def read_lines(self, path: str, start: int, count: int, limit: int) -> tuple[str, FileLines]:
         r"""Some lines of a file, however large it is; lines end at `\n` only.
 
         Args:
