@@ -21,7 +21,7 @@ from debug_gym_core.runs.trajectory import Event, Lines, read_lines
 from debug_gym_core.tools.action import ToolCall
 
 if TYPE_CHECKING:
-    from debug_gym_core.runs.episode import Recorder
+    from debug_gym_core.runs.recorder import Recorder
 
 
 class RecordedLLM(LLM):
