@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.task import Task
-    from debug_gym_core.workspace.files import Refreshed
+    from debug_gym_core.workspace.following import Refreshed
     from debug_gym_core.workspace.program_changes import Unknown
 
 log = logging.getLogger("debug_gym")
