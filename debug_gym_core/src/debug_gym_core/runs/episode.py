@@ -23,7 +23,7 @@ from debug_gym_core.runs.ledger import Ledger, Limits, OutOfBudget
 from debug_gym_core.runs.recorder import Recorder
 from debug_gym_core.runs.trajectory import Event, Result
 from debug_gym_core.runs.transcript import Transcript
-from debug_gym_core.sandbox import interpreter as interpreters
+from debug_gym_core.sandbox import pythons
 from debug_gym_core.tasks.entrypoint import Entrypoint
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Players:
         for entrypoint in filter(None, (env.entrypoint or task.entrypoint, env.debug_entrypoint)):
             Entrypoint.parse(entrypoint)
         if not backend.runs_images and task.repository is not None:
-            interpreters.find(task.repository, env.python or task.python)
+            pythons.find(task.repository, env.python or task.python)
 
     def play(self, job: Job) -> Result | None:
         """Play one episode, again when its sandbox is lost.
