@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from debug_gym_core.environment.recovery import insist
 from debug_gym_core.errors import GradingError, RequirementError, SandboxLost
-from debug_gym_core.grading import grade as clean
-from debug_gym_core.grading import measure as in_place
+from debug_gym_core.grading.collect import collect
+from debug_gym_core.grading.grade import grade as clean_grade
+from debug_gym_core.grading.measure import measure as measure_in_place
 from debug_gym_core.tasks import results
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class CountedTests:
         """
         if self.ids or self._found:
             return False
-        self.ids = in_place.collect(session, self._task.entrypoint, timeout=timeout, notify=self.notes.append)
+        self.ids = collect(session, self._task.entrypoint, timeout=timeout, notify=self.notes.append)
         self._max_score = self._max_score or max(1, len(self.ids))
         self._found = True
         return True
@@ -97,7 +98,7 @@ class CountedTests:
         """
         if self._task.judge is not None:
             return self._task.judge.measure(session, timeout=timeout, clean=False)
-        return in_place.measure(
+        return measure_in_place(
             session, self._task.entrypoint, timeout=timeout, warm=warm, ignored=workspace.ignored_files(".py")
         )
 
@@ -128,8 +129,8 @@ class CountedTests:
             SandboxError: no sandbox could be had for it, or none lasted
         """
 
-        def grade() -> Grade:
-            return clean.grade(
+        def once() -> Grade:
+            return clean_grade(
                 self._task,
                 factory.graded,
                 changes,
@@ -141,6 +142,6 @@ class CountedTests:
             )
 
         try:
-            return insist(grade, factory.wait)
+            return insist(once, factory.wait)
         except (SandboxLost, RequirementError) as error:
             raise GradingError(f"no sandbox lasted to the end of the grading: {error}") from error
