@@ -95,8 +95,7 @@ class Injector:
 
     def _work(self) -> None:
         while not self._end.wait(0.01):
-            assert self.env._factory is not None
-            for session in list(self.env._factory._live):
+            for session in list(self.env._sandbox.factory._live):
                 if id(session) not in self._done:
                     try:
                         self._look(session)

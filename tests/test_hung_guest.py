@@ -14,7 +14,7 @@ import pytest
 
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.grading.measure import measure
-from debug_gym_core.sandbox import connection, process, session
+from debug_gym_core.sandbox import connection, file_requests, process
 from debug_gym_core.sandbox.frames import pack
 from debug_gym_core.sandbox.grep import Query
 from debug_gym_core.sandbox.session import Session
@@ -38,7 +38,7 @@ def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
         (connection, "STALL_TIMEOUT", 2.0),
         (connection, "SILENCE", 0.5),
         (connection, "ANSWER_TIMEOUT", 2.0),
-        (session, "FILE_TIMEOUT", 3.0),
+        (file_requests, "FILE_TIMEOUT", 3.0),
         (process, "CONTROL_TIMEOUT", 3.0),
     ):
         monkeypatch.setattr(module, name, seconds)

@@ -238,7 +238,7 @@ class Case:
     def is_kept(self) -> None:
         """The host knows what another sandbox would have to be made of, from what was touched alone."""
         self.env.step(ToolCall("no_such_tool"))
-        known, changes = self.env._kept.changes, self.env.workspace.changes()
+        known, changes = self.env._sandbox.kept.changes, self.env.workspace.changes()
         assert known is not None
         assert (dict(known), known.left_out) == (dict(changes), changes.left_out)
 

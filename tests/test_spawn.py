@@ -17,7 +17,7 @@ from support import reason_not_to_use, terminals
 
 from debug_gym_core.errors import SandboxLost
 from debug_gym_core.plugins import default_plugins
-from debug_gym_core.sandbox.interpreter import find
+from debug_gym_core.sandbox.pythons import find
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.spawn import Spawn
 from debug_gym_core.sandbox.terminal import SandboxSpec

@@ -16,7 +16,7 @@ from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.loading import load
 from debug_gym_core.errors import SandboxLost
 from debug_gym_core.plugins import load_plugins
-from debug_gym_core.runs import episode
+from debug_gym_core.runs import episode_env, recorder
 from debug_gym_core.runs.experiment import Experiment, Job, Run
 from debug_gym_core.runs.trajectory import Event, Result
 
@@ -146,8 +146,8 @@ def test_a_sandbox_that_does_not_answer_does_not_hang_the_stop(
         answers.wait()
         return b""
 
-    monkeypatch.setattr(episode, "RESCUE_TIME", 0.05)
-    monkeypatch.setattr(episode.EpisodeEnv, "patch", property(patch))
+    monkeypatch.setattr(recorder, "RESCUE_TIME", 0.05)
+    monkeypatch.setattr(episode_env.EpisodeEnv, "patch", property(patch))
     person.seen.append("stop")
     person.answered.set()
     experiment.play()

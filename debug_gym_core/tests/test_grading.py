@@ -14,8 +14,9 @@ from typing import Protocol
 import pytest
 
 from debug_gym_core.errors import TaskError
+from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.grade import grade
-from debug_gym_core.grading.measure import collect, measure
+from debug_gym_core.grading.measure import measure
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.tasks.results import Grade

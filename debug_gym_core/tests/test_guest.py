@@ -21,9 +21,9 @@ import pytest
 from support import interpreters
 
 from debug_gym_core.errors import SandboxLost
-from debug_gym_core.sandbox.connection import BOOT, guest_program
+from debug_gym_core.sandbox.connection import BOOT, CommandLost, guest_program
 from debug_gym_core.sandbox.frames import FrameReader, pack
-from debug_gym_core.sandbox.session import CommandLost, Session
+from debug_gym_core.sandbox.session import Session
 from debug_gym_core.testing import is_alive, wait_until
 
 ECHO = """

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core.errors import RequirementError, UsageError
-from debug_gym_core.sandbox.interpreter import Interpreter, find, missing, passed_over, probe, require, trace
+from debug_gym_core.sandbox.interpreter import Interpreter, probe, trace
+from debug_gym_core.sandbox.pythons import find, passed_over
+from debug_gym_core.sandbox.requirements import missing, require
 
 
 @pytest.fixture(autouse=True)
@@ -269,6 +271,6 @@ def test_trace_follows_every_link(tmp_path: Path) -> None:
 
 
 def test_import_is_light() -> None:
-    code = "import sys, debug_gym_core.sandbox.interpreter\n"
+    code = "import sys, debug_gym_core.sandbox.pythons, debug_gym_core.sandbox.requirements\n"
     code += "print(any(name in sys.modules for name in ('pydantic', 'numpy')))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

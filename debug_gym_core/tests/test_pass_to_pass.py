@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from debug_gym_core import RepoEnv
-from debug_gym_core.runs.episode import failed_tests
+from debug_gym_core.runs.recorder import failed_tests
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.judge import Judge
 from debug_gym_core.tasks.results import Measurement, TestResult, about_broken, about_score, is_resolved, score

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from support import interpreters
 
-from debug_gym_core.grading.measure import collect, measure
+from debug_gym_core.grading.collect import collect
+from debug_gym_core.grading.measure import measure
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.tasks.results import Measurement

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from debug_gym_core.grading.measure import collect, measure
+from debug_gym_core.grading.collect import collect
+from debug_gym_core.grading.measure import measure
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.tasks.results import Measurement

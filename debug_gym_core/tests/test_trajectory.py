@@ -16,12 +16,12 @@ from support import examples
 
 from debug_gym_core.errors import UsageError
 from debug_gym_core.models.llm import Usage
+from debug_gym_core.runs.json_lines import JsonLines
 from debug_gym_core.runs.trajectory import (
     SCHEMA_VERSION,
     Event,
     EventKind,
     Journal,
-    Lines,
     Result,
     Tokens,
     read_journal,
@@ -197,7 +197,7 @@ def test_results_come_back(tmp_path: Path) -> None:
         "toy/a", "fixer", "m", "error", error={"kind": "SandboxLost", "message": "gone"}, repeat=2,
         mode="debug", changed=True, failed=("test_a.py::test_a",), reason="it reached its timeout",
     )  # fmt: skip
-    lines = Lines(tmp_path / "results.jsonl")
+    lines = JsonLines(tmp_path / "results.jsonl")
     lines.append({**result.as_json(), "of_a_later_version": 1})
     lines.close()
     with (tmp_path / "results.jsonl").open("a") as file:

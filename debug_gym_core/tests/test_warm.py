@@ -15,7 +15,8 @@ import pytest
 
 from debug_gym_core.errors import SandboxError
 from debug_gym_core.sandbox import shipping
-from debug_gym_core.sandbox.session import Process, Session
+from debug_gym_core.sandbox.process import Process
+from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.warm import BOOT as ZYGOTES_BOOT
 from debug_gym_core.sandbox.warm import Warm
 

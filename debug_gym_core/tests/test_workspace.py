@@ -527,7 +527,7 @@ def test_of_a_large_file_no_more_is_read_than_is_kept(live: Live, monkeypatch: p
 
 
 def test_a_patch_of_a_file_too_large_to_read_is_refused(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("debug_gym_core.workspace.files.FILE_LIMIT", 10)
+    monkeypatch.setattr("debug_gym_core.workspace.patching.FILE_LIMIT", 10)
     with pytest.raises(ActionError, match="cannot be read"):
         live.workspace.apply(b"diff --git a/pkg/app.py b/pkg/app.py\nold mode 100644\nnew mode 100755\n")
     entry = live.session.stat("pkg/app.py")

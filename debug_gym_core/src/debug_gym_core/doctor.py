@@ -177,15 +177,15 @@ def _python() -> Finding:
 
 def _interpreter(plugins: Plugins) -> Iterator[Finding]:
     """The Python of tasks that have none of their own, and whether it has what the benchmarks need."""
-    from debug_gym_core.sandbox import interpreter
+    from debug_gym_core.sandbox import pythons
 
     try:
-        found = interpreter.find(Path(tempfile.gettempdir()))
+        found = pythons.find(Path(tempfile.gettempdir()))
     except (DebugGymError, OSError) as error:
         yield Finding("system", "interpreter", State.FAILED, _words(error), needed=True)
         return
     version = ".".join(map(str, found.version))
-    others = interpreter.installed()
+    others = pythons.installed()
     more = f"; also {', '.join(others)}" if others else ""
     yield Finding("system", "interpreter", State.OK, f"{version}, {found.executable}, runs the tasks' code{more}")
     for name, cls in plugins.benchmarks.items():
@@ -193,11 +193,11 @@ def _interpreter(plugins: Plugins) -> Iterator[Finding]:
 
 
 def _of_benchmark(benchmark: type[Benchmark], python: Interpreter) -> tuple[State, str]:
-    from debug_gym_core.sandbox import interpreter
+    from debug_gym_core.sandbox import requirements
 
     try:
         wanted = list(benchmark().requires())
-        interpreter.require(python, wanted)
+        requirements.require(python, wanted)
     except DebugGymError as error:
         return State.MISSING, _words(error)
     except Exception as error:  # A third party's, as above.

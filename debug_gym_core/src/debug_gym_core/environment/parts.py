@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 
 from debug_gym_core.components.component import explain
+from debug_gym_core.environment.backend import choose_terminal
+from debug_gym_core.environment.image_repositories import image_settings
 from debug_gym_core.environment.settings import EnvSection
 from debug_gym_core.errors import UsageError
 from debug_gym_core.tools.tool import Tool
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
+    from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.task import Task
 
 
@@ -81,3 +84,38 @@ def one_choice(choice: Any) -> tuple[str, dict[str, Any]]:
 def bare_call(made: Tool) -> tuple[Mapping[str, Any], ...]:
     """The call without arguments, where a tool takes that."""
     return ({},) if not type(made).schema()["parameters"].get("required") else ()
+
+
+def with_terminal(
+    task: Task,
+    terminal: str | Mapping[str, Mapping[str, Any] | None],
+    plugins: Plugins,
+    *,
+    trusted: bool,
+    allow_unsandboxed: bool,
+) -> tuple[type[Terminal], dict[str, Any], str | None]:
+    """Look up the terminal of a task, with the settings that its image needs.
+
+    Args:
+        task: what is worked on
+        terminal: a backend's name, `auto`, or `{name: settings}`
+        plugins: where names are looked up
+        trusted: whether a person or code of ours acts, not a model
+        allow_unsandboxed: do without a sandbox where none can be had
+
+    Returns:
+        the backend, its settings, and a line that a person should read (None when there is nothing to say)
+
+    Raises:
+        UsageError: there is no such backend, or it isolates nothing and a model acts
+        PluginError: the backend's plugin failed
+        RequirementError: no backend can be had on this machine
+    """
+    name, settings = one_choice(terminal)
+    if allow_unsandboxed:
+        settings = {**settings, "allow_unsandboxed": True}
+    backend, note = choose_terminal(name, task, trusted, plugins, settings)
+    if task.image and backend.runs_images:
+        settings.setdefault("image", task.image)
+        settings = {**settings, **image_settings(task, settings)}
+    return backend, settings, note

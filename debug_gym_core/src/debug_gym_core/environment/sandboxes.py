@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.environment.setting_up import Build, Prepared, run_all
 from debug_gym_core.errors import RequirementError, SandboxLost
-from debug_gym_core.sandbox import images, virtual_environment
-from debug_gym_core.sandbox import interpreter as interpreters
+from debug_gym_core.sandbox import images, pythons, requirements, virtual_environment
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import Protected, SandboxSpec, Terminal
 from debug_gym_core.tasks.entrypoint import Entrypoint
@@ -92,15 +91,15 @@ class SandboxFactory:
         self._preparing = threading.Lock()
         self.interpreter = None
         if not terminal.runs_images and task.repository is not None:
-            self.interpreter = interpreters.find(task.repository, self.python)
+            self.interpreter = pythons.find(task.repository, self.python)
             if self.python is None:
                 self._passed_over = tuple(
                     f"{text}: {self.interpreter.executable} is used instead (env.python names another)"
-                    for text in interpreters.passed_over(task.repository)
+                    for text in pythons.passed_over(task.repository)
                 )
-            interpreters.refuse(self.interpreter, task.conflicts)
+            requirements.refuse(self.interpreter, task.conflicts)
             if not self._setup:  # else it may bring what is required
-                interpreters.require(self.interpreter, self.requires)
+                requirements.require(self.interpreter, self.requires)
 
     @contextlib.contextmanager
     def fresh(self, seed: int | None = None) -> Iterator[Session]:
@@ -227,7 +226,7 @@ class SandboxFactory:
         elif self._setup and self.interpreter is not None and session.spec.interpreter is not None:
             # What is missing is missing in the interpreter below: nobody installs into what was kept.
             packages = session.spec.interpreter.packages
-            interpreters.require(dataclasses.replace(self.interpreter, packages=packages), self.requires)
+            requirements.require(dataclasses.replace(self.interpreter, packages=packages), self.requires)
 
     def _require_in_image(self, session: Session, terminal: Terminal) -> None:
         """Name what the image's Python lacks."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from debug_gym_core.errors import GradingError
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
-from debug_gym_core.grading.measure import measure, require_start, why_not_started
+from debug_gym_core.grading.measure import measure
+from debug_gym_core.grading.starting import require_start, why_not_started
 from debug_gym_core.tasks.results import Grade, Measurement, about_broken, broken, is_resolved, score
 from debug_gym_core.workspace.changes import apply_changes
 

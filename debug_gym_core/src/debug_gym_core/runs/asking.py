@@ -16,12 +16,13 @@ from debug_gym_core.errors import ContextOverflow
 from debug_gym_core.models.llm import LLM, Completion, Message, Usage
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import redacted
+from debug_gym_core.runs.json_lines import JsonLines, read_lines
 from debug_gym_core.runs.ledger import Limits, OutOfBudget
-from debug_gym_core.runs.trajectory import Event, Lines, read_lines
+from debug_gym_core.runs.trajectory import Event
 from debug_gym_core.tools.action import ToolCall
 
 if TYPE_CHECKING:
-    from debug_gym_core.runs.episode import Recorder
+    from debug_gym_core.runs.recorder import Recorder
 
 
 class RecordedLLM(LLM):
@@ -116,7 +117,7 @@ class KeptAnswers:
         self._path = path
         self._known = list(read_lines(path))
         self._next = 0
-        self._lines: Lines | None = None
+        self._lines: JsonLines | None = None
 
     def begin(self) -> None:
         """The episode begins anew."""
@@ -137,7 +138,7 @@ class KeptAnswers:
         """Keep a new answer."""
         line = {"question": question, "answer": dataclasses.asdict(completion), "seconds": round(seconds, 6)}
         if self._lines is None:
-            self._lines = Lines(self._path)
+            self._lines = JsonLines(self._path)
         self._lines.append(line)
         self._known.append(json.loads(json.dumps(line)))
         self._next += 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from debug_gym_core.models.llm import Usage
-from debug_gym_core.runs.trajectory import Lines, read_lines
+from debug_gym_core.runs.json_lines import JsonLines, read_lines
 
 NOTHING = Usage()
 
@@ -80,7 +80,7 @@ class Ledger:
         """
         self.limits = limits
         self._path = path
-        self._lines: Lines | None = None
+        self._lines: JsonLines | None = None
         self._changed = threading.Condition()
         known: dict[int, Usage] = {}
         for line in read_lines(path) if path is not None else ():
@@ -157,6 +157,6 @@ class Ledger:
         if self._path is None:
             return
         if self._lines is None:
-            self._lines = Lines(self._path)
+            self._lines = JsonLines(self._path)
         line = {"call": number, "prompt": usage.prompt, "completion": usage.completion, "cost": usage.cost}
         self._lines.append(line)

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
-from debug_gym_core.runs.trajectory import Lines, Result, read_results
+from debug_gym_core.runs.json_lines import JsonLines
+from debug_gym_core.runs.trajectory import Result, read_results
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -57,7 +58,7 @@ class Run:
         self._lock_descriptor = lock
         self._mutex = threading.Lock()
         self.results: dict[Key, Result] = {(item.task, item.repeat): item for item in read_results(self.results_file)}
-        self._lines = Lines(self.results_file)
+        self._lines = JsonLines(self.results_file)
 
     @classmethod
     def create(cls, config: Config, directory: Path | None = None, *, plugins: Plugins | None = None) -> Run:
@@ -188,12 +189,12 @@ class Run:
                 shutil.rmtree(self.task_directory(task, repeat), ignore_errors=True)
                 self.results.pop((task, repeat), None)
             with replaced(self.results_file) as path:
-                lines = Lines(path)
+                lines = JsonLines(path)
                 for result in self.results.values():
                     lines.append(result.as_json())
                 lines.close()
             self._lines.close()
-            self._lines = Lines(self.results_file)
+            self._lines = JsonLines(self.results_file)
 
     def note(self, text: str) -> bool:
         """Note in run.json what a reader of the results should know; False when it is noted already."""

@@ -1,24 +1,20 @@
-"""Trajectories and results: what an episode leaves behind, a JSON object a line, written as it happens.
-
-Lines are appended with one write each, so a process that is killed loses at most the line it was writing; readers leave
-out a torn last line, and a writer that goes on removes it first.
-"""
+"""Trajectories and results: what an episode leaves behind, a JSON object a line, written as it happens."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
 import json
-import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from debug_gym_core.errors import UsageError
 from debug_gym_core.redaction import redact, redacted
+from debug_gym_core.runs.json_lines import JsonLines, read_lines
 
 if TYPE_CHECKING:
     from debug_gym_core.models.llm import Usage
@@ -263,7 +259,7 @@ class Journal:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._number = sum(1 for _ in read_lines(path))
-        self._lines = Lines(path)
+        self._lines = JsonLines(path)
 
     def append(self, event: Event) -> Event:
         """Write an event; it is in the file when this returns.
@@ -280,32 +276,6 @@ class Journal:
     def close(self) -> None:
         """Close the file; may be called twice."""
         self._lines.close()
-
-
-class Lines:
-    """A file of JSON objects, one a line, to append to."""
-
-    def __init__(self, path: Path) -> None:
-        """Open the file for appending, and remove a last line that was torn.
-
-        Args:
-            path: the file; made when it is not there
-        """
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        _remove_torn_line(self._descriptor)
-
-    def append(self, data: Mapping[str, Any]) -> None:
-        """Write one line, at once and whole."""
-        line = json.dumps(redacted(data), ensure_ascii=False, default=str).encode("utf-8", "backslashreplace") + b"\n"
-        rest = memoryview(line)
-        while rest:
-            rest = rest[os.write(self._descriptor, rest) :]
-
-    def close(self) -> None:
-        """Close the file; may be called twice."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
 
 def read_journal(path: Path) -> list[Event]:
@@ -351,30 +321,6 @@ def read_results(path: Path) -> list[Result]:
     return results
 
 
-def read_lines(path: Path, *, missing_ok: bool = True) -> Iterator[dict[str, Any]]:
-    """Read a file of JSON objects, one a line, leaving out a torn last one.
-
-    Raises:
-        UsageError: the file cannot be read, or a line that is not the last is no JSON object
-    """
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        if missing_ok:
-            return
-        raise UsageError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    for position, line in enumerate(data.split(b"\n")[:-1], 1):
-        try:
-            value = json.loads(line)
-        except ValueError as error:
-            raise UsageError(f"{path}:{position}: not JSON: {error}") from error
-        if not isinstance(value, dict):
-            raise UsageError(f"{path}:{position}: not a JSON object")
-        yield value
-
-
 def describe(error: BaseException) -> dict[str, str]:
     """An error as `kind` and `message`, the message in one line and without keys."""
     return {"kind": type(error).__name__, "message": redact(" ".join(str(error).split())) or type(error).__name__}
@@ -386,18 +332,3 @@ def _action(call: Any) -> Any:
     arguments = dict(call.arguments) if isinstance(call.arguments, Mapping) else call.arguments
     data = {"name": call.name, "arguments": arguments}
     return {**data, "id": call.id} if call.id is not None else data
-
-
-def _remove_torn_line(descriptor: int) -> None:
-    """Cut a file off after its last line end."""
-    end = size = os.fstat(descriptor).st_size
-    while end > 0:
-        start = max(0, end - 65536)
-        chunk = os.pread(descriptor, end - start, start)
-        newline = chunk.rfind(b"\n")
-        if newline >= 0:
-            end = start + newline + 1
-            break
-        end = start
-    if end != size:
-        os.ftruncate(descriptor, end)

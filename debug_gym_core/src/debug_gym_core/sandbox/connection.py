@@ -53,6 +53,9 @@ enter(unpack(read(int(read(9))))).main()
 """
 """What `python -c` runs in the sandbox: says which bytecode it understands, reads the guest's program, becomes it."""
 
+GRACE = 6.0
+"""Seconds over a command's timeout after which the guest, which enforces it, counts as hung."""
+
 _WRITE_SIZE = 1 << 20
 
 

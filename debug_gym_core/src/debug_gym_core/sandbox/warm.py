@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from debug_gym_core.sandbox import shipping
 
@@ -50,7 +50,22 @@ class Warm:
 
 ZYGOTE = "debug_gym_core.sandbox.zygote"
 
+WARM_LIMIT = 512 << 20
+"""Bytes of memory that an interpreter kept for warm starts may hold, and a quarter of the sandbox's at most."""
+
 
 def zygote_blob() -> bytes:
     """The zygote's code."""
     return shipping.parcel(ZYGOTE).blob()
+
+
+def request_of(warm: Warm, code: str, memory: int) -> dict[str, Any]:
+    """What the guest's `process` request says of a warm start.
+
+    Args:
+        warm: how the program may be started
+        code: digest of the zygote's blob, which the guest has
+        memory: bytes that the sandbox has
+    """
+    limit = min(memory // 4, WARM_LIMIT)
+    return {"boot": BOOT, "code": code, "imports": warm.imports, "after": warm.after, "limit": limit}

@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from debug_gym_core.errors import SandboxError
-from debug_gym_core.sandbox.session import Entry, Session
+from debug_gym_core.sandbox.file_requests import Entry
+from debug_gym_core.sandbox.session import Session
 from debug_gym_core.workspace import patch
 from debug_gym_core.workspace.lines import encode
 from debug_gym_core.workspace.snapshot import LEFT_OUT, MTIME, FileState, Snapshot, archive_of

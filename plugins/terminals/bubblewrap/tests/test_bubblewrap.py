@@ -309,7 +309,7 @@ def test_missing_program_is_named_with_the_package() -> None:
 GROUP = """
 import os, signal, sys
 from pathlib import Path
-from debug_gym_core.sandbox.interpreter import find
+from debug_gym_core.sandbox.pythons import find
 from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal
 

@@ -10,7 +10,7 @@ from debug_gym_core.workspace.lines import shown
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
-    from debug_gym_core.workspace.files import WorkspaceEntry
+    from debug_gym_core.workspace.listing import WorkspaceEntry
 
 LIMIT = 500
 """Entries shown at most."""

@@ -13,7 +13,7 @@ from debug_gym_core.workspace.lines import CRLF, body_of, end_of, show, shown, s
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
-    from debug_gym_core.sandbox.session import Lines
+    from debug_gym_core.sandbox.file_requests import FileLines
 
 PAGE = 400
 """Lines shown at most."""
@@ -89,7 +89,7 @@ class _Page:
     notes: list[str]
 
 
-def _page(found: Lines, first: int, marks: frozenset[int], width: int) -> _Page:
+def _page(found: FileLines, first: int, marks: frozenset[int], width: int) -> _Page:
     """Lay out what was read, as much of it as there is room for.
 
     Args:

@@ -1,0 +1,147 @@
+"""The tests of a task that count: which they are, how they stand, and the grade that they give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from debug_gym_core.environment.recovery import insist
+from debug_gym_core.errors import GradingError, RequirementError, SandboxLost
+from debug_gym_core.grading.collect import collect
+from debug_gym_core.grading.grade import grade as clean_grade
+from debug_gym_core.grading.measure import measure as measure_in_place
+from debug_gym_core.tasks import results
+
+if TYPE_CHECKING:
+    from debug_gym_core.environment.sandboxes import SandboxFactory
+    from debug_gym_core.sandbox.session import Session
+    from debug_gym_core.tasks.results import Grade, Measurement
+    from debug_gym_core.tasks.task import Task
+    from debug_gym_core.workspace.changes import Changes
+    from debug_gym_core.workspace.files import Workspace
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the tests that count stand after a run of them.
+
+    Attributes:
+        score: how many pass; 0 when one failed that passed before
+        resolved: whether all of them do, and every one that passed before
+        broken: ids of tests that passed before
+    """
+
+    score: int
+    resolved: bool
+    broken: tuple[str, ...]
+
+
+class CountedTests:
+    """The tests of one task that count; found in the pristine repository where the task does not name them.
+
+    Attributes:
+        ids: of the tests; none: the run as a whole counts
+        notes: what a person should know of them
+    """
+
+    def __init__(self, task: Task) -> None:
+        """Know those that the task names."""
+        self._task = task
+        self.ids: tuple[str, ...] = task.tests
+        self.notes: list[str] = []
+        self._found = False
+        self._max_score: int | None = task.max_score or len(task.tests) or None
+
+    @property
+    def max_score(self) -> int:
+        """How many count; 0 as long as nobody looked."""
+        return self._max_score or 0
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the tests that show the bug are kept from the agent."""
+        task = self._task
+        return task.mode == "hidden" and any((task.tests_patch, task.hidden_files, task.image_tests))
+
+    def find(self, session: Session, timeout: float) -> bool:
+        """Find the tests, unless they are known; runs something in the sandbox.
+
+        Args:
+            session: a sandbox with the pristine repository
+            timeout: seconds
+
+        Returns:
+            whether anything was run
+
+        Raises:
+            TaskError: there is no test that could pass, or the entrypoint cannot be started
+            SandboxLost: the sandbox went away
+        """
+        if self.ids or self._found:
+            return False
+        self.ids = collect(session, self._task.entrypoint, timeout=timeout, notify=self.notes.append)
+        self._max_score = self._max_score or max(1, len(self.ids))
+        self._found = True
+        return True
+
+    def measure(self, session: Session, workspace: Workspace, timeout: float, *, warm: bool) -> Measurement:
+        """Run the tests where the agent works.
+
+        Args:
+            session: where
+            workspace: the files in it
+            timeout: seconds
+            warm: the run may start from an interpreter that has installed modules loaded
+
+        Raises:
+            SandboxLost: the sandbox went away
+        """
+        if self._task.judge is not None:
+            return self._task.judge.measure(session, timeout=timeout, clean=False)
+        return measure_in_place(
+            session, self._task.entrypoint, timeout=timeout, warm=warm, ignored=workspace.ignored_files(".py")
+        )
+
+    def standing(self, measurement: Measurement) -> Standing:
+        """What a run where the agent works says of the tests.
+
+        Args:
+            measurement: the run
+        """
+        before = self._task.pass_to_pass
+        resolved = results.is_resolved(measurement, self.ids, self.max_score, before)
+        if self.hidden:  # a test that is not there is not broken
+            there = measurement.outcomes
+            before = tuple(one for one in before if one in there)
+        score, _ = results.score(measurement, self.ids, self.max_score, before)
+        return Standing(score, resolved, results.broken(measurement, before))
+
+    def grade(self, changes: Changes, factory: SandboxFactory, seed: int, timeout: float) -> Grade:
+        """Grade an agent's changes in a fresh sandbox, again in another one when that is lost.
+
+        Args:
+            changes: of the agent
+            factory: makes the sandbox
+            seed: of the episode
+            timeout: seconds for the run
+
+        Raises:
+            SandboxError: no sandbox could be had for it, or none lasted
+        """
+
+        def once() -> Grade:
+            return clean_grade(
+                self._task,
+                factory.graded,
+                changes,
+                lambda: factory.fresh(seed),
+                tests=self.ids,
+                max_score=self.max_score,
+                timeout=timeout,
+                rules=factory.rules,
+            )
+
+        try:
+            return insist(once, factory.wait)
+        except (SandboxLost, RequirementError) as error:
+            raise GradingError(f"no sandbox lasted to the end of the grading: {error}") from error

@@ -1,0 +1,108 @@
+"""An action's way to its tool, and back: parsed, checked, used; then what it did to the files, and who answers that."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from debug_gym_core.errors import ActionError, SandboxLost
+from debug_gym_core.tools import action as actions
+from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.observation import Observation
+from debug_gym_core.tools.tool import as_observation
+
+if TYPE_CHECKING:
+    from debug_gym_core.environment.file_events import FileEvents
+    from debug_gym_core.environment.live_sandbox import LiveSandbox
+    from debug_gym_core.tools.environment import Environment
+    from debug_gym_core.tools.queue import EventQueue
+
+log = logging.getLogger("debug_gym")
+
+
+class Dispatcher:
+    """Takes actions to the tools of one environment.
+
+    Attributes:
+        call: what the last action was understood as; None: as nothing
+    """
+
+    def __init__(self, env: Environment, sandbox: LiveSandbox, events: EventQueue, files: FileEvents) -> None:
+        """Know of no action yet.
+
+        Args:
+            env: whose tools they are
+            sandbox: in which they work
+            events: what they are told
+            files: what happens to the files
+        """
+        self._env = env
+        self._sandbox = sandbox
+        self._events = events
+        self._files = files
+        self.call: ToolCall | None = None
+
+    def carry_out(self, action: Any, observations: list[Observation]) -> None:
+        """Carry out an action, with the events that it causes.
+
+        Args:
+            action: a ToolCall, its JSON form, or its text form
+            observations: get what is said, as it is said
+
+        Raises:
+            SandboxLost: the sandbox, or the guest in it, went away
+        """
+        if self._sandbox.failure is not None:
+            raise self._sandbox.failure
+        tools = self._env.tools
+        call = None
+        malformed = {"malformed": True}
+        try:
+            self.call = call = actions.parse(action, {name: type(made) for name, made in tools.items()})
+            arguments = type(tools[call.name]).check(call.arguments)
+            malformed = {}
+            observations.append(self._use(call.name, arguments))
+        except ActionError as error:
+            meant = action.name if isinstance(action, ToolCall) else None
+            speaker = call.name if call else meant if isinstance(meant, str) and meant in tools else "env"
+            observations.append(Observation(speaker, str(error), malformed, error=True))
+        told = self._files.look(self._sandbox)
+        commands = self._sandbox.commands
+        if call is not None:
+            self._events.emit("on_step", call=call)
+        observations += [*self._events.drain(self._env), *told]
+        if self._sandbox.commands != commands:  # the events ran something
+            observations += self.see_files()
+        if not self._env.submitted:
+            self._sandbox.keep_files()
+        self._sandbox.stumbled = False
+
+    def see_files(self) -> list[Observation]:
+        """What programs did to the files, answered by the tools that are told of it.
+
+        Raises:
+            SandboxLost: the sandbox, or the guest in it, went away
+        """
+        told = self._files.look(self._sandbox)
+        return [*self._events.drain(self._env), *told]
+
+    def _use(self, name: str, arguments: Mapping[str, Any]) -> Observation:
+        try:
+            return as_observation(name, self._env.tools[name].use(self._env, **arguments))
+        except (ActionError, SandboxLost):
+            raise
+        except (Exception, SystemExit) as error:
+            return Observation(name, failed(name, error), error=True)
+
+
+def failed(what: str, error: BaseException) -> str:
+    """A tool's own exception as words for the agent; the traceback goes to the log only.
+
+    Args:
+        what: the tool, and at what it failed
+        error: what it raised
+    """
+    log.debug("%s failed", what, exc_info=error)
+    text = " ".join(str(error).split())[:500]
+    return f"{what} failed: {type(error).__name__}: {text}" if text else f"{what} failed: {type(error).__name__}"

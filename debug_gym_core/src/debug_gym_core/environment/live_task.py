@@ -1,0 +1,287 @@
+"""A task made live: a sandbox, the files in it, tools and tests, as the tools see them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from debug_gym_core.debugging.breakpoints import Breakpoints
+from debug_gym_core.environment.counted_tests import CountedTests
+from debug_gym_core.environment.dispatch import failed
+from debug_gym_core.environment.file_events import FileEvents
+from debug_gym_core.environment.instructions import instructions
+from debug_gym_core.environment.live_sandbox import LiveSandbox
+from debug_gym_core.errors import SandboxError
+from debug_gym_core.tools.queue import EventQueue
+
+if TYPE_CHECKING:
+    from debug_gym_core.environment.settings import EnvSection
+    from debug_gym_core.sandbox.session import Session
+    from debug_gym_core.sandbox.terminal import Terminal
+    from debug_gym_core.tasks.results import Grade, Measurement
+    from debug_gym_core.tasks.task import Task
+    from debug_gym_core.tools.tool import Tool
+    from debug_gym_core.workspace.files import Workspace
+
+log = logging.getLogger("debug_gym")
+
+
+class LiveTask:
+    """What tools work with: `debug_gym_core.tools.environment.Environment`, without steps and rewards.
+
+    Its attributes are described where it is put to use, in `RepoEnv`.
+    """
+
+    breakpoints: Breakpoints
+    score: int
+    resolved: bool
+    broken: tuple[str, ...]
+    measured: bool
+    submitted: bool
+    rewritten: bool
+    final_grade: Grade | None
+    steps: int
+
+    def __init__(
+        self,
+        task: Task,
+        tools: dict[str, Tool],
+        settings: EnvSection,
+        backend: type[Terminal],
+        backend_settings: dict[str, Any],
+        *,
+        run: str,
+        notify: Callable[[str], None] | None,
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            task: what is worked on
+            tools: by name, in the order in which they are told of events
+            settings: of the environment
+            backend: what makes sandboxes
+            backend_settings: its settings
+            run: id of the run, for labels
+            notify: is told, in a line, what a person should know
+
+        Raises:
+            PluginError: a tool's method does not fit the event that it answers
+        """
+        self.task = task
+        self.tools = tools
+        self.settings = settings
+        self._all_tools = dict(tools)
+        self._notify = notify
+        self._tests = CountedTests(task)
+        self._events = EventQueue(tools, failed)
+        self._files = FileEvents(self, self._events)
+        self._sandbox = LiveSandbox(
+            task,
+            backend,
+            backend_settings,
+            python=settings.python,
+            run=run,
+            tell=self._takes_long,
+            opened=self._opened,
+            changed=self._files.changed,
+            free=self._free_tools,
+        )
+        self._clear()
+
+    def _clear(self) -> None:
+        """Know nothing of an earlier episode."""
+        self._events.clear()
+        self._files.tests_ran = False
+        self.breakpoints = Breakpoints()
+        self.score = self.steps = 0
+        self.resolved = self.measured = self.submitted = self.rewritten = False
+        self.broken = ()
+        self.final_grade = None
+
+    # The sandbox and what is in it
+
+    @property
+    def session(self) -> Session:
+        """The live sandbox."""
+        return self._sandbox.session
+
+    @property
+    def terminal(self) -> Session:
+        """The live sandbox under the name that users know, as in `env.terminal.run(...)`."""
+        return self.session
+
+    @property
+    def terminal_name(self) -> str:
+        """Name of the backend."""
+        return str(self._sandbox.backend.name)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The files of the task in the sandbox."""
+        return self._sandbox.workspace
+
+    @property
+    def patch(self) -> bytes:
+        """What the agent changed, as a `git apply`-able diff."""
+        return self._sandbox.patch()
+
+    @property
+    def failure(self) -> SandboxError | None:
+        """Why the sandbox is gone for good, else None."""
+        return self._sandbox.failure
+
+    @failure.setter
+    def failure(self, error: SandboxError | None) -> None:
+        self._sandbox.failure = error
+
+    @property
+    def seed(self) -> int:
+        """The seed of the episode."""
+        return self._sandbox.seed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know: what the sandbox could not do on this machine, what is odd about the task."""
+        return (*self._sandbox.notes, *self._tests.notes)
+
+    def _opened(self, session: Session) -> None:
+        """The sandbox of an episode stands; for those who record it."""
+
+    def _takes_long(self, text: str) -> None:
+        """Tell a person, in a line, what is waited for."""
+        (self._notify or log.warning)(text)
+
+    # What is run
+
+    @property
+    def entrypoint(self) -> str:
+        """The command that runs the tests."""
+        return self.task.entrypoint
+
+    @property
+    def debug_entrypoint(self) -> str:
+        """The command that the debugger starts."""
+        return self.task.debug_entrypoint or self.task.entrypoint
+
+    @property
+    def run_timeout(self) -> float:
+        """Seconds that one run of the task's code may take."""
+        return self.task.time_limit or self.settings.run_timeout
+
+    # Tools and their events
+
+    def withhold(self, *names: str) -> None:
+        """Take tools away until `give_back`, also over resets.
+
+        They are not among `tools`, a call of one is answered as that of an unknown tool, and no event reaches them.
+        What one holds is freed.
+
+        Args:
+            names: tools of this environment; others are passed over
+        """
+        taken = [name for name in names if name in self.tools]
+        for name in taken:
+            self.tools.pop(name).close()
+        if taken:
+            self._events.refresh()
+
+    def give_back(self, *names: str) -> None:
+        """Put withheld tools back into their places.
+
+        Args:
+            names: tools of this environment; others are passed over
+        """
+        there = {*self.tools, *names}
+        if there & self._all_tools.keys() == self.tools.keys():
+            return
+        self.tools.clear()
+        self.tools.update((name, made) for name, made in self._all_tools.items() if name in there)
+        self._events.refresh()
+
+    def _free_tools(self) -> None:
+        """Have all tools free what they hold, since their sandbox ends."""
+        for made in self.tools.values():
+            try:
+                made.close()
+            except Exception as error:
+                failed(f"{made.name} at its end", error)
+
+    @property
+    def hook(self) -> pluggy.HookRelay:
+        """The events of this environment."""
+        return self._events.hook
+
+    def add_event_specs(self, specs: Any) -> None:
+        """Let a tool add events of its own; adding the same ones again does no harm.
+
+        Args:
+            specs: a module or object with `@hookspec` functions
+
+        Raises:
+            UsageError: it specifies nothing, or what is specified already
+        """
+        self._events.add_specs(specs)
+
+    def emit(self, event: str, /, **arguments: Any) -> None:
+        """Queue an event; its answers join the step's observation after what is queued already.
+
+        Args:
+            event: its name
+            arguments: what its specification lists, but for `env`
+
+        Raises:
+            UsageError: nobody has specified it, or not with these arguments
+        """
+        self._events.emit(event, **arguments)
+
+    # Tests and grades
+
+    @property
+    def max_score(self) -> int:
+        """How many tests count."""
+        return self._tests.max_score
+
+    def measure(self, *, warm: bool = False) -> Measurement:
+        """Run the tests in place, for the agent's information; sets the score.
+
+        Args:
+            warm: the run may start from an interpreter that has installed modules loaded
+
+        Raises:
+            SandboxLost: the sandbox went away
+        """
+        measurement = self._tests.measure(self.session, self.workspace, self.run_timeout, warm=warm)
+        standing = self._tests.standing(measurement)
+        self.score, self.resolved, self.broken = standing.score, standing.resolved, standing.broken
+        self.measured = True
+        self._events.emit("on_evaluated", measurement=measurement)
+        self._files.tests_ran = True
+        return measurement
+
+    def submit(self, message: str | None = None) -> Grade:
+        """End the episode and grade it."""
+        try:
+            grade = self.grade()
+        except SandboxError as error:
+            self.failure = error
+            raise
+        self.submitted, self.measured, self.final_grade = True, True, grade
+        self.score, self.resolved, self.broken = grade.score, grade.resolved, grade.broken
+        self._events.emit("on_submitted", message=message)
+        return grade
+
+    def grade(self) -> Grade:
+        """Grade the workspace as it stands in a fresh sandbox, again in another one when that is lost.
+
+        Raises:
+            SandboxError: no sandbox could be had for it, or none lasted
+        """
+        factory = self._sandbox.factory
+        return self._tests.grade(self._sandbox.changes(), factory, self.seed, self.run_timeout)
+
+    def instructions(self) -> str:
+        """What the agent is told at the start: the task, how it is run, the tools."""
+        return instructions(self.task, self._tests, self.tools)

@@ -1,0 +1,61 @@
+"""Finds the tests that count, in a pristine repository."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable
+
+from debug_gym_core.errors import TaskError
+from debug_gym_core.grading.reported_run import REPORTING, ReportedRun
+from debug_gym_core.grading.starting import may_not_start, require_start
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.tasks.entrypoint import Entrypoint
+
+_IMPORT_ERROR = re.compile(
+    r"(ModuleNotFoundError|ImportError): (?!ModuleNotFoundError|Failed to import|.*while importing)[^\n()]+"
+)
+
+
+def collect(
+    session: Session, entrypoint: str, timeout: float, notify: Callable[[str], None] | None = None
+) -> tuple[str, ...]:
+    """Find the tests that count in a pristine repository: all that are collected and can pass.
+
+    Tests that the repository itself marks as skipped or as expected to fail do not count.
+
+    Args:
+        session: a sandbox with the pristine repository
+        entrypoint: the command that runs the tests
+        timeout: seconds
+        notify: is told, in a line, when tests were found but none can be imported
+
+    Returns:
+        the ids in order; a file that cannot be collected is one, under its path; none for an entrypoint that does not
+        report
+
+    Raises:
+        UsageError: the entrypoint cannot be read
+        TaskError: no test that could pass was found, or the entrypoint cannot be started
+        SandboxLost: the sandbox went away
+    """
+    parsed = Entrypoint.parse(entrypoint)
+    if parsed.module not in REPORTING:
+        if may_not_start(session, parsed):
+            require_start(session, entrypoint, timeout)
+        return ()
+    found = ReportedRun(session, parsed, timeout, secrets.token_hex(16), None, None, "collect").measure()
+    failed = [test.id for test in found.failures]
+    tests = tuple(dict.fromkeys([*(one for one in found.collected if one not in found.unable), *failed]))
+    if not tests:
+        said = (found.output.strip() or found.reason).splitlines()[-3:]
+        raise TaskError(f"`{entrypoint}` finds no test that could pass: {' / '.join(line.strip() for line in said)}")
+    if notify is not None and set(tests) <= set(failed):
+        why = [match for test in found.failures if (match := _IMPORT_ERROR.search(test.message))]
+        if len(why) == len(found.failures):
+            python = parsed.interpreter or session.python
+            notify(
+                f"no test file can be imported: {why[0][0]} (is the package installed in {python}? "
+                "env.python names another interpreter, and an entrypoint may begin with PYTHONPATH=src)"
+            )
+    return tests

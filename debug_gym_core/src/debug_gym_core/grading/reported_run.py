@@ -1,0 +1,225 @@
+"""A run of pytest or unittest under a runner of ours (`runner/`), which reports each test over a channel of its own."""
+
+from __future__ import annotations
+
+import functools
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from debug_gym_core.grading import masking
+from debug_gym_core.sandbox import shipping
+from debug_gym_core.sandbox.connection import CommandLost
+from debug_gym_core.sandbox.process import Process
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.warm import PREPARED, READY, Warm
+from debug_gym_core.tasks.entrypoint import Entrypoint
+from debug_gym_core.tasks.results import FAILING, Measurement, Outcome, TestResult
+
+REPORTING = frozenset({"pytest", "unittest"})
+"""Modules whose runs are reported test by test."""
+
+REPORT_LIMIT = 64 << 20
+"""Bytes of reports that the host takes from one run."""
+
+GRACE = 10.0
+"""Seconds beyond the timeout that the sandbox has to end a run."""
+
+UNSTARTED = "it cannot be started: "
+"""How the reason begins for which a run was none."""
+
+RUNNER = "debug_gym_core.grading.runner"
+
+BOOT = f"""\
+# debug-gym: runner
+codes=globals().pop({PREPARED!r},None)
+ready=globals().pop({READY!r},None)
+import sys
+implicit=sys.path[:1]==['']
+if implicit:del sys.path[0]
+import os
+{shipping.BOOT}
+if codes is None:
+ with open(int(sys.argv[2]),'rb',closefd=False) as file:codes=unpack(file.read())
+main=enter(codes,IMPLICIT=implicit).main
+if ready is not None:ready()
+os.close(int(sys.argv[2]))
+main(int(sys.argv[1]))
+"""
+"""Started by `python -c`: nothing of the workspace may be imported before the runner is."""
+
+_RANK = {name: place for place, name in enumerate(("passed", "xpassed", "xfailed", "skipped", "failed", "error"))}
+
+
+@functools.cache
+def _warm_start() -> Warm:
+    """How a run is started warm."""
+    return Warm(shipping.imports(RUNNER))
+
+
+@dataclass
+class ReportedRun:
+    """One run that reports.
+
+    Attributes:
+        session: where
+        entrypoint: the command
+        timeout: seconds
+        nonce: 32 hexadecimal digits that authenticate the report
+        python: the interpreter; None: the session's
+        trusted: files of the repository that may add hooks to pytest; None goes by their names
+        mode: whether the tests are run, or only found
+        warm: the run may be a fork of an interpreter that is kept for this
+        ignored: files of the repository whose source pytest's tracebacks do not show
+    """
+
+    session: Session
+    entrypoint: Entrypoint
+    timeout: float
+    nonce: str
+    python: str | None
+    trusted: Sequence[str] | None
+    mode: Literal["run", "collect"]
+    warm: bool = False
+    ignored: Sequence[str] = ()
+
+    results: dict[str, TestResult] = field(default_factory=dict)
+    collected: tuple[str, ...] = ()
+    unable: frozenset[str] = frozenset()
+    end: dict[str, Any] | None = None
+    messages: int = 0
+    size: int = 0
+    forged: str = ""
+
+    def measure(self) -> Measurement:
+        """Run it; once.
+
+        Raises:
+            SandboxLost: the sandbox went away
+        """
+        started = time.monotonic()
+        argv = [self.entrypoint.interpreter or self.python or self.session.python, *self.entrypoint.flags]
+        try:
+            process = self.session.process(
+                [*argv, "-c", BOOT, "{channel}", "{blob:code}"],
+                blobs={"code": shipping.parcel(RUNNER).blob()},
+                env=self.entrypoint.env,
+                timeout=self.timeout,
+                warm=_warm_start() if self.warm else None,
+            )
+        except OSError as error:
+            return Measurement((), 127, f"{error}\n", valid=False, reason=f"{UNSTARTED}{error}")
+        lost = ""
+        with process:
+            try:
+                process.send(json.dumps(self._config()).encode())
+                self._listen(process, started + self.timeout + GRACE)
+                status = process.wait(GRACE)
+            except CommandLost as error:
+                lost, status = str(error), -9
+            except TimeoutError:  # the sandbox ends a run that takes too long: it does nothing any more
+                raise process.give_up("the guest did not end a run that reached its timeout") from None
+            process.kill()
+            output, cut = process.take_output()
+        reason, tampered = self._judge(status, process.timed_out, lost)
+        return Measurement(
+            tests=tuple(self.results.values()),
+            exit_status=status,
+            output=masking.mask(self.session.mask(output)),
+            output_cut=cut,
+            timed_out=process.timed_out,
+            collected=self.collected,
+            valid=not reason,
+            reason=reason,
+            tampered=tampered,
+            seconds=time.monotonic() - started,
+            unable=self.unable,
+            lost=bool(lost),
+        )
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "argv": ["-m", self.entrypoint.target, *self.entrypoint.args],
+            "nonce": self.nonce,
+            "canary": secrets.token_hex(8),
+            "root": self.session.root,
+            "mode": self.mode,
+            "trusted": None if self.trusted is None else list(self.trusted),
+            "ignored": list(self.ignored),
+        }
+
+    def _listen(self, process: Process, deadline: float) -> None:
+        """Take the messages until the program ends; a message that is not the runner's ends the report."""
+        seal = self.nonce.encode()
+        while True:
+            message = process.receive(max(0.0, deadline - time.monotonic()))
+            if message is None:
+                return
+            self.size += len(message)
+            if self.forged or self.size > REPORT_LIMIT:
+                self.forged = self.forged or "the report is too long"
+                process.kill()
+                continue
+            if not message.startswith(seal):
+                self.forged = "a message on the channel is not the runner's"
+                continue
+            try:
+                self._take(json.loads(message[len(seal) :]))
+            except (ValueError, KeyError, TypeError, RecursionError):
+                self.forged = "a message on the channel cannot be understood"
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if message["i"] != self.messages or self.end is not None:
+            self.forged = "the report's messages are not in order"
+        self.messages += 1
+        kind = message["t"]
+        if kind == "collected":
+            self.collected = tuple(map(str, message["ids"]))
+            self.unable = frozenset(map(str, message["cannot_pass"]))
+        elif kind == "test":
+            self._add(message)
+        elif kind == "end":
+            self.end = message
+
+    def _add(self, message: dict[str, Any]) -> None:
+        """Keep a result; of several for one test, the worst."""
+        name, outcome = str(message["id"]), cast(Outcome, str(message["outcome"]))
+        frames = tuple(
+            {
+                "file": str(frame["file"]),
+                "line": int(frame["line"]),
+                "function": str(frame["function"]),
+                "locals": {str(key): self._mask(value) for key, value in frame["locals"].items()},
+            }
+            for frame in message.get("frames", ())
+        )
+        known = self.results.get(name)
+        if known is None or _RANK[outcome] > _RANK[known.outcome]:
+            self.results[name] = TestResult(name, outcome, self._mask(message.get("message", "")), frames)
+
+    def _mask(self, text: object) -> str:
+        return masking.mask_temporary(self.session.mask(str(text)))
+
+    def _judge(self, status: int, timed_out: bool, lost: str) -> tuple[str, bool]:
+        """Why the report does not count as it stands, empty when it does; and whether it cannot be trusted at all."""
+        failing = any(test.outcome in FAILING for test in self.results.values())
+        if self.forged:
+            return self.forged, True
+        if self.end is not None and self.end["tampered"]:
+            return self._mask("; ".join(map(str, self.end["tampered"])))[:1000], True
+        if timed_out:
+            return "it reached its timeout", False
+        if lost:
+            return f"the run was lost: {lost}", False
+        if self.end is None:
+            return f"it ended with status {status} before its report was complete", False
+        if status != self.end["status"]:
+            return f"its exit status {status} is not the {self.end['status']} that the tests ended with", False
+        if status == 0 and failing:
+            return "its exit status is 0 although tests failed", False
+        if status == 1 and not failing and self.mode == "run":
+            return "its exit status is 1 although no test failed", False
+        return "", False

@@ -1,0 +1,108 @@
+"""The model that plays the episodes of a run: looked up once, made anew for each of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from debug_gym_core.config.llm_yaml import Models, read_models, unknown
+from debug_gym_core.errors import RequirementError
+from debug_gym_core.models.service import Gate, ServiceLLM
+from debug_gym_core.runs.ledger import Ledger, Limits
+
+if TYPE_CHECKING:
+    from debug_gym_core.components.catalogue import Plugins
+    from debug_gym_core.config.model import Config
+    from debug_gym_core.models.llm import LLM
+
+
+class ChosenModel:
+    """The model that a config names.
+
+    Attributes:
+        name: what the config calls it
+        backend: its class
+    """
+
+    def __init__(self, config: Config, plugins: Plugins) -> None:
+        """Look it up.
+
+        Args:
+            config: of the run
+            plugins: what is installed
+
+        Raises:
+            UsageError: its name is unknown
+            PluginError: its backend's plugin failed
+        """
+        self.name = config.llm.name
+        self._config, self._plugins = config, plugins
+        self._entries = Models()
+        self._gate = Gate()
+        self.backend = self._find()
+
+    def _find(self) -> type[LLM]:
+        """The backend: of its entry in llm.yaml, else the one of that name."""
+        known = self._plugins.llms.get(self.name)
+        if known is not None and not issubclass(known, ServiceLLM):
+            return known  # such as a person, who needs no entry
+        self._entries = read_models(self._config.llm_config_file_path)
+        if self.name in self._entries.names:
+            return self._entries.backend(self.name, self._plugins)
+        from debug_gym_core.components.homes import HOMES
+
+        if self.name in self._plugins.llms or self.name in HOMES["llms"] or ":" in self.name:
+            found: type[LLM] = self._plugins.get("llms", self.name)
+            return found
+        raise unknown(self.name, self._entries, self._plugins)
+
+    def make(self, ledger: Ledger) -> LLM:
+        """Make one for an episode.
+
+        Args:
+            ledger: what the run may spend; gets the model's own bound
+        """
+        given = self._config.llm.settings_for(self.backend)
+        if self.name in self._entries.names:
+            llm = self._entries.make(self.name, self._plugins, given)
+        else:
+            llm = self.backend(**{key: value for key, value in given.items() if value is not None})
+        if isinstance(llm, ServiceLLM):
+            llm.gate = self._gate
+            ledger.limits = Limits(self._config.run.max_cost, llm.settings.max_run_tokens)
+        return llm
+
+    def check(self, ledger: Ledger, note: Callable[[str], None]) -> None:
+        """Make sure that it can be asked, and that what it may cost can be bounded.
+
+        Args:
+            ledger: what the run may spend
+            note: is told what weakens the run
+
+        Raises:
+            UsageError, PluginError, RequirementError: it cannot
+        """
+        llm = self.make(ledger)
+        if isinstance(llm, ServiceLLM):
+            self._check_prices(llm, note)
+            with contextlib.closing(llm):
+                llm.prepare()
+
+    def _check_prices(self, llm: ServiceLLM, note: Callable[[str], None]) -> None:
+        """Refuse a bound in dollars that cannot be kept."""
+        if llm.settings.prices is not None:
+            return
+        bounds = [
+            *(["run.max_cost"] if self._config.run.max_cost is not None else []),
+            *(f"llm.{key}" for key in ("max_task_cost", "max_call_cost") if getattr(llm.settings, key) is not None),
+        ]
+        if not bounds:
+            return
+        text = f"{self.name} has no prices in {self._entries.path or 'llm.yaml'}"
+        if not llm.settings.allow_unknown_price:
+            raise RequirementError(
+                f"{text}, so {bounds[0]} cannot be kept.\nAdd prices: {{prompt: 1.0, completion: 2.0}} (dollars a "
+                "million tokens), or say -p llm.allow_unknown_price=true"
+            )
+        note(f"{text}: {bounds[0]} bounds nothing")

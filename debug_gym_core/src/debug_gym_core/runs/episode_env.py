@@ -1,0 +1,98 @@
+"""The environment of an episode of a run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from debug_gym_core.environment.env import RepoEnv
+from debug_gym_core.runs.trajectory import Event
+
+if TYPE_CHECKING:
+    from debug_gym_core.runs.recorder import Recorder
+    from debug_gym_core.sandbox.session import Session
+
+
+class EpisodeEnv(RepoEnv):
+    """The environment of an episode of a run: what happens in it is recorded, and it ends when the run is stopped."""
+
+    begun = False
+    rescued = False
+
+    def __init__(self, *arguments: Any, episode: Recorder, **settings: Any) -> None:
+        """As `RepoEnv`.
+
+        Args:
+            arguments: of `RepoEnv`
+            episode: is told what happens
+            settings: of `RepoEnv`
+        """
+        super().__init__(*arguments, **settings)
+        self.episode = episode
+        self.ending = threading.Lock()
+
+    @property
+    def counted_tests(self) -> tuple[str, ...]:
+        """Ids of the tests that count; empty when they are not known."""
+        return self._tests.ids
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, str], dict[str, Any]]:
+        """Start the episode, and record what the agent sees first."""
+        started = time.monotonic()
+        try:
+            observation, info = super().reset(seed=seed, options=options)
+        finally:
+            self._begin(None)
+        self._record(None, observation, 0.0, False, False, started)
+        for text in self.notes:
+            self.episode.players.note(text.replace(str(self.task.repository), "the repository"))
+        return observation, info
+
+    def step(self, action: Any) -> tuple[dict[str, str], float, bool, bool, dict[str, Any]]:
+        """Carry out and record one action."""
+        self.episode.players.stop_if_asked()
+        started = time.monotonic()
+        observation, reward, terminated, truncated, info = super().step(action)
+        self.episode.players.stop_if_asked()
+        said = self.last_call or (action if isinstance(action, str | Mapping) or hasattr(action, "name") else None)
+        self._record(said, observation, reward, terminated, truncated, started)
+        return observation, reward, terminated, truncated, info
+
+    def _takes_long(self, text: str) -> None:
+        self.episode.players.watch.note(text)
+
+    def _opened(self, session: Session) -> None:
+        self._begin(session.interpreter)
+
+    def _begin(self, python: Mapping[str, str] | None) -> None:
+        """Record the episode's start, once."""
+        if not self.begun:
+            self.begun = True
+            self.episode.begin(self, python)
+
+    def _record(
+        self,
+        action: Any,
+        observation: Mapping[str, str],
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+        started: float,
+    ) -> None:
+        self.episode(
+            Event.step(
+                step=self.steps,
+                action=action,
+                observation=observation,
+                reward=reward,
+                score=self.score,
+                max_score=self.max_score,
+                terminated=terminated,
+                truncated=truncated,
+                seconds=time.monotonic() - started,
+            )
+        )

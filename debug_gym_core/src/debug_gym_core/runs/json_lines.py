@@ -1,0 +1,81 @@
+"""Files of JSON objects, one a line.
+
+Lines are appended with one write each, so a process that is killed loses at most the line it was writing; readers leave
+out a torn last line, and a writer that goes on removes it first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from debug_gym_core.errors import UsageError
+from debug_gym_core.redaction import redacted
+
+
+class JsonLines:
+    """A file of JSON objects, one a line, to append to."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file for appending, and remove a last line that was torn.
+
+        Args:
+            path: the file; made when it is not there
+        """
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        _remove_torn_line(self._descriptor)
+
+    def append(self, data: Mapping[str, Any]) -> None:
+        """Write one line, at once and whole."""
+        line = json.dumps(redacted(data), ensure_ascii=False, default=str).encode("utf-8", "backslashreplace") + b"\n"
+        rest = memoryview(line)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def read_lines(path: Path, *, missing_ok: bool = True) -> Iterator[dict[str, Any]]:
+    """Read a file of JSON objects, one a line, leaving out a torn last one.
+
+    Raises:
+        UsageError: the file cannot be read, or a line that is not the last is no JSON object
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        if missing_ok:
+            return
+        raise UsageError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    for position, line in enumerate(data.split(b"\n")[:-1], 1):
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"{path}:{position}: not JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise UsageError(f"{path}:{position}: not a JSON object")
+        yield value
+
+
+def _remove_torn_line(descriptor: int) -> None:
+    """Cut a file off after its last line end."""
+    end = size = os.fstat(descriptor).st_size
+    while end > 0:
+        start = max(0, end - 65536)
+        chunk = os.pread(descriptor, end - start, start)
+        newline = chunk.rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end != size:
+        os.ftruncate(descriptor, end)

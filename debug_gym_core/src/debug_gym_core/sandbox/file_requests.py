@@ -1,0 +1,320 @@
+"""Files in a sandbox: requests to the guest in it."""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from debug_gym_core.sandbox.connection import Waiter
+from debug_gym_core.sandbox.search import search
+
+if TYPE_CHECKING:
+    from debug_gym_core.sandbox.connection import Connection
+    from debug_gym_core.sandbox.grep import Found, Query
+
+FILE_TIMEOUT = 120.0
+"""Seconds that one file operation, or one piece of a long one, may take before the guest counts as hung."""
+
+_CHUNK = 1 << 18
+_WINDOW = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a directory walk.
+
+    Attributes:
+        path: relative to the workspace, `/` between parts
+        kind: what it is
+        size: bytes (of a file)
+        mode: permission bits
+        mtime_ns: time of last change
+        target: where a symbolic link points
+        stamp: differs whenever the entry was changed or replaced: size, mode, times and inode, joined
+    """
+
+    path: str
+    kind: Literal["file", "directory", "link", "other"]
+    size: int
+    mode: int
+    mtime_ns: int
+    target: str | None = None
+    stamp: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLines:
+    """Some lines of a file.
+
+    Attributes:
+        real: absolute path of the file in the sandbox, links resolved
+        total: how many lines the file has
+        data: the lines with their ends, up to the limit asked for
+        length: bytes that the lines have in the file
+    """
+
+    real: str
+    total: int
+    data: bytes
+    length: int
+
+
+class FileRequests(abc.ABC):
+    """What is asked of a sandbox's guest about files, over whichever connection there is; see `Session` of paths."""
+
+    @abc.abstractmethod
+    def _connect(self) -> Connection:
+        """The live guest.
+
+        Raises:
+            SandboxError: there is none and none can be started
+        """
+
+    def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
+        """Bytes of a file.
+
+        Args:
+            path: relative to the workspace; links inside are followed, an absolute path is taken as it is
+            offset: where to begin
+            size: how many bytes at most; None: to the end
+
+        Raises:
+            FileNotFoundError: there is none
+            IsADirectoryError: it is a directory
+            PermissionError: the path leads out of the workspace, or may not be read
+            OSError: it cannot be read
+            SandboxLost: the guest is gone
+        """
+        return b"".join(self._file("read", path=path, offset=offset, size=size)[1])
+
+    def read_later(self, path: str, size: int) -> Callable[[], bytes]:
+        """Ask for a file, and go on: so many small ones come as fast as the guest reads them.
+
+        Args:
+            path: as of `read`
+            size: how many bytes at most
+
+        Returns:
+            what waits for the bytes and returns them; raises as `read` does
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        reply = self._ask("read", path=path, offset=0, size=size)
+        return lambda: b"".join(reply()[1])
+
+    def lines(self, path: str, start: int, count: int, limit: int) -> FileLines:
+        """Lines of a file of any size, of which only they are sent; a line ends at a newline byte only.
+
+        Args:
+            path: relative to the workspace; links are followed, but nothing is read where they lead out of it
+            start: first line, from 1
+            count: how many lines
+            limit: bytes to send at most
+
+        Raises:
+            FileNotFoundError: there is none
+            IsADirectoryError: it is a directory
+            OSError: it cannot be read
+            SandboxLost: the guest is gone
+        """
+        fields, data = self._file("lines", path=path, start=start, count=count, limit=limit)
+        return FileLines(fields["real"], fields["total"], b"".join(data), fields["length"])
+
+    def write(self, path: str, data: bytes, mode: int | None = None, *, follow: bool = False) -> None:
+        """Write a file atomically (temporary file and rename in the same directory), parents made.
+
+        Args:
+            path: relative to the workspace; a link to a file is written through
+            data: the new content
+            mode: permission bits; None: those that it had, 0o644 for a new file
+            follow: also write where a link leads out of the workspace
+
+        Raises:
+            PermissionError: the path leads out of the workspace, or may not be written
+            IsADirectoryError: it is a directory
+            OSError: it cannot be written: read-only, no space
+            SandboxLost: the guest is gone
+        """
+        self._file("write", data, path=path, mode=mode, follow=follow)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, link or directory tree; nothing happens when it is not there.
+
+        Raises:
+            PermissionError: the path leads out of the workspace, or may not be removed
+            SandboxLost: the guest is gone
+        """
+        self._file("remove", path=path)
+
+    def stat(self, path: str) -> Entry | None:
+        """What is at a path: a link itself, not where it leads; None: nothing.
+
+        Raises:
+            PermissionError: the path leads out of the workspace
+            SandboxLost: the guest is gone
+        """
+        entry = self._file("stat", path=path)[0]["entry"]
+        return None if entry is None else Entry(*entry)
+
+    def realpath(self, path: str) -> str:
+        """The absolute path in the sandbox with every link resolved, whether there is something or not.
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        real: str = self._file("realpath", path=path)[0]["real"]
+        return real
+
+    def walk(
+        self,
+        path: str = ".",
+        depth: int | None = None,
+        prune: Iterable[str] = (),
+        watch: Iterable[str] | None = None,
+        *,
+        open_up: bool = False,
+    ) -> Iterator[Entry]:
+        """Entries below a directory: each directory just before what it holds, names sorted, links not followed.
+
+        Args:
+            path: relative to the workspace
+            depth: 1: only the directory's own entries; None: all
+            prune: names of directories whose content is left out
+            watch: from here on keep track of what happens to the entries, for `changed`, and, under whatever other name
+                it is done, to these files; None: do not
+            open_up: give the owner's permissions back to directories that a command has taken them from
+
+        Raises:
+            FileNotFoundError: there is no such directory
+            NotADirectoryError: it is something else
+            PermissionError: the path leads out of the workspace
+            SandboxLost: the guest is gone
+        """
+        files = None if watch is None else list(watch)
+        _, bodies = self._file("walk", path=path, depth=depth, prune=list(prune), watch=files, open_up=open_up)
+        return (Entry(*entry) for body in bodies for entry in json.loads(body))
+
+    def changed(self) -> dict[str, Entry | None] | None:
+        """What may have changed since the last `walk` with `watch`, or since this was last asked.
+
+        What was written to a mapped file (mmap) is told when the mapping ends.
+
+        Returns:
+            each path with what is there now, None for nothing; None instead of all: it is not known, the system cannot
+            watch, or too much happened; then compare everything by another such `walk`
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        header, bodies = self._file("changed")
+        if not header["known"]:
+            return None
+        pairs = [pair for body in bodies for pair in json.loads(body)]
+        return {path: None if entry is None else Entry(*entry) for path, entry in pairs}
+
+    def hashes(self, paths: Iterable[str]) -> dict[str, str | None]:
+        """SHA-256 of files, hexadecimal; None for what is no file, cannot be read or leads out of the workspace.
+
+        Raises:
+            SandboxLost: the guest is gone
+        """
+        result: dict[str, str | None] = json.loads(b"".join(self._file("hash", paths=list(paths))[1]))
+        return result
+
+    def grep(self, path: str, query: Query, ignored: dict[str, Any]) -> Found:
+        """Search the files below a directory, or one file, in the sandbox; links are not followed on the way.
+
+        Args:
+            path: relative to the workspace
+            query: what to look for
+            ignored: files and directories that are passed over, as `Rules.ignore_patterns` gives them
+
+        Raises:
+            InvalidPattern: the pattern is no regular expression
+            FileNotFoundError: there is no such path
+            PermissionError: the path leads out of the workspace, or may not be read
+            SandboxLost: the guest is gone
+        """
+        return search(self._connect(), path, query, ignored)
+
+    def put(self, archive: Iterable[bytes] | bytes) -> None:
+        """Unpack an uncompressed tar stream into the workspace.
+
+        Modes, times and links are kept; what is in the place of an entry is replaced; devices are left out.
+
+        Args:
+            archive: the stream, in pieces of any size
+
+        Raises:
+            PermissionError: an entry leads out of the workspace
+            OSError: the archive is damaged, or there is no space
+            SandboxLost: the guest is gone
+        """
+        connection = self._connect()
+        waiter = Waiter()
+        number = connection.submit(waiter, "put", path=".")
+
+        def wait() -> str:
+            return str(connection.wait(waiter, "put", FILE_TIMEOUT)[0]["t"])
+
+        wait()
+        room = _WINDOW
+        pieces = [archive] if isinstance(archive, bytes) else archive
+        try:
+            for piece in pieces:
+                view = memoryview(piece)
+                for start in range(0, len(view), _CHUNK):
+                    while room == 0:
+                        wait()
+                        room += 1
+                    connection.send({"op": "chunk", "of": number}, bytes(view[start : start + _CHUNK]))
+                    room -= 1
+        finally:
+            connection.send({"op": "end", "of": number})
+        while wait() != "done":
+            pass
+
+    def _file(self, op: str, body: bytes = b"", **fields: Any) -> tuple[dict[str, Any], list[bytes]]:
+        """Make a file request: the header of the last reply, the bodies of all."""
+        return self._ask(op, body, **fields)()
+
+    def _ask(self, op: str, body: bytes = b"", **fields: Any) -> Callable[[], tuple[dict[str, Any], list[bytes]]]:
+        """Make a file request; returns what waits for its replies."""
+        connection = self._connect()
+        waiter = Waiter()
+        connection.submit(waiter, op, body, **fields)
+
+        def replies() -> tuple[dict[str, Any], list[bytes]]:
+            bodies = []
+            while True:
+                header, data = connection.wait(waiter, op, FILE_TIMEOUT)
+                bodies.append(data)
+                if header["t"] == "done":
+                    return header, bodies
+
+        return replies
+
+
+def give_blob(connection: Connection, data: bytes) -> str:
+    """Have a guest know a blob, which programs can read by descriptor; it is sent once.
+
+    Args:
+        connection: of the guest
+        data: the blob
+
+    Returns:
+        its digest, by which the guest knows it
+
+    Raises:
+        SandboxLost: the guest is gone
+    """
+    digest = hashlib.sha256(data).hexdigest()
+    if digest not in connection.blobs:
+        connection.request("blob", data, timeout=FILE_TIMEOUT, digest=digest)
+        connection.blobs.add(digest)
+    return digest

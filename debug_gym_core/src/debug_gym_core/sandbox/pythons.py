@@ -1,0 +1,154 @@
+"""The Pythons of the host: which one is meant for a repository, and which there are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from debug_gym_core.errors import RequirementError, UsageError
+from debug_gym_core.sandbox.interpreter import Interpreter, probe
+from debug_gym_core.sandbox.probing import OLDEST, PROBE_TIMEOUT
+
+
+def find(repository: Path, explicit: str | None = None) -> Interpreter:
+    """Find the Python for a repository.
+
+    Looked for in this order: what was asked for; the repository's virtual environment (`.venv`, `venv`);
+    `$VIRTUAL_ENV`; the version that the repository's `.python-version` pins, among pyenv's and uv's; the one that
+    runs this program.
+
+    Args:
+        repository: directory of the repository
+        explicit: `env.python`: a path, a directory of a virtual environment, a command, or a version such as `3.11`
+
+    Returns:
+        the interpreter, probed
+
+    Raises:
+        UsageError: what was asked for does not exist or is no Python
+        RequirementError: what was found is too old or does not start, or the pinned version is not installed
+    """
+    if explicit is not None:
+        return probe(_explicit(explicit))
+    for name in (".venv", "venv"):
+        if (repository / name / "pyvenv.cfg").is_file():
+            return probe(_of_environment(repository / name))
+    active = os.environ.get("VIRTUAL_ENV")
+    if active and os.path.lexists(_of_environment(Path(active))):
+        return probe(_of_environment(Path(active)))
+    pins = _pins(repository / ".python-version")
+    for pin in pins:
+        pinned = _installed(pin)
+        if pinned is not None:
+            return probe(pinned)
+    if pins:
+        raise RequirementError(
+            f"the repository's .python-version asks for Python {pins[0]}, which is not installed; get it with: "
+            f"uv python install {pins[0]} (or pyenv install {pins[0]}), or name another with env.python"
+        )
+    if not sys.executable:
+        raise RequirementError("no Python was found; name one with env.python")
+    return probe(sys.executable)
+
+
+def passed_over(repository: Path) -> list[str]:
+    """Virtual environments of a repository that `find` takes no notice of, as they are broken; a line about each.
+
+    Args:
+        repository: directory of the repository
+    """
+    said = []
+    for name in (".venv", "venv"):
+        directory = repository / name
+        python = _of_environment(directory)
+        if (directory / "pyvenv.cfg").is_file():
+            break
+        for link in (directory, python):
+            if link.is_symlink() and not link.exists():
+                place = link.relative_to(repository.absolute())
+                said.append(f"{place} of the repository is a link to {link.readlink()}, which is not there")
+            elif link == python and os.path.lexists(python):
+                said.append(f"{name} of the repository is no virtual environment: it has no pyvenv.cfg")
+    return said
+
+
+def _explicit(value: str) -> Path:
+    """The path that `env.python` means."""
+    path = Path(value).expanduser()
+    if path.is_dir():
+        return _of_environment(path.absolute())
+    if os.sep in value:
+        return path.absolute()
+    if re.fullmatch(r"\d+(\.\d+){0,2}", value):
+        found = _installed(value)
+        if found is None:
+            raise UsageError(f"env.python: Python {value} is not installed; get it with: uv python install {value}")
+        return found
+    command = shutil.which(value)
+    if command is None:
+        raise UsageError(f"env.python: there is no command {value!r}")
+    return Path(command).absolute()
+
+
+def _of_environment(directory: Path) -> Path:
+    """The interpreter of a virtual environment, or of any prefix."""
+    for name in ("python", "python3"):
+        if os.path.lexists(directory / "bin" / name):
+            return (directory / "bin" / name).absolute()
+    return (directory / "bin" / "python").absolute()
+
+
+def _pins(file: Path) -> list[str]:
+    """The versions that a `.python-version` names."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return []
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    return [line for line in lines if re.fullmatch(r"[\w.+@-]+", line) and line != "system"]
+
+
+def _installed(pin: str) -> Path | None:
+    """A Python of a version among pyenv's and uv's; installs nothing."""
+    for root in filter(None, (os.environ.get("PYENV_ROOT"), str(Path.home() / ".pyenv"))):
+        versions = Path(root) / "versions"
+        if (versions / pin / "bin").is_dir():
+            return _of_environment(versions / pin)
+        matching = sorted(versions.glob(f"{pin}.*"), key=_number)
+        if matching:
+            return _of_environment(matching[-1])
+    uv = shutil.which("uv")
+    if uv is None:
+        return None
+    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
+    environment.pop("VIRTUAL_ENV", None)
+    command = [uv, "python", "find", "--no-project", "--system", "--offline", pin]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, cwd="/", timeout=PROBE_TIMEOUT
+        )
+        found = done.stdout.decode("utf-8", "replace").strip()
+        if done.returncode == 0 and found:
+            return Path(found)
+    return None
+
+
+def installed() -> list[str]:
+    """The versions among pyenv's that can run the guest; `env.python` may name them; oldest first."""
+    roots = filter(None, (os.environ.get("PYENV_ROOT"), str(Path.home() / ".pyenv")))
+    found = {path.name: path for root in roots for path in (Path(root) / "versions").glob("*") if _has_python(path)}
+    return sorted((name for name in found if _number(found[name]) >= OLDEST), key=lambda name: _number(found[name]))
+
+
+def _has_python(prefix: Path) -> bool:
+    return os.path.lexists(prefix / "bin" / "python")
+
+
+def _number(path: Path) -> tuple[int, ...]:
+    """A directory's name as a version, for sorting."""
+    return tuple(int(part) for part in re.findall(r"\d+", path.name))

@@ -1,0 +1,53 @@
+"""A search in the files of a sandbox, by its guest: it is waited for, and ended when nobody wants it any more."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+from debug_gym_core.errors import SandboxLost
+from debug_gym_core.sandbox.connection import GRACE, CommandLost, Waiter
+from debug_gym_core.sandbox.grep import Found, FoundFile, InvalidPattern, Query, file_of, request_of
+
+if TYPE_CHECKING:
+    from debug_gym_core.sandbox.connection import Connection
+
+
+def search(connection: Connection, path: str, query: Query, ignored: dict[str, Any]) -> Found:
+    """Search the files below a directory, or one file; see `Session.grep`.
+
+    Args:
+        connection: of the guest
+        path: where
+        query: what to look for
+        ignored: what is passed over
+
+    Raises:
+        InvalidPattern: the pattern is no regular expression
+        OSError: there is no such path, or it may not be read
+        SandboxLost: the guest is gone
+    """
+    waiter = Waiter()
+    started = time.monotonic()
+    number = connection.submit(waiter, "grep", path=path, **request_of(query, ignored))
+    files: list[FoundFile] = []
+    try:
+        while True:
+            header, body = connection.wait(waiter, "grep", query.timeout + GRACE)
+            if header["t"] == "done":
+                break
+            files.append(file_of(json.loads(body)))
+    except CommandLost:  # the search was killed, or took all memory
+        stopped: Literal["time", "memory"] = "time" if time.monotonic() - started >= query.timeout else "memory"
+        lines = sum(one.count for one in files if not one.binary)
+        return Found(files, 0, len(files), lines, stopped=stopped)
+    except KeyboardInterrupt:
+        with contextlib.suppress(SandboxLost):
+            connection.submit(Waiter(), "kill", of=number)
+        raise
+    if "invalid" in header:
+        raise InvalidPattern(header["invalid"], header["position"])
+    sums = ("files", "matching_files", "matching_lines", "unreadable", "cut_lines", "stopped", "at")
+    return Found(files, *(header[name] for name in sums))

@@ -1,0 +1,43 @@
+"""Listings of a workspace's files, under its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from debug_gym_core.sandbox.file_requests import Entry
+    from debug_gym_core.workspace.rules import Rules
+
+
+@dataclass(frozen=True)
+class WorkspaceEntry:
+    """One entry of a listing.
+
+    Attributes:
+        path: relative to the root
+        kind: what it is
+        readonly: whether it may not be changed
+        size: bytes of a file
+        target: where a symbolic link points
+    """
+
+    path: str
+    kind: Literal["file", "directory", "link", "other"]
+    readonly: bool
+    size: int = 0
+    target: str | None = None
+
+
+def listed(entries: Iterable[Entry], rules: Rules) -> Iterator[WorkspaceEntry]:
+    """What of some entries is shown: ignored ones are left out.
+
+    Args:
+        entries: of the sandbox, their paths relative to the root
+        rules: what is ignored and read-only
+    """
+    for entry in entries:
+        is_dir = entry.kind == "directory"
+        if not rules.ignored(entry.path, is_dir):
+            yield WorkspaceEntry(entry.path, entry.kind, rules.readonly(entry.path, is_dir), entry.size, entry.target)
