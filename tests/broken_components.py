@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from debug_gym_core import LLM, Agent, Benchmark, Completion, Message, Task, Tool, Usage, hookimpl, hookspec
-from debug_gym_core.runs.experiment import Executor, Exporter
+from debug_gym_core.runs.jobs import Executor, Exporter
 from debug_gym_core.testing import (
     AgentContract,
     BenchmarkContract,

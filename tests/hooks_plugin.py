@@ -20,7 +20,7 @@ from debug_gym_core import (
     hookimpl,
 )
 from debug_gym_core.plugins import default_plugins
-from debug_gym_core.runs.experiment import Executor, Exporter
+from debug_gym_core.runs.jobs import Executor, Exporter
 from debug_gym_core.testing import sample_task, write_sample
 from debug_gym_core.testing.sample import FIXED_SHOP
 

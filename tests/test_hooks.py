@@ -13,7 +13,9 @@ import pytest
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config import loading
 from debug_gym_core.plugins import load_plugins
-from debug_gym_core.runs.experiment import Experiment, Job, Run
+from debug_gym_core.runs.experiment import Experiment
+from debug_gym_core.runs.jobs import Job
+from debug_gym_core.runs.run import Run
 from debug_gym_core.runs.trajectory import read_journal
 
 PLUGIN = Path(__file__).parent / "hooks_plugin.py"

@@ -60,3 +60,12 @@ def test_a_forbidden_import_is_red(tmp_path: Path, place: str, code: str, said: 
         file.write(code)
     status, text = lint(*((tmp_path / package).parent for package in (CORE, PDB)))
     assert status == 1 and said in text, text
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    """Tests apart: they grow with what they try, and nobody has to understand one to use another."""
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    sources = [path for path in map(Path, listed.splitlines()) if "tests" not in path.parts and (ROOT / path).exists()]
+    assert len(sources) > 200
+    lengths = {str(path): (ROOT / path).read_text().count("\n") for path in sources}
+    assert {path: length for path, length in lengths.items() if length > 400} == {}

@@ -23,7 +23,8 @@ from debug_gym_core.models.service import ServiceSettings
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.redaction import remember
 from debug_gym_core.runs.asking import KeptAnswers, digest
-from debug_gym_core.runs.experiment import Experiment, Run
+from debug_gym_core.runs.experiment import Experiment
+from debug_gym_core.runs.run import Run
 from debug_gym_core.runs.trajectory import EventKind, read_journal
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
 

@@ -17,7 +17,9 @@ from debug_gym_core.config.loading import load
 from debug_gym_core.errors import SandboxLost
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.runs import episode_env, recorder
-from debug_gym_core.runs.experiment import Experiment, Job, Run
+from debug_gym_core.runs.experiment import Experiment
+from debug_gym_core.runs.jobs import Job
+from debug_gym_core.runs.run import Run
 from debug_gym_core.runs.trajectory import Event, Result
 
 TOY = Path(__file__).parent / "toy_plugin.py"

@@ -21,7 +21,9 @@ from debug_gym_core.config.model import Config
 from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.runs.episode import Players
-from debug_gym_core.runs.experiment import Experiment, Job, Run
+from debug_gym_core.runs.experiment import Experiment
+from debug_gym_core.runs.jobs import Job
+from debug_gym_core.runs.run import Run
 from debug_gym_core.runs.trajectory import Event, EventKind, Result, read_journal, read_results
 from debug_gym_core.tasks.selection import select_tasks
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from debug_gym_core.cli.steps import Steps, error_text
 from debug_gym_core.models.llm import Usage
-from debug_gym_core.runs.experiment import Job
+from debug_gym_core.runs.jobs import Job
 from debug_gym_core.runs.trajectory import Event
 
 JOB = Job("toy/a", "a", 0)

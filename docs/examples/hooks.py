@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from debug_gym_core import LLM, Agent, Benchmark, Completion, Message, Task, Tool, ToolCall, UsageError, hookimpl
-from debug_gym_core.runs.experiment import Executor, Exporter
+from debug_gym_core.runs.jobs import Executor, Exporter
 from debug_gym_core.runs.trajectory import read_results
 
 HERE = Path(__file__).parent

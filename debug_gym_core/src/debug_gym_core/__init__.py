@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core.components import default
+
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent, AgentSettings
     from debug_gym_core.components.component import Settings
@@ -116,6 +118,15 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value
+
+
+def _load_default_plugins() -> Any:
+    from debug_gym_core.plugins import default_plugins
+
+    return default_plugins()
+
+
+default.load = _load_default_plugins
 
 
 def __dir__() -> list[str]:

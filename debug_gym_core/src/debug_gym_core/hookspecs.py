@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent
     from debug_gym_core.environment.env import RepoEnv
     from debug_gym_core.models.llm import LLM
-    from debug_gym_core.runs.experiment import Executor, Exporter, Run
+    from debug_gym_core.runs.jobs import Executor, Exporter
+    from debug_gym_core.runs.run import Run
     from debug_gym_core.runs.trajectory import Event, Result
     from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.task import Benchmark

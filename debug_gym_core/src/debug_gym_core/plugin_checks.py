@@ -144,7 +144,7 @@ def _of(kind: str, cls: type[Component], plugins: Plugins) -> str:
 def _base(kind: str) -> type[Any]:
     from debug_gym_core.agents.agent import Agent
     from debug_gym_core.models.llm import LLM
-    from debug_gym_core.runs.experiment import Executor, Exporter
+    from debug_gym_core.runs.jobs import Executor, Exporter
     from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.task import Benchmark
     from debug_gym_core.tools.tool import Tool

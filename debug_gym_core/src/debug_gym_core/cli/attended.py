@@ -13,7 +13,7 @@ from debug_gym_core.runs.trajectory import Event, EventKind, Result
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
-    from debug_gym_core.runs.experiment import Job
+    from debug_gym_core.runs.jobs import Job
 
 SECOND_THOUGHT = 5.0
 """Seconds within which a second Ctrl-C of a person who plays counts as one."""

@@ -21,7 +21,7 @@ from debug_gym_core.progress import listening
 from debug_gym_core.runs.trajectory import Event, EventKind, Result
 
 if TYPE_CHECKING:
-    from debug_gym_core.runs.experiment import Job
+    from debug_gym_core.runs.jobs import Job
 
 COLOURS = {
     "resolved": "green",

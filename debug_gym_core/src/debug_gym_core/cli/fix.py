@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
-    from debug_gym_core.runs.experiment import Run
+    from debug_gym_core.runs.run import Run
 
 AGENT = "tool_agent"
 PASSING = ("passed", "skipped", "xfailed", "xpassed")

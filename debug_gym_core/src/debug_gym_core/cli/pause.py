@@ -14,7 +14,7 @@ from debug_gym_core.cli.display import PlainDisplay
 from debug_gym_core.runs.trajectory import Event, EventKind
 
 if TYPE_CHECKING:
-    from debug_gym_core.runs.experiment import Job
+    from debug_gym_core.runs.jobs import Job
 
 PROMPT = "(debug-gym) "
 HELP = "c: go on to the next step    q: stop the run, what is done is kept"

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from debug_gym_core.cli.display import Display
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
-    from debug_gym_core.runs.experiment import Experiment, Run
+    from debug_gym_core.runs.experiment import Experiment
+    from debug_gym_core.runs.run import Run
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -182,7 +183,7 @@ def play(
     """
     from debug_gym_core.cli.attended import AttendedDisplay, asking_twice
     from debug_gym_core.cli.display import summary
-    from debug_gym_core.runs.experiment import Run
+    from debug_gym_core.runs.run import Run
 
     try:
         if resume is not None:

@@ -11,7 +11,7 @@ from debug_gym_core.runs.trajectory import Event, EventKind
 from debug_gym_core.tools.action import ToolCall, as_text
 
 if TYPE_CHECKING:
-    from debug_gym_core.runs.experiment import Job
+    from debug_gym_core.runs.jobs import Job
 
 SHORT = 8
 """Lines of an observation that `-v` shows."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pluggy
 
+from debug_gym_core.components import default
 from debug_gym_core.components.component import Component
 from debug_gym_core.components.homes import AGENTS, HOMES
 from debug_gym_core.errors import PluginError, UsageError
@@ -240,9 +241,6 @@ def cause_of(error: BaseException) -> str:
 
 
 def installed() -> Plugins:
-    """The plugins of this environment, for callers that were given none; see `debug_gym_core.plugins.default_plugins`.
-
-    The one way from down here up to the loader, which stands above everything that the contract of plugins names.
-    """
-    plugins: Plugins = importlib.import_module("debug_gym_core.plugins").default_plugins()
+    """The plugins of this environment, for who was given none; see `debug_gym_core.plugins.default_plugins`."""
+    plugins: Plugins = default.load()
     return plugins

@@ -1,6 +1,7 @@
 """Which tests pass, and whether to believe it.
 
-`measure` runs the tests in a sandbox under a runner of ours; `grade` does so in a fresh one, from the pristine
-repository with the agent's changes, of which `infrastructure` (with `pytest_sections`) leaves out what decides how
-tests are run. `masking` makes what pytest prints about itself equal from run to run.
+`measure` runs the tests in a sandbox: `reported_run` under a `runner` of ours, which travels there, anything else by
+its exit status. `collect` finds the tests that count, `starting` whether an entrypoint can start. `grade` measures in a
+fresh sandbox, from the pristine repository with the agent's changes, of which `infrastructure` (with `pytest_sections`)
+leaves out what decides how tests are run. `masking` makes what pytest prints about itself equal from run to run.
 """

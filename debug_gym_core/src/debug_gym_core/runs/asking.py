@@ -56,8 +56,8 @@ class RecordedLLM(LLM):
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """Ask the model, or take the answer that it gave to the same question before the episode was interrupted."""
-        players = self._episode.players
-        players.stop_if_asked()
+        run = self._episode.run
+        run.stop_if_asked()
         question = digest(messages, tools, self._inner.settings) if self._inner.replayable else ""
         known = self._kept.next(question) if question else None
         if known is not None:
@@ -70,32 +70,32 @@ class RecordedLLM(LLM):
                 self._kept.add(question, completion, seconds)
         self._last = [*messages, completion.message], completion.usage
         kept: dict[str, Any] = {}
-        if players.verbose:
+        if run.verbose:
             kept["prompt"] = [dataclasses.asdict(message) for message in messages]
         calls = [call.name for call in completion.message.calls]
-        if players.verbose or (question and not calls):  # no step tells of an answer without a call
+        if run.verbose or (question and not calls):  # no step tells of an answer without a call
             kept["answer"] = dataclasses.asdict(completion.message)
         self._episode(Event.llm_call(model=self._name, usage=completion.usage, seconds=seconds, calls=calls, **kept))
         return completion
 
     def _pay(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """Ask the model when the budget has room for it."""
-        players = self._episode.players
+        run = self._episode.run
         estimate = self._inner.estimate(messages, tools, self._last)
         if self._call_limit is not None and estimate.cost > self._call_limit:
             most = f"more than llm.max_call_cost (${self._call_limit:g})"
             raise ContextOverflow(f"the call would cost about ${estimate.cost:.4f}, {most}")
         if not self._limits.allow(self._episode.usage):
             raise OutOfBudget("the episode has spent what it may")
-        reservation = players.ledger.reserve(estimate, players.stop_if_asked)
+        reservation = run.ledger.reserve(estimate, run.stop_if_asked)
         usage = Usage()
         try:
             completion = self._inner.complete(messages, tools)
             usage = completion.usage
         except KeyboardInterrupt:  # from whoever answers, not from a signal: those come to the main thread
-            players.end_run()
+            run.end_run()
         finally:
-            players.ledger.settle(reservation, usage)
+            run.ledger.settle(reservation, usage)
         return completion
 
 

@@ -29,7 +29,7 @@ from debug_gym_core.tasks.entrypoint import Entrypoint
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent
     from debug_gym_core.components.catalogue import Plugins
-    from debug_gym_core.runs.experiment import Job, Watch
+    from debug_gym_core.runs.jobs import Job, Watch
     from debug_gym_core.runs.run import Run
     from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.task import Benchmark, Task

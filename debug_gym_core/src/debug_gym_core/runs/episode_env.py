@@ -49,21 +49,21 @@ class EpisodeEnv(RepoEnv):
             self._begin(None)
         self._record(None, observation, 0.0, False, False, started)
         for text in self.notes:
-            self.episode.players.note(text.replace(str(self.task.repository), "the repository"))
+            self.episode.run.note(text.replace(str(self.task.repository), "the repository"))
         return observation, info
 
     def step(self, action: Any) -> tuple[dict[str, str], float, bool, bool, dict[str, Any]]:
         """Carry out and record one action."""
-        self.episode.players.stop_if_asked()
+        self.episode.run.stop_if_asked()
         started = time.monotonic()
         observation, reward, terminated, truncated, info = super().step(action)
-        self.episode.players.stop_if_asked()
+        self.episode.run.stop_if_asked()
         said = self.last_call or (action if isinstance(action, str | Mapping) or hasattr(action, "name") else None)
         self._record(said, observation, reward, terminated, truncated, started)
         return observation, reward, terminated, truncated, info
 
     def _takes_long(self, text: str) -> None:
-        self.episode.players.watch.note(text)
+        self.episode.run.watch.note(text)
 
     def _opened(self, session: Session) -> None:
         self._begin(session.interpreter)

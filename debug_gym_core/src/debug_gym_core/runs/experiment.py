@@ -2,113 +2,21 @@
 
 from __future__ import annotations
 
-import abc
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from debug_gym_core.components.component import Component
 from debug_gym_core.config.model import Config
 from debug_gym_core.postponed import postponed_interrupts, wait_for
 from debug_gym_core.runs import predictions
+from debug_gym_core.runs.jobs import Executor, Job, Watch
 from debug_gym_core.runs.run import Key, Run
-from debug_gym_core.runs.trajectory import Event, Result
+from debug_gym_core.runs.trajectory import Result
 from debug_gym_core.tasks.selection import select_tasks
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.tasks.task import Benchmark
-
-__all__ = ["Executor", "Experiment", "Exporter", "Job", "Run", "Watch", "plan", "unfinished"]
-
-
-@dataclass(frozen=True)
-class Job:
-    """One episode to play.
-
-    Attributes:
-        task: `benchmark/name`
-        name: the task's name in its benchmark
-        seed: seed of the episode
-        repeat: which of several episodes of the task, from 1; None when there is one
-    """
-
-    task: str
-    name: str
-    seed: int
-    repeat: int | None = None
-
-    @property
-    def key(self) -> Key:
-        """What its result is kept under."""
-        return self.task, self.repeat
-
-    def __str__(self) -> str:
-        return self.task if self.repeat is None else f"{self.task} #{self.repeat}"
-
-
-class Watch(Protocol):
-    """Somebody who looks on while a run goes on; called from the threads that play."""
-
-    def started(self, job: Job) -> None:
-        """An episode is about to start."""
-
-    def event(self, job: Job, event: Event) -> None:
-        """An event was written to an episode's trajectory."""
-
-    def finished(self, job: Job, result: Result | None) -> None:
-        """An episode has its result; None when it was stopped."""
-
-    def note(self, text: str) -> None:
-        """Something that a person should read, in a line."""
-
-    def stopping(self) -> None:
-        """The run is being stopped; episodes under way end. Called from the thread that stops it."""
-
-
-class Executor(Component, abc.ABC):
-    """A way to spread the episodes of a run over workers."""
-
-    @abc.abstractmethod
-    def execute(
-        self,
-        jobs: Sequence[Job],
-        play: Callable[[Job], Result | None],
-        finished: Callable[[Job, Result | None], None],
-        *,
-        workers: int,
-        stop: threading.Event,
-    ) -> None:
-        """Play every job; returns when all are played, or when `stop` is set and those under way have ended.
-
-        Args:
-            jobs: what to play, in this order
-            play: plays one episode; raises nothing that belongs to the episode; None when it was stopped
-            finished: is told each result in this process, from any thread
-            workers: how many at the same time
-            stop: no further job is begun once it is set
-
-        Raises:
-            Exception: what `finished` raised; nothing further is begun
-        """
-
-
-class Exporter(Component, abc.ABC):
-    """A format that a finished run can be exported to."""
-
-    @abc.abstractmethod
-    def export(self, run: Path, target: Path) -> None:
-        """Write a run's results in this format.
-
-        Args:
-            run: the run's directory
-            target: the file or directory to make
-
-        Raises:
-            UsageError: there is no run, or the target cannot be written
-        """
 
 
 def plan(config: Config, benchmark: Benchmark) -> list[Job]:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from debug_gym_core.components.markers import hookimpl
-from debug_gym_core.runs.experiment import Executor, Job
+from debug_gym_core.runs.jobs import Executor, Job
 from debug_gym_core.runs.trajectory import Result
 
 

@@ -17,8 +17,7 @@ from debug_gym_core.tasks.results import FAILING, PASSING
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
-    from debug_gym_core.runs.episode import Players
-    from debug_gym_core.runs.experiment import Job
+    from debug_gym_core.runs.jobs import Job, LiveRun
     from debug_gym_core.tasks.results import Grade
     from debug_gym_core.tasks.task import Mode
 
@@ -31,9 +30,9 @@ log = logging.getLogger("debug_gym")
 class Recorder:
     """Writes an episode's events, counts what its result needs, and tells those who look on."""
 
-    def __init__(self, players: Players, job: Job, directory: Path, attempt: int, transcript: Transcript) -> None:
+    def __init__(self, run: LiveRun, job: Job, directory: Path, attempt: int, transcript: Transcript) -> None:
         """Start a new trajectory; one that an earlier attempt left is put aside."""
-        self.players, self.job, self.attempt = players, job, attempt
+        self.run, self.job, self.attempt = run, job, attempt
         self._transcript = transcript
         self.env: RepoEnv | None = None
         self._directory = directory
@@ -57,11 +56,11 @@ class Recorder:
         if event.kind is EventKind.LLM_CALL:
             self.usage += Usage(**event.data["tokens"], cost=event.data["cost"])
         self._transcript.write(as_text(event))
-        self.players.watch.event(self.job, event)
+        self.run.watch.event(self.job, event)
         if self.env is not None:
             if event.kind is EventKind.STEP and event.data["step"] == 0:
-                self.players.plugins.notify("debug_gym_episode_started", env=self.env)
-            self.players.plugins.notify("debug_gym_episode_stepped", env=self.env, event=event)
+                self.run.plugins.notify("debug_gym_episode_started", env=self.env)
+            self.run.plugins.notify("debug_gym_episode_stepped", env=self.env, event=event)
 
     def begin(self, env: RepoEnv, python: Mapping[str, str] | None) -> None:
         """Keep that the episode begins.
@@ -73,8 +72,8 @@ class Recorder:
         self(
             Event.episode_started(
                 task=env.task.id,
-                agent=self.players.config.agent.name,
-                llm=self.players.llm_name,
+                agent=self.run.config.agent.name,
+                llm=self.run.llm_name,
                 terminal=env.terminal_name,
                 python=python,
                 tools=list(env.tools),
@@ -147,8 +146,8 @@ class Recorder:
             }
         return Result(
             task=self.job.task,
-            agent=self.players.config.agent.name,
-            llm=self.players.llm_name,
+            agent=self.run.config.agent.name,
+            llm=self.run.llm_name,
             steps=self._steps,
             tool_calls=dict(self._calls),
             tokens=Tokens(usage.prompt, usage.completion, usage.cached),

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 from debug_gym_core.errors import UsageError
-from debug_gym_core.runs.experiment import Executor, Exporter, Job
+from debug_gym_core.runs.jobs import Executor, Exporter, Job
 from debug_gym_core.runs.trajectory import Result
 from debug_gym_core.testing.benchmark import state_of
 from debug_gym_core.testing.component import ComponentContract

@@ -3,7 +3,7 @@
 import csv
 
 from debug_gym_core import UsageError, hookimpl
-from debug_gym_core.runs.experiment import Exporter
+from debug_gym_core.runs.jobs import Exporter
 
 FIELDS = ("task", "agent", "llm", "status", "score", "max_score", "steps", "cost")
 
