@@ -24,12 +24,17 @@ from .channel import (
     _settrace,
     _take_back_builtins,
 )
+from .files import Files
+from .frames import keep_locals
 from .report import Reporter
+from .shown import Shown
+from .statements import Sources
+from .values import Values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Tuple
+    from typing import Any, Dict, Iterator, List, Optional, Tuple
 
     Json = Dict[str, Any]
 
@@ -38,7 +43,6 @@ for _name in ("compile", "eval", "exec", "repr"):
     vars(pdb).setdefault(_name, _ORIGINAL_BUILTINS[_name])
     vars(codeop).setdefault(_name, _ORIGINAL_BUILTINS[_name])
 
-MOST_FILES_SEARCHED = 20000
 IGNORED = "the file is ignored in this task: its source is not shown"
 
 
@@ -105,11 +109,14 @@ class Commands(pdb.Pdb):
                 sys.modules["readline"] = readline  # type: ignore[assignment]
         self.channel = channel
         self.root = os.path.realpath(root)
-        self.reporter = Reporter(self.root, self.canonic)
+        self.files = Files(self.root, self.canonic)
+        self.shown = Shown()
+        self.sources = Sources()
+        self.values = Values()
+        self.reporter = Reporter(self.files, self.shown, self.values)
         self.program: "Any" = None
         self.at_entry = False
         self.hello: "Json" = {}
-        self.ignored: "FrozenSet[str]" = frozenset()
         self._cwd = os.getcwd()
         self._stop: "Optional[Stop]" = None
         self._due = False
@@ -182,7 +189,7 @@ class Commands(pdb.Pdb):
             try:
                 message["stop"] = self._report(self._stop)
             except Exception as error:  # the program has replaced what the report is made with
-                why = "it cannot be described: {}: {}".format(type(error).__name__, self.reporter.said(error))
+                why = "it cannot be described: {}: {}".format(type(error).__name__, self.values.said(error))
                 message["stop"] = {"reason": self._stop.reason, "note": why}
             self._add_started(message)
         self._add_breakpoints(message)
@@ -233,7 +240,7 @@ class Commands(pdb.Pdb):
         except bdb.BdbQuit:
             raise
         except Exception as error:  # of pdb itself: the program has replaced what it uses
-            self.error("the command failed: {}: {}".format(type(error).__name__, self.reporter.said(error)))
+            self.error("the command failed: {}: {}".format(type(error).__name__, self.values.said(error)))
             return None
         finally:
             self._executing = False
@@ -271,13 +278,13 @@ class Commands(pdb.Pdb):
 
     def _is_ignored(self, value: "Any") -> bool:
         """Whether a frame, or what else has source, is of a file that is ignored in the task."""
-        if not self.ignored:
+        if not self.files.ignored:
             return False
         try:
             filename = inspect.getfile(value)
         except (TypeError, OSError):
             return False
-        return self.reporter.path(filename) in self.ignored
+        return self.files.is_ignored(filename)
 
     def do_list(self, arg: str) -> "Any":  # noqa: D102
         if self.curframe is not None and self._is_ignored(self.curframe):
@@ -330,7 +337,7 @@ class Commands(pdb.Pdb):
                 return super().default(source)
         finally:
             self._feeding = feeding
-            _keep_locals(frame)
+            keep_locals(frame)
 
     @contextlib.contextmanager
     def _as_the_program(self) -> "Iterator[None]":
@@ -399,44 +406,19 @@ class Commands(pdb.Pdb):
 
         Outside of the repository, whatever links lead there, only what could be imported is found.
         """
-        found = self._find(filename)
-        return found if found is None or self._is_code(os.path.realpath(found)) else None
+        found = self.files.find(filename)
+        if found is None:
+            found = super().lookupmodule(filename)
+            if found is None or not os.path.isfile(found):
+                found = self._only_one(filename)
+        return found if found is None or self.files.is_code(os.path.realpath(found)) else None
 
-    def _is_code(self, real: str) -> bool:
-        """Whether a file lies in the repository, or where modules are imported from."""
-        places = [self.root, sys.prefix, sys.base_prefix, os.path.dirname(os.__file__)]
-        places += [os.path.realpath(os.path.join(self._cwd, one)) for one in sys.path if isinstance(one, str)]
-        return any(real.startswith(os.path.realpath(place).rstrip("/") + "/") for place in places)
-
-    def _find(self, filename: str) -> "Optional[str]":
-        for public in ("/testbed/", self.root + "/"):
-            if filename.startswith(public) and os.path.isfile(os.path.join(self.root, filename[len(public) :])):
-                return os.path.join(self.root, filename[len(public) :])
-        names = [filename] if filename.endswith(".py") else [filename, filename + ".py"]
-        if re.match(r"\w+(\.\w+)+\Z", filename) and not filename.endswith(".py"):
-            names += [filename.replace(".", "/") + ".py", filename.replace(".", "/") + "/__init__.py"]
-        for name in names:
-            if os.path.isfile(os.path.join(self.root, name)):
-                return os.path.join(self.root, name)
-        found = super().lookupmodule(filename)
-        if found is not None and os.path.isfile(found):
-            return found
-        return self._search(os.path.basename(names[-1])) if "/" not in filename else None
-
-    def _search(self, name: str) -> "Optional[str]":
+    def _only_one(self, filename: str) -> "Optional[str]":
         """The only file of that name in the repository."""
-        found, seen = [], 0
-        for directory, directories, files in os.walk(self.root):
-            directories[:] = sorted(
-                d for d in directories if d[:1] != "." and d not in ("site-packages", "__pycache__")
-            )
-            seen += len(files)
-            if name in files:
-                found.append(os.path.join(directory, name))
-            if seen > MOST_FILES_SEARCHED or len(found) > 5:
-                break
+        found = self.files.called(filename)
         if len(found) > 1:
-            self.message("Several files are called {}: {}".format(name, ", ".join(map(self.reporter.path, found))))
+            name = os.path.basename(found[0])
+            self.message("Several files are called {}: {}".format(name, ", ".join(map(self.files.path, found))))
         return found[0] if len(found) == 1 else None
 
     def do_run(self, arg: str) -> "Any":  # noqa: D102
@@ -528,7 +510,7 @@ class Commands(pdb.Pdb):
             found.append(
                 {
                     "number": one.number,
-                    "file": self.reporter.path(one.file),
+                    "file": self.files.path(one.file),
                     "line": one.line,
                     "condition": one.cond or None,
                     "temporary": bool(one.temporary),
@@ -606,15 +588,3 @@ class Commands(pdb.Pdb):
                     name = os.path.realpath(os.path.join(self._cwd, filename))
             self.fncache[filename] = name
         return name
-
-
-def _keep_locals(frame: "Optional[FrameType]") -> None:
-    """Write changed locals back to a frame; up to Python 3.12 only a trace event would do it by itself."""
-    if frame is None or sys.version_info >= (3, 13):
-        return
-    try:
-        import ctypes
-
-        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
-    except (ImportError, AttributeError):
-        pass

@@ -3,7 +3,6 @@
 import atexit
 import bdb
 import contextlib
-import dis
 import faulthandler
 import functools
 import inspect
@@ -15,7 +14,6 @@ import sys
 import threading
 import traceback
 import types
-import weakref
 
 from .channel import (
     _SIG_DFL,
@@ -36,12 +34,14 @@ from .channel import (
     _take_back_builtins,
 )
 from .commands import Stop
-from .family import Blackboard, Turn, merge, watch_interpreters
+from .family import Blackboard, Turn, merge, watch_forks, watch_interpreters
 from .finder import Finder
 from .forgiving import Forgiving
-from .instrument import HELD, first_real_line, real_line
-from .report import _ADDRESS, MESSAGE_LENGTH, Followed, _other_frames
-from .statements import NOWHERE, Statements
+from .frames import first_real_line, is_cleanup, is_hidden, is_yielding, other_frames, real_line
+from .insertion import HELD
+from .shown import Followed
+from .statements import NOWHERE
+from .values import in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
 if hasattr(pdb, "find_first_executable_line"):  # from Python 3.13 on
     pdb.find_first_executable_line = first_real_line
-_WEAKREFS = frozenset((weakref.WeakSet.add.__code__.co_filename, weakref.finalize.__call__.__code__.co_filename))
-_YIELDS = frozenset(dis.opmap[name] for name in ("YIELD_VALUE", "YIELD_FROM") if name in dis.opmap)
 
 
 class Hit:
@@ -82,7 +80,7 @@ class Debugger(Forgiving):
         """Debug the calling process; its repository lies at `root`."""
         super().__init__(channel, root)
         self.enterframe: "Optional[FrameType]" = None
-        self.finder = Finder(self.reached, self.reporter, self.hooked, self.stepped, self.canonic)
+        self.finder = Finder(self.reached, self.shown, self.sources, self.hooked, self.stepped, self.canonic)
         self._pid = _getpid()
         self._turn = Turn(channel.descriptor)
         self._blackboard = Blackboard()
@@ -280,11 +278,11 @@ class Debugger(Forgiving):
         stepping = self._stepper == ident
         if stepping:
             caller, self._stepped_out_to = self._stepped_out_to, 0
-            if event == "call" and caller and _is_cleanup(frame, caller):
+            if event == "call" and caller and is_cleanup(frame, caller):
                 self._stepped_out_to = caller
                 return self.finder.on_call(frame, event, arg)
         if event == "call":
-            self.reporter.resumed(frame)
+            self.shown.resumed(frame)
             if not stepping or (self.stopframe is not None and frame is not self.stopframe):
                 tracer = self.finder.on_call(frame, event, arg)
                 # A coroutine that was there when the step began is resumed: the step may end in it.
@@ -312,10 +310,10 @@ class Debugger(Forgiving):
             result = frame.f_trace
         if event == "return":
             if frame.f_code.co_flags & bdb.GENERATOR_AND_COROUTINE_FLAGS:
-                return self.reporter.suspended(frame, result)
-            self.reporter.left(id(frame))
+                return self.shown.suspended(frame, result)
+            self.shown.left(id(frame))
         if event == "call" and result == self.trace_dispatch:
-            self.reporter.unfollow(frame)
+            self.shown.unfollow(frame)
         return result
 
     def user_call(self, frame: "FrameType", argument_list: "Any") -> None:
@@ -393,7 +391,7 @@ class Debugger(Forgiving):
         _settrace(None)
         held = error if sys.version_info >= (3, 13) else error.__traceback__
         for frame, _ in traceback.walk_tb(error.__traceback__):
-            self.reporter.left(id(frame))
+            self.shown.left(id(frame))
         if error.__traceback__ is not None:
             stop.error = error
             self.converse(stop, lambda: self.interaction(None, held))  # type: ignore[arg-type]
@@ -408,7 +406,7 @@ class Debugger(Forgiving):
             return
         with OwnBuiltins(), Room():
             self.finder.watch()
-        self.reporter.keep_only([frame, *_other_frames().values()])
+        self.shown.keep_only([frame, *other_frames().values()])
         self._arm(frame)
         if not self.finder.idle:
             self._reach_other_threads()
@@ -431,8 +429,8 @@ class Debugger(Forgiving):
         """Trace a frame, or have it tell no more than when it is gone."""
         if tracer is None and self._is_foreign(frame.f_trace) and _get_ident() in self._tracers:
             return
-        self.reporter.unfollow(frame)
-        frame.f_trace = tracer or self.reporter.follow(frame)
+        self.shown.unfollow(frame)
+        frame.f_trace = tracer or self.shown.follow(frame)
 
     def _waited(self) -> "Tuple[FrameType, ...]":
         """The frames that the next stop may be in, where they can be waited for without tracing; else none."""
@@ -448,7 +446,7 @@ class Debugger(Forgiving):
     def _reach_other_threads(self) -> None:
         """Trace frames that other threads are in, for breakpoints set since they were called."""
         main = threading.main_thread().ident
-        for ident, top in _other_frames().items():
+        for ident, top in other_frames().items():
             frame: "Optional[FrameType]" = top
             while frame is not None:
                 if frame.f_trace is None or type(frame.f_trace) is Followed:
@@ -542,11 +540,8 @@ class Debugger(Forgiving):
     def checkline(self, filename: str, lineno: int) -> int:
         """Check whether a line can have a breakpoint; a line inside a statement stands for its first one."""
         line = super().checkline(filename, lineno)
-        return self.finder.start(self.canonic(filename), line) if line else line
-
-    def statements_of(self, file: str) -> "Optional[Statements]":
-        """The statements of a file; None: it is not Python."""
-        return self.finder.instrument.statements(file)
+        statements = self.sources.statements(self.canonic(filename)) if line else None
+        return statements.start(line) if statements is not None else line
 
     def jumped(self, frame: "FrameType", before: int) -> None:
         """The event of the line that was left may be reported besides: it is handled still."""
@@ -565,7 +560,7 @@ class Debugger(Forgiving):
         index = max(0, min(index - before, len(shown) - 1))
         if f is None:
             index = len(shown) - 1
-            while index and _is_hidden(shown[index][0]):
+            while index and is_hidden(shown[index][0]):
                 index -= 1
         return shown, index
 
@@ -577,10 +572,10 @@ class Debugger(Forgiving):
     def dispatch_return(self, frame: "FrameType", arg: "Any") -> "Any":
         """See bdb; a step out of a generator that ends stops in what ran it, of which bdb knows only sometimes."""
         stepped = frame in (self.stopframe, self.returnframe) and not self._continuing
-        if stepped and frame.f_code.co_flags & bdb.GENERATOR_AND_COROUTINE_FLAGS and not _is_yielding(frame):
+        if stepped and frame.f_code.co_flags & bdb.GENERATOR_AND_COROUTINE_FLAGS and not is_yielding(frame):
             caller = frame.f_back
             of_task = frame.f_code.co_flags & inspect.CO_COROUTINE
-            while of_task and caller is not None and not self.reporter.is_own(caller.f_code.co_filename):
+            while of_task and caller is not None and not self.files.is_own(caller.f_code.co_filename):
                 caller = caller.f_back
             if caller is not None and caller is not self.botframe:
                 self._caller = caller
@@ -628,7 +623,7 @@ class Debugger(Forgiving):
                         continue
                 except Exception as error:
                     # As pdb: stop, whatever the ignore count, and keep a temporary breakpoint.
-                    note = "its condition raised " + self._undisturbed(functools.partial(_described, error))
+                    note = "its condition raised " + self._undisturbed(functools.partial(in_one_line, error))
             one.hits += 1
             if one.ignore > 0 and note is None:
                 one.ignore -= 1
@@ -703,7 +698,7 @@ class Debugger(Forgiving):
             frame = sys._getframe(1)
             self.botframe = frame
             self.converse(Stop("entry"), lambda: self.interaction(frame, None))
-            self.reporter.left(id(frame))
+            self.shown.left(id(frame))
 
         names[name] = entry
         code = compile("\n" * (self.program.first_line - 1) + name + "()", self.program.filename, "exec")
@@ -723,10 +718,7 @@ class Debugger(Forgiving):
             pass
         self.take_hooks()
         self._take_settrace()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=self.before_fork, after_in_child=self.in_child)
-        else:
-            self._wrap_fork()
+        watch_forks(self.before_fork, self.in_child)
         watch_interpreters(self.started)
         if hasattr(threading, "excepthook"):
             self._thread_excepthook = threading.excepthook
@@ -776,23 +768,6 @@ class Debugger(Forgiving):
         else:
             _settrace(lambda frame, *event: None if frame.f_code.co_filename == OURS else function(frame, *event))
 
-    def _wrap_fork(self) -> None:
-        """Learn of forks where Python (3.6) tells of none."""
-        for name in ("fork", "forkpty"):
-            self._wrap(os, name)
-
-    def _wrap(self, module: "Any", name: str) -> None:
-        fork = getattr(module, name)
-
-        @functools.wraps(fork)
-        def wrapped() -> "Any":
-            self.before_fork()
-            result = fork()
-            self.in_child()
-            return result
-
-        setattr(module, name, wrapped)
-
     def take_hooks(self) -> None:
         """Make `breakpoint()` and `pdb.set_trace()` stop here."""
         sys.breakpointhook = self.hook
@@ -816,7 +791,7 @@ class Debugger(Forgiving):
             traceback.print_exception(type(error), error, step)
         if self.channel.process:
             return  # whoever waits for a child learns of its failure from its status
-        message = self._undisturbed(lambda: self.reporter.said(error))
+        message = self._undisturbed(lambda: self.values.said(error))
         self._uncaught = {"type": type(error).__name__, "message": message}
         self.post_mortem(error, Stop("exception"), None)
 
@@ -838,34 +813,6 @@ class Debugger(Forgiving):
         self.channel.send(message)
 
 
-def _is_yielding(frame: "FrameType") -> bool:
-    """Whether a generator or coroutine that returns will be resumed."""
-    code, at = frame.f_code.co_code, frame.f_lasti
-    if code[at] in _YIELDS:
-        return True
-    if sys.version_info < (3, 11):  # it returns from before the instruction, to carry it out again
-        return at + 2 < len(code) and code[at + 2] == dis.opmap["YIELD_FROM"]
-    return code[at] == dis.opmap["RESUME"] and code[at - 2] in _YIELDS  # from Python 3.13 on
-
-
-def _is_cleanup(frame: "FrameType", caller: int) -> bool:
-    """Whether a frame runs because the variables of one are gone that has just returned to its caller, by identity.
-
-    A step out of a function goes to its caller, not into what the end of its variables calls. pdb, which keeps them
-    alive while it steps, never sees it.
-    """
-    top = frame
-    while top.f_back is not None and id(top.f_back) != caller:
-        top = top.f_back
-    code = top.f_code
-    return top.f_back is not None and (code.co_name == "__del__" or code.co_filename in _WEAKREFS)
-
-
-def _is_hidden(frame: "FrameType") -> bool:
-    """Whether a frame only reports the failure: of unittest, or one that pytest hides."""
-    return bool(frame.f_locals.get("__tracebackhide__", False)) or "__unittest" in frame.f_globals
-
-
 def _exit_status(error: "SystemExit") -> int:
     """The exit status that Python makes of a SystemExit, after printing what it prints."""
     if error.code is None:
@@ -875,12 +822,6 @@ def _exit_status(error: "SystemExit") -> int:
     with contextlib.suppress(Exception):
         sys.stderr.write("{}\n".format(error.code))
     return 1
-
-
-def _described(error: BaseException) -> str:
-    """An exception in one line, as Python ends a traceback, without addresses."""
-    line = traceback.format_exception_only(type(error), error)[-1].strip()
-    return _ADDRESS.sub("", line)[:MESSAGE_LENGTH]
 
 
 def _is_at(one: "Any", frame: "FrameType", line: int) -> bool:

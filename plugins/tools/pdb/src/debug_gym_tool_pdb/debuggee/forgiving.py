@@ -6,7 +6,6 @@ import inspect
 import io
 import keyword
 import linecache
-import os
 import pdb
 import re
 import sys
@@ -15,6 +14,7 @@ import types
 
 from .channel import Pattern
 from .commands import IGNORED, Commands
+from .frames import in_order
 from .guide import (
     DIFFERENCES,
     ELSEWHERE,
@@ -27,8 +27,9 @@ from .guide import (
     overview,
 )
 from .jumps import BEFORE, begins_at, jump_target, why_not_to_jump
-from .places import Search, Source, python_files
-from .report import MOST_LOCALS, REPR_SECONDS, TimeLimit, in_order
+from .places import Search, Source
+from .report import MOST_LOCALS
+from .values import REPR_SECONDS, TimeLimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +37,8 @@ if TYPE_CHECKING:
     from typing import Any, Callable, List, Optional, Tuple
 
     from .channel import Channel
-    from .statements import Statements
 
 MOST_NAMED = 5
-MOST_NAMES_SEARCHED = 20000
 HELP_LENGTH = 1500
 TAKES_PYTHON = frozenset(
     (
@@ -164,7 +163,7 @@ class Forgiving(Commands):
             names = in_order(names, self.curframe)
         with TimeLimit(REPR_SECONDS) as limit:
             for name in names[:MOST_LOCALS]:
-                self.message("{} = {}".format(name, self.reporter.describe(values[name], limit)))
+                self.message("{} = {}".format(name, self.values.describe(values[name], limit)))
         if len(names) > MOST_LOCALS or not names:
             self.message("({} more: pp locals())".format(len(names) - MOST_LOCALS) if names else "There are none.")
 
@@ -200,7 +199,7 @@ class Forgiving(Commands):
         if not found:
             return None if said.startswith("There are no breakpoints") else "there are no breakpoints"
         named = ", ".join(
-            "{} at {}:{}".format(one.number, self.reporter.path(one.file), one.line) for one in found[:MOST_NAMED]
+            "{} at {}:{}".format(one.number, self.files.path(one.file), one.line) for one in found[:MOST_NAMED]
         )
         more = len(found) - MOST_NAMED
         return "breakpoints are {}{}".format(named, " and {} more".format(more) if more > 0 else "")
@@ -286,9 +285,7 @@ class Forgiving(Commands):
 
     def do_where(self, arg: str) -> "Any":  # noqa: D102
         if not arg:
-            own = [
-                place for place, (frame, _) in enumerate(self.stack) if self.reporter.is_own(frame.f_code.co_filename)
-            ]
+            own = [place for place, (frame, _) in enumerate(self.stack) if self.files.is_own(frame.f_code.co_filename)]
             hidden = own[0] if own and own[0] > 2 and own[0] <= self.curindex else 0
             for entry in self.stack[hidden:]:
                 self.print_stack_entry(entry)
@@ -334,13 +331,13 @@ class Forgiving(Commands):
         path = self.lookupmodule(name)
         if path is None:
             self.error("there is no file {}".format(name) + self._near_files(name))
-        elif self.reporter.path(path) in self.ignored:
+        elif self.files.is_ignored(path):
             self.error(IGNORED)
         else:
             lines = linecache.getlines(path)
             begin, end = (first, int(last)) if last else (max(1, first - 5), first + 5)
             if begin > len(lines):
-                self.error("{} has {} lines".format(self.reporter.path(path), len(lines)))
+                self.error("{} has {} lines".format(self.files.path(path), len(lines)))
             else:
                 self._print_lines(lines[begin - 1 : end], begin, self.get_file_breaks(self.canonic(path)))
 
@@ -443,7 +440,7 @@ class Forgiving(Commands):
         if self.curframe is None or self.curindex + 1 != len(self.stack):  # pdb says so
             return super().do_jump(arg)
         frame = self.curframe
-        statements = self.statements_of(self.canonic(frame.f_code.co_filename))
+        statements = self.sources.statements(self.canonic(frame.f_code.co_filename))
         if statements is None:
             return super().do_jump(arg)
         line, refused = jump_target(statements, frame.f_code, wanted)
@@ -466,10 +463,6 @@ class Forgiving(Commands):
         """Whether the program is stopped before a line: elsewhere it cannot jump."""
         stop = self._stop
         return stop is not None and (stop.at is not None or (stop.reason == "step" and not stop.value))
-
-    def statements_of(self, file: str) -> "Optional[Statements]":
-        """The statements of a file, by canonical name; None: it is not Python."""
-        raise NotImplementedError
 
     def jumped(self, frame: "FrameType", before: int) -> None:
         """A frame may have jumped, from this offset in its bytecode."""
@@ -602,11 +595,11 @@ class Forgiving(Commands):
 
     def _function(self, name: str, path: "Optional[str]" = None) -> "Optional[str]":
         """Where a function is that nobody has imported yet; None: said why it cannot be found."""
-        search = Search(self.root, self.ignored)
+        search = Search(self.root, self.files.ignored)
         frame = self.curframe
-        own = None if path or frame is None else self.reporter.path(frame.f_code.co_filename)
+        own = None if path or frame is None else self.files.path(frame.f_code.co_filename)
         if path is not None:
-            found = search.find(name, self.reporter.path(path))
+            found = search.find(name, self.files.path(path))
         else:
             inside = own is not None and own[:1] not in "/<" and self._file_of(name) is None
             found = (search.find(name, own) if inside else []) or search.find(name)
@@ -619,7 +612,7 @@ class Forgiving(Commands):
         elif found:
             self.error("{} is a class without __init__: b {}.METHOD".format(name, name))
         else:
-            where = " in {}".format(self.reporter.path(path)) if path else ""
+            where = " in {}".format(self.files.path(path)) if path else ""
             near = nearest(name.rpartition(".")[2], search.names)
             hint = "; did you mean {}?".format(" or ".join(near)) if near else "; b FILE:LINE, as b app.py:12"
             self.error("there is no function {}{}{}".format(name, where, hint))
@@ -631,18 +624,14 @@ class Forgiving(Commands):
 
     def _near_files(self, name: str) -> str:
         """What else a file may be called."""
-        from_root = [one for one in python_files(self.root, MOST_NAMES_SEARCHED) if one not in self.ignored]
-        base = os.path.basename(name)
-        bases = nearest(base, [os.path.basename(one) for one in from_root])
-        bases += nearest(base + ".py", [os.path.basename(one) for one in from_root])
-        near = [one for one in from_root if os.path.basename(one) in [base, *bases]][:3]
+        near = self.files.near(name)
         return "; did you mean {}?".format(" or ".join(near)) if near else ""
 
     def checkline(self, filename: str, lineno: int) -> int:
         """Check whether a line can have a breakpoint; one without code stands for the next of its function."""
         text = linecache.getline(filename, lineno).strip()
-        name = self.reporter.path(filename)
-        if (text and text[:1] != "#") or name in self.ignored:
+        name = self.files.path(filename)
+        if (text and text[:1] != "#") or name in self.files.ignored:
             return super().checkline(filename, lineno)
         linecache.checkcache(filename)
         lines = linecache.getlines(filename)
