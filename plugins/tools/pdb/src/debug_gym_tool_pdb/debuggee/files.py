@@ -93,8 +93,12 @@ class Files:
                 break
         return found
 
-    def near(self, name: str) -> "List[str]":
-        """Files of the repository whose names are like one, by their paths in it."""
+    def missing(self, name: str) -> str:
+        """What to say of a file that there is not: what else it may be called."""
+        near = self._near(name)
+        return "there is no file {}{}".format(name, "; did you mean {}?".format(" or ".join(near)) if near else "")
+
+    def _near(self, name: str) -> "List[str]":
         paths = [one for one in python_files(self.root, MOST_FILES_SEARCHED) if one not in self.ignored]
         base = os.path.basename(name)
         bases = [base, *nearest(base, map(os.path.basename, paths))]

@@ -41,6 +41,6 @@ def main(descriptor: int) -> int:
         "python": list(sys.version_info[:3]),
         "root": debugger.root,
         "signals": {"interrupt": int(INTERRUPT_SIGNAL), "stack": int(STACK_SIGNAL)},
-        "lost": debugger.restore_breakpoints(config["breakpoints"]),
+        "lost": debugger.remembered.restore(config["breakpoints"]),
     }
     return debugger.run_program(program)

@@ -4,8 +4,8 @@ import copy
 import os
 import sys
 
-from .commands import Stop
 from .programs import BadTarget, Module
+from .stop import Stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

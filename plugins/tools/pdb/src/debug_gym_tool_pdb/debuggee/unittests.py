@@ -4,7 +4,7 @@ import bdb
 import functools
 import sys
 
-from .commands import Stop
+from .stop import Stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
