@@ -30,7 +30,7 @@ sys.exit(main(int(sys.argv[1])))
 """Program for `python -c`, with the numbers of two descriptors: the channel's and that of the debuggee's code.
 
 The working directory must not be on the path while the standard library is imported: a file of the repository may be
-called `code.py`. `debuggee.Program` puts it where Python would.
+called `code.py`. `debuggee.programs` puts it where Python would.
 """
 
 ARGUMENTS = ("-c", BOOT, "{channel}", "{blob:code}")

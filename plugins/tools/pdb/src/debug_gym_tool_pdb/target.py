@@ -9,12 +9,11 @@ make test, ./run.sh, tox                     refused, with the command of theirs
 
 from __future__ import annotations
 
-import configparser
 import itertools
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,8 @@ from debug_gym_core import ActionError, UsageError
 from debug_gym_core.sandbox.terminal import ROOT
 from debug_gym_core.tasks.entrypoint import EXAMPLE, Entrypoint, Kind
 from debug_gym_core.tools.observation import bound
+from debug_gym_tool_pdb.recipes import make_commands, nox_commands, tox_commands
+from debug_gym_tool_pdb.wrappers import TRACERS, WRAPPERS, Wrapper
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
@@ -33,63 +34,6 @@ LOOK_SECONDS = 5.0
 LARGEST_READ = 64 * 1024
 DEEPEST = 8
 """Wrappers in each other that are taken apart."""
-
-
-@dataclass(frozen=True)
-class Wrapper:
-    """A program that goes before a command.
-
-    Attributes:
-        valued: its options that take the next word
-        words: how many words of its own come before the command, options apart
-        note: what the program lacks without it
-    """
-
-    valued: frozenset[str] = frozenset()
-    words: int = 0
-    note: str = ""
-
-
-_PLAIN = Wrapper()
-_TRACES = "needs the trace function that the debugger uses"
-WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
-    ("timeout",): Wrapper(frozenset({"-k", "-s", "--kill-after", "--signal"}), words=1),
-    ("nice",): Wrapper(frozenset({"-n", "--adjustment"})),
-    ("ionice",): Wrapper(frozenset({"-c", "-n", "--class", "--classdata"})),
-    ("time",): Wrapper(frozenset({"-f", "-o", "--format", "--output"})),
-    ("stdbuf",): Wrapper(frozenset({"-i", "-o", "-e", "--input", "--output", "--error"})),
-    ("xvfb-run",): Wrapper(
-        frozenset({"-n", "-e", "-f", "-p", "-s", "-w", "--server-num", "--error-file", "--server-args", "--wait"}),
-        note="starts a display, which the program has not got here",
-    ),
-    ("nohup",): _PLAIN,
-    ("exec",): _PLAIN,
-    ("command",): _PLAIN,
-    ("setsid",): _PLAIN,
-    ("unbuffer",): _PLAIN,
-    ("poetry", "run"): _PLAIN,
-    ("pdm", "run"): Wrapper(frozenset({"-p", "--project"})),
-    ("pipenv", "run"): _PLAIN,
-    ("hatch", "run"): _PLAIN,
-    ("rye", "run"): _PLAIN,
-    ("pixi", "run"): Wrapper(frozenset({"-e", "--environment"})),
-    ("coverage", "run"): Wrapper(
-        frozenset(
-            {"--concurrency", "--context", "--data-file", "--debug", "--include", "--omit", "--rcfile", "--source"}
-        ),
-        note=_TRACES,
-    ),
-}
-"""Programs by their first words."""
-
-TRACERS = {
-    "coverage": WRAPPERS["coverage", "run"],
-    "cProfile": Wrapper(frozenset({"-o", "-s"}), note=_TRACES),
-    "ipdb": Wrapper(frozenset({"-c"})),
-    "pdb": Wrapper(frozenset({"-c"})),
-    "profile": Wrapper(frozenset({"-o", "-s"}), note=_TRACES),
-}
-"""Modules that run another program: `python -m NAME [run] [options] (-m module | file.py) [arguments]`."""
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
 _PYTEST = frozenset(("pytest", "py.test"))
@@ -325,14 +269,14 @@ class _Finder:
     def _make(self, words: list[str]) -> Refused:
         files = map(self._read, ("GNUmakefile", "makefile", "Makefile"))
         targets = [word for word in words if not word.startswith("-") and "=" not in word]
-        lines = _recipe(next((text for text in files if text), ""), targets[0] if targets else None)
+        lines = make_commands(next((text for text in files if text), ""), targets[0] if targets else None)
         return self._refuse("make starts other programs", lines)
 
     def _runner(self, name: str, words: list[str]) -> Refused:
         if name == "nox":
-            return self._refuse("nox starts other programs", _nox_commands(self._read("noxfile.py")))
+            return self._refuse("nox starts other programs", nox_commands(self._read("noxfile.py")))
         chosen = next((words[place + 1] for place, word in enumerate(words[:-1]) if word == "-e"), "")
-        return self._refuse("tox starts other programs", _tox_commands(self._read("tox.ini"), chosen))
+        return self._refuse("tox starts other programs", tox_commands(self._read("tox.ini"), chosen))
 
     def _read(self, path: str) -> str:
         """A file's text; empty when there is none, or it must not be seen."""
@@ -375,54 +319,3 @@ def _debuggable(line: str) -> str:
         return text if text and Entrypoint.parse(text).debuggable else ""
     except UsageError:
         return ""
-
-
-def _recipe(makefile: str, target: str | None, seen: frozenset[str] = frozenset()) -> list[str]:
-    """The commands that a target of a Makefile runs, those of its prerequisites first."""
-    lines = re.sub(r"\\\n\s*", " ", makefile).split("\n")
-    variables = {
-        match[1]: match[2].strip() for line in lines if (match := re.fullmatch(r"(\w+)\s*[:?]?=\s*(.*)", line))
-    }
-    commands: list[str] = []
-    inside = False
-    for line in lines:
-        if line.startswith("\t"):
-            if inside:
-                command = line.strip().lstrip("@-+")
-                commands.append(re.sub(r"\$[({](\w+)[)}]", lambda one: variables.get(one[1], one[0]), command))
-            continue
-        match = re.fullmatch(r"([\w./ -]+?)\s*::?(?!=)\s*([^#;]*).*", line)
-        if match is None:
-            continue
-        names = match[1].split()
-        if target is None and not names[0].startswith("."):
-            target = names[0]
-        inside = target in names
-        if inside and target is not None:
-            for one in match[2].split():
-                if one not in seen:
-                    commands += _recipe(makefile, one, seen | {target, one})
-    return commands
-
-
-def _tox_commands(text: str, chosen: str) -> list[str]:
-    """The commands of an environment of tox.ini."""
-    parser = configparser.RawConfigParser(strict=False)
-    try:
-        parser.read_string(text)
-    except configparser.Error:
-        return []
-    for section in (f"testenv:{chosen}", "testenv"):
-        if parser.has_option(section, "commands"):
-            lines = parser.get(section, "commands").replace("\\\n", " ").split("\n")
-            return [re.sub(r"\{posargs:?([^}]*)\}", r"\1", line).replace("{envpython}", "python") for line in lines]
-    return []
-
-
-def _nox_commands(text: str) -> list[str]:
-    """The commands that sessions of a noxfile run, where they are written out."""
-    found = []
-    for call in re.findall(r"session\.run\(([^()]*)\)", text):
-        words = [first or second for first, second in re.findall(r"\"([^\"\\]*)\"|'([^'\\]*)'", call)]
-        found.append(shlex.join(words))
-    return found

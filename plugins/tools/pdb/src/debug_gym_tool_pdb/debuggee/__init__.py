@@ -5,10 +5,52 @@ starts it with `python -c` and a descriptor. Over that descriptor, never over th
 messages (4 bytes big-endian length, then the message). The first message of the host is the configuration: what to
 run, the breakpoints. From then on the program sends one message at each prompt, and the host answers with a command.
 
+The debugger is one object, of `pdb.Pdb` and these classes on top of each other. Commands and what they print stay
+pdb's own, but for what a method `do_...` changes; a new command is one more of them.
+
+- `conversation`: pdb with other ears and another mouth
+- `looking`: commands that look: help, the stack, source, values
+- `breaking`: commands that set breakpoints, and change them
+- `running`: commands that run code: steps, jumps, restart and end, statements
+- `tracing`: how breakpoints and steps are found, and how each thread goes on
+- `stopping`: where the program stops: lines, exceptions, interrupts, `breakpoint()`
+- `debugger`: the program's life, in each of its processes
+
+What they talk with:
+
 - `channel`: messages, and functions bound before the program can replace them
-- `report`: where the program stopped, in JSON types
-- `backends`: finds breakpoints while the program runs freely, and calls `Debugger.reached(frame)`
-- `commands`: `pdb.Pdb` with other ears and another mouth; commands and what they print stay pdb's own
-- `debugger`: where the program stops and how it goes on: steps, interrupts, post-mortem, threads
-- `programs`: run the target as `python target` would
+- `vocabulary`: what a word is: a command, a name
+- `meaning`: what a line means that is none of pdb's
+- `locations`: where a breakpoint is wanted
+- `hints`: what would be right, after an error
+- `guide`: what the debugger says of itself
+- `stop`: why the program stops
+- `report`: where it stopped, in JSON types
+- `values`: values in a few words, within a time
+- `shown`: what was shown of which frame, while the frame is there
+- `remembered`: breakpoints in JSON types, for the host and for other processes
+
+What they know of the program:
+
+- `files`: the repository's files, how they are called
+- `places`: lines and functions of files, without running them
+- `statements`: where each statement starts, and what may stand before it
+- `jumps`: where a jump goes to, and whether the interpreter survives it
+- `frames`: what a frame tells of itself
+- `tracers`: trace functions of its own
+- `family`: its processes: whose turn it is to talk, what they start
+
+How breakpoints are found while the program runs freely:
+
+- `finder`: each by the cheapest means that is right for it
+- `settrace`: by a trace function
+- `insertion`, `instrument`: by calls that are compiled into the program
+- `monitoring`: by `sys.monitoring`
+- `conditions`: whether one stops where it is reached
+
+What is run:
+
+- `programs`: scripts, modules and code, as `python` runs them
+- `pytests`, `unittests`: tests, with a stop at each that fails
+- `main`: begins here
 """

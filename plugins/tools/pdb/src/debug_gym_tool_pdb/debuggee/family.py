@@ -168,6 +168,26 @@ def merge(base: "Json", mine: "Json", theirs: "Json") -> "Tuple[Json, Set[int]]"
     return {"list": found, "next": max(mine["next"], theirs["next"])}, gone
 
 
+def watch_forks(before: "Callable[[], None]", in_child: "Callable[[], None]") -> None:
+    """Call functions at each fork: one before it, one in the child."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=before, after_in_child=in_child)
+        return
+    for name in ("fork", "forkpty"):  # Python 3.6 tells of none
+        setattr(os, name, _told(getattr(os, name), before, in_child))
+
+
+def _told(fork: "Any", before: "Callable[[], None]", in_child: "Callable[[], None]") -> "Any":
+    @functools.wraps(fork)
+    def told() -> "Any":
+        before()
+        result = fork()
+        in_child()
+        return result
+
+    return told
+
+
 def watch_interpreters(started: "Callable[[str], None]") -> None:
     """Call `started` with how, whenever the program starts a Python interpreter that is no fork of it.
 

@@ -2,10 +2,11 @@
 
 import bdb
 
-from .backends import MOST_CODES, Settrace, lines_in
 from .channel import OwnBuiltins
-from .instrument import Instrument, places_of
+from .insertion import places_of
+from .instrument import Instrument
 from .monitoring import MONITORING, Monitoring
+from .settrace import MOST_CODES, Settrace, lines_in
 from .statements import jumps_inside_lines
 
 TYPE_CHECKING = False
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
-    from .backends import Tracer
-    from .instrument import Placed
-    from .report import Reporter
+    from .insertion import Placed
+    from .settrace import Tracer
+    from .shown import Shown
+    from .statements import Sources
 
 BACKENDS = ("monitoring", "instrument", "settrace") if MONITORING is not None else ("instrument", "settrace")
 """What there is, best first; a condition is compiled in wherever it can be."""
@@ -27,7 +29,8 @@ class Finder:
     def __init__(
         self,
         reached: "Callable[[FrameType, Optional[Tracer]], Any]",
-        reporter: "Reporter",
+        shown: "Shown",
+        sources: "Sources",
         hooked: "Callable[[FrameType, int, int], None]",
         stepped: "Callable[[FrameType, str, Any], Any]",
         canonic: "Callable[[str], str]",
@@ -36,14 +39,16 @@ class Finder:
 
         Args:
             reached: called at a line with a breakpoint; returns what traces the frame from then on
-            reporter: told of frames that were traced and return
+            shown: told of frames that were traced and return
+            sources: the statements of the files
             hooked: called before a line with a breakpoint, with the line and what is known of its condition
             stepped: called with the trace events of frames that are waited for
             canonic: makes one file name of all that a file has
         """
         self.allowed: "Sequence[str]" = BACKENDS
         self._canonic = canonic
-        self._settrace = Settrace(reached, reporter, self._lines, canonic)
+        self._sources = sources
+        self._settrace = Settrace(reached, shown, self._lines, canonic)
         self.instrument = Instrument(hooked, self._lost, canonic)
         self._monitoring = Monitoring(lambda frame: reached(frame, None), stepped, self._lines, canonic)
         self._begun: "Dict[Tuple[int, int], Tuple[CodeType, int]]" = {}
@@ -128,7 +133,7 @@ class Finder:
             for line, found in lines.items():
                 if only_conditions and not all(one.cond for one in found):
                     continue
-                statements = statements or self.instrument.statements(file)
+                statements = statements or self._sources.statements(file)
                 if statements is None:
                     break
                 by_name = any(one.funcname for one in found)
@@ -136,11 +141,6 @@ class Finder:
                 if not only_conditions or all(places.values()):
                     asked[file][line] = places
         return self.instrument.watch(asked)
-
-    def start(self, file: str, line: int) -> int:
-        """The first line of the statement that a line belongs to, by canonical file name."""
-        statements = self.instrument.statements(file)
-        return statements.start(line) if statements is not None else line
 
     def begun(self, frame: "FrameType") -> int:
         """The first line of the statement that a frame at a line event begins; 0: it is in the middle of one."""
@@ -153,7 +153,7 @@ class Finder:
 
     def _begins(self, code: "CodeType", offset: int, line: int) -> int:
         file = self._canonic(code.co_filename)
-        statements = self.instrument.statements(file)
+        statements = self._sources.statements(file)
         if statements is None:
             return line
         begun = 0 if offset in statements.returns(code, line) else line
@@ -182,7 +182,7 @@ class Finder:
         """The lines of a code object to look at, and the offsets where it only comes back to one of them."""
         with OwnBuiltins():
             lines = lines_in(code, breaks)
-            statements = self.instrument.statements(self._canonic(code.co_filename)) if breaks else None
+            statements = self._sources.statements(self._canonic(code.co_filename)) if breaks else None
             if statements is None:
                 return lines, frozenset()
             begins = [statements.begins(code, line) for line in breaks]

@@ -15,7 +15,6 @@ import types
 
 from .channel import (
     _ORIGINAL_BUILTINS,
-    OURS,
     OwnBuiltins,
     Room,
     _all_modules,
@@ -23,28 +22,19 @@ from .channel import (
     _gettrace,
     _settrace,
 )
-from .statements import NOWHERE, SCOPES, Statements, line_starts, parsed
+from .insertion import HOOK, insert, without
+from .statements import parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Set
 
-    Placed = Dict[int, Optional[str]]
-
-HOOK = "__debug_gym_reached__"
-"""Name of our function among the builtins."""
-
-HELD, RAISED = 1, 2
-"""What was found out before our function is called: its condition held, or raised."""
+    from .insertion import Placed
 
 FUTURE = 0
 for _feature in __import__("__future__").all_feature_names:
     FUTURE |= getattr(__import__("__future__"), _feature).compiler_flag
-
-NOT_INLINE = (*SCOPES, ast.Yield, ast.YieldFrom, ast.Await, *([ast.NamedExpr] if hasattr(ast, "NamedExpr") else []))
-LOOKED_UP = frozenset(["super", "__class__", "locals", "vars", "dir", "eval", "exec"])
-"""Names whose meaning depends on where an expression stands."""
 
 
 class Untraced:
@@ -83,7 +73,6 @@ class Instrument:
         self._lost = lost
         self._canonic = canonic
         self._wanted: "Dict[str, Placed]" = {}
-        self._statements: "Dict[str, Tuple[Any, Optional[Statements]]]" = {}
         self._placed: "Dict[str, List[Placed]]" = {}
         self._plain: "Set[str]" = set()
         self._pending: "Set[str]" = set()
@@ -91,26 +80,6 @@ class Instrument:
         self.has_conditions = self.started = False
 
     # ---- which breakpoints
-
-    def statements(self, file: str) -> "Optional[Statements]":
-        """The statements of a file as it is now; None: it is not Python."""
-        try:
-            status = os.stat(file)
-            stamp: "Any" = (status.st_mtime_ns, status.st_size)
-        except OSError:
-            stamp = None
-        known = self._statements.get(file)
-        if known is None or known[0] != stamp:
-            known = self._statements[file] = (stamp, self._parse(file) if stamp else None)
-        return known[1]
-
-    @staticmethod
-    def _parse(file: str) -> "Optional[Statements]":
-        try:
-            with open(file, "rb") as stream:
-                return Statements.parse(stream.read(), file)
-        except OSError:
-            return None
 
     def watch(self, breaks: "Dict[str, Dict[int, Placed]]") -> "Dict[str, Set[int]]":
         """Find these breakpoints from now on, as far as that is possible.
@@ -292,7 +261,7 @@ class Instrument:
             return (
                 _compile(source, filename, "exec", flags, True, optimize)
                 if source is not tree
-                else self._without(tree, filename, flags, optimize)
+                else _compile(without(tree), filename, "exec", flags, True, optimize)
             )
         self._pending.discard(file)
         self._placed.setdefault(file, []).append(done)
@@ -300,151 +269,7 @@ class Instrument:
             self._lost(file)
         return code
 
-    @staticmethod
-    def _without(tree: "Any", filename: "Any", flags: int, optimize: int) -> "Any":
-        """A tree that we were given, without what was put into it."""
-        for node in ast.walk(tree):
-            for name in ("body", "orelse", "finalbody"):
-                block = getattr(node, name, None)
-                if isinstance(block, list):
-                    block[:] = [one for one in block if not getattr(one, HOOK, False)]
-        return _compile(tree, filename, "exec", flags, True, optimize)
-
 
 def _fits(compiled: "Placed", wanted: "Placed") -> bool:
     """Whether what was compiled in finds a breakpoint: at every place, under no other condition than its own."""
     return all(line in compiled and compiled[line] in (None, condition) for line, condition in wanted.items())
-
-
-def insert(tree: "Any", wanted: "Placed") -> "Placed":
-    """Put our calls into a tree, before the first statement of each line.
-
-    Args:
-        tree: of a module; changed
-        wanted: lines, and the conditions to put in line
-
-    Returns:
-        what was put in
-    """
-    done: "Placed" = {}
-
-    def visit(node: "Any") -> None:
-        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            block = getattr(node, name, None)
-            if not isinstance(block, list):
-                continue
-            result = []
-            for one in block:
-                line = getattr(one, "lineno", 0)
-                if isinstance(one, ast.stmt) and line in wanted and line not in done and line != _header(node):
-                    result.append(_call(line, wanted[line]))
-                    done[line] = wanted[line]
-                visit(one)
-                result.append(one)
-            block[:] = result
-
-    visit(tree)
-    return done
-
-
-def _header(node: "Any") -> int:
-    return getattr(node, "lineno", 0)
-
-
-def _call(line: int, condition: "Optional[str]") -> ast.stmt:
-    """Our call for a line."""
-    made: "Any"
-    if condition is None:
-        made = parsed("{}({})".format(HOOK, line), OURS).body[0]
-    else:
-        text = "try:\n if 0: {0}({1}, {2})\nexcept Exception: {0}({1}, {3})".format(HOOK, line, HELD, RAISED)
-        made = parsed(text, OURS).body[0]
-        made.body[0].test = parsed(condition.strip(), OURS, "eval").body
-    for node in ast.walk(made):
-        if "lineno" in node._attributes:
-            node.lineno, node.col_offset = NOWHERE, 0  # type: ignore[attr-defined]
-            if "end_lineno" in node._attributes:
-                node.end_lineno, node.end_col_offset = NOWHERE, 0  # type: ignore[attr-defined]
-    setattr(made, HOOK, True)
-    return made  # type: ignore[no-any-return]
-
-
-def places_of(statements: "Statements", line: int, conditions: "List[Optional[str]]", by_name: bool) -> "Placed":
-    """Where our call for the breakpoints of a line would stand.
-
-    Args:
-        statements: of the file
-        line: of the breakpoints
-        conditions: of each of them
-        by_name: whether one is set on a function, and stops where a call of it starts
-
-    Returns:
-        lines, and the condition to be compiled in; empty: there is no place that is safe
-    """
-    place = statements.places.get(line)
-    if place is None:
-        return {}
-    if by_name:
-        return {place.entered: None} if place.entered and len(conditions) == 1 else {}
-    if not place.safe:
-        return {}
-    condition = conditions[0] if len(conditions) == 1 else None
-    if condition is not None and not _is_inline(condition, place.scopes):
-        condition = None
-    return {line: condition}
-
-
-def _is_inline(condition: str, scopes: "Tuple[ast.AST, ...]") -> bool:
-    """Whether a condition means the same in line as when it is evaluated in the frame."""
-    try:
-        tree = parsed(condition.strip(), OURS, "eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, NOT_INLINE):
-            return False
-        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-        if name[:2] == "__" and name[-2:] != "__":
-            return False  # would be another name in a class
-        if isinstance(node, ast.Name):
-            names.add(node.id)
-    return not names & LOOKED_UP and not names & _captured(scopes)
-
-
-def _captured(scopes: "Tuple[ast.AST, ...]") -> "Set[str]":
-    """Names that an expression in the innermost function would get from the functions around it."""
-    found: "Set[str]" = set()
-    for scope in scopes[:-1]:
-        if not isinstance(scope, ast.ClassDef):
-            found |= _bound(scope)
-    return found - _bound(scopes[-1]) if found else found
-
-
-def _bound(function: "Any") -> "Set[str]":
-    """Names that a function binds, those of its parameters too; more than that does no harm."""
-    found: "Set[str]" = set()
-    for node in ast.walk(function):
-        if isinstance(node, ast.arg):
-            found.add(node.arg)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        elif isinstance(node, ast.alias):
-            found.add((node.asname or node.name).partition(".")[0])
-        else:
-            found.update(value for value in (getattr(node, "name", None), getattr(node, "rest", None)) if value)
-    return found
-
-
-def real_line(frame: "FrameType", line: int) -> int:
-    """The line of the statement that a frame is before, when it is in what we have compiled in."""
-    if line != NOWHERE:
-        return line
-    starts = (number for offset, number in line_starts(frame.f_code) if offset > frame.f_lasti and number != NOWHERE)
-    return next(starts, line)
-
-
-def first_real_line(code: "types.CodeType") -> int:
-    """The first line of a function that is executed, when it is called, but for what we have compiled in."""
-    lines = [line for _, line in line_starts(code) if line != NOWHERE]
-    return lines[1] if len(lines) > 1 else code.co_firstlineno

@@ -4,15 +4,14 @@ import sys
 
 from .channel import INTERRUPT_SIGNAL, STACK_SIGNAL, Channel
 from .debugger import Debugger
-from .programs import BadTarget, Code, Module, Program, Pytest, Script
+from .programs import BadTarget, Code, Module, Program, Script
+from .pytests import Pytest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType
-    from typing import Any, Callable, Dict
+    from typing import Any, Dict
 
     Json = Dict[str, Any]
-    Tracer = Callable[[FrameType, str, Any], Any]
 
 
 def make_program(config: "Json") -> "Program":
@@ -31,7 +30,7 @@ def main(descriptor: int) -> int:
     channel = Channel(descriptor)
     config = channel.receive()
     debugger = Debugger(channel, config["root"])
-    debugger.ignored = frozenset(config.get("ignored", ()))
+    debugger.files.ignored = frozenset(config.get("ignored", ()))
     debugger.finder.allowed = config.get("backends", debugger.finder.allowed)
     try:
         program = make_program(config)
@@ -42,6 +41,6 @@ def main(descriptor: int) -> int:
         "python": list(sys.version_info[:3]),
         "root": debugger.root,
         "signals": {"interrupt": int(INTERRUPT_SIGNAL), "stack": int(STACK_SIGNAL)},
-        "lost": debugger.restore_breakpoints(config["breakpoints"]),
+        "lost": debugger.remembered.restore(config["breakpoints"]),
     }
     return debugger.run_program(program)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any, Callable, Dict, FrozenSet, Optional, Set, Tuple
 
-    from .backends import Lines
+    from .settrace import Lines
 
 NAME = "debug-gym"
 MONITORING: "Any" = getattr(sys, "monitoring", None)

@@ -1,10 +1,7 @@
 """Runs what is debugged as `python target` would."""
 
 import ast
-import bdb
 import builtins
-import copy
-import functools
 import importlib.machinery
 import importlib.util
 import linecache
@@ -14,19 +11,15 @@ import sys
 import types
 
 from .channel import LOADED_AT_START
-from .commands import Stop
-from .debugger import Debugger
+from .unittests import watch_unittest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType
-    from typing import Any, Callable, Dict, Iterator, List, Optional
+    from typing import List, Optional
 
-    Json = Dict[str, Any]
-    Tracer = Callable[[FrameType, str, Any], Any]
+    from .debugger import Debugger
 
 BUILTIN_MODULES = frozenset(sys.builtin_module_names)
-PYTEST_SWITCHES = frozenset(["-q", "-qq", "-v", "-vv", "-vvv", "-s", "-x", "-l", "-ra", "-rA", "--lf", "--ff", "--sw"])
 
 
 class BadTarget(Exception):
@@ -218,114 +211,3 @@ class Module(Program):
         )
         exec(code, self.namespace)
         return 0
-
-
-class Pytest(Module):
-    """`python -m pytest arguments`, with a plugin that stops at failing tests."""
-
-    steppable = False
-
-    def find(self) -> str:
-        """See Program."""
-        filename = super().find()
-        for before, arg in zip(["", *self.args], self.args):  # noqa: B905 (Python 3.6)
-            path = arg.partition("::")[0]
-            is_test = (path.endswith(".py") or "::" in arg) and arg[:1] != "-"
-            if is_test and (before[:1] != "-" or before in PYTEST_SWITCHES) and not os.path.exists(path):
-                raise BadTarget("there is no file {}".format(path))
-        return filename
-
-    def run(self, debugger: "Debugger") -> int:
-        """See Program."""
-        import pytest
-
-        if debugger.ignored:
-            hide_source(debugger)
-        args = [arg for arg in self.args if arg not in ("--pdb", "--trace")]
-        return int(pytest.main(args, plugins=[pytest_plugin(debugger)]))
-
-
-def pytest_plugin(debugger: "Debugger") -> object:
-    """Our pytest plugin: a stop at each failing test, nothing that would run the tests elsewhere or trace them."""
-    import pytest
-
-    class Plugin(object):
-        @pytest.hookimpl(hookwrapper=True)
-        def pytest_load_initial_conftests(self, early_config: "Any") -> "Iterator[None]":
-            if hasattr(early_config.known_args_namespace, "cov_source"):  # coverage needs the trace function too
-                early_config.known_args_namespace.cov_source = []
-            yield
-
-        @pytest.hookimpl(tryfirst=True)
-        def pytest_cmdline_main(self, config: "Any") -> None:
-            if hasattr(config.option, "numprocesses"):  # what -n0 does, over any -n before it
-                config.option.numprocesses = 0
-                config.option.dist = "no"
-                config.option.tx = []
-
-        @pytest.hookimpl(trylast=True)
-        def pytest_configure(self, config: "Any") -> None:
-            debugger.take_hooks()  # pytest has put its own in place
-            pytest.set_trace = debugger.hook
-
-        @pytest.hookimpl(optionalhook=True, tryfirst=True)
-        def pytest_timeout_set_timer(self, item: "Any", settings: "Any") -> bool:
-            return True  # whoever thinks at a prompt must not run out of pytest-timeout's time
-
-        @pytest.hookimpl(trylast=True)
-        def pytest_exception_interact(self, node: "Any", call: "Any", report: "Any") -> None:
-            stop = Stop("test failed", test=node.nodeid, when=getattr(call, "when", None))
-            debugger.post_mortem(_underlying(call.excinfo.value), stop, sys._getframe(1))
-            if debugger.quitting:
-                pytest.exit("the debugger quit", returncode=0)
-
-    return Plugin()
-
-
-def hide_source(debugger: "Debugger") -> None:
-    """Have pytest's tracebacks show nothing of files that are ignored in the task but what was raised there."""
-    from _pytest._code import code
-
-    # pytest 9.2 renamed it.
-    formatter = vars(code).get("ExceptionInfoFormatter") or vars(code)["FormattedExcinfo"]
-    original = formatter.repr_traceback_entry
-
-    def repr_traceback_entry(self: "Any", entry: "Any", *args: "Any", **kwargs: "Any") -> "Any":
-        if entry is not None and debugger.reporter.path(str(entry.path)) in debugger.ignored:
-            self = copy.copy(self)
-            self.showlocals = self.funcargs = False
-            self._getentrysource = lambda entry: None
-        return original(self, entry, *args, **kwargs)
-
-    formatter.repr_traceback_entry = repr_traceback_entry
-
-
-def _underlying(error: BaseException) -> BaseException:
-    """The program's exception in one of pytest's own: of a test module, a conftest or a doctest."""
-    inner = getattr(error, "cause", None) or (getattr(error, "exc_info", None) or (None, None))[1]
-    if type(error).__name__ == "CollectError":
-        inner = error.__cause__
-    of_pytest = type(error).__module__.partition(".")[0] in ("_pytest", "doctest")
-    return inner if of_pytest and isinstance(inner, BaseException) and inner.__traceback__ is not None else error
-
-
-def watch_unittest(debugger: "Debugger") -> None:
-    """Stop at each failing test of unittest."""
-    import unittest
-
-    def watched(method: "Any") -> "Any":
-        @functools.wraps(method)
-        def add(self: "Any", test: "Any", *args: "Any") -> "Any":
-            result = method(self, test, *args)
-            problem = args[-1]
-            if problem is not None and problem[1] is not None:
-                stop = Stop("test failed", test=(args[0] if len(args) > 1 else test).id())
-                debugger.post_mortem(problem[1], stop, sys._getframe(1))
-                if debugger.quitting:
-                    raise bdb.BdbQuit
-            return result
-
-        return add
-
-    for name in ("addError", "addFailure", "addSubTest"):
-        setattr(unittest.TestResult, name, watched(getattr(unittest.TestResult, name)))

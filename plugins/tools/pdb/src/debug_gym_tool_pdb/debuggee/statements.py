@@ -3,6 +3,7 @@
 import ast
 import gc
 import io
+import os
 import sys
 import tokenize
 import warnings
@@ -235,6 +236,34 @@ class Statements:
         if isinstance(node, ast.Return) and kept:
             return False  # comes back to its line after the code that leaving runs
         return _is_plain(node)
+
+
+class Sources:
+    """The statements of files, read again when a file has changed."""
+
+    def __init__(self) -> None:
+        """Read nothing yet."""
+        self._known: "Dict[str, Tuple[Any, Optional[Statements]]]" = {}
+
+    def statements(self, file: str) -> "Optional[Statements]":
+        """The statements of a file as it is now; None: it is not Python."""
+        try:
+            status = os.stat(file)
+            stamp: "Any" = (status.st_mtime_ns, status.st_size)
+        except OSError:
+            stamp = None
+        known = self._known.get(file)
+        if known is None or known[0] != stamp:
+            known = self._known[file] = (stamp, self._read(file) if stamp else None)
+        return known[1]
+
+    @staticmethod
+    def _read(file: str) -> "Optional[Statements]":
+        try:
+            with open(file, "rb") as stream:
+                return Statements.parse(stream.read(), file)
+        except OSError:
+            return None
 
 
 def _is_plain(node: ast.AST) -> bool:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any, Callable, Dict, FrozenSet, Optional, Set, Tuple
 
-    from .report import Reporter
+    from .shown import Shown
 
     Tracer = Callable[[FrameType, str, Any], Any]
     Lines = Callable[[CodeType, FrozenSet[int]], Tuple[FrozenSet[int], FrozenSet[int]]]
@@ -30,7 +30,7 @@ class Settrace:
     def __init__(
         self,
         reached: "Callable[[FrameType, Tracer], Any]",
-        reporter: "Reporter",
+        shown: "Shown",
         lines: "Lines",
         canonic: "Callable[[str], str]",
     ) -> None:
@@ -38,12 +38,12 @@ class Settrace:
 
         Args:
             reached: called at a line with a breakpoint; returns what traces the frame from then on
-            reporter: told of frames that were traced and return
+            shown: told of frames that were traced and return
             lines: of a code object and breakpoints, the lines to look at, and the offsets at which not to
             canonic: makes one file name of all that a file has
         """
         self._reached = reached
-        self._reporter = reporter
+        self._shown = shown
         self._lines = lines
         self._canonic = canonic
         self._breaks: "Dict[str, FrozenSet[int]]" = {}
@@ -84,7 +84,7 @@ class Settrace:
         _settrace(self.on_call if traced or not self.idle else None)
 
     def _make_on_call(self) -> "Callable[[FrameType, str, Any], Optional[Tracer]]":
-        files, codes, reporter = self._files, self._codes, self._reporter
+        files, codes, shown = self._files, self._codes, self._shown
 
         def on_call(frame: "FrameType", event: str, arg: "Any") -> "Optional[Tracer]":
             code = frame.f_code
@@ -100,14 +100,14 @@ class Settrace:
             if not known[1]:
                 return None
             if frame.f_trace is not None:  # a generator's, that was suspended
-                reporter.unfollow(frame)
+                shown.unfollow(frame)
             return known[3]
 
         return on_call
 
     def _learn(self, code: "CodeType", breaks: "FrozenSet[int]") -> "Tuple[CodeType, Set[int], Set[int], Tracer]":
         lines, skipped = map(set, self._lines(code, breaks))
-        reached, left, suspended = self._reached, self._reporter.left, self._reporter.suspended
+        reached, left, suspended = self._reached, self._shown.left, self._shown.suspended
         ends = not code.co_flags & bdb.GENERATOR_AND_COROUTINE_FLAGS
 
         def on_line(frame: "FrameType", event: str, arg: "Any") -> "Any":

@@ -1,0 +1,188 @@
+"""Commands that set breakpoints, and change them."""
+
+import bdb
+import linecache
+import re
+
+from .conversation import documented
+from .locations import NotUnderstood, check_condition
+from .looking import Looking
+from .places import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, List
+
+
+@documented
+class Breaking(Looking):
+    """Breakpoints, by commands."""
+
+    def do_break(self, arg: str, temporary: "Any" = 0) -> "Any":  # noqa: D102
+        if arg:
+            try:
+                arg = self.locations.read(arg)
+            except NotUnderstood as error:
+                self.error(str(error))
+                return
+        elif not any(bdb.Breakpoint.bpbynumber):
+            self.message("There are no breakpoints.")
+            return
+        known = {one.number for one in bdb.Breakpoint.bpbynumber if one}
+        super().do_break(arg, temporary)
+        for one in [one for one in bdb.Breakpoint.bpbynumber if one and one.number not in known]:
+            others = [str(other.number) for other in self.get_breaks(one.file, one.line) if other is not one]
+            if others:
+                self.message("note: at this line there is breakpoint {} too".format(" and ".join(others)))
+
+    do_b = do_break
+
+    def do_tbreak(self, arg: str) -> "Any":  # noqa: D102
+        self.do_break(arg, 1)
+
+    def checkline(self, filename: str, lineno: int) -> int:
+        """Check whether a line can have a breakpoint, and say why not.
+
+        Returns:
+            the line that it stands for: the first one of its statement, or the next with code; 0: there is none
+        """
+        line = self._line_with_code(filename, lineno)
+        statements = self.sources.statements(self.canonic(filename)) if line else None
+        return statements.start(line) if statements is not None else line
+
+    def _line_with_code(self, filename: str, lineno: int) -> int:
+        """The line, or the next one of its function if it has no code; 0: said why there is none."""
+        text = linecache.getline(filename, lineno).strip()
+        name = self.files.path(filename)
+        if (text and text[:1] != "#") or name in self.files.ignored:
+            return self._checked(filename, lineno)
+        linecache.checkcache(filename)
+        lines = linecache.getlines(filename)
+        try:
+            source = Source(filename)
+            near = source.near(lineno)
+            after = source.line_after(lineno) if lineno <= len(lines) else None
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            return self._checked(filename, lineno)
+        if after is not None:
+            self.message(
+                "Line {} is {}: the next line with code is taken.".format(lineno, "a comment" if text else "blank")
+            )
+            return self._checked(filename, after)
+        if lineno > len(lines):
+            self.error("End of file: {} has {} lines".format(name, len(lines)))
+        else:
+            self.error("Blank or comment")
+        shown = ["{} `{}`".format(one, source.lines[one - 1].strip()[:60]) for one in near]
+        if shown:
+            self.message("hint: near it there is code at " + " and ".join(shown))
+        return 0
+
+    def _checked(self, filename: str, lineno: int) -> int:
+        """The line if pdb thinks that it has code; 0: said why not."""
+        line = super().checkline(filename, lineno)
+        self._failed = self._failed or not line
+        return line
+
+    def do_clear(self, arg: str) -> "Any":  # noqa: D102
+        if arg.strip() in ("all", "*"):
+            arg = ""
+        elif ":" not in arg:
+            arg = self._numbers(arg)
+        if not arg:
+            found = [one for one in bdb.Breakpoint.bpbynumber if one]
+            self.clear_all_breaks()
+            for one in found:
+                self.message("Deleted {}".format(one))
+            return None
+        name, colon, line = arg.rpartition(":")
+        if colon:
+            arg = "{}:{}".format(self.lookupmodule(name.strip()) or name, line)
+        return super().do_clear(arg)
+
+    do_cl = do_clear
+
+    def do_enable(self, arg: str) -> "Any":  # noqa: D102
+        return self._switch(arg, super().do_enable)
+
+    def do_disable(self, arg: str) -> "Any":  # noqa: D102
+        return self._switch(arg, super().do_disable)
+
+    def _switch(self, arg: str, do: "Callable[[str], Any]") -> "Any":
+        numbers = self._numbers(arg or "all")
+        if not numbers:
+            self.error("There are no breakpoints")
+            return None
+        return do(numbers)
+
+    def _numbers(self, arg: str) -> str:
+        """Breakpoints by number, with `all`, ranges and places replaced by the numbers that they stand for."""
+        found: "List[str]" = []
+        existing = [one for one in bdb.Breakpoint.bpbynumber if one]
+        for word in arg.replace(",", " ").split():
+            bounds = re.match(r"(\d+)-(\d+)\Z", word)
+            file, _, line = word.rpartition(":")
+            if word in ("all", "*"):
+                inside = existing
+            elif bounds:
+                first, last = map(int, bounds.groups())
+                inside = [one for one in existing if first <= one.number <= last]
+            elif file and line.isdigit():
+                path = self.canonic(self.lookupmodule(file) or file)
+                inside = [one for one in existing if one.file == path and one.line == int(line)]
+            else:
+                inside = []
+            found += [str(one.number) for one in inside] or ([word] if word not in ("all", "*") else [])
+        return " ".join(found)
+
+    def do_condition(self, arg: str) -> "Any":  # noqa: D102
+        number, _, condition = arg.strip().partition(" ")
+        condition = re.sub(r"\A(?:if\b|,)\s*", "", condition.strip())
+        if condition and number.isdigit():
+            try:
+                check_condition(condition)
+            except NotUnderstood as error:
+                self.error(str(error))
+                return None
+        return super().do_condition("{} {}".format(number.rstrip(","), condition).strip())
+
+    def do_ignore(self, arg: str) -> "Any":  # noqa: D102
+        words = arg.replace(",", " ").split()
+        if len(words) == 1:
+            self.error("ignore takes a breakpoint's number and how often it is passed, as ignore 1 5")
+            return None
+        if len(words) > 1 and not words[1].isdigit():
+            self.error("{} is no count; as in ignore 1 5".format(words[1]))
+            return None
+        result = super().do_ignore(" ".join(words))
+        if words and words[0].isdigit() and not self._failed:
+            one = bdb.Breakpoint.bpbynumber[int(words[0])]
+            assert one is not None
+            one.given = one.ignore  # type: ignore[attr-defined]
+        return result
+
+    def do_commands(self, arg: str) -> "Any":  # noqa: D102
+        if not arg:
+            existing = [one.number for one in bdb.Breakpoint.bpbynumber if one]
+            if not existing:
+                self.error("There are no breakpoints")
+                return None
+            arg = str(existing[-1])
+        if not self._rest:
+            self.error("write the commands below it, in the same call, and `end` after them")
+            return None
+        try:
+            if arg.strip().isdigit():
+                self.get_bpbynumber(int(arg))
+        except ValueError as error:  # up to Python 3.10, pdb would keep them for a breakpoint to come
+            self.error("cannot set commands: {}".format(error))
+            return None
+        self._feeding = "end\n"
+        self._last_fed = ""
+        try:
+            return super().do_commands(arg)
+        finally:
+            self._feeding = None
+            ended = self._last_fed.strip() in ("", "end")
+            if not ended and self._rest and self._rest[0].strip() == "end":  # pdb ends at a command that resumes
+                self._feed()

@@ -1,0 +1,293 @@
+"""pdb with other ears and another mouth: the host tells it over a channel what to do, and is answered there."""
+
+import bdb
+import inspect
+import linecache
+import os
+import pdb
+import sys
+import types
+
+from .channel import _ATTRIBUTES, Channel, Input, Output, OwnBuiltins, _get_ident
+from .files import Files
+from .hints import Hints
+from .locations import Locations
+from .meaning import Meaning
+from .remembered import Remembered
+from .report import Reporter
+from .shown import Shown
+from .statements import Sources
+from .values import Values
+from .vocabulary import Vocabulary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, Dict, List, Optional, Tuple
+
+    from .stop import Stop
+
+    Json = Dict[str, Any]
+
+IGNORED = "the file is ignored in this task: its source is not shown"
+
+
+class Conversation(pdb.Pdb):
+    """pdb that reads commands from a channel and answers on it.
+
+    Attributes:
+        program: what is debugged
+        at_entry: whether nothing of it has run yet
+        hello: what the next message says besides, once
+    """
+
+    def __init__(self, channel: "Channel", root: str) -> None:
+        """Talk over a channel; the program's repository lies at `root`."""
+        self.output = Output()
+        readline = sys.modules.get("readline", self)
+        sys.modules["readline"] = None  # type: ignore[assignment]
+        try:
+            super().__init__(
+                stdin=Input(self._next_line),  # type: ignore[arg-type]
+                stdout=self.output,  # type: ignore[arg-type]
+                nosigint=True,
+                readrc=False,
+            )
+        finally:
+            if readline is self:
+                del sys.modules["readline"]
+            else:
+                sys.modules["readline"] = readline  # type: ignore[assignment]
+        self.channel = channel
+        self.root = os.path.realpath(root)
+        self._cwd = os.getcwd()
+        self.files = Files(self.root, self.canonic)
+        self.sources = Sources()
+        self.shown = Shown()
+        self.values = Values()
+        self.reporter = Reporter(self.files, self.shown, self.values)
+        self.vocabulary = Vocabulary(self)
+        self.meaning = Meaning(self.vocabulary)
+        self.hints = Hints(self.vocabulary, self.files.path)
+        self.locations = Locations(self)
+        self.remembered = Remembered(self)
+        self.program: "Any" = None
+        self.at_entry = False
+        self.hello: "Json" = {}
+        self._stop: "Optional[Stop]" = None
+        self._due = False
+        self._failed = False
+        self._executing = False
+        self._interrupted = False
+        self._feeding: "Optional[str]" = None
+        self._rest: "List[str]" = []
+        self._used = 0
+        self._last_fed = ""
+        self._nested = False
+        self._started: "Dict[str, bool]" = {}
+
+    @property
+    def before_runner(self) -> bool:
+        """Whether the program is pytest and has not begun: there is no line of the user's own to show or to step to."""
+        return self.at_entry and not bool(self.program.steppable)
+
+    # ---- what the host says
+
+    @property
+    def prompt(self) -> str:
+        """No prompt is ever printed; a recursive debugger derives its own from the usual one."""
+        return "(Pdb) " if self._nested else ""
+
+    @prompt.setter
+    def prompt(self, value: str) -> None:
+        pass
+
+    def _next_line(self) -> str:
+        """What pdb reads next: a line that belongs to the command under way, else the host's next command."""
+        if self._feeding is not None:
+            return self._feed() + "\n" if self._rest else self._feeding
+        self.channel.send(self._prompt_message())
+        request = self.channel.receive()
+        while "loaded" in request:
+            self.channel.send({"t": "answer", "loaded": self._has_loaded(request["loaded"])})
+            request = self.channel.receive()
+        self._failed = self._interrupted = False
+        self._rest = list(request.get("rest", ()))
+        self._used = 0
+        return str(request["cmd"]) + "\n"
+
+    def _has_loaded(self, path: str) -> bool:
+        """Whether the program runs code of a file of the repository."""
+        wanted = os.path.join(self.root, path)
+        linecache.checkcache(wanted)
+        names = {frame.f_code.co_filename for frame, _ in self.stack}
+        for module in list(sys.modules.values()):
+            if not issubclass(type(module), types.ModuleType):
+                continue  # anything can be put there; asking it for attributes, or for its class, runs its code
+            attributes = _ATTRIBUTES.__get__(module)
+            name = attributes.get("__file__") if type(attributes) is dict else None
+            if type(name) is str:
+                names.add(name)
+        base = os.path.basename(wanted)
+        return any(os.path.basename(name) == base and self.canonic(name) == wanted for name in names)
+
+    def _feed(self) -> str:
+        self._used += 1
+        self._last_fed = self._rest.pop(0)
+        return self._last_fed
+
+    # ---- what it is answered
+
+    def _prompt_message(self) -> "Json":
+        out, _ = self.output.take()
+        if self._nested and out.endswith("((Pdb)) "):
+            out = out[: -len("((Pdb)) ")]
+        message: "Json" = {"t": "prompt", "out": out, "failed": self._failed, "used": self._used}
+        if self._interrupted:
+            message["interrupted"] = True
+        if self._due and self._stop is not None:
+            self._due = False
+            try:
+                message["stop"] = self._report(self._stop)
+            except Exception as error:  # the program has replaced what the report is made with
+                why = "it cannot be described: {}: {}".format(type(error).__name__, self.values.said(error))
+                message["stop"] = {"reason": self._stop.reason, "note": why}
+            self._add_started(message)
+        self.remembered.add_to(message)
+        if self.hello:
+            message["hello"], self.hello = self.hello, {}
+        return message
+
+    def _report(self, stop: "Stop") -> "Json":
+        report: "Json" = {"reason": stop.reason}
+        report.update((key, value) for key, value in stop.details.items() if value is not None)
+        if self.before_runner:
+            return report
+        report.update(self.reporter.report(self.stack, self.curindex, stop.error, stop.value))
+        if stop.reason == "interrupt":
+            report["threads"] = self.reporter.threads()
+        return report
+
+    def started(self, how: str) -> None:
+        """Remember that the program started an interpreter in which nothing of ours is."""
+        self._started.setdefault(how, False)
+
+    def _add_started(self, message: "Json") -> None:
+        """Tell once of interpreters in which breakpoints do not stop."""
+        fresh = [how for how, told in self._started.items() if not told]
+        if fresh and self.breaks:
+            message["started"] = fresh
+            self._started.update((how, True) for how in fresh)
+
+    # ---- how a command is carried out
+
+    def onecmd(self, line: str) -> "Any":
+        """Carry out what a line means; what it prints to the program's standard output is pdb's output."""
+        if self.commands_defining:
+            return super().onecmd(line)
+        meant = self.meaning.of(line.strip())
+        if meant is None:
+            self.show_locals()
+            meant = ""
+        saved, sys.stdout = sys.stdout, self.output
+        before = self.output.talker, self.output.program
+        self.output.talker = _get_ident()
+        if saved is not self.output:
+            self.output.program = saved
+        self._executing = True
+        try:
+            return super().onecmd(meant)
+        except bdb.BdbQuit:
+            raise
+        except Exception as error:  # of pdb itself: the program has replaced what it uses
+            self.error("the command failed: {}: {}".format(type(error).__name__, self.values.said(error)))
+            return None
+        finally:
+            self._executing = False
+            self.output.talker, self.output.program = before
+            if sys.stdout is self.output:
+                sys.stdout = saved
+
+    def emptyline(self) -> "Any":
+        """Do nothing: what is empty is only a part between `;;`, after which pdb would do the last command again."""
+
+    def show_locals(self) -> None:
+        """Show the variables of the current frame, for which pdb has no command."""
+        raise NotImplementedError
+
+    def error(self, msg: str) -> None:
+        """Print an error as pdb does, then what would be right; remember that the command failed."""
+        self._failed = True
+        self.message("*** {}".format(msg))
+        hint = self.hints.of(str(msg), self.at_entry)
+        if hint:
+            self.message("hint: " + hint)
+
+    def message(self, msg: str, end: str = "\n") -> None:
+        """Print as pdb does, whatever the program has made of `print`."""
+        self.output.write("{}{}".format(msg, end))
+
+    def print_stack_entry(self, *args: "Any", **kwargs: "Any") -> None:
+        """Print an entry as pdb does; before the first line of pytest there is none to print."""
+        if not (self._due and self.before_runner):
+            super().print_stack_entry(*args, **kwargs)
+
+    def format_stack_entry(self, frame_lineno: "Tuple[FrameType, int]", lprefix: str = ": ") -> str:
+        """Describe a frame as pdb does, without the source of a file that is ignored."""
+        frame, line = frame_lineno
+        if not self.is_ignored(frame):
+            return super().format_stack_entry(frame_lineno, lprefix)
+        name = self.canonic(frame.f_code.co_filename)
+        return "{}({}){}(){}{}".format(name, line, frame.f_code.co_name, lprefix, IGNORED)
+
+    def is_ignored(self, value: "Any") -> bool:
+        """Whether a frame, or what else has source, is of a file that is ignored in the task."""
+        if not self.files.ignored:
+            return False
+        try:
+            filename = inspect.getfile(value)
+        except (TypeError, OSError):
+            return False
+        return self.files.is_ignored(filename)
+
+    # ---- files
+
+    def lookupmodule(self, filename: str) -> "Optional[str]":
+        """Find a file as the host names it: by its path in the repository, absolute, or as pdb does.
+
+        Outside of the repository, whatever links lead there, only what could be imported is found.
+        """
+        found = self.files.find(filename)
+        if found is None:
+            found = super().lookupmodule(filename)
+            if found is None or not os.path.isfile(found):
+                found = self._only_one(filename)
+        return found if found is None or self.files.is_code(os.path.realpath(found)) else None
+
+    def _only_one(self, filename: str) -> "Optional[str]":
+        """The only file of that name in the repository."""
+        found = self.files.called(filename)
+        if len(found) > 1:
+            name = os.path.basename(found[0])
+            self.message("Several files are called {}: {}".format(name, ", ".join(map(self.files.path, found))))
+        return found[0] if len(found) == 1 else None
+
+    def canonic(self, filename: str) -> str:
+        """The real path, so that a file is one file whatever links lead to it."""
+        name = self.fncache.get(filename)
+        if name is None:
+            if filename[:1] == "<" and filename[-1:] == ">":
+                name = filename
+            else:
+                with OwnBuiltins():
+                    name = os.path.realpath(os.path.join(self._cwd, filename))
+            self.fncache[filename] = name
+        return name
+
+
+def documented(commands: type) -> type:
+    """Have a class's commands say of themselves what pdb's say."""
+    for name, command in vars(commands).items():
+        if name.startswith("do_") and command.__doc__ is None:
+            command.__doc__ = getattr(getattr(pdb.Pdb, name, None), "__doc__", None)
+    return commands

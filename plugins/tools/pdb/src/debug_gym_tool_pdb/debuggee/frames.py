@@ -1,0 +1,91 @@
+"""What a frame tells of itself."""
+
+import dis
+import sys
+import weakref
+
+from .channel import _get_ident
+from .statements import NOWHERE, line_starts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+    from typing import Dict, Iterable, Iterator, List, Optional
+
+_WEAKREFS = frozenset((weakref.WeakSet.add.__code__.co_filename, weakref.finalize.__call__.__code__.co_filename))
+_YIELDS = frozenset(dis.opmap[name] for name in ("YIELD_VALUE", "YIELD_FROM") if name in dis.opmap)
+
+
+def outwards(frame: "Optional[FrameType]") -> "Iterator[FrameType]":
+    """A frame and those that called it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def in_order(names: "Iterable[str]", frame: "FrameType") -> "List[str]":
+    """Local names as they come in the code; up to Python 3.7 a frame gives them as it likes."""
+    code = frame.f_code
+    order = {name: place for place, name in enumerate(code.co_varnames + code.co_cellvars + code.co_freevars)}
+    return sorted(names, key=lambda name: order.get(name, len(order)))
+
+
+def other_frames() -> "Dict[int, FrameType]":
+    """Where the other threads are; a frame that holds itself would keep the program's objects alive."""
+    frames = sys._current_frames()
+    frames.pop(_get_ident(), None)
+    return frames
+
+
+def is_yielding(frame: "FrameType") -> bool:
+    """Whether a generator or coroutine that returns will be resumed."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if code[at] in _YIELDS:
+        return True
+    if sys.version_info < (3, 11):  # it returns from before the instruction, to carry it out again
+        return at + 2 < len(code) and code[at + 2] == dis.opmap["YIELD_FROM"]
+    return code[at] == dis.opmap["RESUME"] and code[at - 2] in _YIELDS  # from Python 3.13 on
+
+
+def is_cleanup(frame: "FrameType", caller: int) -> bool:
+    """Whether a frame runs because the variables of one are gone that has just returned to its caller, by identity.
+
+    A step out of a function goes to its caller, not into what the end of its variables calls. pdb, which keeps them
+    alive while it steps, never sees it.
+    """
+    top = frame
+    while top.f_back is not None and id(top.f_back) != caller:
+        top = top.f_back
+    code = top.f_code
+    return top.f_back is not None and (code.co_name == "__del__" or code.co_filename in _WEAKREFS)
+
+
+def is_hidden(frame: "FrameType") -> bool:
+    """Whether a frame only reports the failure: of unittest, or one that pytest hides."""
+    return bool(frame.f_locals.get("__tracebackhide__", False)) or "__unittest" in frame.f_globals
+
+
+def real_line(frame: "FrameType", line: int) -> int:
+    """The line of the statement that a frame is before, when it is in what we have compiled in."""
+    if line != NOWHERE:
+        return line
+    starts = (number for offset, number in line_starts(frame.f_code) if offset > frame.f_lasti and number != NOWHERE)
+    return next(starts, line)
+
+
+def first_real_line(code: "CodeType") -> int:
+    """The first line of a function that is executed, when it is called, but for what we have compiled in."""
+    lines = [line for _, line in line_starts(code) if line != NOWHERE]
+    return lines[1] if len(lines) > 1 else code.co_firstlineno
+
+
+def keep_locals(frame: "Optional[FrameType]") -> None:
+    """Write changed locals back to a frame; up to Python 3.12 only a trace event would do it by itself."""
+    if frame is None or sys.version_info >= (3, 13):
+        return
+    try:
+        import ctypes
+
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+    except (ImportError, AttributeError):
+        pass

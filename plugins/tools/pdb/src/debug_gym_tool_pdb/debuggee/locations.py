@@ -1,0 +1,167 @@
+"""Where a breakpoint is wanted: places as people, tracebacks and other debuggers write them."""
+
+import inspect
+import re
+import types
+
+from .channel import Pattern
+from .guide import nearest
+from .hints import MOST_NAMED
+from .meaning import compiles
+from .places import Search
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional, Tuple
+
+    from .conversation import Conversation
+
+NO_LINE = "the program is pytest, which has no {} of its own to show: b FILE:LINE, then c"
+_CONDITION = Pattern(r"\s*(?:,\s*if\b|,|\bif\b|\bwhen\b)\s*")
+_TRACEBACK_PLACE = Pattern(r'File "([^"]+)", line (\d+)(?:, in \S+)?\Z')
+_PDB_PLACE = Pattern(r"(?:> )?(\S+)\((\d+)\)(?:\S+\(\))?\Z")
+NAME = Pattern(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
+"""A name, of something in a class or a module too."""
+
+
+class NotUnderstood(Exception):
+    """What was written is no place, or no condition; says why."""
+
+
+class Locations:
+    """Reads places."""
+
+    def __init__(self, debugger: "Conversation") -> None:
+        """Know what a debugger knows: files, and the current frame."""
+        self._debugger = debugger
+        self._files = debugger.files
+
+    def read(self, text: str) -> str:
+        """A place as pdb writes it, `file:line[, condition]`, for one as people do.
+
+        Raises:
+            NotUnderstood: it is none
+        """
+        where, condition = self._split(text.strip())
+        if condition is not None:
+            check_condition(condition)
+        where = where.strip("'\"` ")
+        if re.match(r"\d+\Z", where):
+            if self._debugger.before_runner:
+                raise NotUnderstood(NO_LINE.format("line"))
+        elif ":" in where:
+            where = self._in_file(where)
+        elif NAME.match(where):
+            known, path = self._function_in_scope(where)
+            if known is None or path is not None:
+                where = self._function(known or where, path)
+        else:
+            raise NotUnderstood("{!r} is no place: b FILE:LINE, as b app.py:12, or b FUNCTION".format(where[:80]))
+        return where if condition is None else "{}, {}".format(where, condition)
+
+    def _split(self, text: str) -> "Tuple[str, Optional[str]]":
+        """The place, in pdb's form, and the condition."""
+        match = _TRACEBACK_PLACE.match(text) or _PDB_PLACE.match(text)
+        if match:
+            return "{}:{}".format(*match.groups()), None
+        text = re.sub(r"\A([^\s,]+)(?:\s*,\s*|\s+)(?:line\s+)?(\d+)(?=\s*(?:,|\Z|if\b))", self._with_colon, text)
+        text = re.sub(r"\A(?:line\s+|:)(\d+)", r"\1", text)
+        text = re.sub(r"::", ":", re.sub(r"\A(\S+?\.py)::(\w+)::(\w+)", r"\1:\2.\3", text))
+        match = _CONDITION.search(text)
+        if match:
+            return text[: match.start()], text[match.end() :]
+        match = re.match(r"((?:\S+:)?\d+)\s+(\S.*)\Z", text)
+        if match and compiles(match.group(2), "eval"):
+            return match.group(1), match.group(2)
+        return text, None
+
+    def _with_colon(self, match: "Any") -> str:
+        """`app.py 12` and `app.py, 12` as `app.py:12`."""
+        name, line = match.groups()
+        if name.isdigit() or ":" in name or not (name.endswith(".py") or self._debugger.lookupmodule(name)):
+            return str(match.group())
+        return "{}:{}".format(name, line)
+
+    def _in_file(self, where: str) -> str:
+        """A line, or a function, of a file."""
+        file, _, inside = where.rpartition(":")
+        file = file.rstrip(": ")
+        path = self._debugger.lookupmodule(file)
+        if path is None:
+            raise NotUnderstood(self._files.missing(file))
+        if inside.strip().isdigit():
+            return "{}:{}".format(path, int(inside))
+        if not NAME.match(inside.strip()):
+            raise NotUnderstood("Bad lineno: {}; b FILE:LINE, as b app.py:12".format(inside))
+        return self._function(inside.strip(), path)
+
+    def _function_in_scope(self, name: str) -> "Tuple[Optional[str], Optional[str]]":
+        """The name of the function that a name stands for in the current frame, and its file.
+
+        It is the name itself where pdb finds the right function by it; another one, qualified, for what is decorated.
+        """
+        if self._debugger.before_runner:
+            return None, None
+        frame = self._debugger.curframe
+        assert frame is not None
+        first, _, rest = name.partition(".")
+        try:
+            value = eval(first, frame.f_globals, self._debugger.curframe_locals)
+            for part in rest.split(".") if rest else ():
+                value = inspect.getattr_static(value, part)
+        except (NameError, AttributeError):
+            return None, None
+        inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+        function = inspect.unwrap(inner) if isinstance(inner, types.FunctionType) else inner
+        if not isinstance(function, types.FunctionType) or function.__code__.co_filename[:1] == "<":
+            return None, None
+        if function is value or function is getattr(value, "__func__", None):
+            return name, None
+        return function.__qualname__.replace(".<locals>", ""), self._debugger.canonic(function.__code__.co_filename)
+
+    def _function(self, name: str, path: "Optional[str]") -> str:
+        """Where a function is that nobody has imported yet.
+
+        Args:
+            name: its own, after that of its class or module
+            path: of its file; None: any file
+        """
+        search = Search(self._files.root, self._files.ignored)
+        frame = self._debugger.curframe
+        own = None if path or frame is None else self._files.path(frame.f_code.co_filename)
+        if path is not None:
+            found = search.find(name, self._files.path(path))
+        else:
+            inside = own is not None and own[:1] not in "/<" and self._file_of(name) is None
+            found = (search.find(name, own) if inside else []) or search.find(name)
+        places = [one for one in found if one.line is not None]
+        if len(places) == 1:
+            return "{}:{}".format(places[0].file, places[0].line)
+        if places:
+            named = ", ".join("{}:{} {}".format(one.file, one.line, one.name) for one in places[:MOST_NAMED])
+            raise NotUnderstood("several functions are called {}: {}".format(name, named))
+        if found:
+            raise NotUnderstood("{} is a class without __init__: b {}.METHOD".format(name, name))
+        where = " in {}".format(self._files.path(path)) if path else ""
+        near = nearest(name.rpartition(".")[2], search.names)
+        hint = "; did you mean {}?".format(" or ".join(near)) if near else "; b FILE:LINE, as b app.py:12"
+        raise NotUnderstood("there is no function {}{}{}".format(name, where, hint))
+
+    def _file_of(self, name: str) -> "Optional[str]":
+        """The file of the module that a dotted name begins with."""
+        head = name.partition(".")[0]
+        return self._debugger.lookupmodule(head) if "." in name else None
+
+
+def check_condition(condition: str) -> None:
+    """Compile a condition.
+
+    Raises:
+        NotUnderstood: it is no Python expression
+    """
+    try:
+        compile(condition.strip(), "<condition>", "eval", dont_inherit=True)
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        why = getattr(error, "msg", None) or str(error)
+        text = "The condition {!r} is no Python expression: {}".format(condition.strip()[:200], why)
+        raise NotUnderstood(text) from None

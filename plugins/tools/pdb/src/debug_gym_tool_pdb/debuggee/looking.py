@@ -1,0 +1,232 @@
+"""Commands that look, and leave the program as it is."""
+
+import codeop
+import contextlib
+import inspect
+import io
+import linecache
+import pdb
+import re
+import types
+
+from .channel import _ORIGINAL_BUILTINS, Channel, _give_builtins, _take_back_builtins
+from .conversation import IGNORED, Conversation, documented
+from .frames import in_order
+from .guide import DIFFERENCES, long_name, overview
+from .hints import MOST_NAMED
+from .locations import NAME, NO_LINE
+from .report import MOST_LOCALS
+from .values import REPR_SECONDS, TimeLimit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterator, Optional
+
+for _name in ("compile", "eval", "exec", "repr"):
+    # What pdb evaluates sees the built-in functions of the program; pdb does not evaluate by them.
+    vars(pdb).setdefault(_name, _ORIGINAL_BUILTINS[_name])
+    vars(codeop).setdefault(_name, _ORIGINAL_BUILTINS[_name])
+
+HELP_LENGTH = 1500
+
+
+@documented
+class Looking(Conversation):
+    """Help, the stack, source, values."""
+
+    def __init__(self, channel: "Channel", root: str) -> None:
+        """See Conversation."""
+        super().__init__(channel, root)
+        self._replaced: "Dict[str, Any]" = {}
+
+    def do_help(self, arg: str) -> "Any":  # noqa: D102
+        topic = arg.strip(" ()")
+        if topic in ("", "pdb"):
+            return self.message(overview())
+        collected = io.StringIO()
+        saved, self.stdout = self.stdout, collected
+        try:
+            super().do_help(topic)
+        finally:
+            self.stdout = saved
+        text = collected.getvalue()
+        if self._failed:
+            self.stdout.write(text)
+            return None
+        text = inspect.cleandoc(text)
+        if len(text) > HELP_LENGTH:
+            text = text[:HELP_LENGTH].rpartition("\n")[0] + "\n[...]"
+        self.message("\n".join(part for part in (text, DIFFERENCES.get(long_name(topic), "")) if part))
+        return None
+
+    do_h = do_help
+
+    def do_where(self, arg: str) -> "Any":  # noqa: D102
+        if not arg:
+            own = [place for place, (frame, _) in enumerate(self.stack) if self.files.is_own(frame.f_code.co_filename)]
+            hidden = own[0] if own and own[0] > 2 and own[0] <= self.curindex else 0
+            for entry in self.stack[hidden:]:
+                self.print_stack_entry(entry)
+            if hidden:
+                self.message("({} frames of the runner above these: w {})".format(hidden, len(self.stack)))
+            return
+        try:
+            count = int(arg)
+        except ValueError:
+            self.error("Invalid count ({})".format(arg))
+            return
+        for entry in self.stack[-count:] if count > 0 else self.stack[: -count or None]:
+            self.print_stack_entry(entry)
+
+    do_w = do_bt = do_where
+
+    def do_args(self, arg: str) -> "Any":  # noqa: D102
+        frame = self.curframe
+        assert frame is not None
+        code = frame.f_code
+        if not code.co_argcount + code.co_kwonlyargcount and not code.co_flags & (
+            inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+        ):
+            self.message("{} has no arguments.".format(code.co_name))
+            return None
+        return super().do_args(arg)
+
+    do_a = do_args
+
+    def do_list(self, arg: str) -> "Any":  # noqa: D102
+        if self._has_no_line("source"):
+            return None
+        match = re.match(r"(.+?)\s*:\s*(\d+)\s*(?:,\s*(\d+))?\Z", arg)
+        if match:
+            return self._list_file(match.group(1), int(match.group(2)), match.group(3))
+        if NAME.match(arg):
+            return self.do_source(arg)
+        return self.error(IGNORED) if self._is_in_ignored() else super().do_list(arg)
+
+    do_l = do_list
+
+    def _list_file(self, name: str, first: int, last: "Optional[str]") -> None:
+        path = self.lookupmodule(name)
+        if path is None:
+            self.error(self.files.missing(name))
+        elif self.files.is_ignored(path):
+            self.error(IGNORED)
+        else:
+            lines = linecache.getlines(path)
+            begin, end = (first, int(last)) if last else (max(1, first - 5), first + 5)
+            if begin > len(lines):
+                self.error("{} has {} lines".format(self.files.path(path), len(lines)))
+            else:
+                self._print_lines(lines[begin - 1 : end], begin, self.get_file_breaks(self.canonic(path)))
+
+    def do_longlist(self, arg: str) -> "Any":  # noqa: D102
+        if self._has_no_line("source"):
+            return None
+        return self.error(IGNORED) if self._is_in_ignored() else super().do_longlist(arg)
+
+    do_ll = do_longlist
+
+    def _is_in_ignored(self) -> bool:
+        """Whether the current frame is of a file that is ignored in the task."""
+        return self.curframe is not None and self.is_ignored(self.curframe)
+
+    def _has_no_line(self, what: str) -> bool:
+        """Whether the program has no line of the user's own to show; says so."""
+        if self.before_runner:
+            self.error(NO_LINE.format(what))
+        return self.before_runner
+
+    def do_p(self, arg: str) -> "Any":  # noqa: D102
+        return self._with_expression("p", arg, super().do_p)
+
+    def do_pp(self, arg: str) -> "Any":  # noqa: D102
+        return self._with_expression("pp", arg, super().do_pp)
+
+    def do_whatis(self, arg: str) -> "Any":  # noqa: D102
+        return self._with_expression("whatis", arg, super().do_whatis)
+
+    def do_source(self, arg: str) -> "Any":  # noqa: D102
+        return self._with_expression("source", arg, self._show_source)
+
+    def _show_source(self, arg: str) -> "Any":
+        evaluate = self._getval
+
+        def checked(text: str) -> "Any":
+            value = evaluate(text)
+            if self.is_ignored(value):
+                self.error(IGNORED)
+                raise ValueError(IGNORED)
+            return value
+
+        self._getval = checked  # type: ignore[method-assign, assignment]
+        try:
+            return super().do_source(arg)
+        finally:
+            del self._getval
+
+    def _with_expression(self, command: str, arg: str, do: "Callable[[str], Any]") -> "Any":
+        if not arg.strip():
+            known = [name for name in self.curframe_locals if not name.startswith("__")]
+            if self.curframe is not None:
+                known = in_order(known, self.curframe)
+            names = ", ".join(known[:MOST_NAMED])
+            self.error("{} takes an expression{}".format(command, ", such as one of: " + names if names else ""))
+            return None
+        return do(arg)
+
+    def do_alias(self, arg: str) -> "Any":  # noqa: D102
+        if not arg and not self.aliases:
+            self.message("There are no aliases.")
+            return None
+        return super().do_alias(arg)
+
+    def do_unalias(self, arg: str) -> "Any":  # noqa: D102
+        if arg.strip() not in self.aliases:
+            self.error("there is no alias {}".format(arg.strip()))
+            return None
+        return super().do_unalias(arg)
+
+    def do_threads(self, arg: str) -> None:
+        """threads
+
+        List all threads and where each is, innermost call first, in the
+        repository's own code; an asterisk marks the one that is stopped.
+        The others run on while one is stopped.
+        """  # noqa: D403, D415 (what `help threads` prints)
+        self.message(self.reporter.all_threads(self.stack))
+
+    do_th = do_threads
+
+    # ---- values
+
+    def show_locals(self) -> None:
+        """Show the variables of the current frame as the stop report does."""
+        values = self.curframe_locals
+        names = [name for name in list(values) if name.isidentifier() and not name.startswith("__")]
+        if self.curframe is not None and values is self.curframe.f_globals:
+            kinds = (types.ModuleType, types.FunctionType, type)
+            names = [name for name in names if not isinstance(values[name], kinds)]
+        if self.curframe is not None:
+            names = in_order(names, self.curframe)
+        with TimeLimit(REPR_SECONDS) as limit:
+            for name in names[:MOST_LOCALS]:
+                self.message("{} = {}".format(name, self.values.describe(values[name], limit)))
+        if len(names) > MOST_LOCALS or not names:
+            self.message("({} more: pp locals())".format(len(names) - MOST_LOCALS) if names else "There are none.")
+
+    @contextlib.contextmanager
+    def _as_the_program(self) -> "Iterator[None]":
+        """Evaluate with the built-in functions that the program has: pdb itself works with Python's own."""
+        _give_builtins(self._replaced)
+        try:
+            yield
+        finally:
+            self._replaced = _take_back_builtins()
+
+    def _getval(self, arg: str) -> "Any":
+        with self._as_the_program():
+            return super()._getval(arg)
+
+    def _getval_except(self, arg: str, *args: "Any", **kwargs: "Any") -> "Any":
+        with self._as_the_program():
+            return super()._getval_except(arg, *args, **kwargs)

@@ -1,0 +1,376 @@
+"""How breakpoints and steps are found in the program's threads, and how each of them goes on."""
+
+import bdb
+import functools
+import inspect
+import pdb
+import signal
+import threading
+
+from .channel import (
+    ARM_SIGNAL,
+    OURS,
+    Channel,
+    OwnBuiltins,
+    Room,
+    _get_ident,
+    _getpid,
+    _gettrace,
+    _settrace,
+)
+from .conditions import Conditions, is_at
+from .finder import Finder
+from .frames import first_real_line, is_cleanup, is_yielding, other_frames
+from .insertion import HELD
+from .running import Running
+from .shown import Followed
+from .statements import NOWHERE
+from .stop import Hit
+from .tracers import Tracers
+from .values import in_one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, Callable, Dict, Optional, Set, Tuple
+
+    Tracer = Callable[[FrameType, str, Any], Any]
+
+if hasattr(pdb, "find_first_executable_line"):  # from Python 3.13 on
+    pdb.find_first_executable_line = first_real_line
+
+# For each event that is traced: `super()` would look through all the classes.
+_trace_dispatch = bdb.Bdb.trace_dispatch
+_dispatch_line = bdb.Bdb.dispatch_line
+_dispatch_return = bdb.Bdb.dispatch_return
+
+
+class Tracing(Running):
+    """Threads that are traced: to find breakpoints, or because they step.
+
+    Attributes:
+        finder: finds breakpoints while a thread runs freely
+        tracers: trace functions of the program's own
+        busy: the threads that talk to the host, or run code for that; they stop nowhere
+        stepper: the thread that steps; None: all run freely
+    """
+
+    def __init__(self, channel: "Channel", root: str) -> None:
+        """See Conversation."""
+        super().__init__(channel, root)
+        self.enterframe: "Optional[FrameType]" = None
+        self.finder = Finder(self.reached, self.shown, self.sources, self.hooked, self.stepped, self.canonic)
+        self.tracers = Tracers(self)
+        self.busy: "Set[int]" = set()
+        self.stepper: "Optional[int]" = None
+        self._pid = _getpid()
+        self._caller: "Optional[FrameType]" = None
+        self._stepped_out_to = 0
+        self._continuing = False
+        self._hits: "Dict[int, Hit]" = {}
+        self._handled = (0, 0)
+        self._holds = Conditions().hold
+
+    # ---- a breakpoint is reached
+
+    def reached(self, frame: "FrameType", tracer: "Optional[Tracer]") -> "Any":
+        """A line with a breakpoint is reached; stop if the breakpoint says so.
+
+        Args:
+            frame: where
+            tracer: what traces the frame; None: found without tracing it
+
+        Returns:
+            what traces the frame from now on
+        """
+        if self.quitting or _get_ident() in self.busy or _getpid() != self._pid:
+            return tracer
+        if tracer is None and self._is_stepped(frame):
+            return None
+        if not self._in_condition(frame) and self.break_here(frame):
+            self.user_line(frame)
+            if self.quitting:
+                raise bdb.BdbQuit
+            if self.stepper == _get_ident() and not self.finder.waits:
+                return self.trace_dispatch
+            # Tracing may have ended with this breakpoint: up to Python 3.9 a frame that keeps a trace function does not
+            # know its line then.
+            return tracer and frame.f_trace
+        return tracer
+
+    def stepped(self, frame: "FrameType", event: str, arg: "Any") -> None:
+        """A frame that is waited for has an event."""
+        if event != "line" or not self._is_handled(frame):
+            self.trace_dispatch(frame, event, arg)
+
+    def _is_handled(self, frame: "FrameType") -> bool:
+        """Whether the trace function has just seen the line that is reported besides."""
+        handled, self._handled = self._handled, (0, 0)
+        return handled == (id(frame), frame.f_lasti)
+
+    def _is_stepped(self, frame: "FrameType") -> bool:
+        """Whether the trace function stops at this line as well, or has done so already."""
+        if self._is_handled(frame):
+            return True
+        return frame.f_trace == self.trace_dispatch and _gettrace() is not None
+
+    def hooked(self, frame: "FrameType", line: int, outcome: int) -> None:
+        """What was compiled in before a line with a breakpoint is reached; stop at the line event that follows.
+
+        Args:
+            frame: where
+            line: of the statement
+            outcome: what is known of the breakpoint's condition
+        """
+        if self.quitting or _get_ident() in self.busy or _getpid() != self._pid:
+            return
+        if self.finder.waits_for(frame) or (frame.f_trace == self.trace_dispatch and _gettrace() is not None):
+            return
+        if not self.finder.is_compiled(frame.f_code.co_filename, line, frame.f_code.co_firstlineno):
+            return
+        if self._in_condition(frame.f_back) or not self.break_here(frame, line, outcome == HELD):
+            return
+        if self.is_foreign(_gettrace()):
+            self._stop_among(frame)
+            return
+        hit = self._hits.pop(_get_ident())
+
+        def at_line(frame: "FrameType", event: str, arg: "Any") -> "Any":
+            if event != "line" or frame.f_lineno == NOWHERE:
+                return at_line
+            self._hits[_get_ident()] = hit
+            self.user_line(frame)
+            if self.quitting:
+                raise bdb.BdbQuit
+            if self.stepper == _get_ident() and not self.finder.waits:
+                return self.trace_dispatch
+            if self.stepper is None:
+                self.tracers.trace_freely()
+            self._trace(frame, self.finder.tracer(frame))
+            return frame.f_trace
+
+        self._trace(frame, at_line)
+        if _gettrace() is None:
+            _settrace(self.finder.on_call)
+
+    def _stop_among(self, frame: "FrameType") -> None:
+        """Stop where the program traces itself, before the line, and let it go on tracing."""
+        self.tracers.keep(_gettrace())
+        _settrace(None)  # in the very call in which it is set again: some trace functions count calls and returns
+        self.user_line(frame)
+        if self.quitting:
+            raise bdb.BdbQuit
+        if self.stepper is None:
+            self.tracers.trace_freely()
+
+    def _in_condition(self, frame: "Optional[FrameType]") -> bool:
+        """Whether a condition that was compiled in is being evaluated."""
+        if self.finder.has_conditions:
+            while frame is not None:
+                if frame.f_lineno == NOWHERE and frame.f_code.co_filename != OURS:
+                    return True
+                frame = frame.f_back
+        return False
+
+    def break_here(self, frame: "FrameType", line: int = 0, held: bool = False) -> bool:
+        """Decide as bdb does, with conditions compiled once.
+
+        Args:
+            frame: where
+            line: of the breakpoint that is reached; 0: where the frame is
+            held: whether its condition is known to hold
+        """
+        self._hits.pop(_get_ident(), None)
+        name = self.canonic(frame.f_code.co_filename)
+        lines = self.breaks.get(name, ())
+        at = line or (self.finder.begun(frame) if lines else 0)
+        line = at
+        if not at:
+            return False
+        if line not in lines:
+            line = frame.f_code.co_firstlineno
+            if line not in lines:
+                return False
+        for one in bdb.Breakpoint.bplist[name, line]:
+            if not one.enabled or not is_at(one, frame, at):
+                continue
+            note = None
+            if one.cond and not held:
+                try:
+                    if not self._holds(one.cond, frame):
+                        continue
+                except Exception as error:
+                    # As pdb: stop, whatever the ignore count, and keep a temporary breakpoint.
+                    note = "its condition raised " + self._undisturbed(functools.partial(in_one_line, error))
+            one.hits += 1
+            if one.ignore > 0 and note is None:
+                one.ignore -= 1
+                continue
+            self._hits[_get_ident()] = Hit(one, note, bool(one.temporary) and note is None)
+            return True
+        return False
+
+    def _undisturbed(self, text: "Callable[[], str]") -> str:
+        """A text that the program's own code may make for us (`__str__`, `__repr__`): it stops nowhere meanwhile."""
+        ident = _get_ident()
+        nested = ident in self.busy
+        self.busy.add(ident)
+        try:
+            return text()
+        finally:
+            if not nested:
+                self.busy.discard(ident)
+
+    # ---- an event is traced
+
+    def trace_dispatch(self, frame: "FrameType", event: str, arg: "Any") -> "Any":
+        """Trace the thread that steps; all others run freely."""
+        ident = _get_ident()
+        if self.quitting or ident in self.busy or frame.f_code.co_filename == OURS:
+            return None
+        if _getpid() != self._pid:
+            _settrace(None)
+            return None
+        stepping = self.stepper == ident
+        if stepping:
+            caller, self._stepped_out_to = self._stepped_out_to, 0
+            if event == "call" and caller and is_cleanup(frame, caller):
+                self._stepped_out_to = caller
+                return self.finder.on_call(frame, event, arg)
+        if event == "call":
+            self.shown.resumed(frame)
+            if not stepping or (self.stopframe is not None and frame is not self.stopframe):
+                tracer = self.finder.on_call(frame, event, arg)
+                # A coroutine that was there when the step began is resumed: the step may end in it.
+                return self.trace_dispatch if stepping and frame.f_trace == self.trace_dispatch else tracer
+        if not stepping:
+            tracer = self.finder.tracer(frame)
+            self._trace(frame, tracer)
+            return tracer and tracer(frame, event, arg)
+        if frame.f_lineno == NOWHERE or self._in_condition(frame):  # in what we have compiled in
+            return self.trace_dispatch
+        if event == "line":
+            if self.finder.monitors(frame):
+                self._handled = id(frame), frame.f_lasti
+            if frame.f_lasti in self.finder.inside(frame.f_code):
+                return self.trace_dispatch
+        result: "Any" = _trace_dispatch(self, frame, event, arg)
+        self.enterframe = None  # kept by newer versions of bdb for nothing that is used here
+        if event == "return" and self.stepper == ident:
+            self._arm(frame.f_back)  # bdb may have turned `next` into `step`
+            if self.stopframe is None:
+                self._stepped_out_to = id(frame.f_back)
+        if self.stepper != ident:
+            self._trace(frame, self.finder.tracer(frame))
+        if self.stepper != ident or self.finder.waits:
+            result = frame.f_trace
+        if event == "return":
+            if frame.f_code.co_flags & bdb.GENERATOR_AND_COROUTINE_FLAGS:
+                return self.shown.suspended(frame, result)
+            self.shown.left(id(frame))
+        if event == "call" and result == self.trace_dispatch:
+            self.shown.unfollow(frame)
+        return result
+
+    def set_continue(self) -> None:
+        """Run freely from here; `resume` arms the breakpoints."""
+        self._set_stopinfo(self.botframe, None, -1)
+        self._continuing = True
+
+    def dispatch_return(self, frame: "FrameType", arg: "Any") -> "Any":
+        """See bdb; a step out of a generator that ends stops in what ran it, of which bdb knows only sometimes."""
+        stepped = frame in (self.stopframe, self.returnframe) and not self._continuing
+        if stepped and frame.f_code.co_flags & bdb.GENERATOR_AND_COROUTINE_FLAGS and not is_yielding(frame):
+            caller = frame.f_back
+            of_task = frame.f_code.co_flags & inspect.CO_COROUTINE
+            while of_task and caller is not None and not self.files.is_own(caller.f_code.co_filename):
+                caller = caller.f_back
+            if caller is not None and caller is not self.botframe:
+                self._caller = caller
+                self._trace(caller, self.trace_dispatch)
+        return _dispatch_return(self, frame, arg)
+
+    def dispatch_line(self, frame: "FrameType") -> "Any":
+        """See bdb."""
+        if frame is self._caller:
+            self._set_stopinfo(None, None)
+        return _dispatch_line(self, frame)
+
+    def _set_stopinfo(self, *args: "Any", **kwargs: "Any") -> None:
+        self._continuing = False
+        self._caller = None
+        self._stepped_out_to = 0
+        super()._set_stopinfo(*args, **kwargs)  # type: ignore[misc]
+
+    def jumped(self, frame: "FrameType", before: int) -> None:
+        """The event of the line that was left may be reported besides: it is handled still."""
+        if self._handled == (id(frame), before):
+            self._handled = id(frame), frame.f_lasti
+
+    def is_foreign(self, tracer: "Any") -> bool:
+        """Whether a trace function is the program's own, such as that of coverage."""
+        return tracer is not None and tracer not in (self.finder.on_call, self.trace_dispatch)
+
+    # ---- a thread goes on
+
+    def resume(self, frame: "Optional[FrameType]") -> None:
+        """Arm what the last command asked for, in the calling thread."""
+        if self.quitting or _getpid() != self._pid:
+            return
+        with OwnBuiltins(), Room():
+            self.finder.watch()
+        self.shown.keep_only([frame, *other_frames().values()])
+        self._arm(frame)
+        if not self.finder.idle:
+            self._reach_other_threads()
+
+    def _arm(self, frame: "Optional[FrameType]") -> None:
+        """Arm the calling thread; `frame` is its innermost one that goes on."""
+        waited = () if self._continuing else self._waited()
+        self.finder.wait_for(*waited)
+        stepping = not self._continuing and not waited
+        if stepping:
+            _settrace(self.trace_dispatch)
+        else:
+            self.tracers.trace_freely()
+        while frame is not None:
+            if frame.f_code.co_filename != OURS:
+                self._trace(frame, self.trace_dispatch if stepping else self.finder.tracer(frame))
+            frame = frame.f_back
+
+    def _trace(self, frame: "FrameType", tracer: "Optional[Tracer]") -> None:
+        """Trace a frame, or have it tell no more than when it is gone."""
+        if tracer is None and self.is_foreign(frame.f_trace) and self.tracers.are_set():
+            return
+        self.shown.unfollow(frame)
+        frame.f_trace = tracer or self.shown.follow(frame)
+
+    def _waited(self) -> "Tuple[FrameType, ...]":
+        """The frames that the next stop may be in, where they can be waited for without tracing; else none."""
+        if self.stopframe is None or not self.finder.steps:
+            return ()
+        frames = [self.stopframe]
+        if self.returnframe is not None and self.returnframe is not self.stopframe:
+            frames.append(self.returnframe)
+        if any(frame.f_code.co_flags & bdb.GENERATOR_AND_COROUTINE_FLAGS for frame in frames):
+            return ()
+        return tuple(frame for frame in frames if frame.f_code.co_filename != OURS)
+
+    def _reach_other_threads(self) -> None:
+        """Trace frames that other threads are in, for breakpoints set since they were called."""
+        main = threading.main_thread().ident
+        for ident, top in other_frames().items():
+            frame: "Optional[FrameType]" = top
+            while frame is not None:
+                if frame.f_trace is None or type(frame.f_trace) is Followed:
+                    tracer = self.finder.tracer(frame)
+                    if tracer is not None:
+                        self._trace(frame, tracer)
+                frame = frame.f_back
+            if ident == main:
+                signal.pthread_kill(ident, ARM_SIGNAL)
+
+    def arm(self, signum: int, frame: "Optional[FrameType]") -> None:
+        """Handle the signal that makes the main thread trace itself."""
+        if _getpid() == self._pid and _gettrace() is None and not self.busy & {_get_ident()}:
+            self.finder.install()

@@ -1,0 +1,35 @@
+"""Stops at each failing test of unittest, whoever runs it."""
+
+import bdb
+import functools
+import sys
+
+from .stop import Stop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .debugger import Debugger
+
+
+def watch_unittest(debugger: "Debugger") -> None:
+    """Stop at each failing test of unittest."""
+    import unittest
+
+    def watched(method: "Any") -> "Any":
+        @functools.wraps(method)
+        def add(self: "Any", test: "Any", *args: "Any") -> "Any":
+            result = method(self, test, *args)
+            problem = args[-1]
+            if problem is not None and problem[1] is not None:
+                stop = Stop("test failed", test=(args[0] if len(args) > 1 else test).id())
+                debugger.post_mortem(problem[1], stop, sys._getframe(1))
+                if debugger.quitting:
+                    raise bdb.BdbQuit
+            return result
+
+        return add
+
+    for name in ("addError", "addFailure", "addSubTest"):
+        setattr(unittest.TestResult, name, watched(getattr(unittest.TestResult, name)))

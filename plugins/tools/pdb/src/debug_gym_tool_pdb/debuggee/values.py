@@ -1,0 +1,162 @@
+"""Values of the program in a few words: bounded in length and in time, since their `repr` is code of the program's."""
+
+import reprlib
+import signal
+import threading
+import traceback
+
+from .channel import Pattern, _getsignal, _monotonic, _process_time, _setitimer, _signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import types
+    from types import FrameType
+    from typing import Any, Optional
+
+REPR_SECONDS = 0.2
+MOST_PATIENCE = 4
+MESSAGE_LENGTH = 400
+_ADDRESS = Pattern(r" at 0x[0-9A-Fa-f]+")
+
+
+class OutOfTime(BaseException):
+    """A repr took too long."""
+
+
+class TimeLimit:
+    """Raises OutOfTime in the block when it takes too long; only in the main thread, where signals arrive.
+
+    On a busy machine most of the time may be others': what has hardly had the processor is given more.
+
+    The program's own timer and handler are as they were after it.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """Prepare a limit in seconds of wall-clock time."""
+        self.seconds = seconds
+        self.expired = False
+        self.active = False
+
+    def __enter__(self) -> "TimeLimit":
+        if threading.current_thread() is threading.main_thread() and _getsignal(signal.SIGALRM) is not None:
+            self.active = True
+            self._handler = _signal(signal.SIGALRM, self._ring)
+            self._started, self._used = _monotonic(), _process_time()
+            # Rings again and again: code under it may swallow the first exception.
+            self._timer = _setitimer(signal.ITIMER_REAL, self.seconds, 0.05)
+        return self
+
+    def _ring(self, signum: int, frame: "Optional[FrameType]") -> None:
+        if self.active:
+            taken, used = _monotonic() - self._started, _process_time() - self._used
+            if self.expired or used > self.seconds / 2 or taken > self.seconds * MOST_PATIENCE:
+                self.expired = True
+                raise OutOfTime
+
+    def stop(self) -> None:
+        """Ring no more."""
+        if self.active:
+            self.active = False
+            _setitimer(signal.ITIMER_REAL, 0)
+            _signal(signal.SIGALRM, self._handler)
+            remaining, interval = self._timer
+            if remaining:
+                remaining = max(remaining - (_monotonic() - self._started), 0.000001)
+                _setitimer(signal.ITIMER_REAL, remaining, interval)
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+
+class BoundedRepr(reprlib.Repr):
+    """A repr that is short; only containers and numbers are looked into where the time cannot be limited."""
+
+    def __init__(self) -> None:
+        """Set the bounds."""
+        super().__init__()
+        self.maxlevel = 3
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdeque = self.maxarray = 8
+        self.maxdict = 8
+        self.maxstring = self.maxother = self.maxlong = 160
+        self.by_type = False
+
+    def repr_instance(self, x: "Any", level: int) -> str:
+        """Any other object."""
+        kind = type(x)
+        if self.by_type and kind not in (bool, float, complex, type(None)):
+            return "<{}>".format(kind.__name__)
+        return self._cut(repr(x))
+
+    def repr_bytes(self, x: bytes, level: int) -> str:
+        """Bytes, without a copy of all of them."""
+        return self._cut(repr(x[: self.maxother]) + ("..." if len(x) > self.maxother else ""))
+
+    repr_bytearray = repr_bytes
+
+    def repr_int(self, x: int, level: int) -> str:
+        """An integer, without the digits of a huge one."""
+        if x.bit_length() > 2048:
+            return "<int of {} bits>".format(x.bit_length())
+        return self._cut(repr(x))
+
+    def repr_module(self, x: "types.ModuleType", level: int) -> str:
+        """A module without its path."""
+        return "<module {!r}>".format(x.__name__)
+
+    def repr_function(self, x: "types.FunctionType", level: int) -> str:
+        """A function."""
+        return "<function {}>".format(x.__qualname__)
+
+    def _cut(self, text: str) -> str:
+        if len(text) <= self.maxother:
+            return text
+        half = (self.maxother - 3) // 2
+        return text[:half] + "..." + text[len(text) - half :]
+
+
+class Values:
+    """Describes values and exceptions of the program."""
+
+    def __init__(self) -> None:
+        """Get ready."""
+        self._repr = BoundedRepr()
+
+    def describe(self, value: "Any", limit: "TimeLimit") -> str:
+        """A short repr without addresses, within the time that is left."""
+        if limit.expired:
+            return "<{}>".format(type(value).__name__)
+        self._repr.by_type = not limit.active
+        try:
+            return _ADDRESS.sub("", self._repr.repr(value))
+        except OutOfTime:
+            limit.stop()
+            return "<{}, whose repr took too long>".format(type(value).__name__)
+        except Exception as error:
+            return "<{}, whose repr raised {}>".format(type(value).__name__, type(error).__name__)
+
+    def said(self, error: "BaseException") -> str:
+        """An exception's text; empty when its own code fails or takes too long."""
+        try:
+            with TimeLimit(REPR_SECONDS) as limit:
+                return self.message(error, limit)
+        except OutOfTime:
+            return ""
+
+    def message(self, error: "BaseException", limit: "TimeLimit") -> str:
+        """The same, within the time that is left."""
+        if limit.expired:
+            return ""
+        try:
+            text = _ADDRESS.sub("", str(error))
+        except OutOfTime:
+            limit.stop()
+            return ""
+        except Exception:
+            return ""
+        return text if len(text) <= MESSAGE_LENGTH else text[:MESSAGE_LENGTH] + "..."
+
+
+def in_one_line(error: BaseException) -> str:
+    """An exception as Python ends a traceback, without addresses."""
+    line = traceback.format_exception_only(type(error), error)[-1].strip()
+    return _ADDRESS.sub("", line)[:MESSAGE_LENGTH]

@@ -1,0 +1,46 @@
+"""What a word is where the program is stopped: a command, a variable, a built-in function."""
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pdb
+    from typing import List
+
+_BUILTINS = sys.modules["builtins"]
+
+
+class Vocabulary:
+    """The words of commands, and of the program's names in the current frame."""
+
+    def __init__(self, debugger: "pdb.Pdb") -> None:
+        """Know the words of a debugger and of what it debugs."""
+        self._debugger = debugger
+
+    def commands(self) -> "List[str]":
+        """The debugger's commands, short names too."""
+        return [name[3:] for name in dir(type(self._debugger)) if name.startswith("do_")]
+
+    def is_command(self, word: str) -> bool:
+        """Whether a word is a command."""
+        return hasattr(self._debugger, "do_" + word)
+
+    def names(self) -> "List[str]":
+        """Local and global names; none without a frame."""
+        frame = self._debugger.curframe
+        return [*self._debugger.curframe_locals, *frame.f_globals] if frame is not None else []
+
+    def builtins(self) -> "List[str]":
+        """Names that are known everywhere."""
+        return list(vars(_BUILTINS))
+
+    def is_name(self, word: str) -> bool:
+        """Whether a word is a local, global or built-in name."""
+        frame = self._debugger.curframe
+        if frame is not None and (word in self._debugger.curframe_locals or word in frame.f_globals):
+            return True
+        return self.is_builtin(word)
+
+    def is_builtin(self, word: str) -> bool:
+        """Whether a word is a name that is known everywhere."""
+        return word in vars(_BUILTINS)

@@ -1,0 +1,260 @@
+"""Parts of the debuggee, as plain modules on the host."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from debug_gym_tool_pdb.debuggee.conditions import Conditions
+from debug_gym_tool_pdb.debuggee.family import merge
+from debug_gym_tool_pdb.debuggee.files import Files
+from debug_gym_tool_pdb.debuggee.hints import Hints
+from debug_gym_tool_pdb.debuggee.insertion import HOOK, insert, places_of, without
+from debug_gym_tool_pdb.debuggee.locations import Locations, NotUnderstood
+from debug_gym_tool_pdb.debuggee.meaning import Meaning
+from debug_gym_tool_pdb.debuggee.shown import Followed, Shown
+from debug_gym_tool_pdb.debuggee.statements import Statements
+from debug_gym_tool_pdb.debuggee.values import TimeLimit, Values
+from debug_gym_tool_pdb.debuggee.vocabulary import Vocabulary
+
+
+class Stopped:
+    """What the parts ask of a debugger: commands, and the frame that it is stopped in."""
+
+    before_runner = False
+
+    def __init__(self, root: Path, frame: FrameType | None) -> None:
+        self.curframe = frame
+        self.curframe_locals = frame.f_locals if frame is not None else {}
+        self.files = Files(str(root), self.canonic)
+
+    def do_c(self) -> None: ...
+    def do_n(self) -> None: ...
+    def do_p(self) -> None: ...
+
+    do_args = do_next = do_where = do_n
+
+    def canonic(self, name: str) -> str:
+        return name
+
+    def lookupmodule(self, name: str) -> str | None:
+        return self.files.find(name)
+
+
+def stopped(root: Path) -> Any:
+    """Stopped in a call in which there are `n` and `total`."""
+    n, total = 1, 2
+    assert n < total
+    return Stopped(root, sys._getframe())
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("n", "n"),
+        ("n()", "n"),
+        ("n = 3", "!n = 3"),
+        ("n > 1", "!n > 1"),
+        ("c > 1", "c > 1"),
+        ("args.name", "!args.name"),
+        ("p(total)", "p (total)"),
+        ("p total  # why", "p total  # why"),
+        ("where # am I", "where"),
+        ("# nothing", ""),
+        ("total", "total"),
+        ("print total", "p total"),
+        ("print(total)", "print(total)"),
+        ("print, total", "print, total"),
+        ("backtrace", "where"),
+        ("info args", "args"),
+        ("info locals", None),
+        ("locals", None),
+        ("set var n = 4", "!n = 4"),
+        ("call f(1)", "!f(1)"),
+    ],
+)
+def test_a_line_means_a_command_or_python(tmp_path: Path, typed: str, meant: str | None) -> None:
+    assert Meaning(Vocabulary(stopped(tmp_path))).of(typed) == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("totl", "did you mean total?"),
+        ("1 + totl", "did you mean total?"),
+        ("wher", "did you mean the command where (w)?"),
+        ("xyzzyx", None),
+    ],
+)
+def test_a_name_that_is_near(tmp_path: Path, typed: str, hint: str | None) -> None:
+    hints = Hints(Vocabulary(stopped(tmp_path)), str)
+    hints.typed = typed
+    with pytest.raises(NameError):
+        try:
+            eval(typed)
+        except NameError as error:
+            assert hints.of(f"NameError: {error}", at_entry=False) == hint
+            assert hints.of("NameError: another", at_entry=False) is None
+            raise
+
+
+def test_values_are_short_whatever_they_do() -> None:
+    class Odd:
+        def __repr__(self) -> str:
+            raise KeyError("no")
+
+    values = Values()
+    with TimeLimit(60) as limit:
+        assert values.describe("x" * 999, limit) == "'" + "x" * 77 + "..." + "x" * 78 + "'"
+        assert values.describe(object(), limit) == "<object object>"
+        assert values.describe(Odd(), limit) == "<Odd, whose repr raised KeyError>"
+        assert values.describe(list(range(99)), limit) == "[0, 1, 2, 3, 4, 5, 6, 7, ...]"
+    limit.expired = True
+    assert values.describe(Odd(), limit) == "<Odd>"
+
+
+def test_values_without_a_time_limit_are_described_by_type() -> None:
+    found: list[str] = []
+
+    def describe() -> None:
+        with TimeLimit(60) as limit:
+            found.append(Values().describe([1, object()], limit))
+
+    thread = threading.Thread(target=describe)
+    thread.start()
+    thread.join()
+    assert found == ["[1, <object>]"]
+
+
+def test_what_was_shown_goes_with_its_frame() -> None:
+    shown = Shown()
+
+    def pause() -> Iterator[None]:
+        yield
+
+    generator: Any = pause()
+    frame = generator.gi_frame
+    shown.keep(frame, {"a": "1"})
+    assert shown.last(frame) == {"a": "1"}
+    follower = shown.follow(frame)
+    assert isinstance(follower, Followed)
+    shown.keep_only([])
+    assert shown.last(frame) == {"a": "1"}, "who follows it will tell"
+    del follower
+    assert shown.last(frame) is None
+
+
+SOURCE = """\
+def outer(limit):
+    '''Not here.'''
+    def inner(n):
+        if n > limit:
+            n += 1
+        return n
+    return inner
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "condition", "placed"),
+    [
+        (2, None, {}),
+        (4, None, {4: None}),
+        (4, "n > 3", {4: "n > 3"}),
+        (5, "limit", {5: None}),  # the call would have to be given the variable of the function around it
+        (5, "locals()", {5: None}),
+        (5, "[n for n in ()]", {5: None}),
+        (5, "n >", {5: None}),
+    ],
+)
+def test_where_a_call_may_stand_with_its_condition(line: int, condition: str | None, placed: dict[int, Any]) -> None:
+    statements = Statements.parse(SOURCE.encode(), "app.py")
+    assert statements is not None
+    assert places_of(statements, line, [condition], by_name=False) == placed
+
+
+def test_what_is_put_into_a_tree_can_be_taken_out_again() -> None:
+    tree = ast.parse(SOURCE)
+
+    assert insert(tree, {4: "n > 3", 6: None, 99: None}) == {4: "n > 3", 6: None}
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id == HOOK]
+    assert len(calls) == 3  # of a condition: where it holds, and where it raises
+    assert ast.dump(without(tree)) == ast.dump(ast.parse(SOURCE))
+
+
+def test_a_condition_sees_the_variables_of_the_function_in_its_own_functions_too() -> None:
+    limit, frame = 3, sys._getframe()
+    assert limit
+    hold = Conditions().hold
+    assert hold("limit == 3", frame) and not hold("limit == 4", frame)
+    assert hold("any(one == limit for one in range(5))", frame)
+    with pytest.raises(ZeroDivisionError):
+        hold("1 / 0", frame)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    files = {
+        "app.py": "class Account:\n    def deposit(self):\n        '''Doc.'''\n        return 1\n"
+        "class Empty:\n    pass\n",
+        "pkg/mod.py": "def twice():\n    return 2\n",
+        "other/mod.py": "def twice():\n    return 3\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("12", "12"),
+        ("line 12", "12"),
+        ("app.py:4", "{root}/app.py:4"),
+        ("app.py 4 if x > 1", "{root}/app.py:4, x > 1"),
+        ("app:4, x", "{root}/app.py:4, x"),
+        ("/testbed/app.py:4", "{root}/app.py:4"),
+        ('File "app.py", line 4, in deposit', "{root}/app.py:4"),
+        ("app.py(4)deposit()", "{root}/app.py:4"),
+        ("Account.deposit", "app.py:4"),
+        ("app.py::Account::deposit", "app.py:4"),
+        ("pkg.mod:twice", "pkg/mod.py:2"),
+    ],
+)
+def test_places_as_people_write_them(repository: Path, written: str, read: str) -> None:
+    assert Locations(stopped(repository)).read(written) == read.format(root=repository)
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("ap.py:4", "there is no file ap.py; did you mean app.py?"),
+        ("app.py:4, x >", "The condition 'x >' is no Python expression: invalid syntax"),
+        ("app.py:+", "Bad lineno: +; b FILE:LINE, as b app.py:12"),
+        ("Empty", "Empty is a class without __init__: b Empty.METHOD"),
+        ("twice", "several functions are called twice: other/mod.py:2 twice, pkg/mod.py:2 twice"),
+        ("deposti", "there is no function deposti; did you mean deposit?"),
+        ("?", "'?' is no place: b FILE:LINE, as b app.py:12, or b FUNCTION"),
+    ],
+)
+def test_what_is_no_place_is_said_why(repository: Path, written: str, why: str) -> None:
+    with pytest.raises(NotUnderstood) as error:
+        Locations(stopped(repository)).read(written)
+    assert str(error.value) == why
+
+
+def test_breakpoints_that_changed_in_two_processes() -> None:
+    def state(*numbers: int, **changes: Any) -> dict[str, Any]:
+        return {"list": [{"number": one, "ignore": 5, **changes} for one in numbers], "next": 4}
+
+    mine, gone = merge(state(1, 2), state(1, 2, ignore=3), state(2, 3))
+    assert mine["list"] == [{"number": 2, "ignore": 3}, {"number": 3, "ignore": 5}]
+    assert gone == {1}
