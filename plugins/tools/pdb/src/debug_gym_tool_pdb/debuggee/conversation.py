@@ -69,8 +69,8 @@ class Conversation(pdb.Pdb):
         self.vocabulary = Vocabulary(self)
         self.meaning = Meaning(self.vocabulary)
         self.hints = Hints(self.vocabulary, self.files.path)
-        self.locations = Locations(self)
-        self.remembered = Remembered(self)
+        self.locations = Locations(self, self.files, lambda: self.before_runner)
+        self.remembered = Remembered(self, self.files)
         self.program: "Any" = None
         self.at_entry = False
         self.hello: "Json" = {}

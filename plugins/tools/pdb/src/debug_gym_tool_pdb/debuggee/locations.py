@@ -12,9 +12,10 @@ from .places import Search
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional, Tuple
+    from pdb import Pdb
+    from typing import Any, Callable, Optional, Tuple
 
-    from .conversation import Conversation
+    from .files import Files
 
 NO_LINE = "the program is pytest, which has no {} of its own to show: b FILE:LINE, then c"
 _CONDITION = Pattern(r"\s*(?:,\s*if\b|,|\bif\b|\bwhen\b)\s*")
@@ -31,10 +32,17 @@ class NotUnderstood(Exception):
 class Locations:
     """Reads places."""
 
-    def __init__(self, debugger: "Conversation") -> None:
-        """Know what a debugger knows: files, and the current frame."""
+    def __init__(self, debugger: "Pdb", files: "Files", before_runner: "Callable[[], bool]") -> None:
+        """Know what a debugger knows.
+
+        Args:
+            debugger: has the current frame
+            files: the repository's
+            before_runner: whether the program is at its entry and is pytest, of which nobody wants to see anything
+        """
         self._debugger = debugger
-        self._files = debugger.files
+        self._files = files
+        self._before_runner = before_runner
 
     def read(self, text: str) -> str:
         """A place as pdb writes it, `file:line[, condition]`, for one as people do.
@@ -47,7 +55,7 @@ class Locations:
             check_condition(condition)
         where = where.strip("'\"` ")
         if re.match(r"\d+\Z", where):
-            if self._debugger.before_runner:
+            if self._before_runner():
                 raise NotUnderstood(NO_LINE.format("line"))
         elif ":" in where:
             where = self._in_file(where)
@@ -100,7 +108,7 @@ class Locations:
 
         It is the name itself where pdb finds the right function by it; another one, qualified, for what is decorated.
         """
-        if self._debugger.before_runner:
+        if self._before_runner():
             return None, None
         frame = self._debugger.curframe
         assert frame is not None

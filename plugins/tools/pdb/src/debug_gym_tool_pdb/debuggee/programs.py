@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Optional
 
-    from .debugger import Debugger
+    from .stop import Stops
 
 BUILTIN_MODULES = frozenset(sys.builtin_module_names)
 
@@ -54,7 +54,7 @@ class Program:
         """The file that is run."""
         raise NotImplementedError
 
-    def run(self, debugger: "Debugger") -> int:
+    def run(self, debugger: "Stops") -> int:
         """Run it to its end; returns its exit status."""
         raise NotImplementedError
 
@@ -119,7 +119,7 @@ class Script(Program):
         name = self.filename if sys.version_info >= (3, 9) else self.target
         self.namespace.update(__file__=name, __cached__=None, __loader__=loader, __package__=None, __spec__=None)
 
-    def run(self, debugger: "Debugger") -> int:
+    def run(self, debugger: "Stops") -> int:
         """See Program."""
         if b"unittest" in self.source:
             watch_unittest(debugger)
@@ -148,7 +148,7 @@ class Code(Program):
         self.put_first("")
         self.namespace.update(__loader__=importlib.machinery.BuiltinImporter, __package__=None, __spec__=None)
 
-    def run(self, debugger: "Debugger") -> int:
+    def run(self, debugger: "Stops") -> int:
         """See Program."""
         exec(compile(self.target, self.filename, "exec", dont_inherit=True), self.namespace)
         return 0
@@ -195,7 +195,7 @@ class Module(Program):
             return None
         return importlib.machinery.PathFinder.find_spec(name, list(spec.submodule_search_locations))
 
-    def run(self, debugger: "Debugger") -> int:
+    def run(self, debugger: "Stops") -> int:
         """See Program."""
         if self.target == "unittest":
             watch_unittest(debugger)

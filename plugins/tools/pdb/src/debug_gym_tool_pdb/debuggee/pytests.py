@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
 
-    from .debugger import Debugger
+    from .stop import Stops
 
 SWITCHES = frozenset(["-q", "-qq", "-v", "-vv", "-vvv", "-s", "-x", "-l", "-ra", "-rA", "--lf", "--ff", "--sw"])
 """Options after which the next word is an argument of its own."""
@@ -32,7 +32,7 @@ class Pytest(Module):
                 raise BadTarget("there is no file {}".format(path))
         return filename
 
-    def run(self, debugger: "Debugger") -> int:
+    def run(self, debugger: "Stops") -> int:
         """See Program."""
         import pytest
 
@@ -42,7 +42,7 @@ class Pytest(Module):
         return int(pytest.main(args, plugins=[pytest_plugin(debugger)]))
 
 
-def pytest_plugin(debugger: "Debugger") -> object:
+def pytest_plugin(debugger: "Stops") -> object:
     """Our pytest plugin: a stop at each failing test, nothing that would run the tests elsewhere or trace them."""
     import pytest
 
@@ -79,7 +79,7 @@ def pytest_plugin(debugger: "Debugger") -> object:
     return Plugin()
 
 
-def hide_source(debugger: "Debugger") -> None:
+def hide_source(debugger: "Stops") -> None:
     """Have pytest's tracebacks show nothing of files that are ignored in the task but what was raised there."""
     from _pytest._code import code
 

@@ -7,9 +7,10 @@ from .family import Blackboard, merge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pdb import Pdb
     from typing import Any, Dict, List, Optional, Set, Tuple
 
-    from .conversation import Conversation
+    from .files import Files
 
     Json = Dict[str, Any]
 
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 class Remembered:
     """The breakpoints of a debugger, in JSON types."""
 
-    def __init__(self, debugger: "Conversation") -> None:
+    def __init__(self, debugger: "Pdb", files: "Files") -> None:
         """Know the breakpoints of a debugger."""
         self._debugger = debugger
-        self._files = debugger.files
+        self._files = files
         self._blackboard = Blackboard()
         self._agreed: "Json" = {"list": [], "next": 1}
         self._sent: "Optional[Json]" = None

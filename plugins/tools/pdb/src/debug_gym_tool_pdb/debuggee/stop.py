@@ -3,7 +3,25 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import bdb
-    from typing import Any, Optional, Tuple
+    from types import FrameType
+    from typing import Any, Optional, Protocol, Tuple
+
+    from .files import Files
+
+    class Stops(Protocol):
+        """What stops a program that it did not start itself: the debugger, as those see it who run the program."""
+
+        files: Files
+        quitting: bool
+
+        def hook(self, *args: Any, **kwargs: Any) -> None:
+            """Stop for `breakpoint()`, or `pdb.set_trace()`."""
+
+        def take_hooks(self) -> None:
+            """Be what these call."""
+
+        def post_mortem(self, error: BaseException, stop: "Stop", then: Optional[FrameType]) -> None:
+            """Stop where an exception was raised."""
 
 
 class Stop:

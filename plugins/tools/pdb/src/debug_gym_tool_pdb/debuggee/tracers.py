@@ -8,9 +8,19 @@ from .channel import OURS, _get_ident, _gettrace, _settrace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List
+    from typing import Any, Dict, List, Optional, Protocol, Set
 
-    from .tracing import Tracing
+    from .finder import Finder
+
+    class Tracing(Protocol):
+        """The debugger, as it traces."""
+
+        finder: Finder
+        busy: Set[int]
+        stepper: Optional[int]
+
+        def is_foreign(self, tracer: Any) -> bool:
+            """Whether a trace function is the program's own."""
 
 
 class Tracers:

@@ -10,10 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .debugger import Debugger
+    from .stop import Stops
 
 
-def watch_unittest(debugger: "Debugger") -> None:
+def watch_unittest(debugger: "Stops") -> None:
     """Stop at each failing test of unittest."""
     import unittest
 
