@@ -13,6 +13,9 @@ from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec, Terminal
 from debug_gym_core.testing.waiting import FIND
 
+SECRET = "a-secret-of-the-host"
+"""What tests put on the host, and nothing in a sandbox may show."""
+
 
 class SandboxTests:
     """Base of the classes that try a terminal in real sandboxes; skipped where it says that it is not available.
