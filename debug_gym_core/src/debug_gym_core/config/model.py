@@ -7,7 +7,7 @@ of the playing agent's name, `-p key.path=value`, and the options of the command
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 from pydantic import Field
@@ -15,9 +15,6 @@ from pydantic import Field
 from debug_gym_core.config.layers import tool_name
 from debug_gym_core.environment.settings import EnvSection, Flag, Seconds, Section
 from debug_gym_core.tasks.task import Mode
-
-if TYPE_CHECKING:
-    pass
 
 Count = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, ge=1)]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import pydantic
 from pydantic import Field
-
-if TYPE_CHECKING:
-    pass
-
 
 Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 
