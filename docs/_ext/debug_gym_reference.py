@@ -28,7 +28,7 @@ from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import Component
 from debug_gym_core.components.homes import HOMES
 from debug_gym_core.config import spellings
-from debug_gym_core.config.model import Config
+from debug_gym_core.config.model import COMPONENT_SECTIONS, Config
 from debug_gym_core.config.text import attribute_help
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.plugins import default_plugins
@@ -37,8 +37,6 @@ from debug_gym_core.tools.tool import Tool, example, usage
 
 OURS = "debug-gym-"
 """How the names of our distributions begin; what else is installed is not documented."""
-
-COMPONENT_SECTIONS = {"benchmark": "benchmarks", "terminal": "terminals", "agent": "agents", "llm": "llms"}
 
 
 class Generated(SphinxDirective):

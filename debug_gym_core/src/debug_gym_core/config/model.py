@@ -29,6 +29,9 @@ DEFAULT_TOOLS: Tools = (
     {"pdb": {"timeout": 60, "persistent_breakpoints": True, "warm": True, "rewind": False}},
 )
 
+COMPONENT_SECTIONS = {"benchmark": "benchmarks", "terminal": "terminals", "agent": "agents", "llm": "llms"}
+"""The sections about a component, and its kind."""
+
 
 class ComponentSection(Section):
     """A section about a component: beside its own keys it takes those of the component's settings.
