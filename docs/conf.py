@@ -13,7 +13,10 @@ copyright = author
 html_title = "debug-gym"
 language = "en"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "debug_gym_reference"]
+extensions = [
+    *("myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"),
+    *("debug_gym_autodoc", "debug_gym_reference"),
+]
 exclude_patterns = ["_build", "_ext", "examples"]
 source_suffix = {".md": "markdown"}
 

@@ -194,10 +194,9 @@ def text_of_the_docs() -> str:
 
 def rendered(directives: list[str]) -> str:
     """What the generated parts of the reference say, as Markdown."""
-    spec = importlib.util.spec_from_file_location("debug_gym_reference", DOCS / "_ext/debug_gym_reference.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS / "_ext")
+        module = importlib.import_module("debug_gym_reference")
     made = []
     for name in directives:
         directive = getattr(module, name).__new__(getattr(module, name))

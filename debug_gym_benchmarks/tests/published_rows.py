@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from debug_gym_benchmarks.rows import Field
+from debug_gym_benchmarks.row_fields import Field
 
 WRONG: dict[type, tuple[Any, str]] = {
     str: (5, "must be a text, and is a whole number"),

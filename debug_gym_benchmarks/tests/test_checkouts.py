@@ -406,14 +406,14 @@ def test_a_server_that_closes_leaves_nothing(history: History, line: Line, kept:
 def test_a_server_that_says_nothing_is_given_up(
     history: History, line: Line, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clones, "QUIET", 0.3)
+    monkeypatch.setattr("debug_gym_benchmarks.git.QUIET", 0.3)
     line.let.clear()
     assert "nothing came for " in refused(history.published(line.url))
     assert unfinished(kept) == []
 
 
 def test_without_a_network_the_error_says_what_to_do(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clones, "QUIET", 1.0)
+    monkeypatch.setattr("debug_gym_benchmarks.git.QUIET", 1.0)
     refused(history.published("git://192.0.2.1/acme/bugs"))  # an address that is nobody's
     refused(history.published("https://no-such-host.invalid/acme/bugs"))
 

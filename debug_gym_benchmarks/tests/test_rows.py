@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from debug_gym_benchmarks import rows as module
-from debug_gym_benchmarks.rows import Field, Rows
+from debug_gym_benchmarks import row_cache, row_files
+from debug_gym_benchmarks.row_fields import Field
+from debug_gym_benchmarks.rows import Rows
 from debug_gym_core import UsageError
 from debug_gym_core.errors import RequirementError
 
@@ -192,7 +193,7 @@ def test_names_of_a_large_file_come_from_the_index(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
     path = written(tmp_path / f"rows{suffix}", SAMPLE)
-    monkeypatch.setattr(module, "INDEXED", 1)
+    monkeypatch.setattr(row_cache, "INDEXED", 1)
     first = rows(path).ids()
     (index,) = cache.glob("index-*.json")
     forget()
@@ -210,8 +211,8 @@ def test_names_of_a_large_file_come_from_the_index(
 
 def forget() -> None:
     """As another process would begin."""
-    module._opened.cache_clear()
-    module._places_in.cache_clear()
+    row_files._opened.cache_clear()
+    row_files._places_in.cache_clear()
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])

@@ -127,17 +127,19 @@ def hub() -> Iterator[Hub]:
 
 ASK = """
 import json, sys
-from debug_gym_benchmarks import rows as module
+from debug_gym_benchmarks import hub
+from debug_gym_benchmarks.row_fields import Field
+from debug_gym_benchmarks.rows import Rows
 from debug_gym_core import progress
 from debug_gym_core.errors import DebugGymError
 
 told = []
-module.LOOK = 0.001
+hub.LOOK = 0.001
 progress.listen(lambda what, line: told.append([what, line]))
 for wish in json.load(sys.stdin):
     wanted = wish.pop("row", None)
-    fields = {"tests": module.Field(list)}
-    made = module.Rows(None, **{"hub": "acme/bugs", "split": "test", "fields": fields, "key": "id", **wish})
+    fields = {"tests": Field(list)}
+    made = Rows(None, **{"hub": "acme/bugs", "split": "test", "fields": fields, "key": "id", **wish})
     answer = {}
     try:
         answer["ids"] = made.ids()

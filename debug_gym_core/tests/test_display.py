@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from debug_gym_core.cli.display import LiveDisplay, PlainDisplay, summary
+from debug_gym_core.cli.display import LiveDisplay, PlainDisplay
+from debug_gym_core.cli.summary import summary
 from debug_gym_core.runs.jobs import Job
 from debug_gym_core.runs.trajectory import Event, Result, Tokens
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from debug_gym_core.cli.display import PlainDisplay, summary
+from debug_gym_core.cli.display import PlainDisplay
+from debug_gym_core.cli.summary import summary
 from debug_gym_core.cli.verdicts import about_modes, verdicts, why_unresolved
 from debug_gym_core.runs.trajectory import Result
 

@@ -6,14 +6,24 @@ Each makes Markdown of what the code says about itself and lets MyST parse it in
 from __future__ import annotations
 
 import inspect
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import click
 import pydantic
+from debug_gym_markdown import (
+    arguments_table,
+    code,
+    escaped,
+    sentence,
+    settings_table,
+    signature,
+    table,
+    with_options,
+    yaml_text,
+)
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
@@ -28,17 +38,15 @@ from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import Component
 from debug_gym_core.components.homes import HOMES
 from debug_gym_core.config import spellings
-from debug_gym_core.config.model import Config
+from debug_gym_core.config.model import COMPONENT_SECTIONS, Config
 from debug_gym_core.config.text import attribute_help
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.tools import events
-from debug_gym_core.tools.tool import Tool, example, usage
+from debug_gym_core.tools.tool import example, usage
 
 OURS = "debug-gym-"
 """How the names of our distributions begin; what else is installed is not documented."""
-
-COMPONENT_SECTIONS = {"benchmark": "benchmarks", "terminal": "terminals", "agent": "agents", "llm": "llms"}
 
 
 class Generated(SphinxDirective):
@@ -270,126 +278,6 @@ def components(plugins: Plugins, kind: str) -> list[type[Any]]:
     return [getattr(plugins, kind)[name] for name in dict.fromkeys(order) if name in ours]
 
 
-def settings_table(model: type[pydantic.BaseModel], only: Iterable[str] | None = None) -> Iterator[str]:
-    """The fields of a model: name, default, type, what its docstring says."""
-    words = attribute_help(model)
-    schemas = model.model_json_schema()["properties"]
-    rows = []
-    for name, field in model.model_fields.items():
-        if only is None or name in only:
-            value = field.get_default(call_default_factory=True)
-            default = "required" if field.is_required() else code(yaml_text(value))
-            rows.append((code(name), default, type_words(schemas.get(name, {})), escaped(words.get(name, ""))))
-    yield from table(("key", "default", "type", "meaning"), rows)
-
-
-def arguments_table(tool: type[Tool]) -> Iterator[str]:
-    """The arguments of a tool, from the schema that models are shown."""
-    parameters = tool.schema()["parameters"]
-    required = parameters.get("required", [])
-    rows = []
-    for name, schema in parameters["properties"].items():
-        default = "required" if name in required else code(yaml_text(schema.get("default")))
-        rows.append((code(name), default, type_words(schema), escaped(schema.get("description", ""))))
-    if rows:
-        yield from table(("argument", "default", "type", "meaning"), rows)
-    else:
-        yield "It takes no arguments."
-
-
-TYPES = {
-    "string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "null": "null",
-    "array": "list", "object": "mapping",
-}  # fmt: skip
-
-
-def type_words(schema: Mapping[str, Any]) -> str:
-    """A JSON Schema type in words."""
-    if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(type_words(one) for one in schema["anyOf"]))
-    if "enum" in schema:
-        return " or ".join(code(str(one)) for one in schema["enum"])
-    if "const" in schema:
-        return code(str(schema["const"]))
-    text = TYPES.get(str(schema.get("type")), "any")
-    items = schema.get("items")
-    if text == "list" and items:
-        inner = type_words(items)
-        text = f"list of {'texts' if inner == 'text' else inner}"
-    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    text = ", ".join([text, *(f"{sign} {schema[key]:g}" for key, sign in signs.items() if key in schema)])
-    return "path" if schema.get("format") == "path" else text
-
-
-def yaml_text(value: Any) -> str:
-    """A default as it is written in YAML, in JSON's subset of it."""
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, str):
-        return value or '""'
-    if isinstance(value, tuple):
-        return "[" + ", ".join(yaml_text(one) for one in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {yaml_text(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return json.dumps(value, default=str)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A Markdown table."""
-    yield f"| {' | '.join(head)} |"
-    yield f"|{' --- |' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
-    yield ""
-
-
-def code(text: str) -> str:
-    """Text set as code."""
-    return f"`{text}`"
-
-
-def escaped(text: str) -> str:
-    """Text of a docstring as Markdown: what stands in backticks stays, stars and brackets elsewhere mean themselves."""
-    parts = re.split(r"(`[^`]*`)", text)
-    return "".join(part if part.startswith("`") else re.sub(r"([*<>\[\]_])", r"\\\1", part) for part in parts)
-
-
-def with_options(text: str) -> str:
-    """Text of a command's help as Markdown, with options set as code."""
-    return re.sub(r"(?<![\w`-])(--?[a-z][\w-]*)(?![^`]*`(?:[^`]*`[^`]*`)*[^`]*$)", r"`\1`", escaped(text))
-
-
-def sentence(words: str) -> str:
-    """Words of a docstring's list as a sentence."""
-    return escaped(f"{words[:1].upper()}{words[1:]}.")
-
-
-def signature(name: str, function: Any) -> str:
-    """A hook's signature as its specification writes it."""
-    found = inspect.signature(function)
-    arguments = ", ".join(str(parameter) for parameter in found.parameters.values())
-    return f"def {name}({arguments}) -> {found.return_annotation}"
-
-
-def literal_backticks(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Take what stands in backticks in a docstring literally, backslashes and all, whatever follows."""
-    for number, line in enumerate(lines):
-        lines[number] = re.sub(r"(?<![`:])`([^`]+)`(?!`)(?=(\w?))", _literal, line)
-
-
-def plain_defaults(
-    app: Sphinx, what: str, name: str, thing: object, options: object, signature: str | None, returns: str | None
-) -> tuple[str | None, str | None]:
-    """Write defaults that a dataclass makes as `...`, so that the signature can be read."""
-    return signature and signature.replace("<factory>", "..."), returns
-
-
-def _literal(found: re.Match[str]) -> str:
-    return f"``{found[1]}``" + ("\\ " if found[2] else "")
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx of the directives."""
     for name, directive in {
@@ -406,6 +294,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
         "prompt-variables": PromptVariables,
     }.items():
         app.add_directive(name, directive)
-    app.connect("autodoc-process-docstring", literal_backticks, priority=100)
-    app.connect("autodoc-process-signature", plain_defaults)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

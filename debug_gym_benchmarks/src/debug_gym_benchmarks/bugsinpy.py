@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from debug_gym_benchmarks import cache, clones
+from debug_gym_benchmarks import cache, clones, git
 from debug_gym_benchmarks.checkouts import Checkout, GitFiles, Published, open_checkout
 from debug_gym_core import Benchmark, Task, UsageError
 from debug_gym_core.errors import ActionError
@@ -199,11 +199,11 @@ class BugsInPy(Benchmark):
 
         def opened(commit: str) -> GitFiles:
             if place is not None:
-                done = clones.git(place, ["rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"])
+                done = git.run(place, ["rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"])
                 if done.returncode != 0:
                     raise UsageError(f"benchmark.projects: {place} has no commit {commit}; fetch it there (git fetch)")
                 return GitFiles(f"{owner}/{name}", place, done.stdout.decode().strip(), str(place))
-            if not clones.COMMIT.fullmatch(commit):
+            if not git.COMMIT.fullmatch(commit):
                 raise UsageError(
                     f"{self.name}: the commit {commit} of {owner}/{name} is published abbreviated, which cannot be"
                     f" fetched; say benchmark.projects: a directory with a clone of {bug.url}"

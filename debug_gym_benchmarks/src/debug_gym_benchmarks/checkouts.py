@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_gym_benchmarks import cache, clones
-from debug_gym_benchmarks.clones import COMMIT, git, without_user
+from debug_gym_benchmarks import cache, clones, git
 from debug_gym_core import UsageError
 from debug_gym_core.workspace.snapshot import FileState
 
@@ -52,7 +51,7 @@ def open_checkout(published: Published, source: str | None = None, revision: str
     if source is not None and not _URL.match(source):
         return _local(published.name, source, revision)
     commit = revision or published.commit
-    if not COMMIT.fullmatch(commit):
+    if not git.COMMIT.fullmatch(commit):
         raise UsageError(f"benchmark.revision: {revision!r} is not the full name of a commit (40 hexadecimal digits)")
     url = source or published.url
     return GitFiles(published.name, clones.fetch(published.name, url, commit), commit, url)
@@ -151,7 +150,7 @@ class GitFiles(Checkout):
 
     def __init__(self, name: str, directory: Path, commit: str, place: str) -> None:
         self.name = name
-        self.place = f"commit {commit[:12]} of {without_user(place)}"
+        self.place = f"commit {commit[:12]} of {git.without_user(place)}"
         self.commit = commit
         self._directory = directory
 
@@ -200,7 +199,7 @@ class GitFiles(Checkout):
         return found
 
     def _git(self, arguments: list[str], stdin: bytes = b"") -> bytes:
-        done = git(self._directory, arguments, stdin)
+        done = git.run(self._directory, arguments, stdin)
         if done.returncode != 0:
             said = done.stderr.decode(errors="replace").strip().splitlines()
             raise UsageError(f"{self._directory} cannot be read by git: {said[-1] if said else 'no reason given'}")
@@ -229,9 +228,9 @@ def _local(name: str, source: str, revision: str | None) -> Checkout:
 
 def _commit(directory: Path, revision: str) -> str:
     """The full name of a commit in a local repository."""
-    done = git(directory, ["rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"])
+    done = git.run(directory, ["rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"])
     found = done.stdout.decode().strip()
-    if done.returncode != 0 or not COMMIT.fullmatch(found):
+    if done.returncode != 0 or not git.COMMIT.fullmatch(found):
         said = done.stderr.decode(errors="replace").strip().splitlines()
         why = f" ({said[-1]})" if said else ""
         raise UsageError(f"benchmark.revision: {directory} has no commit {revision}{why}")

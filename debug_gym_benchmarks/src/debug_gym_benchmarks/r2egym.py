@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from debug_gym_benchmarks.rows import Field, Rows
+from debug_gym_benchmarks.row_fields import Field
+from debug_gym_benchmarks.rows import Rows
 from debug_gym_core import Benchmark, Task, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.tasks.judge import Judge

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
 
-from debug_gym_benchmarks.rows import Field, Rows
+from debug_gym_benchmarks.row_fields import Field
+from debug_gym_benchmarks.rows import Rows
 from debug_gym_benchmarks.swebench import official
 from debug_gym_benchmarks.swebench.judge import SWEBenchJudge
 from debug_gym_core import Benchmark, Task, UsageError

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from debug_gym_core.components.component import Component, Settings
+from debug_gym_core.components.values import Count, Flag
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
@@ -17,17 +18,17 @@ class AgentSettings(Settings):
     """The `agent` section of a config; an agent adds fields of its own by subclassing.
 
     Attributes:
-        max_steps: steps after which the environment truncates the episode
-        max_rewrites: changes of files after which it does
+        max_steps: steps after which an episode is cut off
+        max_rewrites: changes of files after which it is
         memory_size: steps that the history keeps
         reset_prompt_history_after_rewrite: forget the steps before each change of files
         system_prompt: replaces the agent's own: a Jinja template, or the path of one, which ends in .jinja
     """
 
-    max_steps: int = 50
-    max_rewrites: int = 10
-    memory_size: int = 20
-    reset_prompt_history_after_rewrite: bool = False
+    max_steps: Count = 50
+    max_rewrites: Count = 10
+    memory_size: Count = 20
+    reset_prompt_history_after_rewrite: Flag = False
     system_prompt: str | None = None
 
 

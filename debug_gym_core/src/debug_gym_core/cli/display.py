@@ -1,4 +1,4 @@
-"""What a person sees of a run: a live table on a terminal, plain lines elsewhere, a summary at the end."""
+"""What a person sees of a run while it goes on: a live table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,36 +14,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from debug_gym_core.cli.figures import clock, count_text, money_text, plural, score_text
 from debug_gym_core.cli.steps import Steps, error_text, shorten
-from debug_gym_core.cli.tables import new_table, show_table
-from debug_gym_core.cli.verdicts import about_modes, verdicts
+from debug_gym_core.cli.task_table import table_of_tasks
 from debug_gym_core.progress import listening
 from debug_gym_core.runs.trajectory import Event, EventKind, Result
 
 if TYPE_CHECKING:
     from debug_gym_core.runs.jobs import Job
-
-COLOURS = {
-    "resolved": "green",
-    "unresolved": "yellow",
-    "error": "bold red",
-    "stopped": "magenta",
-    "broken": "bold red",
-    "flaky": "magenta",
-    "varies": "magenta",
-}
-ROWS_OF_SUMMARY = 60
-WIDE = 100
-"""Columns of a terminal from which on tasks are shown with their benchmark."""
-
-NARROWEST = 16
-"""Columns that the names of tasks have at least, before others are left out."""
-
-SPARE = ("tokens", "step", "cost", "pdb", "steps", "seconds", "elapsed")
-"""What is left out first on a narrow screen."""
-
-LEAST = {"state": "unresolved", "score": "10/10", "tokens": "10.0k", "cost": "$0.0000"}
-"""The least width of columns, as text, so that the table does not jump."""
 
 
 @dataclass
@@ -258,97 +236,6 @@ class LiveDisplay(Display):
         return Text("  ".join(words), style="bold", no_wrap=True, overflow="ellipsis")
 
 
-def summary(results: Sequence[Result], left: int, seconds: float, directory: str, display: Display) -> None:
-    """Write the table and the figures at the end of a run.
-
-    Args:
-        results: of all the run's tasks that have one
-        left: episodes without a result
-        seconds: wall-clock time of this session
-        directory: of the run, as a person would type it
-        display: where to write, and what it has told already
-    """
-    console = display.console
-    if results:
-        show_table(_summary_table(results[:ROWS_OF_SUMMARY], console), console)
-    if len(results) > ROWS_OF_SUMMARY:
-        console.print(f"... and {len(results) - ROWS_OF_SUMMARY} more in results.jsonl", highlight=False)
-    for word, text in verdicts(results, display.told):
-        head = (f"{word} ", COLOURS[word]) if word else ""
-        console.print(Text.assemble(head, text), soft_wrap=word == "error")
-    counted = [result for result in results if result.status != "error"]
-    resolved = sum(result.resolved for result in results)
-    words = [f"resolved {resolved} of {len(counted)}"]
-    if any(result.repeat is not None for result in results):
-        words[0] += f" episodes of {_plural(len({result.task for result in results}), 'task')}"
-    if len(counted) < len(results):
-        words.append(f"{len(results) - len(counted)} could not be run")
-    if left:
-        words.append(f"{left} not played")
-    tokens = sum(result.tokens.prompt + result.tokens.completion for result in results)
-    cost = sum(result.cost for result in results)
-    words += [f"{count_text(tokens)} tokens"] if tokens else []
-    words += [money_text(cost)] if cost else []
-    words.append(duration(seconds))
-    console.print()
-    console.print(Text(", ".join(words), style="bold"), soft_wrap=True)
-    for text in about_modes(results):
-        console.print(Text(text, COLOURS["unresolved"]))
-    console.print(f"results in {directory}", highlight=False, soft_wrap=True, markup=False)
-
-
-def _summary_table(results: Sequence[Result], console: Console) -> Table:
-    columns = {
-        "status": [str(result.status) for result in results],
-        "score": [score_text(result.score, result.max_score) for result in results],
-        "steps": [str(result.steps) for result in results],
-        "pdb": [str(result.tool_calls.get("pdb", 0)) for result in results],
-        "tokens": [count_text(result.tokens.prompt + result.tokens.completion) for result in results],
-        "cost": [money_text(result.cost) for result in results],
-        "seconds": [f"{result.seconds:.1f}" for result in results],
-    }
-    for name in ("tokens", "cost"):
-        if set(columns[name]) == {"-"}:
-            del columns[name]
-    tasks = [result.task if result.repeat is None else f"{result.task} #{result.repeat}" for result in results]
-    return table_of_tasks(tasks, columns, console.width, "status")
-
-
-def table_of_tasks(tasks: Sequence[str], columns: Mapping[str, Sequence[str]], width: int, coloured: str) -> Table:
-    """A table that fits: the names of tasks are cut first, then columns that one can do without are left out.
-
-    Args:
-        tasks: names
-        columns: cells by the column's name
-        width: columns of the screen
-        coloured: which column has words of `COLOURS`, and is not aligned as figures are
-    """
-    benchmarks = {task.partition("/")[0] for task in tasks}
-    prefix = f"{benchmarks.pop()}/" if len(benchmarks) == 1 and width < WIDE else ""
-    tasks = [task.removeprefix(prefix) for task in tasks]
-    widths = {name: max(map(len, [name, LEAST.get(name, ""), *cells])) for name, cells in columns.items()}
-
-    def room() -> int:
-        return width - sum(widths.values()) - 2 * len(widths)
-
-    for name in SPARE:
-        if name in widths and room() < NARROWEST:
-            del widths[name]
-    table = new_table()
-    table.add_column(
-        "task", no_wrap=True, overflow="ellipsis", width=max(4, min(room(), max(map(len, ["task", *tasks]))))
-    )
-    for name, columns_wide in widths.items():
-        table.add_column(name, justify="left" if name == coloured else "right", no_wrap=True, width=columns_wide)
-    for number, task in enumerate(tasks):
-        cells = [
-            Text(columns[name][number], COLOURS.get(columns[name][number], "cyan") if name == coloured else "")
-            for name in widths
-        ]
-        table.add_row(Text(task), *cells)
-    return table
-
-
 def describe(result: Result | None) -> str:
     """How an episode ended, in a line."""
     if result is None:
@@ -358,7 +245,7 @@ def describe(result: Result | None) -> str:
     parts = [
         result.status,
         f"score {score_text(result.score, result.max_score)}",
-        _plural(result.steps, "step"),
+        plural(result.steps, "step"),
         f"{result.tool_calls.get('pdb', 0)} pdb",
         f"{result.seconds:.1f} s",
     ]
@@ -367,44 +254,6 @@ def describe(result: Result | None) -> str:
     return ", ".join(parts)
 
 
-def score_text(score: int | None, max_score: int | None) -> str:
-    """`3/4`, or a dash when nothing was measured."""
-    return "-" if score is None or max_score is None else f"{score}/{max_score}"
-
-
-def count_text(count: int) -> str:
-    """A number of tokens in few characters."""
-    if not count:
-        return "-"
-    for limit, unit in ((10**6, "M"), (10**3, "k")):
-        if count >= limit:
-            return f"{count / limit:.1f}{unit}"
-    return str(count)
-
-
-def money_text(dollars: float) -> str:
-    """Dollars, with more digits when they are few."""
-    if not dollars:
-        return "-"
-    return f"${dollars:.2f}" if dollars >= 1 else f"${dollars:.4f}"
-
-
-def clock(seconds: float) -> str:
-    """`1:05`, `2:03:04`."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def duration(seconds: float) -> str:
-    """`3.2 s`, `1:05`."""
-    return f"{seconds:.1f} s" if seconds < 60 else clock(seconds)
-
-
 def make_display(console: Console, max_steps: int, verbose: int, tools: Mapping[str, type[Any]]) -> Display:
     """The display that fits: a live table on a terminal, lines elsewhere."""
     return (LiveDisplay if console.is_terminal else PlainDisplay)(console, max_steps, verbose, tools)
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -231,7 +231,7 @@ def _conclude(
     """Show the change, and what the tests say with it; note the run, and the change to apply."""
     from rich.text import Text
 
-    from debug_gym_core.cli.display import duration, money_text
+    from debug_gym_core.cli.figures import duration, money_text
     from debug_gym_core.cli.steps import error_text
     from debug_gym_core.cli.verdicts import ENDED
     from debug_gym_core.runs.trajectory import EventKind, read_journal

@@ -108,7 +108,7 @@ def _conclude(run: Run, console: Console) -> None:
     """Say how it ended and where everything is."""
     from rich.text import Text
 
-    from debug_gym_core.cli.display import duration, score_text
+    from debug_gym_core.cli.figures import duration, score_text
     from debug_gym_core.cli.steps import error_text
 
     for (task, repeat), result in run.results.items():

@@ -182,7 +182,7 @@ def play(
         go_on: what goes on with the run when its directory is put behind; None: `debug-gym run --resume`
     """
     from debug_gym_core.cli.attended import AttendedDisplay, asking_twice
-    from debug_gym_core.cli.display import summary
+    from debug_gym_core.cli.summary import summary
     from debug_gym_core.runs.run import Run
 
     try:

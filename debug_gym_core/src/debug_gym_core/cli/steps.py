@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from debug_gym_core.cli.figures import plural
 from debug_gym_core.runs.trajectory import Event, EventKind
 from debug_gym_core.tools.action import ToolCall, as_text
 
@@ -99,7 +100,7 @@ class Steps:
         before = self._prompts.get(job, ())
         same = _shared(before, prompt)
         if same:
-            yield Text(f"  ({_plural(same, 'message')} as in the last prompt)", "dim")
+            yield Text(f"  ({plural(same, 'message')} as in the last prompt)", "dim")
         for place, message in enumerate(prompt[same:], same):
             older = before[place] if place < len(before) and before[place]["role"] == message["role"] else None
             yield from self._message(job, message, older)
@@ -167,11 +168,11 @@ def _changed(before: str, now: str) -> Iterator[Text]:
     head = next((place for place in range(most) if old[place] != new[place]), most)
     tail = next((place for place in range(most - head) if old[-1 - place] != new[-1 - place]), most - head)
     if head:
-        yield Text(f"    ({_plural(head, 'line')} as in the last prompt)", "dim")
+        yield Text(f"    ({plural(head, 'line')} as in the last prompt)", "dim")
     if new[head : len(new) - tail]:
         yield from _body("\n".join(new[head : len(new) - tail]), None)
     if tail:
-        yield Text(f"    ({_plural(tail, 'line')} as in the last prompt)", "dim")
+        yield Text(f"    ({plural(tail, 'line')} as in the last prompt)", "dim")
 
 
 def _body(text: str, limit: int | None, *, indent: str = "    ", style: str = "") -> Iterator[Text]:
@@ -187,7 +188,3 @@ def _body(text: str, limit: int | None, *, indent: str = "    ", style: str = ""
 def _printable(line: str) -> str:
     """Escape what would steer the terminal."""
     return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line)
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

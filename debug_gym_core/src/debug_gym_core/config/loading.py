@@ -10,6 +10,8 @@ from debug_gym_core.components.catalogue import Plugins, installed
 from debug_gym_core.config.checks import Checker
 from debug_gym_core.config.layers import Layer, parse_override, read_file
 from debug_gym_core.config.model import DEFAULT_TOOLS, AgentSection, BenchmarkSection, ComponentSection, Config
+from debug_gym_core.config.paths import absolute
+from debug_gym_core.config.refusals import Refusals
 from debug_gym_core.config.spellings import shipped
 from debug_gym_core.errors import UsageError
 
@@ -51,7 +53,7 @@ def load(
     checker = Checker(plugins or installed())
     written = _read_source(source, checker)
     explicit = [parse_override(text) for text in overrides]
-    checker.refuse_old_spellings(written, [path for path, _ in explicit])
+    Refusals(checker.plugins).refuse_old_spellings(written, [path for path, _ in explicit])
     if not written.data and not any(path[0] == "benchmark" for path, _ in explicit):
         raise UsageError(f"{source} is empty; `debug-gym config show BENCHMARK` prints a config to start from")
     options = {
@@ -120,7 +122,7 @@ def _read_source(source: str, checker: Checker) -> Layer:
     if not source.strip():
         raise UsageError(f"the benchmark or config file is empty; name one ({', '.join(names) or 'none'})")
     if path.is_file():
-        return checker.absolute(read_file(path), path.parent)
+        return absolute(read_file(path), checker.plugins, path.parent)
     if path.suffix in (".yaml", ".yml") and not path.is_dir():
         known = shipped(source, [*names, *HOMES["benchmarks"]])
         hint = f"; the config of {known} is part of it now: debug-gym run {known}" if known else ""

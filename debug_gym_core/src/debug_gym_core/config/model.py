@@ -7,21 +7,17 @@ of the playing agent's name, `-p key.path=value`, and the options of the command
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 from pydantic import Field
 
+from debug_gym_core.agents.agent import AgentSettings
+from debug_gym_core.components.values import Count, Dollars, Flag, Positive, Seconds
 from debug_gym_core.config.layers import tool_name
-from debug_gym_core.environment.settings import EnvSection, Flag, Seconds, Section
-from debug_gym_core.tasks.task import Mode
+from debug_gym_core.environment.settings import EnvSection, Section
+from debug_gym_core.tasks.task import BenchmarkSettings
 
-if TYPE_CHECKING:
-    pass
-
-Count = Annotated[int, Field(strict=True, ge=0)]
-Positive = Annotated[int, Field(strict=True, ge=1)]
-Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 Tools = tuple[str | dict[str, dict[str, Any]], ...]
 
 DEFAULT_TOOLS: Tools = (
@@ -31,6 +27,9 @@ DEFAULT_TOOLS: Tools = (
     "eval",
     {"pdb": {"timeout": 60, "persistent_breakpoints": True, "warm": True, "rewind": False}},
 )
+
+COMPONENT_SECTIONS = {"benchmark": "benchmarks", "terminal": "terminals", "agent": "agents", "llm": "llms"}
+"""The sections about a component, and its kind."""
 
 
 class ComponentSection(Section):
@@ -49,28 +48,17 @@ class ComponentSection(Section):
         return {key: value for key, value in values.items() if key in component.Settings.model_fields}
 
 
-class BenchmarkSection(ComponentSection):
-    """Which bugs to fix.
+class TaskChoice(ComponentSection):
+    """Which benchmark is played, and what of it.
 
     Attributes:
         name: a benchmark; `debug-gym plugins` lists them
         tasks: `all`, a task, a glob, `!` and one to leave out, `@` and a file of them, or a list of these;
             `debug-gym tasks BENCHMARK` lists them
-        source: a local file or checkout instead of the published one
-        split: a named part of the benchmark
-        revision: version of the published data
-        mode: visible (the tests that count are in the workspace), hidden (only grading has them), or debug (they are
-            in the workspace although the benchmark publishes them hidden); a benchmark may know one only
-        path: your repository, for the benchmark `repo`
     """
 
     name: str = "mini_nightmare"
     tasks: str | tuple[str, ...] = "all"
-    source: str | None = None
-    split: str | None = None
-    revision: str | None = None
-    mode: Mode = "visible"
-    path: Path | None = None
 
     @pydantic.field_validator("tasks", mode="before")
     @classmethod
@@ -80,6 +68,11 @@ class BenchmarkSection(ComponentSection):
         if isinstance(value, list | tuple) and value and all(isinstance(item, str) and item for item in value):
             return tuple(value)
         raise ValueError("say all, a task, a glob, or a list of them")
+
+
+# Fields stand in the order of the bases, the last one first; its `model_config` counts, too.
+class BenchmarkSection(BenchmarkSettings, TaskChoice):
+    """Which bugs to fix."""
 
 
 class TerminalSection(ComponentSection):
@@ -106,25 +99,17 @@ class TerminalSection(ComponentSection):
     setup: tuple[str, ...] = ()
 
 
-class AgentSection(ComponentSection):
+class AgentSection(AgentSettings, ComponentSection):
     """Who plays.
 
     Attributes:
         name: an agent; `debug-gym plugins` lists them
-        max_steps: steps after which an episode is cut off
-        max_rewrites: changes of files after which it is
         memory_size: steps that the history keeps; tool_agent keeps all that fit
         reset_prompt_history_after_rewrite: forget the steps before each change of files; not for tool_agent
-        system_prompt: replaces the agent's own: a Jinja template, or the path of one, which ends in .jinja
         rewrites_before_pdb: for debug_5_agent: changes of files before it gets the debugger
     """
 
     name: str = "debug_agent"
-    max_steps: Count = 50
-    max_rewrites: Count = 10
-    memory_size: Count = 20
-    reset_prompt_history_after_rewrite: Flag = False
-    system_prompt: str | None = None
     rewrites_before_pdb: Count = 5
 
 

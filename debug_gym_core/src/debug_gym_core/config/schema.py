@@ -11,8 +11,7 @@ from pydantic.json_schema import models_json_schema
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import Component
 from debug_gym_core.components.homes import HOMES
-from debug_gym_core.config.checks import KINDS
-from debug_gym_core.config.model import ComponentSection, Config
+from debug_gym_core.config.model import COMPONENT_SECTIONS, ComponentSection, Config
 from debug_gym_core.config.text import attribute_help
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -68,7 +67,7 @@ def schema(plugins: Plugins) -> Schema:
 
 def _settings(plugins: Plugins) -> list[Model]:
     """The models of all settings, each once."""
-    kinds = (*KINDS.values(), "tools")
+    kinds = (*COMPONENT_SECTIONS.values(), "tools")
     classes: Iterable[type[Component]] = (cls for kind in kinds for cls in getattr(plugins, kind).values())
     sections = [Config.model_fields[name].annotation for name in Config.model_fields]
     models: list[Model] = [
@@ -86,7 +85,7 @@ def _section(name: str, annotation: Any, known: Mapping[Any, Schema], plugins: P
     section: Schema = {"type": ["object", "null"], "additionalProperties": False, "properties": own["properties"]}
     if not issubclass(annotation, ComponentSection):
         return section
-    classes: Mapping[str, type[Component]] = getattr(plugins, KINDS[name])
+    classes: Mapping[str, type[Component]] = getattr(plugins, COMPONENT_SECTIONS[name])
     properties = {key: [part] for key, part in own["properties"].items()}
     for cls in classes.values():
         for key, part in known[cls.Settings].get("properties", {}).items():
@@ -104,7 +103,7 @@ def _section(name: str, annotation: Any, known: Mapping[Any, Schema], plugins: P
 
 def _names(section: str, classes: Iterable[str], own: Schema) -> Schema:
     """What `name` of a section may be."""
-    names = list(dict.fromkeys([*classes, *HOMES[KINDS[section]]]))
+    names = list(dict.fromkeys([*classes, *HOMES[COMPONENT_SECTIONS[section]]]))
     if section == "llm":  # models of llm.yaml as well
         return {**own, "examples": names}
     known = ["auto", *names] if section == "terminal" else names

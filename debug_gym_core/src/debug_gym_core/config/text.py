@@ -9,8 +9,7 @@ import pydantic
 import yaml
 
 from debug_gym_core.components.catalogue import Plugins, installed
-from debug_gym_core.config.checks import KINDS
-from debug_gym_core.config.model import Config
+from debug_gym_core.config.model import COMPONENT_SECTIONS, Config
 
 WIDTH = 28
 """Column, counted from a value's key, where comments start."""
@@ -52,7 +51,7 @@ def attribute_help(model: type[Any]) -> dict[str, str]:
 
 
 def _words_of_component(section: str, data: dict[str, Any], plugins: Plugins) -> dict[str, str]:
-    kind = getattr(plugins, KINDS[section]) if section in KINDS else {}
+    kind = getattr(plugins, COMPONENT_SECTIONS[section]) if section in COMPONENT_SECTIONS else {}
     cls = kind.get(data["name"]) if kind else None
     return attribute_help(cls.Settings) if cls is not None else {}
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import pydantic
-from pydantic import Field
 
-Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-Flag = Annotated[bool, Field(strict=True)]
+from debug_gym_core.components.values import Flag, Seconds
 
 
 class Section(pydantic.BaseModel):

@@ -107,9 +107,9 @@ class BenchmarkSettings(Settings):
         source: a local file or checkout instead of the published one
         split: a named part of the benchmark
         revision: version of the published data
-        mode: `visible`: the tests that count are in the workspace; `hidden`: only grading has them; `debug`: they are
-            in the workspace although the benchmark publishes them hidden
-        path: the repository, for the benchmark `repo`
+        mode: visible (the tests that count are in the workspace), hidden (only grading has them), or debug (they are
+            in the workspace although the benchmark publishes them hidden); a benchmark may know one only
+        path: your repository, for the benchmark `repo`
     """
 
     source: str | None = None

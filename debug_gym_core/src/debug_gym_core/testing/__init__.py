@@ -20,6 +20,7 @@ tests that need it are skipped.
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -79,16 +80,7 @@ __all__ = [
 ]
 
 # So that a contract that fails says what the values were, as a test of the author's own does.
-pytest.register_assert_rewrite(
-    *sorted(
-        f"{__name__}.{module}"
-        for module in {
-            *_HOME.values(),
-            *("component", "fixtures", "hostile", "commands", "sandboxes", "inside", "chat_contract"),
-            *("escape_reach", "escape_kernel", "escape_bounds", "escape_harness"),
-        }
-    )
-)
+pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)))
 
 
 def __getattr__(name: str) -> Any:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 
 from debug_gym_core.testing.escape_bounds import BoundsProbes
+from debug_gym_core.testing.escape_files import FileProbes
 from debug_gym_core.testing.escape_harness import HarnessProbes
 from debug_gym_core.testing.escape_kernel import KernelProbes
-from debug_gym_core.testing.escape_reach import ReachProbes
+from debug_gym_core.testing.escape_network import NetworkProbes
+from debug_gym_core.testing.escape_privileges import PrivilegeProbes
+from debug_gym_core.testing.escape_processes import ProcessProbes
 
 
-class EscapeProbes(ReachProbes, KernelProbes, BoundsProbes, HarnessProbes):
+class EscapeProbes(
+    ProcessProbes, FileProbes, NetworkProbes, KernelProbes, PrivilegeProbes, BoundsProbes, HarnessProbes
+):
     """Attempts to get out of a sandbox, each a test that asserts by its effect that it failed.
 
     For terminals with `isolates = True`, beside `TerminalContract`; skipped for others. Each attempt is made in earnest

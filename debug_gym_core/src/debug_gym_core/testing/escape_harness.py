@@ -17,9 +17,7 @@ from debug_gym_core.plugins import default_plugins
 from debug_gym_core.sandbox.grep import Query
 from debug_gym_core.testing.environments import Environments
 from debug_gym_core.testing.inside import python
-from debug_gym_core.testing.sandboxes import SandboxTests
-
-SECRET = "a-secret-of-the-host"
+from debug_gym_core.testing.sandboxes import SECRET, SandboxTests
 
 BROKEN = "def add(a, b):\n    return a - b\n"
 TEST = """\

@@ -10,6 +10,9 @@ import pytest
 
 from debug_gym_core.sandbox.session import Session
 
+REFUSED = frozenset(("EPERM", "EACCES", "ENOSYS"))
+"""What a refused system call says."""
+
 _NO_CTYPES = "no ctypes"
 
 # The numbers of system calls on x86_64 and aarch64; -1: the call does not exist there.

@@ -11,6 +11,10 @@ import pytest
 from debug_gym_core.sandbox.interpreter import probe
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec, Terminal
+from debug_gym_core.testing.waiting import FIND
+
+SECRET = "a-secret-of-the-host"
+"""What tests put on the host, and nothing in a sandbox may show."""
 
 
 class SandboxTests:
@@ -69,3 +73,9 @@ class SandboxTests:
         for entry in list(shared.walk(".", depth=1)):
             shared.remove(entry.path)
         return shared
+
+    def processes(self, session: Session, marker: str) -> list[int]:
+        """Processes in the sandbox with a text in their environment."""
+        find = session.run([session.python, "-c", FIND, marker], timeout=30)
+        assert find.exit_status == 0, find.output
+        return [int(pid) for pid in find.output.split()]

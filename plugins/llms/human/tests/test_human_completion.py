@@ -16,7 +16,9 @@ from prompt_toolkit.document import Document
 
 from debug_gym_core import SandboxLost, Tool
 from debug_gym_core.environment.env import RepoEnv
-from debug_gym_llm_human.completion import PATIENCE, Completion, hint, split
+from debug_gym_llm_human.completion import PATIENCE, Completion
+from debug_gym_llm_human.cursor import split
+from debug_gym_llm_human.hints import hint
 from debug_gym_llm_human.terminal_prompt import WorkspaceCompleter
 from debug_gym_tool_pdb import Pdb
 from debug_gym_tool_view import View

@@ -7,24 +7,16 @@ from __future__ import annotations
 
 import logging
 import queue
-import re
 import shlex
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from debug_gym_core import DebugGymError
-from debug_gym_llm_human.usage import (
-    Argument,
-    ToolClass,
-    argument_help,
-    arguments,
-    block_argument,
-    is_raw,
-    summary,
-    usage,
-)
+from debug_gym_llm_human.cursor import Place, locate, split
+from debug_gym_llm_human.usage import ToolClass, argument_help, is_raw, summary
+from debug_gym_llm_human.words import COMMANDS, NUMBERS, OTHER_WORDS, PDB_COMMANDS, PLACES
 
 if TYPE_CHECKING:
     from debug_gym_core import RepoEnv
@@ -36,56 +28,11 @@ log = logging.getLogger("debug_gym")
 PATIENCE = 1.0
 """Seconds that the sandbox has to answer."""
 
-COMMANDS = {
-    "help": "what can be typed; help TOOL or TOOL? says more",
-    "patch": "what was changed so far",
-    "quit": "end the episode and have it graded; so does Ctrl-D",
-}
-"""What the prompt understands itself; costs no step. A tool of the same name goes first."""
-
-OTHER_WORDS = {"?": "help", "exit": "quit"}
-
 EDITING = frozenset(("rewrite", "edit"))
 """Tools that change the file they name, so that read-only ones are no use."""
 
 LISTING = frozenset(("listdir",))
 """Tools whose path is a directory."""
-
-PDB_COMMANDS = {
-    "args": "arguments of the current function",
-    "b": "set a breakpoint: b file:line[, condition], b function; alone: list them",
-    "c": "continue to the next breakpoint",
-    "cl": "clear breakpoints: cl number, cl file:line",
-    "commands": "what to do at a breakpoint: commands number, commands, end",
-    "condition": "stop only if: condition number expression",
-    "d": "one frame down, towards where it stopped",
-    "disable": "switch a breakpoint off",
-    "display": "show an expression at each stop where it changed",
-    "enable": "switch a breakpoint on",
-    "h": "pdb's own help: h command",
-    "ignore": "pass a breakpoint so many times: ignore number count",
-    "j": "jump to a line of this function",
-    "l": "source around the line; l first, last",
-    "ll": "source of the whole function",
-    "n": "next line, over calls; n count: so many",
-    "p": "print an expression",
-    "pp": "print it nicely",
-    "q": "end the session",
-    "r": "run until this function returns",
-    "restart": "start the program again, breakpoints kept",
-    "retval": "what the function returned last",
-    "s": "next line, into calls; s count: so many",
-    "source": "source of a function or class",
-    "tbreak": "breakpoint that goes away with its first stop",
-    "threads": "where each thread, and each process of the program, is",
-    "u": "one frame up, towards the caller",
-    "undisplay": "stop showing an expression",
-    "until": "run to a later line: until line",
-    "w": "where: the stack",
-    "whatis": "type of an expression",
-}
-PLACES = frozenset(("b", "break", "tbreak"))
-NUMBERS = frozenset(("cl", "clear", "disable", "enable", "condition", "ignore", "commands"))
 
 
 @dataclass(frozen=True)
@@ -103,27 +50,6 @@ class Candidate:
     start: int
     shown: str = ""
     help: str = ""
-
-
-@dataclass(frozen=True)
-class Place:
-    """What is typed where the cursor is.
-
-    Attributes:
-        tool: whose call it is
-        argument: which argument the word is; None: nobody can tell
-        free: arguments that are not given yet
-        word: the word before the cursor, without quotes (and without `key=`)
-        start: where it starts, counted back from the cursor
-        named: whether it follows `key=`
-    """
-
-    tool: ToolClass
-    argument: Argument | None
-    free: tuple[Argument, ...]
-    word: str
-    start: int
-    named: bool = False
 
 
 class Completion:
@@ -294,81 +220,6 @@ class Completion:
             return None
 
 
-def locate(tool: ToolClass, typed: str) -> Place | None:
-    """Find out which argument of a tool is being typed.
-
-    Args:
-        tool: whose call it is
-        typed: what stands between the tool's name and the cursor
-
-    Returns:
-        the place; None behind `<<<`
-    """
-    words = split(typed)
-    if words is None or "<<<" in words[0] or words[1] == "<<<":
-        return None
-    complete, word, start = words
-    by_name = {one.name: one for one in arguments(tool)}
-    free = list(by_name.values())
-    for given in complete:
-        key, equals, _ = given.partition("=")
-        if equals and key in by_name:
-            free = [one for one in free if one.name != key]
-        elif re.fullmatch(r"\d+:\d+", given) and [one.name for one in free[:2]] == ["start", "end"]:
-            free = free[2:]
-        else:
-            free = free[1:]
-    key, equals, value = word.partition("=")
-    raw = typed[len(typed) + start :]
-    if equals and key in by_name and raw.startswith(f"{key}="):
-        return Place(tool, by_name[key], tuple(free), value, start + len(key) + 1, named=True)
-    block = block_argument(tool)
-    positional = [one for one in free if one.name != block]
-    return Place(tool, positional[0] if positional else None, tuple(free), word, start)
-
-
-def split(text: str) -> tuple[list[str], str, int] | None:
-    """Split words as a shell does; the last one may be unfinished, its quotes open.
-
-    Returns:
-        the words that are complete, the one at the end, and where that starts, counted back from the end; None when
-        the last character is a backslash
-    """
-    for closing in ("", "'", '"'):
-        # The character stands for the cursor, so that an empty word at the end is one too.
-        lexer = shlex.shlex(f"{text}\0{closing}", posix=True, punctuation_chars=False)
-        lexer.whitespace_split, lexer.commenters = True, ""
-        try:
-            words = list(lexer)
-        except ValueError:
-            continue
-        if not words or not words[-1].endswith("\0") or text.endswith("\\"):
-            return None
-        return words[:-1], words[-1][:-1], -_length_of_last(text)
-    return None
-
-
-def _length_of_last(text: str) -> int:
-    """Characters of the last word as it was typed, quotes and all."""
-    quote = ""
-    start = position = 0
-    while position < len(text):
-        character = text[position]
-        if quote:
-            if character == "\\" and quote == '"':
-                position += 1
-            elif character == quote:
-                quote = ""
-        elif character in "'\"":
-            quote = character
-        elif character == "\\":
-            position += 1
-        elif character.isspace():
-            start = position + 1
-        position += 1
-    return len(text) - start
-
-
 def _names(place: Place) -> Iterable[Candidate]:
     """Names of arguments that can be given, as `key=`."""
     if place.named:
@@ -389,33 +240,3 @@ def common_beginning(candidates: Sequence[Candidate]) -> str:
     low, high = min(one.text for one in candidates), max(one.text for one in candidates)
     length = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
     return low[:length]
-
-
-def hint(text: str, tools: Mapping[str, ToolClass]) -> str:
-    """A line of help for what is being typed.
-
-    Args:
-        text: what stands before the cursor
-        tools: of the environment
-    """
-    text = text.lstrip()
-    first, space, rest = text.partition(" ")
-    head, newline, _ = text.partition("\n")
-    if newline and head.rstrip().endswith("<<<"):
-        return "a line >>> ends the text; Enter there sends it, so does Alt-Enter"
-    if first in COMMANDS and first not in tools:
-        return f"{first}: {COMMANDS[first]}"
-    tool = tools.get(first)
-    if tool is None:
-        return "Tab completes, help explains, Ctrl-D ends" if not text else ""
-    if not space:
-        return f"{usage(tool)}: {summary(tool)}"
-    if tool.name == "pdb":
-        command = rest.split(" ")[0]
-        return f"{command}: {PDB_COMMANDS[command]}" if command in PDB_COMMANDS else "Tab shows the debugger's commands"
-    if rest.rstrip().endswith("<<<"):
-        return "Enter starts the text, Tab takes the lines as they are; >>> ends it"
-    place = None if is_raw(tool) else locate(tool, rest)
-    if place is None or place.argument is None:
-        return usage(tool)
-    return f"{place.argument.name}: {argument_help(place.argument)} | {usage(tool)}"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from debug_gym_core import ActionError, DebugGymError, ToolCall
 from debug_gym_core.tools import action as actions
 from debug_gym_llm_human import layout, usage
-from debug_gym_llm_human.completion import COMMANDS, OTHER_WORDS, PDB_COMMANDS, Completion
+from debug_gym_llm_human.completion import Completion
+from debug_gym_llm_human.words import COMMANDS, OTHER_WORDS, PDB_COMMANDS
 
 if TYPE_CHECKING:
     from debug_gym_core import RepoEnv

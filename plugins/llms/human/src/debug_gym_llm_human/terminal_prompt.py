@@ -23,7 +23,8 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
 from debug_gym_llm_human import usage
-from debug_gym_llm_human.completion import Candidate, Completion, common_beginning, hint
+from debug_gym_llm_human.completion import Candidate, Completion, common_beginning
+from debug_gym_llm_human.hints import hint
 from debug_gym_llm_human.history import KeptHistory, history_path
 from debug_gym_llm_human.layout import STYLES, Fragments
 

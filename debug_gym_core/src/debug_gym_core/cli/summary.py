@@ -1,0 +1,78 @@
+"""What a person reads at the end of a run: a table of the tasks, what became of them, the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from debug_gym_core.cli.figures import count_text, duration, money_text, plural, score_text
+from debug_gym_core.cli.tables import show_table
+from debug_gym_core.cli.task_table import COLOURS, table_of_tasks
+from debug_gym_core.cli.verdicts import about_modes, verdicts
+from debug_gym_core.runs.trajectory import Result
+
+if TYPE_CHECKING:
+    from debug_gym_core.cli.display import Display
+
+ROWS_OF_SUMMARY = 60
+"""Tasks that the table has at most."""
+
+
+def summary(results: Sequence[Result], left: int, seconds: float, directory: str, display: Display) -> None:
+    """Write the table and the figures at the end of a run.
+
+    Args:
+        results: of all the run's tasks that have one
+        left: episodes without a result
+        seconds: wall-clock time of this session
+        directory: of the run, as a person would type it
+        display: where to write, and what it has told already
+    """
+    console = display.console
+    if results:
+        show_table(_summary_table(results[:ROWS_OF_SUMMARY], console), console)
+    if len(results) > ROWS_OF_SUMMARY:
+        console.print(f"... and {len(results) - ROWS_OF_SUMMARY} more in results.jsonl", highlight=False)
+    for word, text in verdicts(results, display.told):
+        head = (f"{word} ", COLOURS[word]) if word else ""
+        console.print(Text.assemble(head, text), soft_wrap=word == "error")
+    counted = [result for result in results if result.status != "error"]
+    resolved = sum(result.resolved for result in results)
+    words = [f"resolved {resolved} of {len(counted)}"]
+    if any(result.repeat is not None for result in results):
+        words[0] += f" episodes of {plural(len({result.task for result in results}), 'task')}"
+    if len(counted) < len(results):
+        words.append(f"{len(results) - len(counted)} could not be run")
+    if left:
+        words.append(f"{left} not played")
+    tokens = sum(result.tokens.prompt + result.tokens.completion for result in results)
+    cost = sum(result.cost for result in results)
+    words += [f"{count_text(tokens)} tokens"] if tokens else []
+    words += [money_text(cost)] if cost else []
+    words.append(duration(seconds))
+    console.print()
+    console.print(Text(", ".join(words), style="bold"), soft_wrap=True)
+    for text in about_modes(results):
+        console.print(Text(text, COLOURS["unresolved"]))
+    console.print(f"results in {directory}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _summary_table(results: Sequence[Result], console: Console) -> Table:
+    columns = {
+        "status": [str(result.status) for result in results],
+        "score": [score_text(result.score, result.max_score) for result in results],
+        "steps": [str(result.steps) for result in results],
+        "pdb": [str(result.tool_calls.get("pdb", 0)) for result in results],
+        "tokens": [count_text(result.tokens.prompt + result.tokens.completion) for result in results],
+        "cost": [money_text(result.cost) for result in results],
+        "seconds": [f"{result.seconds:.1f}" for result in results],
+    }
+    for name in ("tokens", "cost"):
+        if set(columns[name]) == {"-"}:
+            del columns[name]
+    tasks = [result.task if result.repeat is None else f"{result.task} #{result.repeat}" for result in results]
+    return table_of_tasks(tasks, columns, console.width, "status")

@@ -1,0 +1,67 @@
+"""A table with a line a task, which fits the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from debug_gym_core.cli.tables import new_table
+
+COLOURS = {
+    "resolved": "green",
+    "unresolved": "yellow",
+    "error": "bold red",
+    "stopped": "magenta",
+    "broken": "bold red",
+    "flaky": "magenta",
+    "varies": "magenta",
+}
+
+WIDE = 100
+"""Columns of a terminal from which on tasks are shown with their benchmark."""
+
+NARROWEST = 16
+"""Columns that the names of tasks have at least, before others are left out."""
+
+SPARE = ("tokens", "step", "cost", "pdb", "steps", "seconds", "elapsed")
+"""What is left out first on a narrow screen."""
+
+LEAST = {"state": "unresolved", "score": "10/10", "tokens": "10.0k", "cost": "$0.0000"}
+"""The least width of columns, as text, so that the table does not jump."""
+
+
+def table_of_tasks(tasks: Sequence[str], columns: Mapping[str, Sequence[str]], width: int, coloured: str) -> Table:
+    """A table that fits: the names of tasks are cut first, then columns that one can do without are left out.
+
+    Args:
+        tasks: names
+        columns: cells by the column's name
+        width: columns of the screen
+        coloured: which column has words of `COLOURS`, and is not aligned as figures are
+    """
+    benchmarks = {task.partition("/")[0] for task in tasks}
+    prefix = f"{benchmarks.pop()}/" if len(benchmarks) == 1 and width < WIDE else ""
+    tasks = [task.removeprefix(prefix) for task in tasks]
+    widths = {name: max(map(len, [name, LEAST.get(name, ""), *cells])) for name, cells in columns.items()}
+
+    def room() -> int:
+        return width - sum(widths.values()) - 2 * len(widths)
+
+    for name in SPARE:
+        if name in widths and room() < NARROWEST:
+            del widths[name]
+    table = new_table()
+    table.add_column(
+        "task", no_wrap=True, overflow="ellipsis", width=max(4, min(room(), max(map(len, ["task", *tasks]))))
+    )
+    for name, columns_wide in widths.items():
+        table.add_column(name, justify="left" if name == coloured else "right", no_wrap=True, width=columns_wide)
+    for number, task in enumerate(tasks):
+        cells = [
+            Text(columns[name][number], COLOURS.get(columns[name][number], "cyan") if name == coloured else "")
+            for name in widths
+        ]
+        table.add_row(Text(task), *cells)
+    return table

@@ -1,0 +1,80 @@
+"""The paths that a config holds, made absolute: a config may be read elsewhere than it was written."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.components.component import Component
+from debug_gym_core.config.layers import Layer, tool_name
+from debug_gym_core.config.model import COMPONENT_SECTIONS
+from debug_gym_core.tasks.selection import FILE
+
+
+def absolute(layer: Layer, plugins: Plugins, base: Path, *, but: Sequence[str] = ()) -> Layer:
+    """Make the paths in a layer absolute.
+
+    Args:
+        layer: the values
+        plugins: what is installed, whose settings may be paths
+        base: where relative paths start
+        but: keys of which only `~` is expanded
+    """
+    result = Layer({}, layer.origins, layer.name).over(layer)
+    agents = [key for key in layer.data if key in plugins.agents]
+    for data in [result.data, *(result.data[key] for key in agents if isinstance(result.data[key], dict))]:
+        for mapping, key, sure in _paths(data, plugins):
+            value = mapping[key]
+            if not isinstance(value, str):
+                continue
+            path = Path(value).expanduser()
+            if key not in but and not path.is_absolute() and (sure or (base / path).exists()):
+                path = base.absolute() / path
+            mapping[key] = str(path) if sure or path.is_absolute() else value
+        section = data.get("benchmark")
+        if isinstance(section, dict) and "tasks" in section:
+            section["tasks"] = _files_absolute(section["tasks"], base)
+    return result
+
+
+def _paths(data: dict[str, Any], plugins: Plugins) -> Iterator[tuple[dict[str, Any], str, bool]]:
+    """Every value that is a path: the mapping it is in, its key, whether it is one for sure."""
+    if "llm_config_file_path" in data:
+        yield data, "llm_config_file_path", True
+    sections = {key: value for key, value in data.items() if isinstance(value, dict)}
+    if "output" in sections.get("run", {}):
+        yield sections["run"], "output", True
+    if "python" in sections.get("env", {}):
+        yield sections["env"], "python", "/" in str(sections["env"]["python"])
+    for name, kind in COMPONENT_SECTIONS.items():
+        section = sections.get(name, {})
+        classes = list(getattr(plugins, kind).values())
+        for key, value in section.items():
+            if any(_is_path(cls, key) for cls in classes) or (name, key) == ("benchmark", "path"):
+                yield section, key, True
+            elif (name, key) == ("benchmark", "source"):
+                yield section, key, str(value).startswith(("./", "../", "~"))
+            elif (name, key) == ("agent", "system_prompt") and str(value).endswith(".jinja"):
+                yield section, key, "\n" not in str(value)
+    for item in data.get("tools") or ():
+        tool = tool_name(item)
+        cls = plugins.tools.get(tool) if tool else None
+        if cls is not None and isinstance(item, dict) and isinstance(item[tool], dict):
+            yield from ((item[tool], key, True) for key in item[tool] if _is_path(cls, key))
+
+
+def _files_absolute(tasks: Any, base: Path) -> Any:
+    """Patterns of tasks, in which files of them (`@names.txt`) have absolute paths."""
+    if isinstance(tasks, list | tuple):
+        return [_files_absolute(item, base) for item in tasks]
+    if isinstance(tasks, str) and tasks.startswith(FILE) and len(tasks) > 1:
+        return f"{FILE}{base.absolute() / Path(tasks.removeprefix(FILE)).expanduser()}"
+    return tasks
+
+
+def _is_path(cls: type[Component], key: str) -> bool:
+    field = cls.Settings.model_fields.get(key)
+    return field is not None and (field.annotation is Path or Path in typing.get_args(field.annotation))
