@@ -55,6 +55,11 @@ def stopped(root: Path) -> Any:
     return Stopped(root, sys._getframe())
 
 
+def locations(root: Path) -> Locations:
+    debugger = stopped(root)
+    return Locations(debugger, debugger.files, lambda: debugger.before_runner)
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
@@ -230,7 +235,7 @@ def repository(tmp_path: Path) -> Path:
     ],
 )
 def test_places_as_people_write_them(repository: Path, written: str, read: str) -> None:
-    assert Locations(stopped(repository)).read(written) == read.format(root=repository)
+    assert locations(repository).read(written) == read.format(root=repository)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +252,7 @@ def test_places_as_people_write_them(repository: Path, written: str, read: str) 
 )
 def test_what_is_no_place_is_said_why(repository: Path, written: str, why: str) -> None:
     with pytest.raises(NotUnderstood) as error:
-        Locations(stopped(repository)).read(written)
+        locations(repository).read(written)
     assert str(error.value) == why
 
 
