@@ -15,6 +15,9 @@ import sys
 import traceback
 import types
 
+ours = None
+"""Has `why_not_to_jump` and `Statements` of our debugger; the driver sets it."""
+
 RUNNERS = (pdb.__file__, pdb.bdb.__file__, os.path.join(os.path.dirname(os.path.abspath(__file__)), ""))
 
 
@@ -407,7 +410,6 @@ class Jumps(Oracle):
         if str(line) in about["last"]:
             found = begins(frame.f_code, line, about["last"][str(line)], True)
             line = dict(line_starts(frame.f_code))[found[0]] if found else line
-        ours = sys.modules["<debug-gym>"]  # what the interpreter does not survive is the same question
         with open(name, "rb") as file:
             statements = ours.Statements.parse(file.read(), name)
         refused = ours.why_not_to_jump(statements, frame.f_code, frame.f_lasti, frame.f_lineno, line)
