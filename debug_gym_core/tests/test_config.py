@@ -312,7 +312,7 @@ def test_equals_signs_belong_to_the_value(plugins: Plugins) -> None:
         ("env.python=3.99", "-p env.python: input should be a valid string (got 3.99)"),
         ("env.auto_eval_on_rewrite=3", "env.auto_eval_on_rewrite"),
         ("terminal.network=all", "terminal.network: input should be 'none' or 'host'"),
-        ("terminal.memory=much", "terminal.memory"),
+        ("terminal.memory=much", "terminal.memory: 'much' is no size; write it as in 512m or 4g"),
         ("benchmark.mode=hiden", "'debug'; did you mean 'hidden'? (got"),
         ("benchmark.mode=x", "benchmark.mode: input should be 'visible', 'hidden' or 'debug' (got"),
         ("benchmark.tasks=3", "say all, a task, a glob, or a list of them"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,11 @@ def test_what_holds_several_tests_counts_as_one(name: str) -> None:
     assert score(measured({"t.py::Something::test": "passed"}), ["t.py::Some"], 1)[0] == 0
     if name != "t.py":  # what a judge reports, it reports by the names of the task
         assert score(measured(good, kind="log"), [name], 1)[0] == 0
+
+
+def test_no_score_is_below_0() -> None:
+    run = dataclasses.replace(measured({"t.py::a": "failed"}), exit_status=1)
+    assert score(run, [], 0)[0] == 0
 
 
 def test_many_are_told_with_a_few() -> None:

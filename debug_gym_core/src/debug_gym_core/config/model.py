@@ -7,15 +7,16 @@ of the playing agent's name, `-p key.path=value`, and the options of the command
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import pydantic
 from pydantic import Field
 
 from debug_gym_core.agents.agent import AgentSettings
-from debug_gym_core.components.values import Count, Dollars, Flag, Positive, Seconds
+from debug_gym_core.components.values import Count, Dollars, Positive, Seconds
 from debug_gym_core.config.layers import tool_name
 from debug_gym_core.environment.settings import EnvSection, Section
+from debug_gym_core.sandbox.terminal import SandboxSettings
 from debug_gym_core.tasks.task import BenchmarkSettings
 
 Tools = tuple[str | dict[str, dict[str, Any]], ...]
@@ -75,28 +76,14 @@ class BenchmarkSection(BenchmarkSettings, TaskChoice):
     """Which bugs to fix."""
 
 
-class TerminalSection(ComponentSection):
+class TerminalSection(SandboxSettings, ComponentSection):
     """The sandbox that the task's code runs in.
 
     Attributes:
         name: auto, bubblewrap, docker, local, or another that is installed
-        image: container image; null: the task's
-        network: none, or host
-        memory: bound on the memory of all processes together
-        cpus: processors' worth of time; null: no bound
-        pids: bound on processes and threads
-        allow_unsandboxed: let an agent that a language model drives run without isolation
-        setup: shell commands that prepare the sandbox, as in `pip install -e .`; run once, their result is kept
     """
 
     name: str = "auto"
-    image: str | None = None
-    network: Literal["none", "host"] = "none"
-    memory: Annotated[str, Field(pattern=r"^[1-9][0-9]*[bkmgBKMG]?$")] = "4g"
-    cpus: Annotated[float, Field(strict=True, gt=0)] | None = None
-    pids: Positive = 512
-    allow_unsandboxed: Flag = False
-    setup: tuple[str, ...] = ()
 
 
 class AgentSection(AgentSettings, ComponentSection):

@@ -11,9 +11,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
+
+from pydantic import Field
 
 from debug_gym_core.components.component import Component, Settings
+from debug_gym_core.components.values import Flag, Positive, Size
 from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.sandbox.interpreter import Interpreter
 
@@ -21,28 +24,36 @@ ROOT = "/testbed"
 """Where the workspace lies in a sandbox; `local` has it elsewhere but shows this name."""
 
 
-class TerminalSettings(Settings):
-    """The `terminal` section of a config; a backend adds fields of its own by subclassing.
+class SandboxSettings(Settings):
+    """What the `terminal` section of a config says of any sandbox.
 
     Attributes:
-        image: image of a container backend; null: the task's
-        network: `none`, or `host` where the backend can
-        memory: bound on the memory of all processes together, as in `512m` or `4g`
-        cpus: how many processors' worth of time; null: no bound
-        pids: how many processes and threads
-        workspace_size: bound on the workspace's size; `/tmp` has the same; a file for each 4 KiB, 65,536 at least
-        allow_unsandboxed: let an agent that an LLM drives run without isolation
+        image: container image; null: the task's
+        network: none, or host
+        memory: bound on the memory of all processes together
+        cpus: processors' worth of time; null: no bound
+        pids: bound on processes and threads
+        allow_unsandboxed: let an agent that a language model drives run without isolation
         setup: shell commands that prepare the sandbox, as in `pip install -e .`; run once, their result is kept
     """
 
     image: str | None = None
     network: Literal["none", "host"] = "none"
-    memory: str = "4g"
-    cpus: float | None = None
-    pids: int = 512
-    workspace_size: str = "2g"
-    allow_unsandboxed: bool = False
+    memory: Size = "4g"
+    cpus: Annotated[float, Field(strict=True, gt=0)] | None = None
+    pids: Positive = 512
+    allow_unsandboxed: Flag = False
     setup: tuple[str, ...] = ()
+
+
+class TerminalSettings(SandboxSettings):
+    """The settings of a backend, which adds fields of its own by subclassing.
+
+    Attributes:
+        workspace_size: bound on the workspace's size; `/tmp` has the same; a file for each 4 KiB, 65,536 at least
+    """
+
+    workspace_size: Size = "2g"
 
     def weakened(self) -> Iterator[str]:
         """What these settings take away from the default's protection, a line each, for the run's record.

@@ -176,7 +176,7 @@ def _count(measurement: Measurement, tests: Sequence[str], max_score: int, outco
     if not tests:
         count = sum(outcome in PASSING for outcome in outcomes.values())
         whole = measurement.valid and measurement.exit_status == 0
-        return min(count, max_score if whole else max_score - 1)
+        return min(count, max_score if whole else max(0, max_score - 1))
     count = 0
     for test in dict.fromkeys(tests):
         outcome = _outcome(test, outcomes, measurement.kind)

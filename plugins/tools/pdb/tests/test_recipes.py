@@ -33,6 +33,13 @@ def test_a_target_of_a_makefile(target: str | None, commands: list[str]) -> None
     assert make_commands(MAKEFILE, target) == commands
 
 
+def test_a_hostile_makefile_takes_no_time() -> None:
+    layers = "".join(f"a{n} b{n}: a{n + 1} b{n + 1}\n\techo {n}\n" for n in range(3000))
+    assert len(make_commands(layers, "a0")) == 2 * 3000 - 1
+    for text in (" " * 60_000, " :\n\tx", "a" * 60_000, "a: a\n\tx", ":" * 60_000):
+        assert make_commands(text, None) in ([], ["x"])
+
+
 def test_an_environment_of_tox() -> None:
     text = "[testenv]\ncommands = pytest {posargs:-q}\n[testenv:app]\ncommands =\n    {envpython} \\\n    app.py\n"
     assert tox_commands(text, "py") == ["pytest -q"]

@@ -7,32 +7,49 @@ import re
 import shlex
 
 
-def make_commands(makefile: str, target: str | None, seen: frozenset[str] = frozenset()) -> list[str]:
-    """The commands that a target of a Makefile runs, those of its prerequisites first."""
+def make_commands(makefile: str, target: str | None) -> list[str]:
+    """The commands that a target of a Makefile runs, those of its prerequisites first, each target's once."""
     lines = re.sub(r"\\\n\s*", " ", makefile).split("\n")
     variables = {
         match[1]: match[2].strip() for line in lines if (match := re.fullmatch(r"(\w+)\s*[:?]?=\s*(.*)", line))
     }
-    commands: list[str] = []
-    inside = False
+    prerequisites: dict[str, list[str]] = {}
+    commands: dict[str, list[str]] = {}
+    names: list[str] = []
     for line in lines:
         if line.startswith("\t"):
-            if inside:
-                command = line.strip().lstrip("@-+")
-                commands.append(re.sub(r"\$[({](\w+)[)}]", lambda one: variables.get(one[1], one[0]), command))
-            continue
-        match = re.fullmatch(r"([\w./ -]+?)\s*::?(?!=)\s*([^#;]*).*", line)
-        if match is None:
-            continue
-        names = match[1].split()
-        if target is None and not names[0].startswith("."):
-            target = names[0]
-        inside = target in names
-        if inside and target is not None:
-            for one in match[2].split():
-                if one not in seen:
-                    commands += make_commands(makefile, one, seen | {target, one})
-    return commands
+            command = line.strip().lstrip("@-+")
+            command = re.sub(r"\$[({](\w+)[)}]", lambda one: variables.get(one[1], one[0]), command)
+            for name in names:
+                commands[name].append(command)
+        elif (rule := _rule(line)) is not None:
+            names = rule[0]
+            if target is None and not names[0].startswith("."):
+                target = names[0]
+            for name in names:
+                commands.setdefault(name, [])
+                prerequisites.setdefault(name, []).extend(rule[1])
+    found: list[str] = []
+    begun: set[str] = set()
+    waiting = [] if target is None else [(target, False)]
+    while waiting:  # no recursion: a Makefile may be as deep as it likes
+        name, is_next = waiting.pop()
+        if is_next:
+            found += commands.get(name, [])
+        elif name not in begun:
+            begun.add(name)
+            waiting.append((name, True))
+            waiting += [(one, False) for one in reversed(prerequisites.get(name, []))]
+    return found
+
+
+def _rule(line: str) -> tuple[list[str], list[str]] | None:
+    """The targets and prerequisites of a line of a Makefile; None: it is no rule."""
+    targets, colon, rest = line.partition(":")
+    rest = rest.removeprefix(":")
+    if not colon or rest.startswith("=") or not re.fullmatch(r"\s*[\w./-][\w./ -]*", targets):
+        return None
+    return targets.split(), re.split("[#;]", rest, maxsplit=1)[0].split()
 
 
 def tox_commands(text: str, chosen: str) -> list[str]:
