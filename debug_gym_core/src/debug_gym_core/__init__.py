@@ -9,8 +9,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.components import default
-
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent, AgentSettings
     from debug_gym_core.components.component import Settings
@@ -120,13 +118,11 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _load_default_plugins() -> Any:
+def installed_plugins() -> Any:
+    """The plugins of this environment, for those of our modules that stand below the loader of plugins."""
     from debug_gym_core.plugins import default_plugins
 
     return default_plugins()
-
-
-default.load = _load_default_plugins
 
 
 def __dir__() -> list[str]:

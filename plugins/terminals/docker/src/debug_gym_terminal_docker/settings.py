@@ -117,10 +117,10 @@ class DockerSettings(TerminalSettings):
         read_profile(path)
         return str(path)
 
-    @field_validator("pids", "cpus")
+    @field_validator("pids", "cpus", mode="before")
     @classmethod
-    def _counts(cls, value: float | None) -> float | None:
-        if value is not None and value < 0.01:
+    def _counts(cls, value: object) -> object:
+        if isinstance(value, int | float) and value < 0.01:
             raise ValueError("write how many there may be; there is always a bound on pids, null is none on cpus")
         return value
 
