@@ -14,7 +14,7 @@ from support import interpreters, said_by
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import RUNNER
 from debug_gym_core.grading.runner.main import OWN
-from debug_gym_core.grading.runner.watch import Watch, is_infrastructure
+from debug_gym_core.grading.runner.tampering import Watch, is_infrastructure
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec

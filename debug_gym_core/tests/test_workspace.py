@@ -19,7 +19,7 @@ from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.workspace import changes
 from debug_gym_core.workspace.files import Workspace
 from debug_gym_core.workspace.program_changes import TEXT_LIMIT, UNKNOWN
-from debug_gym_core.workspace.readonly import ReadOnlyFiles
+from debug_gym_core.workspace.restoring import ReadOnlyFiles
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
 from debug_gym_terminal_local import LocalTerminal

@@ -2,6 +2,11 @@
 
 Everything that plugin authors and users of the Python API need is here; names are loaded when they are first used, so
 that `import debug_gym_core` costs next to nothing.
+
+The house has rooms, each a package that says at its head what is where: `components`, `sandbox`, `tasks`, `workspace`,
+`grading`, `debugging`, `tools`, `environment`, `models`, `agents`, `config`, `runs`, each above those before it. On top
+stand `hookspecs`, what a plugin may implement; `plugins`, which finds and loads them; `making` and `envs`, which make
+environments; the command line, `cli`; and `testing`, for the tests of plugins.
 """
 
 from __future__ import annotations

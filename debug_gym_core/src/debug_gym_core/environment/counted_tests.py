@@ -13,7 +13,7 @@ from debug_gym_core.grading.measure import measure as measure_in_place
 from debug_gym_core.tasks import results
 
 if TYPE_CHECKING:
-    from debug_gym_core.environment.sandboxes import SandboxFactory
+    from debug_gym_core.environment.sandbox_factory import SandboxFactory
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.tasks.results import Grade, Measurement
     from debug_gym_core.tasks.task import Task

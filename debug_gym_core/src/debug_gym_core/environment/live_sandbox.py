@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.environment.image_repositories import repository_of, tests_of_image
 from debug_gym_core.environment.recovery import REPLACEMENTS, Kept, insist, with_files
-from debug_gym_core.environment.sandboxes import SandboxFactory
+from debug_gym_core.environment.sandbox_factory import SandboxFactory
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, UsageError
 from debug_gym_core.workspace.changes import Changes, patch_of
 from debug_gym_core.workspace.files import Workspace

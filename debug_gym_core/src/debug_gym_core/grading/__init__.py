@@ -1,7 +1,12 @@
 """Which tests pass, and whether to believe it.
 
 `measure` runs the tests in a sandbox: `reported_run` under a `runner` of ours, which travels there, anything else by
-its exit status. `collect` finds the tests that count, `starting` whether an entrypoint can start. `grade` measures in a
-fresh sandbox, from the pristine repository with the agent's changes, of which `infrastructure` (with `pytest_sections`)
-leaves out what decides how tests are run. `masking` makes what pytest prints about itself equal from run to run.
+its exit status. `reported_run` also says why a report is not believed; in the `runner`, `canary` has a test that must
+fail and `tampering` sees what was replaced. `collect` finds the tests that count, `starting` whether an entrypoint can
+start.
+
+`grade` measures in a fresh sandbox, from the pristine repository with the agent's changes, of which `infrastructure`
+(with `pytest_sections`) leaves out what decides how tests are run: conftest files, settings of pytest, modules in the
+place of others. `masking` makes what pytest prints about itself equal from run to run. What a run's results are worth
+in points is in `tasks.results`.
 """

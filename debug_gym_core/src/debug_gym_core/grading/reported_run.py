@@ -124,7 +124,7 @@ class ReportedRun:
                 raise process.give_up("the guest did not end a run that reached its timeout") from None
             process.kill()
             output, cut = process.take_output()
-        reason, tampered = self._judge(status, process.timed_out, lost)
+        reason, tampered = self._why_not_believed(status, process.timed_out, lost)
         return Measurement(
             tests=tuple(self.results.values()),
             exit_status=status,
@@ -203,7 +203,7 @@ class ReportedRun:
     def _mask(self, text: object) -> str:
         return masking.mask_temporary(self.session.mask(str(text)))
 
-    def _judge(self, status: int, timed_out: bool, lost: str) -> tuple[str, bool]:
+    def _why_not_believed(self, status: int, timed_out: bool, lost: str) -> tuple[str, bool]:
         """Why the report does not count as it stands, empty when it does; and whether it cannot be trusted at all."""
         failing = any(test.outcome in FAILING for test in self.results.values())
         if self.forged:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from debug_gym_core.errors import ActionError
 from debug_gym_core.workspace.lines import diff, shown, split
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ def read_editable(workspace: Workspace, path: str) -> tuple[str, bytes | None]:
         ActionError: it leads outside, is ignored, read-only, no file, or too large
     """
     real = workspace.resolve(path)
-    if workspace.is_readonly(real):
-        raise ActionError(f"{shown(real)} is read-only in this task: it cannot be changed")
+    workspace.must_be_editable(real)
     return real, workspace.read_existing(real, LARGEST)
 
 

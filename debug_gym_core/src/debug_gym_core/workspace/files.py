@@ -76,6 +76,17 @@ class Workspace:
         """
         return self._rules.readonly(path)
 
+    def must_be_editable(self, path: str) -> None:
+        """Refuse to change what is read-only; who changes a file by this workspace need not ask.
+
+        Args:
+            path: as `resolve` gives it
+
+        Raises:
+            ActionError: it is
+        """
+        self._paths.must_be_editable(path)
+
     def is_ignored(self, path: str) -> bool:
         """Whether no tool may show anything of a file.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from debug_gym_core.workspace.changes import Comparison
 from debug_gym_core.workspace.program_changes import UNKNOWN, FileChange, ProgramChanges
-from debug_gym_core.workspace.readonly import ReadOnlyFiles
+from debug_gym_core.workspace.restoring import ReadOnlyFiles
 
 if TYPE_CHECKING:
     from debug_gym_core.sandbox.file_requests import Entry

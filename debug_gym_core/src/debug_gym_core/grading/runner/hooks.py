@@ -7,7 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .watch import Watch
+    from .tampering import Watch
 
 KEY_HOOKS = (
     "pytest_runtestloop",

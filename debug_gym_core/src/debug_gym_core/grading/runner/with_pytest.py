@@ -9,7 +9,7 @@ from .canary import Canaries
 from .describe import TEXT, Describer, one_line
 from .hooks import Hooks
 from .start import enter_workspace
-from .watch import Watch
+from .tampering import Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .channel import Config, Send
     from .describe import Details
-    from .watch import Space
+    from .tampering import Space
 
     Decorator = Callable[[Any], Any]
 

@@ -6,7 +6,7 @@ import sys
 from .canary import canary_fails
 from .describe import Describer
 from .start import enter_workspace
-from .watch import Watch
+from .tampering import Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Union
 
     from .channel import Config, Send
-    from .watch import Space
+    from .tampering import Space
 
 
 def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> int:

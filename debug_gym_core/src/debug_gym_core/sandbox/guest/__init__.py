@@ -20,5 +20,5 @@ The package travels (see `debug_gym_core.sandbox.shipping`): standard library on
 - `spawn`, `terminals`, `zygotes`: how a program is started
 - `worker`, `tree`, `files`, `walks`, `watch`: operations on files, none of which leaves the workspace
 - `search`, `matching`, `tar`: those that are longer
-- `frames`, `loop`, `system`, `settings`: what all of them use
+- `frames`, `loop`, `system`, `surroundings`: what all of them use
 """

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .settings import Settings
+    from .surroundings import Surroundings
 
 TERM_GRACE = 0.5  # seconds between SIGTERM and SIGKILL when a command reached its timeout
 LEFTOVER_GRACE = 0.2  # the same for what a command left running when it ended by itself
@@ -33,9 +33,9 @@ class Keeper:
         sent: what it was told meanwhile
     """
 
-    def __init__(self, link: Link, settings: "Settings") -> None:
+    def __init__(self, link: Link, surroundings: "Surroundings") -> None:
         self.link = link
-        self.settings = settings
+        self.surroundings = surroundings
         self.loop = Loop()
         self.loop.watch(link.read_fd, READ, self._on_link)
         self.subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -110,7 +110,7 @@ class Keeper:
         elif op == "zygote":
             self._start_zygote(header)
         elif op == "blob":
-            self.settings.blobs[header["digest"]] = body
+            self.surroundings.blobs[header["digest"]] = body
         elif header.get("of") != self.id:  # about a command that has just ended
             if "id" in header:
                 self.link.send(pack({"id": header["id"], "t": "error", "kind": "ended", "text": "has ended"}))
@@ -188,12 +188,12 @@ class Keeper:
 
     def _spawn(self, stdin: bytes) -> None:
         request, streams, family = self.request, self.streams, self.family
-        environment = self.settings.environment_with(request.get("env"))
+        environment = self.surroundings.environment_with(request.get("env"))
         if not self.subreaper:
             family.marker = "%d-%d-%s" % (os.getpid(), self.id, os.urandom(4).hex())
             environment[to_bytes(MARKER)] = to_bytes(family.marker)
         if "shell" in request:
-            argv = [self.settings.shell, b"-c", to_bytes(request["shell"])]
+            argv = [self.surroundings.shell, b"-c", to_bytes(request["shell"])]
         else:
             argv = [to_bytes(part) for part in request["argv"]]
         passed = {}  # type: dict[str, int]
@@ -202,11 +202,11 @@ class Keeper:
             if request.get("channel"):
                 passed["{channel}"] = streams.open_channel()
             for name, digest in (request.get("blobs") or {}).items():
-                passed["{blob:" + name + "}"] = memory_file(self.settings.blobs[digest])
+                passed["{blob:" + name + "}"] = memory_file(self.surroundings.blobs[digest])
             places = {to_bytes(place): b"%d" % descriptor for place, descriptor in passed.items()}
             argv = [places.get(part, part) for part in argv]
             theirs = streams.open(request, bool(stdin))
-            self.cwd = os.path.join(self.settings.root, to_bytes(request.get("cwd") or "."))
+            self.cwd = os.path.join(self.surroundings.root, to_bytes(request.get("cwd") or "."))
             family.main = self._fork_warm(theirs, passed)
             self.warm = family.main > 0
             if not self.warm:
@@ -223,7 +223,7 @@ class Keeper:
 
     def _start_zygote(self, request: "dict[str, Any]") -> None:
         """Prepare an interpreter from which programs like the one that was asked for are forked."""
-        self.zygote = Zygote(request, self.settings)
+        self.zygote = Zygote(request, self.surroundings)
         try:
             self.zygote.start(self.subreaper)
         except (OSError, ValueError):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .children import Child
-    from .settings import Settings
+    from .surroundings import Surroundings
 
 READY = "debug_gym_ready"  # see the package `zygote`
 
@@ -28,7 +28,7 @@ UNSAFE_VARIABLES = (
 ).split()
 
 
-def warm_kind(header: "dict[str, Any]", settings: "Settings") -> str:
+def warm_kind(header: "dict[str, Any]", surroundings: "Surroundings") -> str:
     """What programs must agree in to be forked from one zygote; empty for those that are always started cold.
 
     Its flags and variables must be ones that do not act while modules are loaded. Where the seed of hashes is drawn
@@ -45,7 +45,7 @@ def warm_kind(header: "dict[str, Any]", settings: "Settings") -> str:
     for before, flag in zip(["", *flags], flags):  # noqa: B905 (Python 3.6)
         if not (before == "-W" or (flag in SAFE_OPTIONS if before == "-X" else flag in SAFE_FLAGS)):
             return ""
-    environment = settings.environment_with(header.get("env"))
+    environment = surroundings.environment_with(header.get("env"))
     seed = b"" if {"-E", "-I"} & set(flags) else environment.get(b"PYTHONHASHSEED", b"")
     if not seed.isdigit() or any(environment.get(name) for name in UNSAFE_VARIABLES):
         return ""
@@ -89,18 +89,18 @@ class Nursery:
         """All of them."""
         return self.by_kind.values()
 
-    def keeper_for(self, header: "dict[str, Any]", settings: "Settings") -> "Child | None":
+    def keeper_for(self, header: "dict[str, Any]", surroundings: "Surroundings") -> "Child | None":
         """The keeper whose zygote a program may be forked from, if it is ready and free."""
         if self.by_kind and memory_is_short():
             for child in list(self.by_kind.values()):
                 if not child.requests:
                     self.forget(child)
-        known = self.by_kind.get(warm_kind(header, settings))
+        known = self.by_kind.get(warm_kind(header, surroundings))
         return known if known is not None and known.ready and not known.requests else None
 
-    def prepare(self, header: "dict[str, Any]", settings: "Settings") -> "Child | None":
+    def prepare(self, header: "dict[str, Any]", surroundings: "Surroundings") -> "Child | None":
         """Make a keeper that is to prepare for programs like one that was just started cold, if there is room."""
-        kind = warm_kind(header, settings)
+        kind = warm_kind(header, surroundings)
         if not kind or kind in self.by_kind or self.preparations[kind] >= PREPARATIONS or memory_is_short():
             return None
         idle = [child for child in self.by_kind.values() if not child.requests]

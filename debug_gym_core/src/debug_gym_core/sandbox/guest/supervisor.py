@@ -14,7 +14,7 @@ from .frames import Link, pack
 from .keeper import Keeper
 from .loop import READ, WRITE, Loop
 from .nursery import Nursery
-from .settings import Settings
+from .surroundings import Surroundings
 from .system import LIBC, below, kill_all, process_parents, run_forked, signal_each
 from .worker import Worker
 
@@ -39,7 +39,7 @@ class Supervisor:
     def __init__(self) -> None:
         self.loop = Loop()
         self.host = Link(0, 1)
-        self.settings = None  # type: Settings | None
+        self.surroundings = None  # type: Surroundings | None
         self.children = {}  # type: dict[int, Child]
         self.routes = {}  # type: dict[int, Child]
         self.worker = None  # type: Child | None
@@ -59,7 +59,7 @@ class Supervisor:
         while not self.over:
             self.loop.turn(self._patience())
             self._look_after_children()
-            if self.settings is not None and not self.prepared and not self.over:
+            if self.surroundings is not None and not self.prepared and not self.over:
                 self._prepare()
             self.host.flush()
             if self.host.broken:
@@ -104,8 +104,8 @@ class Supervisor:
             elif "id" in header:
                 self.host.send(pack({"id": header["id"], "t": "error", "kind": "ended", "text": "has ended"}))
         elif op in ("run", "process"):
-            assert self.settings is not None
-            child = self.nursery.keeper_for(header, self.settings) or self._keeper()
+            assert self.surroundings is not None
+            child = self.nursery.keeper_for(header, self.surroundings) or self._keeper()
             child.deadline = None
             child.began = time.monotonic()
             child.run = op == "run"
@@ -127,8 +127,8 @@ class Supervisor:
         elif op == "start":
             self._start(header)
         elif op == "blob":
-            assert self.settings is not None
-            self.settings.blobs[header["digest"]] = body
+            assert self.surroundings is not None
+            self.surroundings.blobs[header["digest"]] = body
             for child in self.spares:  # they were forked without it
                 self._forget(child)
             del self.spares[:]
@@ -142,7 +142,7 @@ class Supervisor:
             self._feed_worker()
 
     def _start(self, header: "dict[str, Any]") -> None:
-        self.settings = Settings(header)
+        self.surroundings = Surroundings(header)
         notes = []
         if LIBC is None:
             notes.append("no ctypes in this Python: orphans are found by their environment")
@@ -198,32 +198,32 @@ class Supervisor:
         main(theirs)
 
     def _fork_keeper(self) -> Child:
-        settings = self.settings
-        assert settings is not None
+        surroundings = self.surroundings
+        assert surroundings is not None
 
         def main(connection: socket.socket) -> None:
-            Keeper(Link(connection.fileno(), connection.fileno()), settings).run()
+            Keeper(Link(connection.fileno(), connection.fileno()), surroundings).run()
 
         child = self._fork(main)
-        child.blobs = len(settings.blobs)
+        child.blobs = len(surroundings.blobs)
         return child
 
     def _keeper(self) -> Child:
         return self.spares.pop() if self.spares else self._fork_keeper()
 
     def _prepare_zygote(self, header: "dict[str, Any]") -> None:
-        assert self.settings is not None
-        child = self.nursery.prepare(header, self.settings)
+        assert self.surroundings is not None
+        child = self.nursery.prepare(header, self.surroundings)
         if child is not None:
             self._send(child, pack(dict(header, op="zygote")))
 
     def _fork_worker(self) -> Child:
-        settings = self.settings
-        assert settings is not None
+        surroundings = self.surroundings
+        assert surroundings is not None
 
         def main(connection: socket.socket) -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            Worker(connection, settings).run()
+            Worker(connection, surroundings).run()
 
         return self._fork(main)
 
@@ -239,11 +239,11 @@ class Supervisor:
 
     def _release(self, child: Child, clean: bool) -> None:
         """A keeper has done its command: it serves the next one if it left nothing and knows all blobs."""
-        assert self.settings is not None
+        assert self.surroundings is not None
         child.deadline = None
         if clean and child.ready:
             self.nursery.free(child)
-        elif clean and len(self.spares) < SPARES and child.blobs == len(self.settings.blobs):
+        elif clean and len(self.spares) < SPARES and child.blobs == len(self.surroundings.blobs):
             self.spares.append(child)
         else:
             self._forget(child)

@@ -11,15 +11,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
 
-    from .settings import Settings
+    from .surroundings import Surroundings
 
 
 class Worker:
     """Serves the supervisor's requests about files, which it gets one at a time."""
 
-    def __init__(self, connection: "socket.socket", settings: "Settings") -> None:
+    def __init__(self, connection: "socket.socket", surroundings: "Surroundings") -> None:
         self.host = Exchange(connection)
-        self.tree = Tree(settings.root)
+        self.tree = Tree(surroundings.root)
         files = Files(self.tree, self.host)
         walks = Walks(self.tree, self.host)
         self.operations = {

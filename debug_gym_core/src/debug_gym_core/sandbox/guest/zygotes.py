@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .settings import Settings
+    from .surroundings import Surroundings
 
 FORK_PATIENCE = 3.0  # seconds that a zygote has to fork a program
 
@@ -28,10 +28,10 @@ class Zygote:
         process: of the one that is ready, 0: none is yet
     """
 
-    def __init__(self, request: "dict[str, Any]", settings: "Settings") -> None:
+    def __init__(self, request: "dict[str, Any]", surroundings: "Surroundings") -> None:
         """Make ready to start one for programs like the one that was asked for."""
         self.request = request
-        self.settings = settings
+        self.surroundings = surroundings
         self.code = request["blobs"]["code"]
         self.process = 0
         self.connection, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -50,19 +50,19 @@ class Zygote:
         request, warm = self.request, self.request["warm"]
         argv = request["argv"][: request["argv"].index("-c")]
         passed = [self.theirs.detach()]
-        passed += [memory_file(self.settings.blobs[digest]) for digest in (warm["code"], self.code)]
+        passed += [memory_file(self.surroundings.blobs[digest]) for digest in (warm["code"], self.code)]
         piped = not request.get("pty") or request.get("stdin")
         given = os.open(os.devnull, os.O_RDONLY) if piped else self.streams[1], self.streams[1]
         try:
             if not (subreaper and os.path.exists("/proc/self/stat")):
                 raise OSError(errno.ENOSYS, "what is forked cannot be kept track of")
             command = [*argv, "-c", warm["boot"], *map(str, passed)]
-            environment = self.settings.environment_with(request.get("env"))
+            environment = self.surroundings.environment_with(request.get("env"))
             arguments = [to_bytes(part) for part in command]
             # A terminal is not its controlling one: that would be gone with the first of the processes that it becomes.
-            process = spawn(arguments, environment, self.settings.root, given, passed, False)
+            process = spawn(arguments, environment, self.surroundings.root, given, passed, False)
             prefer_as_victim(process, 900)
-            config = {"root": to_text(self.settings.root), "imports": warm["imports"], "limit": warm["limit"]}
+            config = {"root": to_text(self.surroundings.root), "imports": warm["imports"], "limit": warm["limit"]}
             config["code"] = request["argv"][request["argv"].index("-c") + 1]
             self.connection.send(json.dumps(config).encode("ascii"))
         finally:

@@ -20,7 +20,7 @@ from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.sandbox import seccomp
 from debug_gym_core.sandbox.ownership import wait_for_end
 from debug_gym_core.sandbox.terminal import ROOT, Protected
-from debug_gym_terminal_bubblewrap import cgroup, protection
+from debug_gym_terminal_bubblewrap import cgroup, readonly_mounts
 from debug_gym_terminal_bubblewrap.inodes import InodeBound
 from debug_gym_terminal_bubblewrap.isolation import Mode, dropped, options
 from debug_gym_terminal_bubblewrap.mounts import Mounts
@@ -188,7 +188,7 @@ class Sandbox:
         try:
             if self._first is None or not _is_alive(self._first):  # another process may have its number by now
                 raise SandboxLost("the bubblewrap sandbox is gone")
-            return protection.protect(namespace, paths)
+            return readonly_mounts.protect(namespace, paths)
         finally:
             os.close(namespace)
 

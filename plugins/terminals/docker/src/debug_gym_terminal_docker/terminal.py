@@ -16,7 +16,7 @@ from debug_gym_core.components.component import Settings
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.sandbox import seccomp
 from debug_gym_core.sandbox.terminal import ROOT, Protected, SandboxSpec, Stream, Terminal
-from debug_gym_terminal_docker import building, container, engine, protection, pull
+from debug_gym_terminal_docker import building, container, engine, pull, readonly_owner
 from debug_gym_terminal_docker.python import Python, find
 from debug_gym_terminal_docker.settings import OWNER, DockerSettings
 from debug_gym_terminal_docker.stream import ExecStream
@@ -196,7 +196,7 @@ class DockerTerminal(Terminal):
         """Make read-only files another user's."""
         if self._client is None or self._id is None:
             raise SandboxLost("the container is gone")
-        self._unprotected = protection.protect(
+        self._unprotected = readonly_owner.protect(
             self._client, self._id, self.python, paths, self.settings.user, f"{OWNER}:{OWNER}"
         )
 

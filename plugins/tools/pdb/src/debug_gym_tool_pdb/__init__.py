@@ -1,4 +1,8 @@
-"""The pdb tool: the interactive debugger, on a channel of its own."""
+"""The pdb tool: the interactive debugger, on a channel of its own.
+
+`typed` reads what was typed, `target` what the entrypoint debugs (through `wrappers`, and `recipes` of make and tox); a
+`session` has one process, into which `boot` brings the `debuggee`, and `render` makes text of what that says.
+"""
 
 from __future__ import annotations
 

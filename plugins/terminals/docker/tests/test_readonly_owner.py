@@ -13,7 +13,7 @@ from debug_gym_core.errors import SandboxError
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import Protected, SandboxSpec
 from debug_gym_core.workspace.snapshot import FileState, archive_of
-from debug_gym_terminal_docker import DockerTerminal, protection
+from debug_gym_terminal_docker import DockerTerminal, readonly_owner
 
 IMAGE = os.environ.get("DEBUG_GYM_TEST_IMAGE", "")
 Open = Callable[..., Session]
@@ -79,7 +79,7 @@ def test_without_room_all_stays_as_it_was_and_that_is_said(open_container: Open)
 
 
 def test_a_program_that_hangs_is_given_up(open_container: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protection, "ANSWER_TIMEOUT", 0.5)
+    monkeypatch.setattr(readonly_owner, "ANSWER_TIMEOUT", 0.5)
     session = open_container({"hangs": FileState(b"#!/bin/sh\nexec sleep 1000\n", 0o755)})
     session.terminal.python = "/testbed/hangs"
     with pytest.raises(SandboxError, match=r"could not be protected: no answer within 0\.5 s"):

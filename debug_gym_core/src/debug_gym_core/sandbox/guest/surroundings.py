@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 DEFAULT_PATH = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-class Settings:
+class Surroundings:
     """What the host said at the start; forked processes have it from the supervisor."""
 
     def __init__(self, header: "dict[str, Any]") -> None:

@@ -13,7 +13,7 @@ from debug_gym_core.sandbox.interpreter import Interpreter, probe
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import Protected, SandboxSpec
 from debug_gym_core.workspace.snapshot import FileState, archive_of
-from debug_gym_terminal_bubblewrap import BubblewrapTerminal, protection
+from debug_gym_terminal_bubblewrap import BubblewrapTerminal, readonly_mounts
 
 SYSTEM = Path("/usr/bin/python3")
 
@@ -60,7 +60,7 @@ def test_what_was_mounted_in_the_workspace_stays(tmp_path: Path) -> None:
 
 def test_what_cannot_be_mounted_is_said() -> None:
     with Path("/dev/null").open() as none:
-        said = protection.protect(none.fileno(), Protected(files=("a",), links=("b",)))
+        said = readonly_mounts.protect(none.fileno(), Protected(files=("a",), links=("b",)))
     assert said[0] == "read-only: changes of 1 symbolic link are undone after each step"
     assert said[1].startswith("read-only: the kernel refuses mounts (") and "ioctl" in said[1]
     with open_sandbox(probe(sys.executable), {"a": "1\n"}) as session:
@@ -81,9 +81,9 @@ def test_what_cannot_be_mounted_is_said() -> None:
     ],
 )
 def test_all_that_has_no_mount_is_counted(paths: Protected, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protection, "MOUNTS", 2)
+    monkeypatch.setattr(readonly_mounts, "MOUNTS", 2)
     with Path("/dev/null").open() as none:
-        notes = protection.protect(none.fileno(), paths)
+        notes = readonly_mounts.protect(none.fileno(), paths)
     assert notes[0] == f"read-only: more than 2 mounts would be needed; changes of {said} are undone after each step"
     links = ["read-only: changes of 2 symbolic links are undone after each step"] if paths.links else []
     assert notes[1:-1] == links and "the kernel refuses" in notes[-1]
