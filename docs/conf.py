@@ -33,7 +33,7 @@ napoleon_use_ivar = True
 napoleon_use_rtype = False
 # Annotations name types of the standard library, of pydantic and gymnasium, and short names of our own: only references
 # that are written out in full are checked.
-nitpick_ignore_regex = [("py:.*", r"(?!debug_gym_core\.).*"), ("py:.*", r"debug_gym_core\.[a-z_.]+\.[A-Z].*")]
+nitpick_ignore_regex = [("py:.*", r"(?!debug_gym_core\.).*"), ("py:.*", r"debug_gym_core\.[a-z_.]+\.[A-Z_].*")]
 toc_object_entries = False
 
 html_theme = "furo"
