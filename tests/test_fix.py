@@ -15,6 +15,8 @@ import pytest
 from support import COMMAND, reason_not_to_use, run_debug_gym
 
 from debug_gym_core import ToolCall
+from debug_gym_core.cli.byproducts import without_byproducts
+from debug_gym_core.cli.fix import apply as apply_patch
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.chat_server import chat_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
@@ -272,6 +274,32 @@ def test_a_file_that_was_changed_meanwhile(project: Path) -> None:
 
 
 @pytest.mark.people
+def test_programs_that_the_repositorys_settings_name_are_not_run(project: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\ncat\n")
+    program.chmod(0o755)
+    (project / ".gitattributes").write_text("*.py filter=mine\n")
+    for setting in ("core.fsmonitor", "filter.mine.clean", "filter.mine.smudge"):
+        git(project, "config", setting, str(program))
+    change = tmp_path / "change.diff"
+    change.write_bytes(
+        patch.make({"calc.py": FileState((CALC + "# not committed\n").encode(), 0o644)}, {"calc.py": None})
+    )
+    assert without_byproducts(change, project) == (change, [])
+    apply_patch(change, project)
+    assert not (project / "calc.py").exists()
+    made = (
+        {"other.py": None, "some.log": None},
+        {"other.py": FileState(b"x = 1\n", 0o644), "some.log": FileState(b"x\n", 0o644)},
+    )
+    change.write_bytes(patch.make(*made))
+    kept, left_out = without_byproducts(change, project)
+    assert left_out == ["some.log"]
+    apply_patch(kept, project)
+    assert (project / "other.py").read_text() == "x = 1\n"
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_directory_of_a_larger_repository_and_one_of_none(project: Path, tmp_path: Path) -> None:
     inner = project / "packages" / "inner"
     plain = tmp_path / "plain"

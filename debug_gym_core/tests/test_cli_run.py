@@ -80,8 +80,15 @@ def test_the_summary_says_why_and_which_repeats_differ(inside: Any, tmp_path: Pa
     assert inside("run", "--resume", "out", "--repeats", "2").status == 2
 
 
+def test_a_task_that_passes_unchanged_is_an_error_before_anybody_plays_it(inside: Any, tmp_path: Path) -> None:
+    done = inside("run", "toy", "--task", "a", "-p", f"agent.played={tmp_path}/played", "-p", "env.entrypoint='true'")
+    assert done.status == 1 and not (tmp_path / "played").exists()
+    assert "`true` passes in the unchanged repository" in done.out and "env.allow_passing: true" in done.out
+
+
 def test_a_task_that_is_resolved_without_a_change_is_named(inside: Any) -> None:
     options = ["--agent", "chatter", "--llm", "echo", "-p", "terminal.allow_unsandboxed=true", "--task", "a"]
+    options += ["-p", "env.allow_passing=true"]
     done = inside("run", "toy", *options, "-p", "llm.commands=[]", "-p", "env.entrypoint='true'")
     assert done.status == 0 and "broken toy/a: its tests pass without a change" in done.out
 

@@ -167,6 +167,13 @@ def test_a_fault_of_the_agent_is_an_error_with_its_cause(play: Any) -> None:
     assert "Traceback" in (run.directory / "toy/a/log.txt").read_text()
 
 
+def test_an_agent_that_wants_to_end_the_program_ends_its_episodes(play: Any) -> None:
+    lines = by_task(play(agent="quitter"))
+    assert {name: line["error"] for name, line in lines.items()} == {
+        f"toy/{name}": {"kind": "SystemExit", "message": "enough"} for name in "abc"
+    }
+
+
 def test_an_episode_whose_sandbox_is_lost_is_played_again(play: Any, tmp_path: Path) -> None:
     run = play("benchmark.tasks=a", f"agent.played={tmp_path}/played", "agent.lose=2")
     assert (tmp_path / "played").read_text() == "a 0\n" * 3

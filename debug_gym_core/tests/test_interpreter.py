@@ -8,6 +8,7 @@ import pwd
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,78 @@ def test_order_of_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     for explicit in (tmp_path / "named", tmp_path / "named" / "bin" / "python"):
         assert find(repository, str(explicit)).prefix == tmp_path / "named"
     assert find(repository, "3.99.2").prefix == pyenv / "versions" / "3.99.2"
+
+
+def copied(place: Path) -> None:
+    """An environment whose Python is a file of its own, with code that it loads when it starts."""
+    venv.create(place, symlinks=False)
+    install(place, "tinything", "1.5")
+
+
+def linked(place: Path) -> None:
+    environment(place)
+    install(place, "tinything", "1.5")
+
+
+@pytest.mark.parametrize("make", [linked, copied])
+@pytest.mark.parametrize("how", ["found", "active", "named"])
+def test_an_environment_of_the_repository_is_read_and_not_run(
+    make: Callable[[Path], None], how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = tmp_path / "repo"
+    place = repository / (".venv" if how == "found" else "environment")
+    make(place)
+    (site_packages(place) / "x.pth").write_text(f"import os; open({str(tmp_path / 'ran')!r}, 'w')\n")
+    if how == "active":
+        monkeypatch.setenv("VIRTUAL_ENV", str(place))
+    interpreter = find(repository, str(place) if how == "named" else None)
+    assert not (tmp_path / "ran").exists()
+    told = probe(place / "bin/python")
+    assert (tmp_path / "ran").exists()  # had it been run, this would have been there
+    for name in ("executable", "prefix", "base_prefix", "version", "magic", "packages", "editable", "site", "exposed"):
+        assert getattr(interpreter, name) == getattr(told, name), name
+
+
+@pytest.mark.parametrize("config", ["home = {repo}/bin", "home = /nonexistent", "home = \0", "", "home = ../bin"])
+@pytest.mark.parametrize("python", ["script", "link within", "link to a program", "link to another checkout"])
+def test_a_program_of_the_repository_is_not_run(tmp_path: Path, config: str, python: str) -> None:
+    repository = tmp_path / "checkout" / "repo"
+    (tmp_path / "checkout" / ".git").mkdir(parents=True)
+    text = f"#!/bin/sh\ntouch {tmp_path}/ran\n"
+    for name in ("repo/bin/python3", "other/python3"):
+        script(tmp_path / "checkout" / name, text)
+    script(tmp_path / "elsewhere" / "tool", text)
+    place = repository / ".venv" / "bin" / "python"
+    place.parent.mkdir(parents=True)
+    (repository / ".venv" / "pyvenv.cfg").write_text(config.format(repo=repository))
+    if python == "script":
+        script(place, text)
+    else:
+        ends = {"link within": "../../bin/python3", "link to a program": tmp_path / "elsewhere" / "tool"}
+        place.symlink_to(ends.get(python, "../../../other/python3"))
+    with pytest.raises(RequirementError, match=r"not run outside of a sandbox.*env\.python"):
+        find(repository)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_environment_that_cannot_be_understood_does_no_harm(tmp_path: Path) -> None:
+    place = tmp_path / "repo" / ".venv"
+    environment(place)
+    site = site_packages(place)
+    os.mkfifo(site / "a.pth")
+    (site / "b.pth").write_bytes(b"\xff\0\nimport deep\nimport pipe\nimport ../outside\n" + b"/nonexistent\n" * 9)
+    (site / "deep.py").write_text("x = " + "-" * 200_000 + "1")
+    os.mkfifo(site / "pipe.py")
+    (site / "c.pth").mkdir()
+    assert find(tmp_path / "repo").editable == ()
+
+
+def test_a_pin_is_a_version_and_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(tmp_path / "bin" / "uv", f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.defpath}")
+    (tmp_path / ".python-version").write_text("--offline\n..\n")
+    assert find(tmp_path).executable == Path(sys.executable)
+    assert not (tmp_path / "asked").exists()
 
 
 def test_pin_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

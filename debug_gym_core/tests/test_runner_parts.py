@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from support import interpreters, said_by
 
 from debug_gym_core.grading.measure import measure
-from debug_gym_core.grading.reported_run import RUNNER
+from debug_gym_core.grading.reported_run import RUNNER, ReportedRun
 from debug_gym_core.grading.runner.main import OWN
 from debug_gym_core.grading.runner.tampering import Watch, is_infrastructure
 from debug_gym_core.sandbox import shipping
+from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
+from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_terminal_local import LocalTerminal
 
 
@@ -268,3 +273,52 @@ def test_tested_code_that_replaces_the_runners_functions_is_found_out(
 
 def test_the_list_of_replaced_functions_names_every_module() -> None:
     assert set(REPLACED) == {name for name in shipping.sources_of(RUNNER) if name}
+
+
+KEYS = ["i", "t", "ids", "cannot_pass", "id", "outcome", "frames", "file", "line", "locals", "status", "tampered"]
+
+
+class Sent:
+    """A process that sends some messages, and a session that masks nothing."""
+
+    def __init__(self, *messages: bytes) -> None:
+        self.messages = list(messages)
+
+    def receive(self, timeout: float) -> bytes | None:
+        return self.messages.pop(0) if self.messages else None
+
+    def kill(self) -> None:
+        pass
+
+    def mask(self, text: str) -> str:
+        return text
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+messages = st.fixed_dictionaries(
+    {"i": st.sampled_from([0, 1, "0", None]), "t": st.sampled_from(["collected", "test", "end", 1])},
+    optional={key: st.sampled_from([0, "failed", [], [{}]]) | values for key in KEYS[2:]},
+)
+
+
+@given(st.lists(st.one_of(messages, values).map(lambda value: json.dumps(value).encode()) | st.binary(), max_size=3))
+@example([b'{"i": 0, "t": "end"}'])
+@example([b'{"i": 0, "t": "end", "status": [], "tampered": 7}'])
+@example([b'{"i": 0, "t": "test", "id": 1, "outcome": "failed", "frames": [{"file": 1, "line": Infinity}]}'])
+@example([b'{"i": 0, "t": "test", "id": 1, "outcome": "failed", "frames": [1]}'])
+@example([b'{"i": 0, "t": "test", "id": 1, "outcome": "failed", "frames":'
+          b' [{"file": 1, "line": 1e999, "function": 1, "locals": []}]}'])  # fmt: skip
+@example([b'{"i": 0, "t": "test", "id": 1, "outcome": "failed", "frames":'
+          b' [{"file": 1, "line": 1, "function": 1, "locals": []}]}'])  # fmt: skip
+@example([b"[" * 100_000])
+@example([b'{"i": ' + b"9" * 5000 + b"}"])
+def test_whatever_is_sent_in_the_runners_name_is_a_report_or_a_forgery(sent: list[bytes]) -> None:
+    place = Sent(*(b"seal" + one for one in sent))
+    run = ReportedRun(cast(Session, place), Entrypoint.parse("pytest"), 1, "seal", None, None, "run")
+    run._listen(cast(Process, place), 0)
+    for status in (0, 1):
+        run._judge(status, False, "")

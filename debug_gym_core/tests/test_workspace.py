@@ -395,6 +395,19 @@ def test_what_set_up_made_is_no_change(session: Session, repository: Path) -> No
         assert list(workspace.changes()) == ["built.txt"]
 
 
+def test_what_is_called_like_an_environment_elsewhere_is_in_the_patch(session: Session, repository: Path) -> None:
+    (repository / "env").mkdir()
+    (repository / "env" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    with Snapshot.take(repository) as snapshot:
+        assert snapshot.environments == ("env",)
+        live = Live(session, snapshot)
+        session.run("mkdir -p env/lib pkg/env; echo 1 > env/lib/x; echo 1 > pkg/env/new.py; echo 1 > pkg/env/old.py")
+        assert sorted(live.workspace.changes()) == ["pkg/env/new.py", "pkg/env/old.py"]
+        session.write("pkg/env/old.py", b"2")
+        session.write("env/y", b"2")
+        assert sorted(live.workspace.changes()) == ["pkg/env/new.py", "pkg/env/old.py"]
+
+
 def test_what_is_too_large_or_no_file_is_left_out_and_named(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "FILE_LIMIT", 1000)
     live.session.run("head -c 1001 /dev/zero > large; mkfifo pipe; head -c 999 /dev/zero > small")

@@ -128,6 +128,16 @@ class Breaker(Agent):
         raise ZeroDivisionError("this agent\nis broken")
 
 
+class Quitter(Agent):
+    """Wants to end the program."""
+
+    name = "quitter"
+    needs_llm = False
+
+    def play(self, env, llm):
+        raise SystemExit("enough")
+
+
 class Stubborn(Agent):
     """Never comes back, and looks at nobody."""
 
@@ -211,7 +221,7 @@ def debug_gym_register_tools():
 
 @hookimpl
 def debug_gym_register_agents():
-    return [Fixer, Breaker, Stubborn, Chatter, Historian]
+    return [Fixer, Breaker, Quitter, Stubborn, Chatter, Historian]
 
 
 @hookimpl

@@ -37,7 +37,8 @@ def without_byproducts(change: Path, directory: Path) -> tuple[Path, list[str]]:
 def _ignored(paths: Sequence[str], directory: Path) -> set[str]:
     """Those that git ignores and does not know; none where there is no git, or no repository of its."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", "check-ignore", "-z", "--stdin"]
+    # A repository's own settings can name a program that git asks which files changed.
+    command = ["git", "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin"]
     names = b"".join(os.fsencode(path) + b"\0" for path in paths)
     try:
         done = subprocess.run(command, cwd=directory, env=environment, input=names, capture_output=True)

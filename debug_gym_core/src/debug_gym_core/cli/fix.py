@@ -9,6 +9,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -308,12 +309,18 @@ def apply(patch: Path, directory: Path) -> None:
         DebugGymError: it does not fit, as the files were changed meanwhile
     """
     command = ["git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", str(patch.absolute())]
-    # Else git, in a directory of a larger repository, would take the paths for that one's.
-    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(directory.parent), "LC_ALL": "C"}
-    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
-        environment.pop(name, None)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, errors="replace")
+        with tempfile.TemporaryDirectory() as empty:
+            # A repository's own settings name programs, such as filters, that git would run on its files. And where
+            # the directory is one of a larger repository, git would take the paths for that one's.
+            for name in ("objects", "refs"):
+                (Path(empty) / name).mkdir()
+            (Path(empty) / "HEAD").write_text("ref: refs/heads/none\n")
+            environment.update(GIT_DIR=empty, GIT_WORK_TREE=str(directory.absolute()), LC_ALL="C")
+            done = subprocess.run(
+                command, cwd=directory, env=environment, capture_output=True, text=True, errors="replace"
+            )
     except FileNotFoundError:
         raise RequirementError(f"git is not installed; the change is kept: {shown_path(patch)}") from None
     if done.returncode:

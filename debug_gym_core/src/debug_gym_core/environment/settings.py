@@ -23,6 +23,7 @@ class EnvSection(Section):
         run_timeout: seconds that one run of the entrypoint may take
         auto_eval_on_rewrite: run the tests after each change of a file
         end_on_resolved: end the episode when every test passes; null: as the agent has it
+        allow_passing: in a run, play also a task whose tests pass before anything is changed
         ignore: patterns of files that the agent never sees, as in .gitignore
         readonly: patterns of files that the agent may only read
         allowed: test infrastructure that the agent may change
@@ -34,6 +35,7 @@ class EnvSection(Section):
     run_timeout: Seconds = 300
     auto_eval_on_rewrite: Flag = False
     end_on_resolved: Flag | None = None
+    allow_passing: Flag = False
     ignore: tuple[str, ...] = ()
     readonly: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()

@@ -168,7 +168,7 @@ class ReportedRun:
                 continue
             try:
                 self._take(json.loads(message[len(seal) :]))
-            except (ValueError, KeyError, TypeError, RecursionError):
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
                 self.forged = "a message on the channel cannot be understood"
 
     def _take(self, message: dict[str, Any]) -> None:
@@ -182,7 +182,10 @@ class ReportedRun:
         elif kind == "test":
             self._add(message)
         elif kind == "end":
-            self.end = message
+            status, tampered = message["status"], message["tampered"]
+            if type(status) is not int or not isinstance(tampered, list):
+                raise TypeError(kind)
+            self.end = {"status": status, "tampered": [str(one) for one in tampered]}
 
     def _add(self, message: dict[str, Any]) -> None:
         """Keep a result; of several for one test, the worst."""
@@ -209,7 +212,7 @@ class ReportedRun:
         if self.forged:
             return self.forged, True
         if self.end is not None and self.end["tampered"]:
-            return self._mask("; ".join(map(str, self.end["tampered"])))[:1000], True
+            return self._mask("; ".join(self.end["tampered"]))[:1000], True
         if timed_out:
             return "it reached its timeout", False
         if lost:

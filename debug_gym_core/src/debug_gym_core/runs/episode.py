@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -83,6 +83,7 @@ class Players:
         self._mutex = threading.Lock()
         self._loading = threading.Lock()
         self._live: dict[EpisodeEnv, LLM | None] = {}
+        self._fails: dict[str, bool] = {}
         for text in self._weakened():
             run.note(text)
 
@@ -131,7 +132,10 @@ class Players:
                 except EpisodeStopped:
                     transcript.write("stopped")
                     return None
-                except Exception as error:
+                except (
+                    Exception,
+                    SystemExit,
+                ) as error:  # a component that wants to leave ends its episode, not the run
                     if self.stopping.is_set():
                         transcript.write("stopped", error)
                         return None
@@ -163,6 +167,17 @@ class Players:
         """Whoever answers wants the whole run stopped."""
         self.stopping.set()
         raise EpisodeStopped
+
+    def fails_unchanged(self, task: str, look: Callable[[], bool]) -> bool:
+        """Whether the tests of a task fail before anything is changed; found out once a run.
+
+        Args:
+            task: its id
+            look: finds out
+        """
+        if task not in self._fails:
+            self._fails[task] = look()
+        return self._fails[task]
 
     def recorded(self, job: Job, result: Result) -> None:
         """An episode has its line in results.jsonl; the answers of one that failed are used when it is played again."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.environment.env import RepoEnv
+from debug_gym_core.errors import TaskError
 from debug_gym_core.runs.trajectory import Event
 
 if TYPE_CHECKING:
@@ -48,9 +49,28 @@ class EpisodeEnv(RepoEnv):
         finally:
             self._begin(None)
         self._record(None, observation, 0.0, False, False, started)
+        self._refuse_passing()
+        self._started = time.monotonic()
         for text in self.notes:
             self.episode.run.note(text.replace(str(self.task.repository), "the repository"))
         return observation, info
+
+    def _refuse_passing(self) -> None:
+        """Refuse a task that nobody needs to solve, as its tests pass in the unchanged repository.
+
+        Raises:
+            TaskError: they do
+            SandboxError: no sandbox lasted to the end of the grading
+        """
+        task = self.task
+        # What a benchmark's own harness judges is known to fail, and takes minutes.
+        if self.settings.allow_passing or task.judge is not None or self.episode.run.attended:
+            return
+        if not self.episode.run.fails_unchanged(task.id, lambda: not self.grade().resolved):
+            raise TaskError(
+                f"`{task.entrypoint}` passes in the unchanged repository, run by {self.session.interpreter['path']}: "
+                "there is nothing to fix (env.allow_passing: true plays it all the same)"
+            )
 
     def step(self, action: Any) -> tuple[dict[str, str], float, bool, bool, dict[str, Any]]:
         """Carry out and record one action."""

@@ -72,6 +72,7 @@ class LiveRun(Protocol):
         watch: looks on
         ledger: knows what was spent
         verbose: whether prompts and answers are kept in the trajectories
+        attended: whether a person plays
     """
 
     config: Config
@@ -79,6 +80,7 @@ class LiveRun(Protocol):
     watch: Watch
     ledger: Ledger
     verbose: bool
+    attended: bool
 
     @property
     def llm_name(self) -> str | None:
@@ -86,6 +88,9 @@ class LiveRun(Protocol):
 
     def note(self, text: str) -> None:
         """Tell a person, and keep, what they should read."""
+
+    def fails_unchanged(self, task: str, look: Callable[[], bool]) -> bool:
+        """Whether the tests of a task fail before anything is changed; `look` finds out, once a run."""
 
     def stop_if_asked(self) -> None:
         """Leave the episode if the run is being stopped."""

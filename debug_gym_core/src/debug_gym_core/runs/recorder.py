@@ -119,7 +119,7 @@ class Recorder:
         *,
         grade: Grade | None = None,
         counted: Sequence[str] = (),
-        error: Exception | None = None,
+        error: BaseException | None = None,
         ended: str | None = None,
     ) -> Result:
         """The episode's line of results.jsonl.

@@ -184,7 +184,8 @@ class FileRequests(abc.ABC):
         Args:
             path: relative to the workspace
             depth: 1: only the directory's own entries; None: all
-            prune: names of directories whose content is left out
+            prune: names of directories whose content is left out, wherever they are; one that begins with `/` is a
+                path in the workspace
             watch: from here on keep track of what happens to the entries, for `changed`, and, under whatever other name
                 it is done, to these files; None: do not
             open_up: give the owner's permissions back to directories that a command has taken them from

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from debug_gym_core.errors import RequirementError, UsageError
+from debug_gym_core.sandbox import read_environment
 from debug_gym_core.sandbox.interpreter import Interpreter, probe
 from debug_gym_core.sandbox.probing import OLDEST, PROBE_TIMEOUT
 
@@ -22,25 +23,34 @@ def find(repository: Path, explicit: str | None = None) -> Interpreter:
     `$VIRTUAL_ENV`; the version that the repository's `.python-version` pins, among pyenv's and uv's; the one that
     runs this program.
 
+    None of the repository's own programs runs here: an environment in it is known by its files, and only the Python
+    that it was made with is asked. A program of the repository that is no such environment is run when, and only
+    when, `explicit` names it.
+
     Args:
         repository: directory of the repository
         explicit: `env.python`: a path, a directory of a virtual environment, a command, or a version such as `3.11`
 
     Returns:
-        the interpreter, probed
+        the interpreter
 
     Raises:
         UsageError: what was asked for does not exist or is no Python
-        RequirementError: what was found is too old or does not start, or the pinned version is not installed
+        RequirementError: what was found is too old or does not start, is not to be run here, or the pinned version is
+            not installed
     """
     if explicit is not None:
-        return probe(_explicit(explicit))
+        named = _explicit(explicit)
+        try:
+            return _ask(named, repository)
+        except RequirementError:
+            return probe(named)
     for name in (".venv", "venv"):
         if (repository / name / "pyvenv.cfg").is_file():
-            return probe(_of_environment(repository / name))
+            return _ask(_of_environment(repository / name), repository)
     active = os.environ.get("VIRTUAL_ENV")
     if active and os.path.lexists(_of_environment(Path(active))):
-        return probe(_of_environment(Path(active)))
+        return _ask(_of_environment(Path(active)), repository)
     pins = _pins(repository / ".python-version")
     for pin in pins:
         pinned = _installed(pin)
@@ -54,6 +64,15 @@ def find(repository: Path, explicit: str | None = None) -> Interpreter:
     if not sys.executable:
         raise RequirementError("no Python was found; name one with env.python")
     return probe(sys.executable)
+
+
+def _ask(python: Path, repository: Path) -> Interpreter:
+    """Find out about an interpreter, by its files alone where it is one of the repository's."""
+    directory = read_environment.environment_of(python, repository)
+    if directory is None:
+        return probe(python)
+    below = probe(read_environment.base(directory, python, repository))
+    return read_environment.read(directory, python, below)
 
 
 def passed_over(repository: Path) -> list[str]:
@@ -110,7 +129,7 @@ def _pins(file: Path) -> list[str]:
     except (OSError, UnicodeDecodeError):
         return []
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
-    return [line for line in lines if re.fullmatch(r"[\w.+@-]+", line) and line != "system"]
+    return [line for line in lines if re.fullmatch(r"\w[\w.+@-]*", line) and line != "system"]
 
 
 def _installed(pin: str) -> Path | None:

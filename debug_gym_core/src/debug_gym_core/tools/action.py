@@ -263,9 +263,15 @@ def _arguments(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
         words = shlex.split(rest)
     except ValueError as error:
         raise ActionError(f"{tool.name}: the words cannot be told apart: {error}") from None
+    if body is not None and words and words[-1].endswith("=") and words[-1][:-1] in strings:
+        arguments = {words.pop()[:-1]: body}  # the block is the value of what is named just before it
+        free = [name for name in properties if name not in arguments]
     for word in words:
         key, equals, value = word.partition("=")
         if equals and key in properties:
+            if key in arguments:
+                block = " (the block between <<< and >>> is one)" if body is not None else ""
+                raise ActionError(f"{tool.name}: {key} is given twice{block}")
             arguments[key] = _value(properties[key], value)
             free = [name for name in free if name != key]
             continue

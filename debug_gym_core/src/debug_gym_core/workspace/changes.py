@@ -78,8 +78,7 @@ class Comparison:
         self._session = session
         self._snapshot = snapshot
         used = {part for path in snapshot.members for part in path.split("/")}
-        names = {path.rpartition("/")[2] for path in snapshot.environments} | LEFT_OUT
-        self._prune = sorted(names - used)
+        self._prune = sorted((LEFT_OUT - used) | {f"/{path}" for path in snapshot.environments})
         self._closely = tuple(closely)
         self.baseline = {entry.path: entry for entry in self._entries(watch=True)}
         self._latest: dict[str, str | None] = {}
@@ -230,7 +229,9 @@ class Comparison:
                 return None
             old = files.pop(path, None)
             room += len(old.data) if old is not None else 0
-            if not wanted(path) or not pruned.isdisjoint(path.split("/")):
+            parts = path.split("/")
+            above = ("/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1))
+            if not wanted(path) or not pruned.isdisjoint((*parts, *above)):
                 continue
             try:
                 entry, first = self._session.stat(path), self.baseline.get(path)

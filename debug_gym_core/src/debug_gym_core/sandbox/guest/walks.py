@@ -97,7 +97,11 @@ class Walks:
                 yield path, name, status, directory
                 if len(path) >= LONGEST_PATH:
                     continue
-                if stat.S_ISDIR(status.st_mode) and (depth is None or len(todo) < depth) and name not in prune:
+                if (
+                    stat.S_ISDIR(status.st_mode)
+                    and (depth is None or len(todo) < depth)
+                    and not (name in prune or b"/" + path in prune)
+                ):
                     try:
                         todo.append((os.open(name, flags, dir_fd=directory), path + b"/"))
                     except OSError:  # gone since, not readable, or too deep
@@ -149,7 +153,7 @@ class Walks:
                 if directory >= 0:
                     os.close(directory)
         for top in sorted(fresh):
-            if os.path.basename(top) in watch.prune:
+            if os.path.basename(top) in watch.prune or b"/" + top in watch.prune:
                 continue
             try:
                 directory = self.tree.open_directory(os.path.join(self.tree.root, top), create=False)

@@ -37,6 +37,8 @@ _FILES = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
 
+_MODULES = (".py", ".so", ".zip", ".egg")
+
 # What /proc tells of the kernel and the machine and no program needs, besides what others may write or only root read.
 _MASKED = frozenset(("kcore", "keys", "key-users", "latency_stats", "sched_debug", "timer_list", "timer_stats"))
 _MASKED_DIRECTORIES = ("acpi", "asound", "driver", "fs", "pressure", "scsi")
@@ -232,7 +234,9 @@ def _editable(interpreter: Interpreter, exposed: Sequence[Path], without: Sequen
         real = trace(place)[1]
         if not real.exists() or _covered(real, [*shown, *without, Path("/usr")]):
             continue
-        if real.is_file() or (real / "__init__.py").exists():
+        if real.is_file():  # a path file can name any file at all
+            found += [real] if real.suffix in _MODULES else []
+        elif (real / "__init__.py").exists():
             found.append(real)
         else:
             found += [entry for entry in sorted(real.iterdir()) if _importable(entry) and not _covered(entry, without)]
@@ -241,7 +245,7 @@ def _editable(interpreter: Interpreter, exposed: Sequence[Path], without: Sequen
 
 def _importable(path: Path) -> bool:
     """Whether an entry of a directory on `sys.path` is a module or a package."""
-    return not path.is_symlink() and (path.suffix in (".py", ".so") or (path / "__init__.py").exists())
+    return not path.is_symlink() and (path.suffix in _MODULES[:2] or (path / "__init__.py").exists())
 
 
 def _hide(made: Mounts, hidden: Sequence[Path], shown: dict[Path, Path]) -> None:
