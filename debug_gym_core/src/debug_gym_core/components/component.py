@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import pydantic
 
@@ -16,6 +16,9 @@ class Settings(pydantic.BaseModel):
     """Base of all settings: frozen, and an unknown key is an error."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+_Checked: TypeAlias = Settings  # in the class below its name is that of an attribute
 
 
 class Component:
@@ -43,7 +46,7 @@ class Component:
         self.settings = self.check_settings(settings)
 
     @classmethod
-    def check_settings(cls, settings: Mapping[str, Any]) -> Settings:
+    def check_settings(cls, settings: Mapping[str, Any]) -> _Checked:
         """Check settings without making the component.
 
         Args:

@@ -136,7 +136,7 @@ def _listing(measurement: Measurement) -> Iterator[str]:
     listed = measurement.failures[:LISTED]
     for test in listed:
         yield f"{MARKS[test.outcome]} {test.id}" + (f": {test.message}" if test.message else "")
-    counts = collections.Counter(one.outcome for one in measurement.tests)
+    counts = collections.Counter[str](one.outcome for one in measurement.tests)
     counts.subtract(one.outcome for one in listed)
     if rest := counts.total():
         said = ", ".join(f"{counts[outcome]} {mark}" for outcome, mark in MARKS.items() if counts[outcome])
