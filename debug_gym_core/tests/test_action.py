@@ -110,7 +110,11 @@ def test_a_model_that_writes_its_call_as_text_is_understood() -> None:
     [
         ("", "empty"),
         ("veiw a.py", "did you mean 'view'"),
-        ("view 'a.py", "cannot be told apart"),
+        ("view 'a.py", "cannot be told apart: a quote is opened and not closed"),
+        ("view a.py \\", "cannot be told apart: it ends with a backslash"),
+        ("rewrite a.py 1 <<<\nx = 1\n", "not closed; end it with >>> alone on a line\nexample:\nrewrite"),
+        ("rewrite a.py 1 <<<", "not closed; end it with >>> alone on a line"),
+        ('{"name": "view", "arguments": {"path": "a.p', "begins as JSON and is none: Unterminated string"),
         ("view a.py 1 2 true 9", "too many words"),
         ("eval <<<\nx\n>>>", "takes no text"),
         ("view path=a.py path=b.py", "path is given twice"),

@@ -121,6 +121,17 @@ def test_slashes_in_brackets(pattern: str) -> None:
     assert {path for path in files if found.ignored(path)} == expected
 
 
+@pytest.mark.parametrize("pattern", ["[^]x]b", "[!]x]b", "[^]]b", "[]x]b", "[^x]b", "[^^]b", "[!!]b", "[^]-a]b"])
+def test_a_bracket_in_brackets(pattern: str) -> None:
+    files = ("]b", "xb", "ab", "^b", "!b", "[b", "-b", "x/b", "b")
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "x").mkdir()
+        (Path(directory) / ".gitignore").write_text(pattern)
+        expected = ignored_by_git(Path(directory), list(files))
+    found = rules(f"{pattern}\n")
+    assert {path for path in files if found.ignored(path)} == expected
+
+
 @examples(60)
 @given(st.sets(paths, min_size=1, max_size=8), pattern_files)
 @example({"a"}, {"": ["aa", "[a/[ab]"]})

@@ -67,7 +67,7 @@ def test_null_counts_as_left_out() -> None:
     [
         ({}, "missing argument 'path': the file"),
         ({"path": None}, "missing argument 'path'"),
-        ({"path": 3}, "argument 'path'.*valid string, got 3"),
+        ({"path": 3}, "argument 'path'.*say a text, got 3"),
         ({"path": "x", "depth": "many"}, r"argument 'depth' \(how deep\)"),
         ({"path": "x", "depth": 1.5}, "argument 'depth'"),
         ({"path": "x", "pth": 1}, "unknown argument 'pth'; did you mean 'path'"),

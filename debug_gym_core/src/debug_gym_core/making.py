@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from debug_gym_core.components.catalogue import Plugins
@@ -11,14 +11,20 @@ from debug_gym_core.errors import UsageError
 from debug_gym_core.plugins import default_plugins
 
 
-def make(task: str, tools: Sequence[Any] | None = None, terminal: Any = "auto", **settings: Any) -> RepoEnv:
+def make(
+    task: str,
+    tools: Sequence[Any] | Mapping[str, Mapping[str, Any] | None] | None = None,
+    terminal: Any = "auto",
+    **settings: Any,
+) -> RepoEnv:
     """Make an environment of a task by its id.
 
     The caller counts as untrusted: without a sandbox there is no environment, unless `allow_unsandboxed` is true.
 
     Args:
         task: `benchmark/task`, or `repo` with `path=` and `entrypoint=`
-        tools: names, `{name: settings}` or Tool instances; None: view, listdir, rewrite, eval, pdb
+        tools: names, `{name: settings}` or Tool instances, or a mapping of names to settings; None: view, listdir,
+            rewrite, eval and pdb, and submit if `end_on_resolved` is false
         terminal: a backend's name, `auto`, or `{name: settings}`
         settings: what else `RepoEnv` takes; and the benchmark's settings (`path`, `source`, `split`, ...)
 
@@ -31,6 +37,8 @@ def make(task: str, tools: Sequence[Any] | None = None, terminal: Any = "auto", 
         RequirementError: there is no sandbox, or something else is missing
     """
     plugins: Plugins = settings.pop("plugins", None) or default_plugins()
+    if not isinstance(task, str):
+        raise UsageError(f"say which task: BENCHMARK/TASK, or repo with path=, not {task!r:.80}")
     benchmark_name, _, task_name = task.partition("/")
     benchmark_class = plugins.get("benchmarks", benchmark_name)
     of_benchmark = {key: settings.pop(key) for key in list(settings) if key in benchmark_class.Settings.model_fields}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import pydantic
 
@@ -16,6 +16,9 @@ class Settings(pydantic.BaseModel):
     """Base of all settings: frozen, and an unknown key is an error."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+_Checked: TypeAlias = Settings  # in the class below its name is that of an attribute
 
 
 class Component:
@@ -40,10 +43,22 @@ class Component:
         Raises:
             UsageError: a setting is unknown or has a wrong type
         """
+        self.settings = self.check_settings(settings)
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> _Checked:
+        """Check settings without making the component.
+
+        Args:
+            settings: fields of `Settings`
+
+        Raises:
+            UsageError: a setting is unknown or has a wrong type
+        """
         try:
-            self.settings = self.Settings(**settings)
+            return cls.Settings(**settings)
         except pydantic.ValidationError as error:
-            raise UsageError(f"{self.name}: {explain(error, self.Settings)}") from None
+            raise UsageError(f"{cls.name}: {explain(error, cls.Settings)}") from None
 
     @classmethod
     def help(cls) -> str:
@@ -70,12 +85,32 @@ def explain(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | N
             known = _keys_at(model, item["loc"][:-1])
             parts.append(f"unknown key {where!r}{nearest(str(item['loc'][-1]), known)}")
         else:
-            text = item["msg"].removeprefix("Value error, ")  # which pydantic puts before our own words
+            text = in_words(item)
             given = item.get("input")
             secret = isinstance(given, Mapping) or SECRET.search(where)  # what holds a key is not repeated
             got = "" if secret else f" (got {redact(repr(given)):.80})"
             parts.append(f"{where}: {text}{got}" if where else text)
     return "; ".join(parts)
+
+
+def in_words(problem: Mapping[str, Any]) -> str:
+    """What is wrong with a value, in words of a person's where pydantic has its own."""
+    kind, _, what = str(problem["type"]).partition("_")
+    if kind in _KINDS and what in ("type", "parsing", "parsing_size", "from_float"):
+        return f"say {_KINDS[kind]}"
+    return str(problem["msg"]).removeprefix("Value error, ")  # which pydantic puts before words of ours
+
+
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "a text",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "a mapping",
+    "path": "a path",
+}
 
 
 def _keys_at(model: type[pydantic.BaseModel], path: tuple[int | str, ...]) -> list[str]:

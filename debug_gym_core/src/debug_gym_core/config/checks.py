@@ -77,6 +77,12 @@ class Checker:
         """Whether a section has the form of an agent's."""
         return key in self._agents or set(value) <= set(Config.model_fields)
 
+    def ends_on_resolved(self, agent: str, layer: Layer) -> bool:
+        """Whether an agent's episodes end when the task is resolved, by the values of a config or by its own nature."""
+        ends = layer.part("env").data.get("end_on_resolved")
+        cls = self.plugins.agents.get(agent)
+        return ends is not False and (ends is True or cls is None or cls.end_on_resolved)
+
     def check_keys(self, section: Layer, below: Layer, *, under: str) -> None:
         """Check the section of an agent that may not be playing.
 
@@ -139,7 +145,23 @@ class Checker:
                     reported = {item["loc"] for item in found}
                     more: list[Any] = [{**item, "loc": (section, *item["loc"])} for item in error.errors()]
                     found += [item for item in more if item["loc"][:2] not in {loc[:2] for loc in reported}]
+            elif section == "terminal":
+                reported = {item["loc"][:2] for item in found}
+                found += [item for item in self._problems_of_any_terminal(given) if item["loc"] not in reported]
         return found + self._problems_of_tools(data.get("tools"), layer)
+
+    def _problems_of_any_terminal(self, given: Mapping[str, Any]) -> list[Any]:
+        """What is wrong with settings whichever terminal is taken: values that each one which knows the key refuses."""
+        refused: dict[str, list[Any]] = {}
+        for cls in self.plugins.terminals.values():
+            for key in given.keys() & cls.Settings.model_fields.keys():
+                problems = refused.setdefault(key, [])
+                try:
+                    cls.Settings(**{key: given[key]})
+                    problems.append(None)
+                except pydantic.ValidationError as error:
+                    problems.append({**error.errors()[0], "loc": ("terminal", key)})
+        return [problems[0] for problems in refused.values() if None not in problems]
 
     def _problems_of_tools(self, tools: Any, layer: Layer) -> list[Any]:
         found = []

@@ -9,10 +9,11 @@ from typing import Any
 from debug_gym_core.components.catalogue import Plugins, installed
 from debug_gym_core.config.checks import Checker
 from debug_gym_core.config.layers import Layer, parse_override, read_file
-from debug_gym_core.config.model import DEFAULT_TOOLS, AgentSection, BenchmarkSection, ComponentSection, Config
+from debug_gym_core.config.model import AgentSection, BenchmarkSection, ComponentSection, Config
 from debug_gym_core.config.paths import absolute
 from debug_gym_core.config.refusals import Refusals
 from debug_gym_core.config.spellings import shipped
+from debug_gym_core.environment.settings import DEFAULT_TOOLS, default_tools
 from debug_gym_core.errors import UsageError
 
 
@@ -87,6 +88,9 @@ def load(
         for option, (path, value) in options.items():
             if value is not None:
                 merged.set(path, value, option)
+        if ("tools",) not in merged.origins:  # nobody listed them; some may have got settings
+            ends = checker.ends_on_resolved(player, merged)
+            merged.data["tools"] += default_tools(ends_on_resolved=ends)[len(DEFAULT_TOOLS) :]
         for name, section in sections.items():
             checker.check_keys(section, merged, under=name)
         if isinstance(merged.data.get("agent"), dict) and _name_in(merged, "agent", AgentSection) != player:

@@ -15,19 +15,9 @@ from pydantic import Field
 from debug_gym_core.agents.agent import AgentSettings
 from debug_gym_core.components.values import Count, Dollars, Positive, Seconds
 from debug_gym_core.config.layers import tool_name
-from debug_gym_core.environment.settings import EnvSection, Section
+from debug_gym_core.environment.settings import DEFAULT_TOOLS, EnvSection, Section, Tools
 from debug_gym_core.sandbox.terminal import SandboxSettings
 from debug_gym_core.tasks.task import BenchmarkSettings
-
-Tools = tuple[str | dict[str, dict[str, Any]], ...]
-
-DEFAULT_TOOLS: Tools = (
-    "view",
-    "listdir",
-    "rewrite",
-    "eval",
-    {"pdb": {"timeout": 60, "persistent_breakpoints": True, "warm": True, "rewind": False}},
-)
 
 COMPONENT_SECTIONS = {"benchmark": "benchmarks", "terminal": "terminals", "agent": "agents", "llm": "llms"}
 """The sections about a component, and its kind."""

@@ -11,6 +11,7 @@ from typing import Any
 import pydantic
 
 from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.components.component import in_words
 from debug_gym_core.components.homes import AGENTS, HOMES
 from debug_gym_core.config.layers import Layer, leaves
 from debug_gym_core.config.model import COMPONENT_SECTIONS, Config
@@ -97,7 +98,7 @@ class Refusals:
             named = "name" in getattr(Config.model_fields[path].annotation, "model_fields", {})
             hint = f"; write {shown}: {{name: {item['input']}}}" if named and isinstance(item["input"], str) else ""
             return f"{where}: {shown} is a section with keys of its own{hint}"
-        text = item["msg"].removeprefix("Value error, ")
+        text = in_words(item)
         text = text[:1].lower() + text[1:]
         if item["type"] == "literal_error" and isinstance(item.get("input"), str):
             meant = nearest(item["input"], re.findall(r"'(\w+)'", item["ctx"]["expected"]))

@@ -14,6 +14,7 @@ from debug_gym_core.components.catalogue import Plugins, installed
 from debug_gym_core.environment.dispatch import Dispatcher
 from debug_gym_core.environment.live_task import LiveTask
 from debug_gym_core.environment.parts import bare_call, checked_settings, make_tools, with_settings, with_terminal
+from debug_gym_core.environment.settings import default_tools
 from debug_gym_core.environment.spaces import ActionSpace, TextSpace
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.tools.observation import Observation, render
@@ -21,8 +22,6 @@ from debug_gym_core.tools.observation import Observation, render
 if TYPE_CHECKING:
     from debug_gym_core.tasks.task import Task
     from debug_gym_core.tools.action import ToolCall
-
-DEFAULT_TOOLS: tuple[str, ...] = ("view", "listdir", "rewrite", "eval", "pdb")
 
 _REPLACED = (
     "The sandbox was lost ({}). This step was done again in a new one with the files as they were last known. "
@@ -67,7 +66,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
     def __init__(
         self,
         task: Task,
-        tools: Sequence[Any] | None = None,
+        tools: Sequence[Any] | Mapping[str, Mapping[str, Any] | None] | None = None,
         terminal: str | Mapping[str, Mapping[str, Any] | None] = "auto",
         *,
         plugins: Plugins | None = None,
@@ -85,7 +84,8 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
 
         Args:
             task: what to work on
-            tools: names, `{name: settings}` or Tool instances; None: view, listdir, rewrite, eval, pdb
+            tools: names, `{name: settings}` or Tool instances, or a mapping of names to settings; None: view, listdir,
+                rewrite, eval and pdb, and submit if `end_on_resolved` is false
             terminal: a backend's name, `auto`, or `{name: settings}`
             plugins: where names are looked up; None: what is installed
             trusted: the actions come from a person or from code of ours, not from a model
@@ -107,7 +107,10 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         checked = checked_settings(settings)
         self.plugins = plugins or installed()
         task = with_settings(task, checked)
-        made = make_tools(DEFAULT_TOOLS if tools is None else tools, self.plugins)
+        made = make_tools(
+            default_tools(ends_on_resolved=checked.end_on_resolved is not False) if tools is None else tools,
+            self.plugins,
+        )
         backend, backend_settings, note = with_terminal(
             task, terminal, self.plugins, trusted=trusted, allow_unsandboxed=allow_unsandboxed
         )

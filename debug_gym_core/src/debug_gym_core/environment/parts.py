@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pydantic
@@ -47,17 +47,21 @@ def with_settings(task: Task, settings: EnvSection) -> Task:
     return dataclasses.replace(task, **changes)
 
 
-def make_tools(choices: Sequence[Any], plugins: Plugins) -> dict[str, Tool]:
+def make_tools(choices: Sequence[Any] | Mapping[str, Mapping[str, Any] | None], plugins: Plugins) -> dict[str, Tool]:
     """Make the tools of an environment.
 
     Args:
-        choices: names, `{name: settings}` or Tool instances
+        choices: names, `{name: settings}` or Tool instances; or a mapping of names to settings
         plugins: where names are looked up
 
     Raises:
         UsageError: a name is unknown or listed twice, a setting is wrong
         PluginError: the plugin of a tool failed
     """
+    if isinstance(choices, Mapping):
+        choices = [{name: settings} for name, settings in choices.items()]
+    if isinstance(choices, str) or not isinstance(choices, Iterable):
+        raise UsageError(f'tools: say a list, as in ["view", {{"pdb": {{"timeout": 60}}}}], not {choices!r:.80}')
     tools: dict[str, Tool] = {}
     for choice in choices:
         if isinstance(choice, Tool):
@@ -77,6 +81,8 @@ def one_choice(choice: Any) -> tuple[str, dict[str, Any]]:
         return choice, {}
     if isinstance(choice, Mapping) and len(choice) == 1:
         name, settings = next(iter(choice.items()))
+        if not isinstance(settings, Mapping | None):
+            raise UsageError(f"{name}: say {{{name!r}: {{setting: value}}}}, not {settings!r:.80}")
         return str(name), dict(settings or {})
     raise UsageError(f"say a name or {{name: settings}}, not {choice!r:.80}")
 
@@ -107,14 +113,17 @@ def with_terminal(
         the backend, its settings, and a line that a person should read (None when there is nothing to say)
 
     Raises:
-        UsageError: there is no such backend, or it isolates nothing and a model acts
+        UsageError: there is no such backend, a setting of it is wrong, or it isolates nothing and a model acts
         PluginError: the backend's plugin failed
         RequirementError: no backend can be had on this machine
     """
     name, settings = one_choice(terminal)
     if allow_unsandboxed:
         settings = {**settings, "allow_unsandboxed": True}
+    if name != "auto":  # what is wrong with the settings is said before what the machine lacks
+        plugins.get("terminals", name).check_settings(settings)
     backend, note = choose_terminal(name, task, trusted, plugins, settings)
+    backend.check_settings(settings)
     if task.image and backend.runs_images:
         settings.setdefault("image", task.image)
         settings = {**settings, **image_settings(task, settings)}

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pydantic
 
 from debug_gym_core.components.values import Flag, Seconds
+
+Tools = tuple[str | dict[str, dict[str, Any]], ...]
+"""Tools by name or `{name: settings}`."""
+
+DEFAULT_TOOLS: Tools = (
+    "view",
+    "listdir",
+    "rewrite",
+    "eval",
+    {"pdb": {"timeout": 60, "persistent_breakpoints": True, "warm": True, "rewind": False}},
+)
+
+
+def default_tools(*, ends_on_resolved: bool) -> Tools:
+    """The tools of an environment for which nobody named any.
+
+    Args:
+        ends_on_resolved: whether the episode ends when the task is resolved; if not, the agent says when it is through
+    """
+    return DEFAULT_TOOLS if ends_on_resolved else (*DEFAULT_TOOLS, "submit")
 
 
 class Section(pydantic.BaseModel):

@@ -15,6 +15,8 @@ from debug_gym_core.tasks.entrypoint import Entrypoint
 _IMPORT_ERROR = re.compile(
     r"(ModuleNotFoundError|ImportError): (?!ModuleNotFoundError|Failed to import|.*while importing)[^\n()]+"
 )
+_USAGE_ERROR = re.compile(r"ERROR: |\S+: error: |pytest\.main\(\): error: ")
+"""How pytest begins what it says of a wrong command line."""
 
 
 def collect(
@@ -48,8 +50,9 @@ def collect(
     failed = [test.id for test in found.failures]
     tests = tuple(dict.fromkeys([*(one for one in found.collected if one not in found.unable), *failed]))
     if not tests:
-        said = (found.output.strip() or found.reason).splitlines()[-3:]
-        raise TaskError(f"`{entrypoint}` finds no test that could pass: {' / '.join(line.strip() for line in said)}")
+        lines = [line.strip() for line in (found.output.strip() or found.reason).splitlines() if line.strip()]
+        said = [line for line in lines if _USAGE_ERROR.match(line)] or lines
+        raise TaskError(f"`{entrypoint}` (env.entrypoint) finds no test that could pass: {' / '.join(said[-3:])}")
     if notify is not None and set(tests) <= set(failed):
         why = [match for test in found.failures if (match := _IMPORT_ERROR.search(test.message))]
         if len(why) == len(found.failures):

@@ -12,6 +12,9 @@ from typing import Any
 from debug_gym_core.redaction import redact
 from debug_gym_core.runs.trajectory import Event, EventKind
 
+LONGEST = 2_000
+"""Characters of one value of an event."""
+
 log = logging.getLogger("debug_gym")
 
 
@@ -63,7 +66,19 @@ def as_text(event: Event) -> str:
         tail = f"reward {data['reward']:g}, score {data['score']}/{data['max_score']}, {data['seconds']:.2f} s"
         return f"{head}\n    {body}\n    ({tail})"
     return f"{event.kind} " + " ".join(
-        f"{key}={value!r}" for key, value in data.items() if key not in ("prompt", "answer")
+        f"{key}={_short(value)}" for key, value in data.items() if key not in ("prompt", "answer")
+    )
+
+
+def _short(value: Any) -> str:
+    """A value, or how much of it there is: the whole stands in the trajectory."""
+    text = repr(value)
+    if len(text) <= LONGEST:
+        return text
+    return (
+        f"{{{len(value)} of them}}"
+        if isinstance(value, Mapping)
+        else f"{text[:LONGEST]}[... {len(text) - LONGEST} more]"
     )
 
 

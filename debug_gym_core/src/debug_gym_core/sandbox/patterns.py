@@ -35,9 +35,12 @@ class Patterns:
                 if not lenient:
                     raise UsageError(f"{line!r} is not a pattern as .gitignore has them: {error}") from None
                 continue
-            # pathspec lets `[!a]` match a slash, git does not.
+            # pathspec lets `[!a]` match a slash, git does not; a `]` in front is a character like others.
             self._patterns += [
-                (re.compile(one.regex.pattern.replace("[^", "[^/")), one.include)
+                (
+                    re.compile(_NEGATED.sub(lambda found: r"[^/\]" if found[1] else "[^/", one.regex.pattern)),
+                    one.include,
+                )
                 for one in compiled
                 if one.include is not None and one.regex is not None
             ]
@@ -76,6 +79,7 @@ class Patterns:
 _NOTHING = "\0"  # stands for brackets that match no character
 
 
+_NEGATED = re.compile(r"\[\^(\]?)")
 _BRACKETS = re.compile(r"\\.|\[([!^]?)(\]?(?:\\.|\[:\w+:\]|[^]\\])*)\]")
 
 

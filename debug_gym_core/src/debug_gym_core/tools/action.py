@@ -56,6 +56,9 @@ LONGEST = 100_000
 
 _BLOCK = re.compile(r"\A(?P<head>[^\n]*)<<<[ \t]*\n(?P<body>.*?)^>>>[ \t]*\n*\Z", re.DOTALL | re.MULTILINE)
 
+_OPENED = re.compile(r"[^\n]*<<<[ \t]*(\n|\Z)")
+_BLOCK_EXAMPLE = "example:\nrewrite src/app.py 4:6 <<<\n    total += 1\n>>>"
+
 
 def parse(action: ToolCall | Mapping[str, Any] | str, tools: Mapping[str, type[Tool]]) -> ToolCall:
     """Understand an action in any of its forms.
@@ -221,10 +224,17 @@ def _from_text(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall:
             loaded = None
         if isinstance(loaded, dict):
             return _from_json(loaded, tools)
+        else:
+            _refuse_cut_json(stripped, tools)
     body = None
     match = _BLOCK.match(text.lstrip())
     if match:
         text, body = match["head"], match["body"]
+    elif _OPENED.match(text.lstrip()):
+        name = text.split(maxsplit=1)[0]
+        if name in tools:
+            said = "the block after <<< is not closed; end it with >>> alone on a line"
+            raise ActionError(f"{name}: {said}\n{_BLOCK_EXAMPLE}")
     name, _, rest = text.strip().partition(" ")
     name, newline, below = name.partition("\n")
     rest = f"{below} {rest}".strip() if newline and below else rest.strip()
@@ -236,6 +246,24 @@ def _from_text(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall:
         return ToolCall(name, _arguments(tools[name], rest, body))
     except ActionError as error:
         raise ActionError(f"{error}\n{_example(tools, name)}") from None
+
+
+def _refuse_cut_json(text: str, tools: Mapping[str, type[Tool]]) -> None:
+    """Refuse what begins as an action in JSON and is none.
+
+    Raises:
+        ActionError: always where it names one; says where it stops being JSON
+    """
+    if re.match(r'\{\s*"', text) is None:
+        return
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        near = text[max(0, error.pos - 20) : error.pos + 20]
+        where = f"{error.msg} at line {error.lineno}, column {error.colno}, near {near!r}"
+        raise ActionError(f"the action begins as JSON and is none: {where}\n{_example(tools)}") from None
+    except (ValueError, RecursionError) as error:
+        raise ActionError(f"the action begins as JSON and is none: {error}\n{_example(tools)}") from None
 
 
 def _arguments(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
@@ -262,7 +290,7 @@ def _arguments(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
     try:
         words = shlex.split(rest)
     except ValueError as error:
-        raise ActionError(f"{tool.name}: the words cannot be told apart: {error}") from None
+        raise ActionError(f"{tool.name}: the words cannot be told apart: {_why_not(error)}") from None
     if body is not None and words and words[-1].endswith("=") and words[-1][:-1] in strings:
         arguments = {words.pop()[:-1]: body}  # the block is the value of what is named just before it
         free = [name for name in properties if name not in arguments]
@@ -285,6 +313,13 @@ def _arguments(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
         else:
             raise ActionError(f"{tool.name}: too many words, from {word[:80]!r} on; quote an argument that has spaces")
     return arguments
+
+
+def _why_not(error: ValueError) -> str:
+    """Why a line has no words, and what to do."""
+    if "quotation" in str(error):
+        return "a quote is opened and not closed; close it, or put the text in quotes of the other kind"
+    return "it ends with a backslash that stands before nothing; put it in quotes"
 
 
 def _is_raw(tool: type[Tool]) -> bool:

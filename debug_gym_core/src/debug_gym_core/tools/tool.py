@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, get_type_hints
 
 import pydantic
 
-from debug_gym_core.components.component import Component
+from debug_gym_core.components.component import Component, in_words
 from debug_gym_core.errors import ActionError
 from debug_gym_core.names import nearest
 
@@ -147,7 +147,7 @@ class _Signature:
             item = error.errors()[0]
             name = str(item["loc"][0]) if item["loc"] else ""
             expected = f" ({known[name].help})" if name in known and known[name].help else ""
-            text = f"argument {name!r}{expected}: {item['msg']}, got {_show(item['input'])}"
+            text = f"argument {name!r}{expected}: {in_words(item)}, got {_show(item['input'])}"
             raise ActionError(self._explain(text)) from None
         except RecursionError:
             raise ActionError(self._explain("the arguments are nested too deeply")) from None

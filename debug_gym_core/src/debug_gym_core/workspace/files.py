@@ -207,7 +207,10 @@ class Workspace:
 
         Raises:
             ActionError: it leads outside, is ignored, read-only, or no file; or the sandbox has no room
+            TypeError: it is not given bytes
         """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise TypeError(f"write_bytes takes bytes, not {type(data).__name__}; write_text takes text")
         name = self._paths.named(path)
         with self._paths.refusals(name):
             real = self._paths.real(name)
@@ -228,7 +231,10 @@ class Workspace:
 
         Raises:
             ActionError: as `write_bytes`
+            TypeError: it is not given text
         """
+        if not isinstance(text, str):
+            raise TypeError(f"write_text takes text, not {type(text).__name__}; write_bytes takes bytes")
         self.write_bytes(path, encode(text))
 
     def remove(self, path: str) -> None:

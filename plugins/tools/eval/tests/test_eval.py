@@ -10,7 +10,8 @@ import pytest
 
 from debug_gym_core import RepoEnv, Task, Tool
 from debug_gym_core.tasks.results import Measurement, TestResult
-from debug_gym_tool_eval import DETAILS_LIMIT, LISTED, OUTPUT_LIMIT, Eval, render
+from debug_gym_tool_eval import DETAILS_LIMIT, FAILURES, LISTED, NAMED, OUTPUT_LIMIT, Eval, render
+from debug_gym_tool_eval.report import without_repetitions
 
 CODE = """
 def total(prices):
@@ -36,9 +37,9 @@ ENTRYPOINT = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
 def make_env(tmp_path: Path) -> Iterator[Callable[..., RepoEnv]]:
     made = []
 
-    def make(entrypoint: str = ENTRYPOINT, **settings: Any) -> RepoEnv:
+    def make(entrypoint: str = ENTRYPOINT, tests: str = TESTS, **settings: Any) -> RepoEnv:
         (tmp_path / "shop.py").write_text(CODE)
-        (tmp_path / "test_shop.py").write_text(TESTS)
+        (tmp_path / "test_shop.py").write_text(tests)
         task = Task("repo", "shop", tmp_path, entrypoint)
         env = RepoEnv(task, [Eval(), Change()], "local", allow_unsandboxed=True, **settings)
         made.append(env)
@@ -55,14 +56,15 @@ def test_it_tells_what_passes_and_why_the_rest_fails(make_env: Callable[..., Rep
     observation, reward, terminated, _, info = env.step("eval")
     text = observation["text"]
     assert text.startswith("1 of 2 tests pass (measured in place")
-    assert "PASSED test_shop.py::test_nothing\n" in text
+    assert "PASSED test_shop.py::test_nothing" not in text and "... and 1 more: 1 PASSED\n" in text
     assert "FAILED test_shop.py::test_some: AssertionError: wrong total assert -3 == 3" in text
     assert "  test_shop.py:9 in test_some\n    prices = [1, 2]\n" in text
     assert "Output (exit status 1):\n" in text
     assert "1 failed, 1 passed in <time>" in text
     assert (reward, terminated, info["score"], info["max_score"]) == (1.0, False, 1, 2)
     [spoken] = json.loads(observation["json"])
-    assert spoken["data"]["tests"] == {"test_shop.py::test_nothing": "passed", "test_shop.py::test_some": "failed"}
+    assert spoken["data"]["tests"] == {"test_shop.py::test_some": "failed"}
+    assert spoken["data"]["counts"] == {"passed": 1, "failed": 1}
     assert spoken["data"]["failures"][0]["frames"][0]["locals"] == {"prices": "[1, 2]"}
     assert spoken["data"]["grading"] == "in_place"
 
@@ -81,6 +83,60 @@ def test_a_fix_resolves_the_task(make_env: Callable[..., RepoEnv]) -> None:
     observation, reward, terminated, _, info = env.step("eval")
     assert observation["text"].startswith("2 of 2 tests pass")
     assert (reward, terminated, info["resolved"]) == (2.0, True, True)
+
+
+MANY = """
+import pytest
+from shop import total
+
+@pytest.mark.parametrize("number", range(300))
+def test_a_number_is_what_it_is(number):
+    assert total([]) == 0
+
+def test_some():
+    prices = [1, 2]
+    assert total(prices) == 3, "wrong total"
+"""
+
+
+@pytest.mark.parametrize("option", ["-q", "-v", ""])
+def test_one_failure_of_many_tests_costs_little(make_env: Callable[..., RepoEnv], tmp_path: Path, option: str) -> None:
+    entrypoint = f"{ENTRYPOINT.replace(' -q', '')} {option}".strip()
+    few = make_env(entrypoint).step("eval")[0]["text"]
+    env = make_env(entrypoint, tests=MANY)
+    observation = env.step("eval")[0]
+    text = observation["text"]
+    assert "300 PASSED" in text and "%]" not in text and "[299]" not in text
+    assert text.count("AssertionError: wrong total") == 2  # ours, and that of the traceback
+    own = text[text.index("FAILED test_shop.py::test_some") : text.index("\n... and")]
+    own += text[text.index("In test_shop.py::test_some") : text.index("\n\nOutput")]
+    traceback = text[text.index("= FAILURES =") :]
+    assert len(text) - len(own) - len(traceback) < 1_500
+    assert len(text) < len(few) + 100 < 1_500
+    journal = {"text": text, "json": json.loads(observation["json"])}
+    assert len(json.dumps(journal)) < 20_000
+
+
+def test_data_of_many_failures_are_bounded(make_env: Callable[..., RepoEnv]) -> None:
+    env = make_env(tests=MANY.replace("== 0", "== 1").replace("300", "600"))
+    [spoken] = json.loads(env.step("eval")[0]["json"])
+    assert spoken["data"]["counts"] == {"failed": 601}
+    assert (len(spoken["data"]["tests"]), len(spoken["data"]["failures"])) == (NAMED, LISTED)
+    assert [bool(one["frames"]) for one in spoken["data"]["failures"]].count(True) == FAILURES
+
+
+def test_a_run_that_hangs_names_the_test() -> None:
+    found = ("t.py::a", "t.py::b", "t.py::c")
+    done = (TestResult("t.py::a", "passed"),)
+    text = render(Measurement(done, -9, ".", timed_out=True, collected=found), 1, 3)
+    assert "The run reached its time limit and was ended in t.py::b.\n" in text
+
+
+def test_what_tests_print_is_left_as_it_is() -> None:
+    printed = "..F [ 50%]\nFAILED a - b\n"
+    summary = "=== short test summary info ===\nSKIPPED [1] a.py:1: no\n"
+    output = f".F [100%]\n=== FAILURES ===\n{printed}{summary}FAILED a\n1 failed\n"
+    assert without_repetitions(output) == f"=== FAILURES ===\n{printed}{summary}1 failed\n"
 
 
 def test_the_same_run_reads_the_same(make_env: Callable[..., RepoEnv]) -> None:

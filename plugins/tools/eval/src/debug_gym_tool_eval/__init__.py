@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from debug_gym_core import Observation, Settings, Tool, hookimpl
 from debug_gym_core.tasks.results import about_broken, about_score
+from debug_gym_tool_eval.report import without_repetitions
 
 if TYPE_CHECKING:
     from debug_gym_core import RepoEnv
@@ -19,8 +21,11 @@ OUTPUT_LIMIT = 8_000
 DETAILS_LIMIT = 8_000
 """Characters of failures with their frames."""
 LISTED = 60
-"""Tests that are listed by name; failing ones come first."""
+"""Tests that failed and are listed by name."""
+NAMED = 500
+"""Tests that did not pass and are named in the data."""
 FAILURES = 10
+"""Failures that are shown with their frames."""
 FRAMES = 6
 MARKS = {
     "passed": "PASSED",
@@ -98,7 +103,8 @@ def render(
     if details:
         parts.append(_bound(details, DETAILS_LIMIT))
     status = "timed out" if measurement.timed_out else f"exit status {measurement.exit_status}"
-    output = measurement.output.rstrip("\n")
+    output = measurement.output if measurement.kind != "report" else without_repetitions(measurement.output)
+    output = output.rstrip("\n")
     parts.append(
         f"Output ({status}):\n{_bound(output, OUTPUT_LIMIT, measurement.output_cut)}"
         if output
@@ -119,29 +125,35 @@ def _summary(
         if broken:
             yield f"{about_broken(broken)}."
     if measurement.timed_out:
-        yield "The run reached its time limit and was ended."
+        at = next(iter(_unreported(measurement)), None)
+        yield f"The run reached its time limit and was ended{f' in {at}' if at else ''}."
     elif measurement.reason:
         yield f"This run would not count: {measurement.reason}."
 
 
 def _listing(measurement: Measurement) -> Iterator[str]:
-    """A line a test, failing ones first."""
-    failing = {one.id for one in measurement.failures}
-    tests = [*measurement.failures, *(one for one in measurement.tests if one.id not in failing)]
-    for test in tests[:LISTED]:
+    """A line for each test that failed, and how many others there are."""
+    listed = measurement.failures[:LISTED]
+    for test in listed:
         yield f"{MARKS[test.outcome]} {test.id}" + (f": {test.message}" if test.message else "")
-    if rest := tests[LISTED:]:
-        counts = {mark: sum(one.outcome == outcome for one in rest) for outcome, mark in MARKS.items()}
-        yield f"... and {len(rest)} more: " + ", ".join(f"{count} {mark}" for mark, count in counts.items() if count)
-    known = {one.id for one in measurement.tests}
-    missing = [one for one in measurement.collected if one not in known]
-    if missing:
+    counts = collections.Counter[str](one.outcome for one in measurement.tests)
+    counts.subtract(one.outcome for one in listed)
+    if rest := counts.total():
+        said = ", ".join(f"{counts[outcome]} {mark}" for outcome, mark in MARKS.items() if counts[outcome])
+        yield f"... and {rest} more: {said}" if listed else said
+    if missing := _unreported(measurement):
         yield f"{len(missing)} collected but not reported, first {missing[0]}"
 
 
+def _unreported(measurement: Measurement) -> list[str]:
+    """The tests that were found and of which nothing more was heard, in the order in which they run."""
+    known = {one.id for one in measurement.tests}
+    return [one for one in measurement.collected if one not in known]
+
+
 def _describe(test: TestResult) -> str:
-    """A failure: the exception, the repository's frames with their locals, innermost last."""
-    lines = [f"{MARKS[test.outcome]} {test.id}", f"  {test.message}"]
+    """A failure's frames of the repository with their locals, innermost last."""
+    lines = [f"In {test.id}:"]
     shown = test.frames[-FRAMES:]
     if len(shown) < len(test.frames):
         lines.append(f"  ... {len(test.frames) - len(shown)} outer frames ...")
@@ -166,22 +178,24 @@ def _bound(text: str, limit: int, cut: int = 0) -> str:
 
 
 def _data(measurement: Measurement, env: RepoEnv) -> dict[str, object]:
-    """The same facts as JSON types, without what differs from run to run."""
+    """The same facts as JSON types, without what differs from run to run; tests that passed are counted, not named."""
+    odd = [(name, outcome) for name, outcome in measurement.outcomes.items() if outcome != "passed"]
     return {
         "score": env.score,
         "max_score": env.max_score,
         "resolved": env.resolved,
         **({"broken": list(env.broken)} if env.broken else {}),
         "grading": "in_place" if measurement.kind == "report" else "exit_status",
-        "tests": measurement.outcomes,
+        "counts": dict(collections.Counter(one.outcome for one in measurement.tests)),
+        "tests": dict(odd[:NAMED]),
         "failures": [
             {
                 "id": one.id,
                 "outcome": one.outcome,
                 "message": one.message,
-                "frames": [dict(frame) for frame in one.frames],
+                "frames": [dict(frame) for frame in one.frames] if number < FAILURES else [],
             }
-            for one in measurement.failures
+            for number, one in enumerate(measurement.failures[:LISTED])
         ],
         "exit_status": measurement.exit_status,
         "timed_out": measurement.timed_out,

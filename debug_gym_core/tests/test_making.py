@@ -1,0 +1,104 @@
+"""What `make` and a run's config take, and what they refuse before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debug_gym_core import RepoEnv, make
+from debug_gym_core.config.loading import load
+from debug_gym_core.config.model import Config
+from debug_gym_core.errors import UsageError
+
+DEFAULT = ["view", "listdir", "rewrite", "eval", "pdb"]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    (tmp_path / "test_a.py").write_text("def test_a():\n    assert 0\n")
+    return tmp_path
+
+
+@pytest.fixture
+def made(repository: Path) -> Iterator[Any]:
+    environments: list[RepoEnv] = []
+
+    def made(**settings: Any) -> RepoEnv:
+        given = {"terminal": "local", "allow_unsandboxed": True, **settings}
+        environments.append(make("repo", path=repository, entrypoint="python -m pytest -q", **given))
+        return environments[-1]
+
+    yield made
+    for env in environments:
+        env.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"terminal": {"bubblewrap": {"memory": "lots"}}}, "bubblewrap: memory: 'lots' is no size"),
+        ({"terminal": {"bubblewrap": {"pids": "many"}}}, "bubblewrap: pids: say a whole number (got 'many')"),
+        ({"terminal": {"docker": {"imag": "x"}}}, "docker: unknown key 'imag'; did you mean 'image'?"),
+        ({"terminal": {"local": {"workspace_size": "lots"}}}, "local: workspace_size: 'lots' is no size"),
+        ({"terminal": {"local": 3}}, "local: say {'local': {setting: value}}, not 3"),
+        ({"tools": "view"}, "tools: say a list"),
+        ({"tools": 3}, "tools: say a list"),
+        ({"tools": [{"pdb": 3}]}, "pdb: say {'pdb': {setting: value}}, not 3"),
+        ({"tools": {"view": None, "pdb": {"timeot": 1}}}, "pdb: unknown key 'timeot'; did you mean 'timeout'?"),
+        ({"run_timeout": "x"}, "env: run_timeout: say a number (got 'x')"),
+    ],
+)
+def test_wrong_settings_are_refused_at_once(made: Any, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        made(**settings)
+    assert words in str(caught.value)
+
+
+def test_a_task_that_is_no_text_is_refused() -> None:
+    for task in (None, 3):
+        with pytest.raises(UsageError, match="say which task"):
+            make(task)  # type: ignore[arg-type]
+
+
+def test_tools_may_be_a_mapping(made: Any) -> None:
+    env = made(tools={"view": None, "pdb": {"timeout": 1.5}})
+    assert list(env.tools) == ["view", "pdb"] and env.tools["pdb"].settings.timeout == 1.5
+
+
+def test_where_nothing_else_ends_the_episode_submit_is_among_the_default_tools(made: Any) -> None:
+    assert list(made().tools) == list(made(end_on_resolved=True).tools) == list(Config().tool_settings()) == DEFAULT
+    assert list(made(end_on_resolved=False).tools) == [*DEFAULT, "submit"]
+    for overrides, wanted in (
+        (["agent.name=debug_agent"], DEFAULT),
+        (["agent.name=tool_agent"], [*DEFAULT, "submit"]),
+        (["agent.name=tool_agent", "tools.pdb.timeout=9"], [*DEFAULT, "submit"]),
+        (["agent.name=tool_agent", "env.end_on_resolved=true"], DEFAULT),
+        (["agent.name=debug_agent", "env.end_on_resolved=false"], [*DEFAULT, "submit"]),
+        (["agent.name=tool_agent", "tools=[view]"], ["view"]),
+    ):
+        assert list(load("repo", overrides).tool_settings()) == wanted, overrides
+
+
+def test_what_every_terminal_refuses_is_refused_before_one_is_taken() -> None:
+    with pytest.raises(UsageError, match=r"-p terminal\.workspace_size: 'lots' is no size"):
+        load("repo", ["terminal.workspace_size=lots"])
+    assert load("repo", ["terminal.workspace_size=3g"]).terminal.name == "auto"
+
+
+def test_files_say_what_they_take(made: Any) -> None:
+    env = made(tools=["view"])
+    env.reset(seed=0)
+    with pytest.raises(TypeError, match="write_bytes takes bytes, not str; write_text takes text"):
+        env.workspace.write_bytes("a.py", "x")
+    with pytest.raises(TypeError, match="write_text takes text, not bytes; write_bytes takes bytes"):
+        env.workspace.write_text("a.py", b"x")
+
+
+def test_a_wrong_command_line_of_pytest_is_said(repository: Path) -> None:
+    env = make("repo", path=repository, entrypoint="pytest -q no.py", terminal="local", allow_unsandboxed=True)
+    with pytest.raises(Exception, match=r"\(env\.entrypoint\) finds no test .*file or directory not found: no\.py"):
+        env.reset(seed=0)
+    env.close()
