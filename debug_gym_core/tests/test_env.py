@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -312,3 +313,15 @@ def test_the_task_is_told_at_the_start(env: RepoEnv, tmp_path: Path) -> None:
     assert str(tmp_path) not in observation["text"]
     assert info.pop("tools") == ["write", "watch", "clumsy"]
     assert info == {"score": 0, "max_score": 1, "resolved": False, "breakpoints": [], "step": 0}
+
+
+def test_what_looking_for_the_tests_leaves_is_no_change(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("open('left', 'w').close()\n")
+    (tmp_path / "test_it.py").write_text("def test_it():\n    assert False\n")
+    made = debug_gym_core.make(
+        "repo", [Write()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint="python -m pytest -q"
+    )
+    with contextlib.closing(made) as env:
+        for _ in range(2):
+            env.reset(seed=0)
+            assert env.patch == b""

@@ -160,7 +160,8 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         self._start_over()
         session = self._sandbox.open()
         if self._tests.find(session, self.run_timeout):
-            self.workspace.refresh()
+            self._sandbox.end()  # what the search left in the repository is no change of the agent's
+            self._sandbox.open()
         self._started = time.monotonic()
         observations = [Observation("env", self.instructions())]
         self._events.emit("on_reset")
