@@ -312,3 +312,15 @@ def test_the_task_is_told_at_the_start(env: RepoEnv, tmp_path: Path) -> None:
     assert str(tmp_path) not in observation["text"]
     assert info.pop("tools") == ["write", "watch", "clumsy"]
     assert info == {"score": 0, "max_score": 1, "resolved": False, "breakpoints": [], "step": 0}
+
+
+def test_tools_in_a_mapping_have_their_settings(tmp_path: Path) -> None:
+    def make(settings: Any) -> RepoEnv:
+        place: Any = {"path": tmp_path, "allow_unsandboxed": True, "entrypoint": "pytest -q"}
+        return debug_gym_core.make("repo", settings, "local", **place)
+
+    (tmp_path / "app.py").write_text("x = 1\n")
+    made: Any = make({"pdb": {"timeout": 1.5}}).tools["pdb"]
+    assert made.settings.timeout == 1.5
+    with pytest.raises(UsageError, match="timeuot"):
+        make({"pdb": {"timeuot": 1.5}})

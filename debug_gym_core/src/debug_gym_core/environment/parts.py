@@ -47,11 +47,11 @@ def with_settings(task: Task, settings: EnvSection) -> Task:
     return dataclasses.replace(task, **changes)
 
 
-def make_tools(choices: Sequence[Any], plugins: Plugins) -> dict[str, Tool]:
+def make_tools(choices: Sequence[Any] | Mapping[str, Any], plugins: Plugins) -> dict[str, Tool]:
     """Make the tools of an environment.
 
     Args:
-        choices: names, `{name: settings}` or Tool instances
+        choices: names, `{name: settings}` or Tool instances; or one mapping with the settings of all
         plugins: where names are looked up
 
     Raises:
@@ -59,7 +59,7 @@ def make_tools(choices: Sequence[Any], plugins: Plugins) -> dict[str, Tool]:
         PluginError: the plugin of a tool failed
     """
     tools: dict[str, Tool] = {}
-    for choice in choices:
+    for choice in [{name: of} for name, of in choices.items()] if isinstance(choices, Mapping) else choices:
         if isinstance(choice, Tool):
             made = choice
         else:
