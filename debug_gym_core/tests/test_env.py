@@ -325,3 +325,15 @@ def test_what_looking_for_the_tests_leaves_is_no_change(tmp_path: Path) -> None:
         for _ in range(2):
             env.reset(seed=0)
             assert env.patch == b""
+
+
+def test_tools_in_a_mapping_have_their_settings(tmp_path: Path) -> None:
+    def make(settings: Any) -> RepoEnv:
+        place: Any = {"path": tmp_path, "allow_unsandboxed": True, "entrypoint": "pytest -q"}
+        return debug_gym_core.make("repo", settings, "local", **place)
+
+    (tmp_path / "app.py").write_text("x = 1\n")
+    made: Any = make({"pdb": {"timeout": 1.5}}).tools["pdb"]
+    assert made.settings.timeout == 1.5
+    with pytest.raises(UsageError, match="timeuot"):
+        make({"pdb": {"timeuot": 1.5}})

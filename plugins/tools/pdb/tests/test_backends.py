@@ -447,3 +447,18 @@ def test_a_generator_in_the_place_of_one_that_is_gone_is_new(
     assert [one["line"] for one in seen] == [3, 3, 3]
     for one in seen:
         assert one["locals"] == {"first": True, "changed": {"n": "3", "x": "3"}, "unchanged": 0, "omitted": 0}
+
+
+@pytest.mark.parametrize("condition", ["sum(1 for i in iter(int, 1))", "endless()", "[1 for i in iter(int, 1)]"])
+def test_an_interrupted_condition_stops_where_it_stands(debug: Any, backends: list[str], condition: str) -> None:
+    source = "def endless():\n    while True: pass\nx = 1\ny = 2\nz = 3\n"
+    program = debug("python app.py", {"app.py": source}, backends=backends)
+    program.do(f"b 4, {condition}")
+    program.send({"cmd": "c", "rest": [], "for": 0})
+    with pytest.raises(TimeoutError):
+        program.receive(0.2)
+    stop = program.interrupt()["stop"]
+    assert (stop["reason"], stop["line"]) == ("breakpoint", 4)
+    assert stop["note"] == "its condition was interrupted: it takes too long"
+    assert program.do("n")["stop"]["line"] == 5
+    assert program.do("c")["status"] == 0

@@ -45,8 +45,9 @@ def test_uncaught_recursion_stops_with_a_bounded_stack(debug: Any) -> None:
     stop = program.do("c")["stop"]
     assert (stop["reason"], stop["function"]) == ("exception", "forever")
     assert stop["exceptions"][0]["type"] == "RecursionError"
-    assert len(stop["stack"]) == 8
-    assert 1000 < len(program.do("w")["out"]) < 100_000
+    assert len(stop["stack"]) <= 3
+    assert len(program.do("w")["out"]) < 1000
+    assert 1000 < len(program.do("w 2000")["out"]) < 100_000
     assert int(program.do("p n")["out"]) > 900
     assert program.do("u")["failed"] is False
     assert program.do("c")["exception"]["type"] == "RecursionError"
@@ -61,7 +62,7 @@ def test_a_stop_near_the_recursion_limit(debug: Any, left: int) -> None:
     program.do("b 10")
     stop = program.do("c")["stop"]
     assert (stop["line"], stop["locals"]["changed"]) == (10, {"n": "0"})
-    assert len(stop["stack"]) == 8
+    assert len(stop["stack"]) <= 3
     assert program.do("p list(map(abs, [n, n]))")["out"] == "[0, 0]\n"
     assert program.do("n")["stop"]["line"] == 11
     assert program.do("c")["stop"]["line"] == 10
@@ -350,3 +351,40 @@ def test_stacks_of_all_threads_in_long_calls_of_c_code(debug: Any) -> None:
         with pytest.raises(TimeoutError):
             program.receive(0.3)
     assert b"line 4 in work" in program.printed and b" in <module>" in program.printed
+
+
+def test_signals_and_timers_of_the_program_wait_while_it_is_stopped(debug: Any) -> None:
+    source = textwrap.dedent(
+        """\
+        import os, signal, time
+        def late(number, frame):
+            raise TimeoutError("late %d" % (number == signal.SIGALRM))
+        signal.signal(signal.SIGALRM, late)
+        signal.signal(signal.SIGUSR1, late)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try:
+            x = 1
+            signal.pause()
+        except TimeoutError as error:
+            print("said", error)
+        try:
+            y = 2
+            z = 3
+        except TimeoutError as error:
+            print("said", error)
+        """
+    )
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 8")
+    program.do("b 13")
+    assert program.do("c")["stop"]["line"] == 8
+    time.sleep(0.3)  # longer than the timer is
+    assert program.do("p x if 'x' in globals() else 'none'")["out"] == "'none'\n"
+    assert program.do("n")["stop"]["line"] == 9
+    assert program.do("c")["stop"]["line"] == 13
+    assert b"said late 1" in program.printed
+    os.kill(program.process.pid, signal.SIGUSR1)
+    assert program.do("p 1")["out"] == "1\n"
+    assert program.do("p signal.getsignal(signal.SIGUSR1).__name__")["out"] == "'late'\n"
+    assert program.do("c")["status"] == 0
+    assert b"said late 0" in program.printed

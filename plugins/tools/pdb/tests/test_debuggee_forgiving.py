@@ -389,3 +389,53 @@ def test_code_of_the_command_line(debug: Any) -> None:
     assert "->\tx = bank.make" in program.do("l")["out"]
     assert program.do("c")["t"] == "exit"
     assert b"ann 1" in program.printed
+
+
+FILES_OF_MODULES = {
+    "app.py": "x = 1\n",
+    "src/click/__init__.py": "version = 1\nname = 2\n",
+    "src/click/types.py": "def convert():\n    a = 1\n    return a\n",
+}
+
+
+def test_files_of_the_repository_come_before_those_of_python(debug: Any) -> None:
+    program = debug("python app.py", FILES_OF_MODULES)
+    for place in ("types.py:2", "types:2", "click.types:2", "click/types.py:2", "click.types:convert"):
+        assert program.do(f"tbreak {place}")["out"].splitlines()[0].endswith("/src/click/types.py:2"), place
+    told = program.do("b json.nosuch:2")
+    assert (told["failed"], told["out"]) == (True, "*** there is no file json.nosuch\n")
+    assert program.do("b pprint.py:20")["out"].startswith("Breakpoint")
+    assert "site.py" not in program.do("b /etc/passwd:1")["out"] and "failed" in program.do("b /etc/passwd:1")
+
+
+def test_breakpoints_that_nothing_came_to_are_told_at_the_end(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": "def f():\n    return 1\nfor n in range(3):\n    x = n\n"})
+    program.do("b 2")
+    program.do("b 3")
+    program.do("b 4, n > 5")
+    program.do("b 4, False")
+    program.do("disable 4")
+    program.do("c")
+    told = program.do("cl 2") and program.do("c")["never"]
+    assert [(one["number"], one["file"], one["line"]) for one in told] == [(1, "app.py", 2), (3, "app.py", 4)]
+    assert "not reached" in told[0]["why"] and "condition" in told[1]["why"]
+
+
+def test_the_stack_of_a_recursion_is_folded(debug: Any) -> None:
+    source = "def even(n):\n    return not n or odd(n - 1)\ndef odd(n):\n    return n and even(n - 1)\n"
+    source += "def down(n):\n    if n:\n        return down(n - 1)\n    return even(40)\ndown(40)\n"
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 4, n == 1")
+    stop = program.do("c")["stop"]
+    assert len(program.do("w")["out"].splitlines()) < 25
+    assert "more frames like this: w 82]" in program.do("w")["out"]
+    assert program.do("w 82")["out"].count("->") == 82
+    assert len(stop["stack"]) == 8
+
+
+def test_frames_of_one_function_are_counted(debug: Any) -> None:
+    source = "def down(n):\n    if n:\n        return down(n - 1)\n    return 1\ndown(40)\n"
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 4")
+    stack = program.do("c")["stop"]["stack"]
+    assert [(one["line"], one.get("times")) for one in stack] == [(4, None), (3, 40), (5, None)]

@@ -166,13 +166,39 @@ def test_error_in_fixture_and_in_collection(debug_tests: Any) -> None:
 
 
 @pytest.mark.parametrize("call", ["breakpoint()", "pdb.set_trace()", "pytest.set_trace()"])
-def test_breakpoint_function_in_a_test(debug_tests: Any, call: str) -> None:
+def test_breakpoint_function_in_a_test(debug_tests: Any, python: str, call: str) -> None:
+    if call == "breakpoint()" and version_of(python) < (3, 7):
+        pytest.skip("breakpoint() is new in Python 3.7")
     program = debug_tests(
         PLAIN, {"test_it.py": f"import pdb, pytest\ndef test_it():\n    x = 1\n    {call}\n    y = 2\n"}
     )
     stop = program.do("c")["stop"]
     assert (stop["reason"], stop["line"], stop["function"]) == ("breakpoint", 4, "test_it")
     assert program.do("n")["stop"]["line"] == 5
+
+
+@pytest.mark.parametrize("line", [3, 7])
+def test_quit_at_a_breakpoint_runs_no_more_tests(debug_tests: Any, tmp_path: Path, line: int) -> None:
+    tests = """\
+import pytest
+def test_before():
+    pass
+@pytest.fixture
+def made():
+    yield 1
+    open("cleaned", "w").close()
+def test_it(made):
+    pass
+def test_after():
+    open("ran", "w").close()
+"""
+    program = debug_tests(PLAIN, {"test_it.py": tests})
+    program.do(f"b {'test_it.py'}:{line}")
+    program.do("c")
+    assert program.do("q")["t"] == "quit"
+    assert program.receive()["t"] == "exit"
+    assert not (tmp_path / "ran").exists()
+    assert b"INTERNALERROR" not in program.printed
 
 
 def test_quit_from_a_failed_test_is_clean(debug_tests: Any) -> None:

@@ -73,6 +73,70 @@ def test_changed_locals_only(debug: Any) -> None:
     assert program.do("s")["stop"]["locals"]["first"]
 
 
+def test_changes_to_what_is_not_shown_are_changes(debug: Any) -> None:
+    source = textwrap.dedent(
+        """\
+        class Account:
+            def __init__(self):
+                self.total = 0
+                self.log = []
+        def f():
+            account = Account()
+            numbers = list(range(20))
+            text = "x" * 2000
+            table = {n: n for n in range(30)}
+            few = [0] * 20 + [-1]
+            same = [account.__class__, object()]
+            account.total += 5
+            account.log.append(2)
+            numbers[15] = 99
+            numbers.append(7)
+            text = text[:1000] + "y" + text[1001:]
+            table[25] = 0
+            few[20] = -2
+            few[20] = -2.0
+            return account
+        f()
+        """
+    )
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 12")
+    shown = program.do("c")["stop"]["locals"]["changed"]
+    assert shown["account"] == "<Account total=0, log=[]>"
+    changed = [list(program.do("n")["stop"]["locals"]["changed"]) for _ in range(9)]
+    names = ["account", "account", "numbers", "numbers", "text", "table", "few", "few"]
+    assert changed == [*([name] for name in names), []]
+
+
+def test_one_slow_value_hides_no_other(debug: Any) -> None:
+    source = textwrap.dedent(
+        """\
+        import time
+        class Slow:
+            def __repr__(self):
+                while True:
+                    time.sleep(60)
+        class Quick:
+            def __repr__(self):
+                return "Quick()"
+        def f():
+            slow = [Slow()]
+            number, numbers, quick = 1, [1, 2], Quick()
+            another = Slow()
+            return number
+        f()
+        """
+    )
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 13")
+    shown = program.do("c")["stop"]["locals"]["changed"]
+    assert (shown["number"], shown["numbers"], shown["quick"]) == ("1", "[1, 2]", "<Quick>")
+    assert shown["another"] == "<Slow, whose repr took too long>"
+    stop = program.do("n")["stop"]
+    assert stop["return"] == "1"
+    assert stop["locals"]["changed"]["quick"] == "Quick()"
+
+
 def test_a_new_call_of_the_same_function_starts_afresh(debug: Any) -> None:
     program = debug("python app.py", {"app.py": LOOP})
     program.do("b 5")
@@ -338,6 +402,18 @@ def test_changed_local_is_kept_at_a_stop_without_a_trace_event(debug: Any) -> No
     program.do("u")
     program.do("c")
     assert b"x is 5" in program.printed
+
+
+def test_each_of_several_changes_to_a_local_is_kept(debug: Any) -> None:
+    source = "def f():\n    total = 6\n    other = total\n    return total\nprint('total is', f())\n"
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 3")
+    program.do("c")
+    program.do("!total += 100")
+    program.do("total = 7")
+    assert program.do("p total")["out"] == "7\n"
+    program.do("c")
+    assert b"total is 7" in program.printed
 
 
 def test_jump(debug: Any) -> None:

@@ -449,3 +449,15 @@ def test_a_thread_parses_while_breakpoints_are_compiled_in(debug: Any) -> None:
         stop = program.do("c")["stop"]
         assert (stop["file"], stop["line"]) == (f"part{n}.py", 201)
     assert program.do("c")["status"] == 0
+
+
+def test_until_after_a_return_in_a_with_statement_goes_on_in_the_program(debug: Any) -> None:
+    source = "import contextlib\n@contextlib.contextmanager\ndef cm():\n    yield 1\n"
+    source += "def f():\n    with cm() as one:\n        return one\nwith cm() as two:\n    two = f()\nend = 1\n"
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 7")
+    program.do("c")
+    assert program.do("r")["stop"]["reason"] == "return"
+    stops = [program.do("unt")["stop"] for _ in range(2)]
+    assert [(stop["file"], stop["line"]) for stop in stops][-1] == ("app.py", 10)
+    assert {stop["file"] for stop in stops} == {"app.py"}

@@ -124,6 +124,39 @@ def test_values_are_shown_by_kind(debug: Any) -> None:
 # -- commands
 
 
+def test_values_that_end_the_program_when_they_are_shown_do_not(debug: Any) -> None:
+    program = debug(
+        "python app.py",
+        source(
+            """\
+            class Ending:
+                def __repr__(self):
+                    raise SystemExit(3)
+            class Closed:
+                def __getattribute__(self, name):
+                    raise SystemExit(4)
+            closed = Closed()
+            def f(ending):
+                return ending
+            f(Ending())
+            raise type("Mute", (Exception,), {"__str__": Ending.__repr__})
+            """
+        ),
+    )
+    program.do("b 9")
+    stop = program.do("c")["stop"]
+    assert stop["locals"]["changed"]["ending"] == "<Ending, whose repr raised SystemExit>"
+    for command in ("p ending", "a", "pp ending", "locals()", "ending", "display ending"):
+        assert program.do(command)["t"] == "prompt", command
+    stop = program.do("r")["stop"]
+    assert (stop["line"], stop["return"]) == (9, "<Ending, whose repr raised SystemExit>")
+    program.do("undisplay")
+    assert program.do("n")["stop"]["line"] == 11
+    stop = program.do("c")["stop"]
+    assert stop["exceptions"][0]["type"] == "Mute"
+    assert program.do("c")["status"] == 1
+
+
 def test_ignored_files_are_not_listed(debug: Any) -> None:
     files = {
         "app.py": "import secret\nsecret.f()\nx = 1\n",

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from debug_gym_tool_pdb.render import Call, cut, end_text, reply_text, stop_text
-from debug_gym_tool_pdb.session import End, Reply
+from debug_gym_tool_pdb.session import End, Reply, _notes, _readable_stack
 
 PLACE: dict[str, Any] = {"file": "app.py", "line": 3, "function": "f", "thread": "MainThread"}
+EXCEPTION = {"type": "KeyError", "message": "no"}
 
 
 def locals_of(**changes: Any) -> dict[str, Any]:
@@ -111,3 +112,32 @@ def test_of_several_stops_the_last_is_shown_whole() -> None:
         "(Pdb) n\n-> two\nstopped: step at app.py:3 in f (MainThread)\nlocals: a = 1\n"
         "(Pdb) p a\n1\ntold at the end"
     )
+
+
+def test_of_stops_before_the_last_the_reason_is_told_in_a_line() -> None:
+    failed = {"reason": "test failed", "test": "t.py::t", "when": "call", "exceptions": [EXCEPTION], **PLACE}
+    text = Call([("c", Reply(text="-> one", stop=failed)), ("c", Reply(text="-> two", stop=failed))]).text()
+    assert text.startswith("(Pdb) c\n-> one\nstopped: test failed: t.py::t; exception: KeyError: no\n(Pdb) c\n")
+
+
+def test_the_one_own_frame_behind_a_foreign_one_is_told() -> None:
+    here = {"file": "app.py", "line": 3, "function": "f"}
+    foreign = {**PLACE, "file": "/lib/threading.py", "line": 9}
+    assert stop_text({"reason": "interrupt", **foreign, "stack": [here]}).endswith("\nstack: f app.py:3")
+    assert "stack" not in stop_text({"reason": "interrupt", **PLACE, "stack": [here]})
+    many = [{**here, "times": 60}, {**here, "line": 8}]
+    assert stop_text({"reason": "step", **PLACE, "stack": many}).endswith("\nstack: f app.py:3 (60 times) < f app.py:8")
+
+
+def test_a_breakpoint_that_never_stopped_is_told() -> None:
+    told = {"number": 2, "file": "app.py", "line": 7, "why": "it was not reached"}
+    assert _notes({"never": [told]}) == ("breakpoint 2 at app.py:7 never stopped: it was not reached",)
+
+
+def test_a_stack_ends_where_the_program_begins() -> None:
+    told = (
+        'Current thread 0x7f (most recent call first):\n  File "app.py", line 3 in f\n  File "{}", line 5 in <module>\n'
+    )
+    start = '  File "<string>", line 51 in <module>\n'
+    assert "<string>" not in _readable_stack(told.format("app.py") + start)
+    assert _readable_stack(told.format("<string>") + start).count("<string>") == 1

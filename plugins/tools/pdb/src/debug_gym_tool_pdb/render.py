@@ -64,7 +64,7 @@ def reply_text(reply: Reply, *, full: bool) -> str:
         parts.append(_printed(reply))
     parts += [f"note: {note}" for note in reply.notes]
     if reply.stop is not None:
-        parts.append(stop_text(reply.stop) if full else _locals_line(reply.stop))
+        parts += [stop_text(reply.stop)] if full else [_headline(reply.stop), _locals_line(reply.stop)]
     return "\n".join(part for part in parts if part)
 
 
@@ -72,6 +72,14 @@ def _printed(reply: Reply) -> str:
     text = cut(reply.printed.strip("\n"), PRINTED_LIMIT, "stop earlier to see it in pieces")
     note = f" (it printed {reply.printed_cut} bytes more, left out of the middle)" if reply.printed_cut else ""
     return f"program printed{note}:\n{text}"
+
+
+def _headline(stop: Mapping[str, Any]) -> str:
+    """Why it stopped, in a line; empty after a step, of which pdb says all there is to say."""
+    if stop["reason"] in ("entry", "step", "call", "return"):
+        return ""
+    found = _exceptions(stop.get("exceptions", ())[:1])
+    return "; ".join([f"stopped: {_reason(stop)}", *(line.replace("\n", " ") for line in found)])
 
 
 def stop_text(stop: Mapping[str, Any]) -> str:
@@ -93,14 +101,18 @@ def stop_text(stop: Mapping[str, Any]) -> str:
     if task:
         lines.append(f"task {task['name']}: {_places(task['awaits'])}")
     stack = stop.get("stack", ())
-    if len(stack) > 1:
+    if len(stack) > 1 or any((one["file"], one["line"]) != (stop.get("file"), stop.get("line")) for one in stack):
         lines.append(f"stack: {_places(stack)}")
     lines += [f"thread {one['name']}: {one['function']} {one['file']}:{one['line']}" for one in stop.get("threads", ())]
     return "\n".join(line for line in lines if line)
 
 
 def _places(frames: Sequence[Mapping[str, Any]]) -> str:
-    return " < ".join(f"{one['function']} {one['file']}:{one['line']}" for one in frames)
+    places = []
+    for one in frames:
+        times = f" ({one['times']} times)" if one.get("times", 1) > 1 else ""
+        places.append(f"{one['function']} {one['file']}:{one['line']}{times}")
+    return " < ".join(places)
 
 
 def place(stop: Mapping[str, Any]) -> str:

@@ -46,6 +46,9 @@ STARTED = {
 }
 """What is said of children that do not stop, by how they were started."""
 
+NEVER = "breakpoint {number} at {file}:{line} never stopped: {why}"
+
+_START = re.compile(r'^  File "<string>", line \d+ in <module>$(?!\n  File)', re.MULTILINE)
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+[^(\n]*\(most recent call first\):", re.MULTILINE)
 
 
@@ -336,8 +339,10 @@ class DebugSession:
 
 
 def _notes(message: Mapping[str, Any]) -> tuple[str, ...]:
-    """What to know of a program that started processes in which breakpoints do not stop."""
-    return tuple(STARTED[how] for how in message.get("started", ()) if how in STARTED)
+    """What to know of breakpoints that did not stop: in processes that the program started, or anywhere."""
+    notes = [STARTED[how] for how in message.get("started", ()) if how in STARTED]
+    notes += [NEVER.format(**one) for one in message.get("never", ())]
+    return tuple(notes)
 
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:
@@ -352,8 +357,9 @@ def _how(message: Mapping[str, Any], status: int) -> End:
 
 
 def _readable_stack(text: str) -> str:
-    """What faulthandler wrote, without thread numbers and our own frames."""
+    """What faulthandler wrote, without thread numbers and our own frames, of which the outermost is the start's."""
     text = _THREAD.sub("thread (most recent call first):", text)
+    text = _START.sub("", text)
     return "\n".join(line for line in text.splitlines() if f'"{shipping.NAME}"' not in line).strip()
 
 

@@ -27,6 +27,7 @@ What they talk with:
 - `stop`: why the program stops
 - `report`: where it stopped, in JSON types
 - `values`: values in a few words, within a time
+- `marks`: whether a value is what it was
 - `shown`: what was shown of which frame, while the frame is there
 - `remembered`: breakpoints in JSON types, for the host and for other processes
 
@@ -37,6 +38,7 @@ What they know of the program:
 - `statements`: where each statement starts, and what may stand before it
 - `jumps`: where a jump goes to, and whether the interpreter survives it
 - `frames`: what a frame tells of itself
+- `signals`: its signals and its timer, held back while it is stopped
 - `tracers`: trace functions of its own
 - `family`: its processes: whose turn it is to talk, what they start
 

@@ -8,6 +8,14 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Tuple
 
 
+CONDITION = "<condition>"
+"""File name that the code of a condition has."""
+
+
+class TakesTooLong(Exception):
+    """A condition was interrupted while it was evaluated."""
+
+
 class Conditions:
     """Evaluates conditions, each of which is compiled once."""
 
@@ -19,7 +27,7 @@ class Conditions:
         """Whether a condition is true in a frame; raises what it raises."""
         known = self._known.get(condition)
         if known is None:
-            code = compile(condition.strip(), "<condition>", "eval", dont_inherit=True)
+            code = compile(condition.strip(), CONDITION, "eval", dont_inherit=True)
             nested = any(isinstance(one, types.CodeType) for one in code.co_consts)
             known = self._known[condition] = code, nested
         names = frame.f_locals

@@ -16,6 +16,7 @@ from .meaning import Meaning
 from .remembered import Remembered
 from .report import Reporter
 from .shown import Shown
+from .signals import Signals
 from .statements import Sources
 from .values import Values
 from .vocabulary import Vocabulary
@@ -65,6 +66,7 @@ class Conversation(pdb.Pdb):
         self.sources = Sources()
         self.shown = Shown()
         self.values = Values()
+        self.signals = Signals()
         self.reporter = Reporter(self.files, self.shown, self.values)
         self.vocabulary = Vocabulary(self)
         self.meaning = Meaning(self.vocabulary)
@@ -197,9 +199,9 @@ class Conversation(pdb.Pdb):
         self._executing = True
         try:
             return super().onecmd(meant)
-        except bdb.BdbQuit:
+        except (bdb.BdbQuit, KeyboardInterrupt):
             raise
-        except Exception as error:  # of pdb itself: the program has replaced what it uses
+        except BaseException as error:  # of pdb itself: the program has replaced what it uses, or a repr raises
             self.error("the command failed: {}: {}".format(type(error).__name__, self.values.said(error)))
             return None
         finally:
@@ -236,7 +238,18 @@ class Conversation(pdb.Pdb):
         """Describe a frame as pdb does, without the source of a file that is ignored."""
         frame, line = frame_lineno
         if not self.is_ignored(frame):
-            return super().format_stack_entry(frame_lineno, lprefix)
+            try:
+                return super().format_stack_entry(frame_lineno, lprefix)
+            except BaseException as error:  # the repr of what is returned is code of the program's
+                source = linecache.getline(frame.f_code.co_filename, line, frame.f_globals).strip()
+                return "{}({}){}()-><a value whose repr raised {}>{}{}".format(
+                    self.canonic(frame.f_code.co_filename),
+                    line,
+                    frame.f_code.co_name,
+                    type(error).__name__,
+                    lprefix,
+                    source,
+                )
         name = self.canonic(frame.f_code.co_filename)
         return "{}({}){}(){}{}".format(name, line, frame.f_code.co_name, lprefix, IGNORED)
 
@@ -260,13 +273,15 @@ class Conversation(pdb.Pdb):
         found = self.files.find(filename)
         if found is None:
             found = super().lookupmodule(filename)
-            if found is None or not os.path.isfile(found):
-                found = self._only_one(filename)
+            if found is None or not os.path.isfile(found) or not self.files.is_own(found):
+                ours = self.files.called(filename)
+                found = self._only_one(ours) if ours else found
+        if found is not None and not os.path.isfile(found):
+            return None
         return found if found is None or self.files.is_code(os.path.realpath(found)) else None
 
-    def _only_one(self, filename: str) -> "Optional[str]":
-        """The only file of that name in the repository."""
-        found = self.files.called(filename)
+    def _only_one(self, found: "List[str]") -> "Optional[str]":
+        """The only one of the repository's files of a name."""
         if len(found) > 1:
             name = os.path.basename(found[0])
             self.message("Several files are called {}: {}".format(name, ", ".join(map(self.files.path, found))))

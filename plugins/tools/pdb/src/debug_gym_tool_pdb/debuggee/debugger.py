@@ -140,6 +140,7 @@ class Debugger(Stopping):
         self._rest, self._feeding = [], None
         self._executing = self._due = False
         self.remembered.forked()
+        self.signals.forked()
         self.hello = {}
         self.output.take()
         if sys.stdout is self.output:  # another thread was at its prompt
@@ -198,6 +199,8 @@ class Debugger(Stopping):
         if self._uncaught:
             message["exception"] = self._uncaught
         self._add_started(message)
+        if not self.quitting and not self._children:  # of those of a child, its parent knows nothing
+            message["never"] = self.remembered.never_reached()
         self.remembered.add_to(message)
         self.channel.send(message)
 

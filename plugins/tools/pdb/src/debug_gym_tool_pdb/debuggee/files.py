@@ -76,10 +76,14 @@ class Files:
         return None
 
     def called(self, name: str) -> "List[str]":
-        """The files of the repository that have a name, in whatever directory; a few of them when there are many."""
-        if "/" in name:
+        """The files of the repository that have a name, in whatever directory; a few of them when there are many.
+
+        Args:
+            name: the end of a path, or of the dotted name of a module
+        """
+        if name[:1] == "/":
             return []
-        base = os.path.basename(_paths(name)[-1])
+        ends = [os.path.split(one) for one in _paths(name) if one.endswith(".py")]
         found: "List[str]" = []
         seen = 0
         for directory, directories, files in os.walk(self.root):
@@ -87,8 +91,9 @@ class Files:
                 d for d in directories if d[:1] != "." and d not in ("site-packages", "__pycache__")
             )
             seen += len(files)
-            if base in files:
-                found.append(os.path.join(directory, base))
+            for inside, base in ends:
+                if base in files and ("/" + directory).endswith(("/" + inside) if inside else ""):
+                    found.append(os.path.join(directory, base))
             if seen > MOST_FILES_SEARCHED or len(found) > 5:
                 break
         return found

@@ -10,7 +10,10 @@ from .statements import NOWHERE, line_starts
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import Dict, Iterable, Iterator, List, Optional
+    from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+
+MOST_IN_A_CYCLE = 4
+"""Functions that call each other in a circle, for which a stack is folded."""
 
 _WEAKREFS = frozenset((weakref.WeakSet.add.__code__.co_filename, weakref.finalize.__call__.__code__.co_filename))
 _YIELDS = frozenset(dis.opmap[name] for name in ("YIELD_VALUE", "YIELD_FROM") if name in dis.opmap)
@@ -28,6 +31,27 @@ def in_order(names: "Iterable[str]", frame: "FrameType") -> "List[str]":
     code = frame.f_code
     order = {name: place for place, name in enumerate(code.co_varnames + code.co_cellvars + code.co_freevars)}
     return sorted(names, key=lambda name: order.get(name, len(order)))
+
+
+def folded(keys: "List[Any]") -> "List[Tuple[int, int, int]]":
+    """Where a list repeats itself, as the stack of a recursion does.
+
+    Returns:
+        beginning, length and number of what comes again and again, or of the elements that do not
+    """
+    found = []
+    at = 0
+    while at < len(keys):
+        best = (at, 1, 1)
+        for length in range(1, MOST_IN_A_CYCLE + 1):
+            one, times = keys[at : at + length], 1
+            while keys[at + times * length : at + (times + 1) * length] == one:
+                times += 1
+            if times > 1 and times * length > best[1] * best[2]:
+                best = (at, length, times)
+        found.append(best)
+        at += best[1] * best[2]
+    return found
 
 
 def other_frames() -> "Dict[int, FrameType]":
@@ -80,12 +104,16 @@ def first_real_line(code: "CodeType") -> int:
 
 
 def keep_locals(frame: "Optional[FrameType]") -> None:
-    """Write changed locals back to a frame; up to Python 3.12 only a trace event would do it by itself."""
+    """Write changed locals back to a frame; up to Python 3.12 only a trace event would do it by itself.
+
+    Python 3.11 and 3.12 write back once for each time that `f_locals` was read.
+    """
     if frame is None or sys.version_info >= (3, 13):
         return
     try:
         import ctypes
 
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+        frame.f_locals  # noqa: B018
     except (ImportError, AttributeError):
         pass

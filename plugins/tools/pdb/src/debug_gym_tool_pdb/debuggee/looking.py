@@ -11,7 +11,7 @@ import types
 
 from .channel import _ORIGINAL_BUILTINS, Channel, _give_builtins, _take_back_builtins
 from .conversation import IGNORED, Conversation, documented
-from .frames import in_order
+from .frames import folded, in_order
 from .guide import DIFFERENCES, long_name, overview
 from .hints import MOST_NAMED
 from .locations import NAME, NO_LINE
@@ -28,6 +28,8 @@ for _name in ("compile", "eval", "exec", "repr"):
     vars(codeop).setdefault(_name, _ORIGINAL_BUILTINS[_name])
 
 HELP_LENGTH = 1500
+MOST_REPEATED = 3
+"""Frames of a recursion that are shown rather than counted."""
 
 
 @documented
@@ -65,8 +67,7 @@ class Looking(Conversation):
         if not arg:
             own = [place for place, (frame, _) in enumerate(self.stack) if self.files.is_own(frame.f_code.co_filename)]
             hidden = own[0] if own and own[0] > 2 and own[0] <= self.curindex else 0
-            for entry in self.stack[hidden:]:
-                self.print_stack_entry(entry)
+            self._print_folded(hidden)
             if hidden:
                 self.message("({} frames of the runner above these: w {})".format(hidden, len(self.stack)))
             return
@@ -79,6 +80,19 @@ class Looking(Conversation):
             self.print_stack_entry(entry)
 
     do_w = do_bt = do_where
+
+    def _print_folded(self, begin: int) -> None:
+        """Print the stack from its `begin`, without the middle of a recursion."""
+        for at, length, times in folded([(frame.f_code, line) for frame, line in self.stack[begin:]]):
+            end = begin + at + length * times
+            cut = range(begin + at + length, end - length)
+            if len(cut) < MOST_REPEATED or self.curindex in cut:
+                cut = range(0)
+            for place in range(begin + at, end):
+                if place not in cut:
+                    self.print_stack_entry(self.stack[place])
+                elif place == cut[0]:
+                    self.message("  [{} more frames like this: w {}]".format(len(cut), len(self.stack)))
 
     def do_args(self, arg: str) -> "Any":  # noqa: D102
         frame = self.curframe
@@ -205,7 +219,7 @@ class Looking(Conversation):
         names = [name for name in list(values) if name.isidentifier() and not name.startswith("__")]
         if self.curframe is not None and values is self.curframe.f_globals:
             kinds = (types.ModuleType, types.FunctionType, type)
-            names = [name for name in names if not isinstance(values[name], kinds)]
+            names = [name for name in names if not issubclass(type(values[name]), kinds)]
         if self.curframe is not None:
             names = in_order(names, self.curframe)
         with TimeLimit(REPR_SECONDS) as limit:
@@ -219,7 +233,8 @@ class Looking(Conversation):
         """Evaluate with the built-in functions that the program has: pdb itself works with Python's own."""
         _give_builtins(self._replaced)
         try:
-            yield
+            with self.signals.released():
+                yield
         finally:
             self._replaced = _take_back_builtins()
 

@@ -76,6 +76,11 @@ def pytest_plugin(debugger: "Stops") -> object:
             if debugger.quitting:
                 pytest.exit("the debugger quit", returncode=0)
 
+        @pytest.hookimpl(trylast=True)
+        def pytest_runtest_logreport(self, report: "Any") -> None:
+            if debugger.quitting:  # at a breakpoint: for pytest a test failed, after which come others
+                pytest.exit("the debugger quit", returncode=0)
+
     return Plugin()
 
 

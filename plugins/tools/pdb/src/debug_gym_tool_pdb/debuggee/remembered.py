@@ -4,6 +4,7 @@ import bdb
 import os
 
 from .family import Blackboard, merge
+from .hints import MOST_NAMED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,15 @@ class Remembered:
                 }
             )
         return {"list": found, "next": bdb.Breakpoint.next}
+
+    def never_reached(self) -> "List[Json]":
+        """A few of the breakpoints that nothing came to in this run, and why that may be."""
+        found = []
+        for one in bdb.Breakpoint.bpbynumber:
+            if one is not None and one.enabled and not one.hits:
+                why = "its condition did not hold, or its line was not reached" if one.cond else "it was not reached"
+                found.append({"number": one.number, "file": self._files.path(one.file), "line": one.line, "why": why})
+        return found[:MOST_NAMED]
 
     def restore(self, state: "Json") -> "List[Json]":
         """Set breakpoints as they were dumped, under their numbers; returns those that cannot be set and why."""

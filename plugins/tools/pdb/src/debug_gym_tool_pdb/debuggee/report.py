@@ -81,8 +81,7 @@ class Reporter:
         if task is not None:
             result["task"] = task
         result["source"] = self._source(frame, line)
-        result["stack"] = [self.place(f, n) for f, n in reversed(stack) if self._files.is_own(f.f_code.co_filename)]
-        del result["stack"][MOST_FRAMES:]
+        result["stack"] = self._stack(stack)
         with TimeLimit(REPR_SECONDS) as limit:
             result["locals"] = self._locals(frame, limit)
             if value:
@@ -90,6 +89,20 @@ class Reporter:
             if error is not None:
                 result["exceptions"] = self._exceptions(error, limit)
         return result
+
+    def _stack(self, stack: "List[Tuple[FrameType, int]]") -> "List[Json]":
+        """The innermost frames of the repository; those of a function that calls itself are counted."""
+        found: "List[Json]" = []
+        for frame, line in reversed(stack):
+            if self._files.is_own(frame.f_code.co_filename):
+                place = self.place(frame, line)
+                if found and all(found[-1][key] == place[key] for key in place):
+                    found[-1]["times"] = found[-1].get("times", 1) + 1
+                elif len(found) == MOST_FRAMES:
+                    break
+                else:
+                    found.append(place)
+        return found
 
     def _task(self, stack: "List[Tuple[FrameType, int]]") -> "Optional[Json]":
         """The asyncio task that runs, and what awaits what in it: the current frame first."""
@@ -163,7 +176,7 @@ class Reporter:
             for name, value in list(values.items())
             if name.isidentifier()
             and not name.startswith("__")
-            and not (module_level and isinstance(value, (types.ModuleType, types.FunctionType, type)))
+            and not (module_level and issubclass(type(value), (types.ModuleType, types.FunctionType, type)))
         ]
         names = in_order(names, frame)
         last = self._shown.last(frame)
@@ -171,11 +184,11 @@ class Reporter:
         now = {}
         for name in names[:MOST_LOCALS]:
             try:
-                now[name] = self._values.describe(values[name], limit)
+                now[name] = self._values.marked(values[name], limit)
             except KeyError:
                 continue
         self._shown.keep(frame, now)
-        changed = {name: text for name, text in now.items() if before.get(name) != text}
+        changed = {name: shown[0] for name, shown in now.items() if before.get(name) != shown}
         return {
             "first": last is None,
             "changed": changed,

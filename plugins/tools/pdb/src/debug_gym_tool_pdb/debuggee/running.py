@@ -218,9 +218,10 @@ class Running(Breaking):
         sys.displayhook = self.displayhook  # Python's own would keep the value alive
         feeding, self._feeding = self._feeding, ""
         try:
-            while self._rest:
-                console.push(self._feed())
-            console.push("")
+            with self.signals.released():
+                while self._rest:
+                    console.push(self._feed())
+                console.push("")
         except SystemExit:
             pass
         finally:
@@ -231,7 +232,8 @@ class Running(Breaking):
         self.message("note: plain pdb answers inside; q ends it")
         self._nested = True
         try:
-            return super().do_debug(arg)
+            with self.signals.released():
+                return super().do_debug(arg)
         finally:
             self._nested = False
             _settrace(None)

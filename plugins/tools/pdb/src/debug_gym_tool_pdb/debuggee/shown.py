@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Callable, Dict, Iterable, Optional, Set
 
+    from .values import Marked
+
     Tracer = Callable[[FrameType, str, Any], Any]
 
 
@@ -40,16 +42,16 @@ class Shown:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._seen: "Dict[int, Dict[str, str]]" = {}
+        self._seen: "Dict[int, Dict[str, Marked]]" = {}
         self._followed: "Set[int]" = set()
 
-    def last(self, frame: "FrameType") -> "Optional[Dict[str, str]]":
+    def last(self, frame: "FrameType") -> "Optional[Dict[str, Marked]]":
         """What was shown of a frame; None: nothing yet."""
         return self._seen.get(id(frame))
 
-    def keep(self, frame: "FrameType", texts: "Dict[str, str]") -> None:
+    def keep(self, frame: "FrameType", values: "Dict[str, Marked]") -> None:
         """Remember what is shown of a frame."""
-        self._seen[id(frame)] = texts
+        self._seen[id(frame)] = values
 
     def left(self, frame: int) -> None:
         """Forget the locals of a frame that is gone: its identity may be another frame's soon."""

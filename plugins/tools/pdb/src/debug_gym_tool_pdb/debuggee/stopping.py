@@ -61,6 +61,7 @@ class Stopping(Tracing):
             self.busy.add(_get_ident())
             self._stop, self._due = stop, True
             talked = True
+            self.signals.hold()
             try:
                 with Room():
                     talk()
@@ -69,6 +70,7 @@ class Stopping(Tracing):
             # Before the turn is another thread's, which must know whose step it is.
             self.stepper = None if self._continuing else _get_ident()
         finally:
+            self.signals.release()
             self._stop, self._due = None, False
             self.curframe_locals = {}  # pdb would keep the program's objects alive
             self.busy.discard(_get_ident())
@@ -195,6 +197,7 @@ class Stopping(Tracing):
         if self.busy:
             self._interrupt_command()
             return
+        self.end_condition(frame)
         while frame is not None and frame.f_code.co_filename in (OURS, bdb.__file__, pdb.__file__):
             frame = frame.f_back
         if frame is not None:

@@ -18,9 +18,9 @@ from .channel import (
     _gettrace,
     _settrace,
 )
-from .conditions import Conditions, is_at
+from .conditions import CONDITION, Conditions, TakesTooLong, is_at
 from .finder import Finder
-from .frames import first_real_line, is_cleanup, is_yielding, other_frames
+from .frames import first_real_line, is_cleanup, is_yielding, other_frames, outwards
 from .insertion import HELD
 from .running import Running
 from .shown import Followed
@@ -70,6 +70,7 @@ class Tracing(Running):
         self._hits: "Dict[int, Hit]" = {}
         self._handled = (0, 0)
         self._holds = Conditions().hold
+        self._endless = False
 
     # ---- a breakpoint is reached
 
@@ -197,8 +198,13 @@ class Tracing(Running):
             note = None
             if one.cond and not held:
                 try:
+                    if self._endless:
+                        raise TakesTooLong
                     if not self._holds(one.cond, frame):
                         continue
+                except TakesTooLong:
+                    self._endless = False
+                    note = "its condition was interrupted: it takes too long"
                 except Exception as error:
                     # As pdb: stop, whatever the ignore count, and keep a temporary breakpoint.
                     note = "its condition raised " + self._undisturbed(functools.partial(in_one_line, error))
@@ -209,6 +215,19 @@ class Tracing(Running):
             self._hits[_get_ident()] = Hit(one, note, bool(one.temporary) and note is None)
             return True
         return False
+
+    def end_condition(self, frame: "Optional[FrameType]") -> None:
+        """Have a condition that is being evaluated raise, as if it was wrong.
+
+        Args:
+            frame: the innermost one
+
+        Raises:
+            TakesTooLong: there is one; its breakpoint stops
+        """
+        if self._in_condition(frame) or any(one.f_code.co_filename == CONDITION for one in outwards(frame)):
+            self._endless = True
+            raise TakesTooLong
 
     def _undisturbed(self, text: "Callable[[], str]") -> str:
         """A text that the program's own code may make for us (`__str__`, `__repr__`): it stops nowhere meanwhile."""
@@ -323,6 +342,7 @@ class Tracing(Running):
         self._arm(frame)
         if not self.finder.idle:
             self._reach_other_threads()
+        self.signals.deliver(frame)
 
     def _arm(self, frame: "Optional[FrameType]") -> None:
         """Arm the calling thread; `frame` is its innermost one that goes on."""

@@ -6,16 +6,20 @@ import threading
 import traceback
 
 from .channel import Pattern, _getsignal, _monotonic, _process_time, _setitimer, _signal
+from .marks import fields_of, mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import types
     from types import FrameType
-    from typing import Any, Optional
+    from typing import Any, Dict, Optional, Set, Tuple
+
+    Marked = Tuple[str, int]
 
 REPR_SECONDS = 0.2
 MOST_PATIENCE = 4
 MESSAGE_LENGTH = 400
+TOO_LONG = "<{}, whose repr took too long>"
 _ADDRESS = Pattern(r" at 0x[0-9A-Fa-f]+")
 
 
@@ -79,13 +83,39 @@ class BoundedRepr(reprlib.Repr):
         self.maxdict = 8
         self.maxstring = self.maxother = self.maxlong = 160
         self.by_type = False
+        self.whole = 0
+        self._asked: type = object
+        self._slow: "Set[int]" = set()
 
     def repr_instance(self, x: "Any", level: int) -> str:
         """Any other object."""
         kind = type(x)
+        if id(kind) in self._slow:
+            return TOO_LONG.format(kind.__name__)
         if self.by_type and kind not in (bool, float, complex, type(None)):
             return "<{}>".format(kind.__name__)
-        return self._cut(repr(x))
+        shown_by: "Any" = kind.__repr__
+        found = fields_of(x) if shown_by is object.__repr__ else {}
+        if found:
+            return self._with_fields(x, found, level)
+        self._asked = kind
+        whole = repr(x)
+        self.whole = hash((self.whole, _ADDRESS.sub("", whole)))
+        return self._cut(whole)
+
+    def _with_fields(self, x: "Any", fields: "Dict[str, Any]", level: int) -> str:
+        """An object that has no repr of its own: what it consists of, as `eval` shows it."""
+        kind = type(x)
+        shown = []
+        for name, value in list(fields.items())[: self.maxdict]:
+            shown.append("{}={}".format(name, self.repr1(value, level - 1)) if level > 0 else "...")
+        if len(fields) > self.maxdict:
+            shown.append("...")
+        return self._cut("<{} {}>".format(kind.__name__, ", ".join(shown)))
+
+    def too_slow(self) -> None:
+        """Remember the type whose repr was asked for last as one that is slow."""
+        self._slow.add(id(self._asked))
 
     def repr_bytes(self, x: bytes, level: int) -> str:
         """Bytes, without a copy of all of them."""
@@ -122,17 +152,25 @@ class Values:
         self._repr = BoundedRepr()
 
     def describe(self, value: "Any", limit: "TimeLimit") -> str:
-        """A short repr without addresses, within the time that is left."""
-        if limit.expired:
-            return "<{}>".format(type(value).__name__)
+        """A short repr without addresses, within the time that is left; after it, of builtin types only."""
         self._repr.by_type = not limit.active
         try:
             return _ADDRESS.sub("", self._repr.repr(value))
         except OutOfTime:
             limit.stop()
-            return "<{}, whose repr took too long>".format(type(value).__name__)
-        except Exception as error:
+            self._repr.too_slow()
+            return TOO_LONG.format(type(value).__name__)
+        except BaseException as error:
             return "<{}, whose repr raised {}>".format(type(value).__name__, type(error).__name__)
+
+    def marked(self, value: "Any", limit: "TimeLimit") -> "Marked":
+        """The same, with a number that tells whether more has changed than is shown."""
+        self._repr.whole = 0
+        text = self.describe(value, limit)
+        try:
+            return text, hash((self._repr.whole, mark(value)))
+        except Exception:  # it was changed by another thread meanwhile
+            return text, 0
 
     def said(self, error: "BaseException") -> str:
         """An exception's text; empty when its own code fails or takes too long."""
@@ -151,7 +189,7 @@ class Values:
         except OutOfTime:
             limit.stop()
             return ""
-        except Exception:
+        except BaseException:
             return ""
         return text if len(text) <= MESSAGE_LENGTH else text[:MESSAGE_LENGTH] + "..."
 
