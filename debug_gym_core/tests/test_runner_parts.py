@@ -220,7 +220,7 @@ REPLACED = {
     "hooks": "named_plugins",
     "main": "main",
     "start": "enter_workspace",
-    "watch": "is_infrastructure",
+    "tampering": "is_infrastructure",
     "with_pytest": "one_line",
     "with_unittest": "flatten",
 }
@@ -321,4 +321,4 @@ def test_whatever_is_sent_in_the_runners_name_is_a_report_or_a_forgery(sent: lis
     run = ReportedRun(cast(Session, place), Entrypoint.parse("pytest"), 1, "seal", None, None, "run")
     run._listen(cast(Process, place), 0)
     for status in (0, 1):
-        run._judge(status, False, "")
+        run._why_not_believed(status, False, "")
