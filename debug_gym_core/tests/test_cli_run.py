@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from debug_gym_core.runs.episode import Players
 
 TOY = Path(__file__).parent / "toy_plugin.py"
 PROGRAM = [sys.executable, "-c", "from debug_gym_core.cli import main; main()"]
@@ -84,6 +87,19 @@ def test_a_task_that_passes_unchanged_is_an_error_before_anybody_plays_it(inside
     done = inside("run", "toy", "--task", "a", "-p", f"agent.played={tmp_path}/played", "-p", "env.entrypoint='true'")
     assert done.status == 1 and not (tmp_path / "played").exists()
     assert "`true` passes in the unchanged repository" in done.out and "env.allow_passing: true" in done.out
+
+
+def test_what_is_known_to_fail_is_looked_at_only_with_another_entrypoint(
+    inside: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = Players._load
+    monkeypatch.setattr(Players, "_load", lambda self, job: dataclasses.replace(load(self, job), known_to_fail=True))
+    looked: list[str] = []
+    monkeypatch.setattr(Players, "fails_unchanged", lambda self, task, look: not looked.append(task) and look())
+    inside("run", "toy", "--task", "a", "-o", "first")
+    assert looked == []
+    done = inside("run", "toy", "--task", "a", "-o", "second", "-p", "env.entrypoint='true'")
+    assert looked == ["toy/a"] and "passes in the unchanged repository" in done.out
 
 
 def test_a_task_that_is_resolved_without_a_change_is_named(inside: Any) -> None:

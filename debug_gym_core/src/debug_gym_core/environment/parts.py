@@ -42,6 +42,7 @@ def with_settings(task: Task, settings: EnvSection) -> Task:
     }
     if settings.entrypoint:
         changes.update(entrypoint=settings.entrypoint, environment={}, tests=(), pass_to_pass=(), max_score=None)
+        changes["known_to_fail"] = False
     if settings.debug_entrypoint:
         changes["debug_entrypoint"] = settings.debug_entrypoint
     return dataclasses.replace(task, **changes)

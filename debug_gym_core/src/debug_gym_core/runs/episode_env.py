@@ -63,8 +63,9 @@ class EpisodeEnv(RepoEnv):
             SandboxError: no sandbox lasted to the end of the grading
         """
         task = self.task
-        # What a benchmark's own harness judges is known to fail, and takes minutes.
-        if self.settings.allow_passing or task.judge is not None or self.episode.run.attended:
+        # What a benchmark's own harness judges is known to fail too, and takes minutes.
+        known = task.known_to_fail or task.judge is not None
+        if known or self.settings.allow_passing or self.episode.run.attended:
             return
         if not self.episode.run.fails_unchanged(task.id, lambda: not self.grade().resolved):
             raise TaskError(

@@ -33,6 +33,8 @@ class Task:
         pass_to_pass: ids of tests that pass without a fix and must still pass: they give no points, and the score is 0
             unless every one of them passes; only beside `tests`, and none of them
         max_score: number of tests that count; None: counted on the pristine repository
+        known_to_fail: somebody has seen its tests fail where nothing is changed, so that no run looks whether they do;
+            it looks all the same when the user names another entrypoint
         stops: places (`file:line`) where a debugger shows the bug; empty: the first line that the gold patch changes
         gold_patch: a right fix, `git apply`-able; None: unknown
         environment: variables of every command in the task's sandboxes, unless the user names another entrypoint
@@ -71,6 +73,7 @@ class Task:
     tests: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
     max_score: int | None = None
+    known_to_fail: bool = False
     stops: tuple[str, ...] = ()
     gold_patch: bytes | None = None
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
