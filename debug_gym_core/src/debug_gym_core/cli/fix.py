@@ -98,6 +98,7 @@ def command(
         f"benchmark.path={json.dumps(str(directory))}",
         f"tools={json.dumps([name for name in TOOLS if name in plugins.tools])}",
         f"run.output={json.dumps(str(_home()))}",
+        "env.allow_passing=true",  # whether anything fails is found out below, before anybody is asked
         *([f"env.entrypoint={json.dumps(entrypoint)}"] if entrypoint else []),
         *([f"run.max_cost={max_cost}"] if max_cost is not None else []),
     ]
