@@ -132,10 +132,8 @@ class Players:
                 except EpisodeStopped:
                     transcript.write("stopped")
                     return None
-                except (
-                    Exception,
-                    SystemExit,
-                ) as error:  # a component that wants to leave ends its episode, not the run
+                # A component that wants to leave ends its episode, not the run.
+                except (Exception, SystemExit) as error:
                     if self.stopping.is_set():
                         transcript.write("stopped", error)
                         return None

@@ -10,7 +10,7 @@ import pytest
 
 from debug_gym_core import RepoEnv, Task, Tool
 from debug_gym_core.tasks.results import Measurement, TestResult
-from debug_gym_tool_eval import DETAILS_LIMIT, FAILURES, LISTED, NAMED, OUTPUT_LIMIT, Eval, render
+from debug_gym_tool_eval import DETAILS_LIMIT, FAILURES, LISTED, NAMED_FAILURES, OUTPUT_LIMIT, Eval, render
 from debug_gym_tool_eval.report import without_repetitions
 
 CODE = """
@@ -63,7 +63,8 @@ def test_it_tells_what_passes_and_why_the_rest_fails(make_env: Callable[..., Rep
     assert "1 failed, 1 passed in <time>" in text
     assert (reward, terminated, info["score"], info["max_score"]) == (1.0, False, 1, 2)
     [spoken] = json.loads(observation["json"])
-    assert spoken["data"]["tests"] == {"test_shop.py::test_some": "failed"}
+    outcomes = {"test_shop.py::test_nothing": "passed", "test_shop.py::test_some": "failed"}
+    assert spoken["data"]["tests"] == outcomes
     assert spoken["data"]["counts"] == {"passed": 1, "failed": 1}
     assert spoken["data"]["failures"][0]["frames"][0]["locals"] == {"prices": "[1, 2]"}
     assert spoken["data"]["grading"] == "in_place"
@@ -115,13 +116,14 @@ def test_one_failure_of_many_tests_costs_little(make_env: Callable[..., RepoEnv]
     assert len(text) < len(few) + 100 < 1_500
     journal = {"text": text, "json": json.loads(observation["json"])}
     assert len(json.dumps(journal)) < 20_000
+    assert journal["json"][0]["data"]["tests"] == {"test_shop.py::test_some": "failed"}
 
 
 def test_data_of_many_failures_are_bounded(make_env: Callable[..., RepoEnv]) -> None:
     env = make_env(tests=MANY.replace("== 0", "== 1").replace("300", "600"))
     [spoken] = json.loads(env.step("eval")[0]["json"])
     assert spoken["data"]["counts"] == {"failed": 601}
-    assert (len(spoken["data"]["tests"]), len(spoken["data"]["failures"])) == (NAMED, LISTED)
+    assert (len(spoken["data"]["tests"]), len(spoken["data"]["failures"])) == (NAMED_FAILURES, LISTED)
     assert [bool(one["frames"]) for one in spoken["data"]["failures"]].count(True) == FAILURES
 
 
@@ -130,6 +132,26 @@ def test_a_run_that_hangs_names_the_test() -> None:
     done = (TestResult("t.py::a", "passed"),)
     text = render(Measurement(done, -9, ".", timed_out=True, collected=found), 1, 3)
     assert "The run reached its time limit and was ended in t.py::b.\n" in text
+
+
+@pytest.mark.parametrize("line", ["::", "a::b PASSED ", ".", ". ", "a.py ", "[", "[1", "= ", "=", "\t"])
+def test_a_line_of_any_length_is_read_at_once(line: str) -> None:
+    output = line * (60_000 // len(line)) + "x"
+    assert without_repetitions(output) == output  # which took minutes
+
+
+@pytest.mark.parametrize(
+    "line", [".F [ 50%]", "t.py ..s [100%]", "t.py::test_a[x y] PASSED [ 50%]", "t.py::a FAILED [9%]"]
+)
+def test_progress_is_left_out(line: str) -> None:
+    assert without_repetitions(f"a\n{line}\nb\n") == "a\nb\n"
+
+
+@pytest.mark.parametrize(
+    "line", ["done [ 50%]", " .F [ 50%]", "t.py::a DONE [ 50%]", "[ 50%]", ".F [ 5]", "a b.py . [1%]"]
+)
+def test_what_only_looks_like_progress_is_left(line: str) -> None:
+    assert without_repetitions(f"a\n{line}\nb\n") == f"a\n{line}\nb\n"
 
 
 def test_what_tests_print_is_left_as_it_is() -> None:

@@ -31,11 +31,6 @@ class Files:
         """Bytes of a file, in several frames when it is large."""
         descriptor = self.tree.open_file(self.tree.path(header), self.tree.real(header))
         try:
-            mode = os.fstat(descriptor).st_mode
-            if stat.S_ISDIR(mode):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            if not stat.S_ISREG(mode):
-                raise OSError(errno.EINVAL, "Not a regular file")
             if header.get("offset"):
                 os.lseek(descriptor, header["offset"], os.SEEK_SET)
             left = header.get("size")
@@ -67,11 +62,6 @@ class Files:
         line, last, body = 1, b"\n", []
         descriptor = self.tree.open_file(real, real)
         try:
-            mode = os.fstat(descriptor).st_mode
-            if stat.S_ISDIR(mode):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            if not stat.S_ISREG(mode):
-                raise OSError(errno.EINVAL, "Not a regular file")
             while True:
                 data = os.read(descriptor, CHUNK)
                 if not data:
@@ -191,13 +181,12 @@ class Files:
                 hashes[path] = None
                 continue
             try:
-                data = b"" if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
-                while data is not None:
+                while True:
                     data = os.read(descriptor, CHUNK)
                     if not data:
                         break
                     digest.update(data)
-                hashes[path] = None if data is None else digest.hexdigest()
+                hashes[path] = digest.hexdigest()
             except OSError:
                 hashes[path] = None
             finally:

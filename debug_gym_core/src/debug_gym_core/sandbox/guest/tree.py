@@ -64,7 +64,17 @@ class Tree:
         return real
 
     def open_file(self, path: bytes, real: bytes) -> int:
-        """Open a file to read it, one of the workspace so that no link on its way, or in its place, is followed."""
+        """Open a regular file to read it; of one of the workspace no link, on its way or in its place, is followed."""
+        descriptor = self._open(path, real)
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(mode):
+            return descriptor
+        os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        raise OSError(errno.EINVAL, "Not a regular file")
+
+    def _open(self, path: bytes, real: bytes) -> int:
         # Without O_NONBLOCK the opening of a named pipe would wait for a writer.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
         if real == self.root or not self.holds(real):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -22,7 +23,9 @@ DETAILS_LIMIT = 8_000
 """Characters of failures with their frames."""
 LISTED = 60
 """Tests that failed and are listed by name."""
-NAMED = 500
+NAMED = 100
+"""Tests that are named in the data, those that passed too; of more, only those that did not."""
+NAMED_FAILURES = 500
 """Tests that did not pass and are named in the data."""
 FAILURES = 10
 """Failures that are shown with their frames."""
@@ -178,8 +181,11 @@ def _bound(text: str, limit: int, cut: int = 0) -> str:
 
 
 def _data(measurement: Measurement, env: RepoEnv) -> dict[str, object]:
-    """The same facts as JSON types, without what differs from run to run; tests that passed are counted, not named."""
-    odd = [(name, outcome) for name, outcome in measurement.outcomes.items() if outcome != "passed"]
+    """The same facts as JSON types, without what differs from run to run; of many tests only failures are named."""
+    tests = measurement.outcomes
+    if len(tests) > NAMED:
+        odd = (name for name, outcome in tests.items() if outcome != "passed")
+        tests = {name: tests[name] for name in itertools.islice(odd, NAMED_FAILURES)}
     return {
         "score": env.score,
         "max_score": env.max_score,
@@ -187,7 +193,7 @@ def _data(measurement: Measurement, env: RepoEnv) -> dict[str, object]:
         **({"broken": list(env.broken)} if env.broken else {}),
         "grading": "in_place" if measurement.kind == "report" else "exit_status",
         "counts": dict(collections.Counter(one.outcome for one in measurement.tests)),
-        "tests": dict(odd[:NAMED]),
+        "tests": dict(tests),
         "failures": [
             {
                 "id": one.id,

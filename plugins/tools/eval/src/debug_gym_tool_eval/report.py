@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_PERCENT = r" *\[ *\d+%\]"
-_PROGRESS = re.compile(rf"(\S+\.py )?[.FEsxXRu,]+{_PERCENT}")
-_VERBOSE = re.compile(rf"\S+::.* (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*{_PERCENT}")
-_SECTION = re.compile(r"=+ (.+?) =+")
+from debug_gym_core.grading.masking import section
+
+_PERCENT = re.compile(r"\[ *\d+%\]")
+_MARKS = re.compile(r"[.FEsxXRu,]+")
+_OUTCOMES = frozenset(("PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "XPASS"))
 _START = "test session starts"
 _SUMMARY = "short test summary info"
 
@@ -26,24 +27,35 @@ def without_repetitions(output: str) -> str:
 
 
 def _kept(lines: list[str]) -> Iterator[str]:
-    section, title = _START, ""
+    where, title = _START, ""
     for line in lines:
         text = line.rstrip("\r\n")
-        if found := _SECTION.fullmatch(text):
-            section = found[1]
-            if section == _SUMMARY:
+        if found := section(text):
+            where = found
+            if where == _SUMMARY:
                 title = line  # shown where something is left below it
                 continue
-        elif _is_repetition(text, section):
+        elif _is_repetition(text, where):
             continue
-        elif section == _SUMMARY and text.startswith(("SKIPPED ", "XFAIL ", "XPASS ", "PASSED ")) and title:
+        elif where == _SUMMARY and text.startswith(("SKIPPED ", "XFAIL ", "XPASS ", "PASSED ")) and title:
             yield title
             title = ""
         yield line
 
 
-def _is_repetition(text: str, section: str) -> bool:
+def _is_repetition(text: str, where: str) -> bool:
     """Whether a line of a section says only what a report says too."""
-    if section == _START:
-        return bool(_PROGRESS.fullmatch(text) or _VERBOSE.fullmatch(text))
-    return section == _SUMMARY and text.startswith(("FAILED ", "ERROR "))
+    if where == _START:
+        return _is_progress(text)
+    return where == _SUMMARY and text.startswith(("FAILED ", "ERROR "))
+
+
+def _is_progress(text: str) -> bool:
+    """Whether a line says how far a run is: marks, or with `-v` a test and its outcome; then per cent."""
+    said, bracket, percent = text.rpartition("[")
+    words = said.split()
+    if not words or not said.startswith(words[0]) or not _PERCENT.fullmatch(bracket + percent):
+        return False
+    verbose = "::" in words[0] and not _OUTCOMES.isdisjoint(words[1:])
+    marks = _MARKS.fullmatch(words[-1]) and (len(words) == 1 or (len(words) == 2 and words[0].endswith(".py")))
+    return verbose or bool(marks)

@@ -1,0 +1,67 @@
+"""The output of test runs, made equal from run to run."""
+
+from __future__ import annotations
+
+import pytest
+
+from debug_gym_core.grading.masking import mask, mask_temporary
+
+HOSTILE = ["=", "= ", "- ", "- Captured ", "_ ", "___ ", " ", "/", "/a", "/pytest-of-a", "/pytest-of-a/pytest-", " in "]
+HOSTILE += ["1", "1 passed, ", " tests collected", "1 tests collected", "no tests collected ", " at 0x", "rootdir:"]
+
+
+@pytest.mark.parametrize("before", ["", "1", "=== FAILURES ===\n"])
+@pytest.mark.parametrize("line", HOSTILE)
+def test_a_line_of_any_length_is_read_at_once(before: str, line: str) -> None:
+    output = before + line * (60_000 // len(line)) + "x"
+    assert mask(output) == mask_temporary(output) == output  # some took minutes
+
+
+@pytest.mark.parametrize(
+    ("said", "masked"),
+    [
+        ("1 failed, 2 passed in 0.12s\n", "1 failed, 2 passed in <time>\n"),
+        ("3 passed, 1 warning in 75.01s (0:01:15)", "3 passed, 1 warning in <time>"),
+        ("no tests ran in 0.00s", "no tests ran in <time>"),
+        ("1/3 tests collected (2 deselected) in 0.01s", "1/3 tests collected (2 deselected) in <time>"),
+        ("no tests collected (3 deselected) in 0.01s", "no tests collected (3 deselected) in <time>"),
+        ("=== 1 failed in 0.12s ===", f"{'=' * 30} 1 failed in <time> {'=' * 30}"),
+        ("Ran 3 tests in 0.001s", "Ran 3 tests in <time>"),
+        ("platform linux -- Python 3.11.2, pytest-8.3.4\nrootdir: /here\nplugins: x-1\n\n.\n", "\n.\n"),
+    ],
+)
+def test_what_differs_is_masked(said: str, masked: str) -> None:
+    assert mask(said) == masked
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["took 1 passed in 0.1s", "===1 failed in 0.1s", "1 failed in 3s", "1 hit in 0.1s", "tests collected in 0.1s"],
+)
+def test_what_only_looks_like_it_is_left(said: str) -> None:
+    assert mask(said) == said
+
+
+def test_only_reports_of_failures_are_masked() -> None:
+    told = "<A at 0x7f3a> in /tmp/pytest-of-me/pytest-12/test_a0\n"
+    captured = f"---- Captured stdout call ----\n{told}"
+    output = f"{told}=== FAILURES ===\n___ test_a ___\n{told}{captured}_ _ _ _\n{told}"
+    masked = "<A> in /tmp/pytest-of-user/pytest-0/test_a0\n"
+    assert mask(output) == f"{told}=== FAILURES ===\n___ test_a ___\n{masked}{captured}_ _ _ _\n{masked}"
+
+
+@pytest.mark.parametrize(
+    ("path", "masked"),
+    [
+        ("/var/folders/x.y/pytest-of-me/pytest-7/a", "/tmp/pytest-of-user/pytest-0/a"),
+        ("'/pytest-of-me/pytest-7'", "'/tmp/pytest-of-user/pytest-0'"),
+        ("a//b/pytest-of-me/pytest-7", "a//tmp/pytest-of-user/pytest-0"),
+        ("x/pytest-of-me/pytest-7", "x/tmp/pytest-of-user/pytest-0"),
+        (
+            "/a/pytest-of-me/pytest-1 /b/pytest-of-me/pytest-2",
+            "/tmp/pytest-of-user/pytest-0 /tmp/pytest-of-user/pytest-0",
+        ),
+    ],
+)
+def test_temporary_directories_are_named_alike(path: str, masked: str) -> None:
+    assert mask_temporary(path) == masked
