@@ -7,15 +7,15 @@ of the playing agent's name, `-p key.path=value`, and the options of the command
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pydantic
-from pydantic import Field
 
 from debug_gym_core.agents.agent import AgentSettings
 from debug_gym_core.components.values import Count, Dollars, Positive, Seconds
 from debug_gym_core.config.layers import tool_name
 from debug_gym_core.environment.settings import DEFAULT_TOOLS, EnvSection, Section, Tools
+from debug_gym_core.models.llm import AnswerSettings
 from debug_gym_core.sandbox.terminal import SandboxSettings
 from debug_gym_core.tasks.task import BenchmarkSettings
 
@@ -90,18 +90,14 @@ class AgentSection(AgentSettings, ComponentSection):
     rewrites_before_pdb: Count = 5
 
 
-class LLMSection(ComponentSection):
+class LLMSection(AnswerSettings, ComponentSection):
     """The language model that the agent asks.
 
     Attributes:
         name: a model of llm.yaml, or a backend that needs none (human, scripted)
-        temperature: null: the provider's default
-        max_tokens: bound on an answer; null: the provider's default
     """
 
     name: str = "gpt-4o"
-    temperature: Annotated[float, Field(strict=True, ge=0)] | None = None
-    max_tokens: Positive | None = None
 
 
 class RunSection(Section):

@@ -5,13 +5,28 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from debug_gym_core.components.component import Component
+from pydantic import Field
+
+from debug_gym_core.components.component import Component, Settings
+from debug_gym_core.components.values import Positive
 from debug_gym_core.tools.action import ToolCall
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
+
+
+class AnswerSettings(Settings):
+    """What a config may say of any model's answers.
+
+    Attributes:
+        temperature: null: the provider's default
+        max_tokens: bound on an answer; null: the provider's default
+    """
+
+    temperature: Annotated[float, Field(strict=True, ge=0)] | None = None
+    max_tokens: Positive | None = None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from debug_gym_core.components.component import Settings
 from debug_gym_core.errors import LLMError, LLMUnavailable
-from debug_gym_core.models.llm import LLM, Completion, Message, Usage
+from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message, Usage
 from debug_gym_core.redaction import remember
 
 log = logging.getLogger("debug_gym")
@@ -75,7 +75,7 @@ class Prices(Settings):
         return (total + usage.completion * self.completion) / 1e6
 
 
-class ServiceSettings(Settings):
+class ServiceSettings(AnswerSettings):
     """A model's entry in llm.yaml; the `llm` section of a config may set any of it but the key.
 
     Attributes:
@@ -86,8 +86,6 @@ class ServiceSettings(Settings):
         context_limit: how much it takes, in thousands of tokens; null: unknown, the service says when it is too much
         tokenizer: name or path of its tokenizer, to count tokens before a call; null: estimated
         prices: dollars a million tokens; null: unknown
-        temperature: null: the provider's default
-        max_tokens: bound on an answer; null: the provider's default
         stream: take the answer in pieces; a connection that is cut off is noticed sooner
         timeout: seconds that one attempt may take
         max_retries: attempts after the first when the service fails; being told to wait does not count
@@ -111,8 +109,6 @@ class ServiceSettings(Settings):
     context_limit: Annotated[float, Field(gt=0)] | None = None
     tokenizer: str | None = None
     prices: Prices | None = None
-    temperature: Annotated[float, Field(ge=0)] | None = None
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
     stream: bool = False
     timeout: Seconds = 300.0
     max_retries: Annotated[int, Field(ge=0)] = 8
