@@ -112,7 +112,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
 def start(terminal: object, root: Path, **more: Any) -> RepoEnv:
     env = debug_gym_core.make(
         "repo",
-        ["view", "rewrite", "listdir", "eval", "pdb", Run(), Start(), Seen()],
+        ["view", "rewrite", "listdir", "eval", "pdb", "bash", Run(), Start(), Seen()],
         terminal,
         path=root,
         entrypoint=more.pop("entrypoint", "python -m pytest -q -p no:cacheprovider"),
@@ -320,6 +320,24 @@ def test_pdb_commands_change_nothing_readonly(env: RepoEnv, persistent: bool) ->
         env.step(pdb(command))
         assert state(env) == before
     assert env.step(pdb("p number"))[0]["text"].startswith("2")  # the session went on
+
+
+@pytest.mark.parametrize("tool", ["bash", "pdb", "eval"])
+def test_what_a_tool_lets_be_written_to_a_readonly_file_is_not_seen_in_the_next_step(env: RepoEnv, tool: str) -> None:
+    attack = "open('test_app.py', 'w').write('x')"
+    if tool == "eval":
+        env.step({"name": "run", "arguments": {"command": f'echo "{attack}" > app.py'}})
+        env.step("eval")
+    elif tool == "pdb":
+        env.step(pdb("b app.py:2\nc"))
+        env.step(pdb(f"!{attack}"))
+    else:
+        env.step({"name": "bash", "arguments": {"command": "cd pkg"}})
+        env.step({"name": "bash", "arguments": {"command": f'cd ..; python -c "{attack}"'}})
+    if not isolates(env):
+        assert "Read-only files were changed and are put back: test_app.py" in env.last_text
+    seen = env.step({"name": "view", "arguments": {"path": "test_app.py", "line_numbers": False}})[0]["text"]
+    assert FILES["test_app.py"].rstrip("\n") in seen, seen
 
 
 def test_a_live_program_changes_nothing_readonly_for_longer_than_a_step(env: RepoEnv) -> None:

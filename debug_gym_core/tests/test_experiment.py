@@ -122,6 +122,7 @@ def test_a_run_leaves_what_is_documented(play: Any, onlooker: Onlooker) -> None:
         "failed": [],
         "broken": [],
         "reason": "",
+        "dropped": {},
     }
     directory = run.directory / "toy" / "a"
     events = read_journal(directory / "trajectory.jsonl")

@@ -9,7 +9,7 @@ import contextlib
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -544,6 +544,23 @@ def test_tests_that_the_run_rewrites_do_not_count(make: Make) -> None:
     result = make(files, ENTRYPOINT + " test_calc.py tests").grade({"calc.py": cheat}, tests)
     assert not result.resolved
     assert (result.score, result.reason) == (0, "the run wrote to the tests: tests/test_later.py")
+
+
+def test_a_test_that_the_run_makes_huge_is_not_read_whole(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, plain = [], Session.read
+
+    def spy(session: Session, *arguments: Any) -> bytes:
+        data = plain(session, *arguments)
+        read.append(len(data))
+        return data
+
+    monkeypatch.setattr(Session, "read", spy)
+    huge = FIXED.replace(
+        "    return a + b", "    import os\n    os.truncate('test_calc.py', 100 << 20)\n    return a + b"
+    )
+    result = make().grade({"calc.py": huge})
+    assert (result.score, result.reason) == (0, "the run wrote to the tests: test_calc.py")
+    assert max(read) <= 1 + len(REPOSITORY["test_calc.py"])
 
 
 def test_a_failing_test_that_does_not_count_does_no_harm(bench: Bench) -> None:

@@ -76,9 +76,13 @@ def test_hidden_tests_are_with_grading_alone(task: Task, make_env: Callable[...,
 def test_what_the_agent_puts_in_the_place_of_hidden_tests_counts_nothing(
     task: Task, make_env: Callable[..., RepoEnv]
 ) -> None:
-    env = make_env([], task=replace(task, test_files=("checks/test_calc.py", "checks/data.txt")))
+    env = make_env(["eval"], task=replace(task, test_files=("checks/test_calc.py", "checks/data.txt")))
     env.workspace.write_bytes("checks/test_calc.py", b"def test_add():\n    pass\n")
     env.workspace.write_bytes("checks/data.txt", b"5")
+    observation, _, terminated, _, _ = env.step("eval")
+    assert (terminated, env.ended, env.resolved) == (False, None, False)
+    assert "test_calc.py (it is a test file)" in observation["text"]
+    assert "data.txt" not in observation["text"], "what only the grading knows stays with it"
     grade = env.grade()
     assert not grade.resolved and grade.score == 0
     assert set(grade.dropped) == {"checks/test_calc.py", "checks/data.txt"}
@@ -145,10 +149,10 @@ def test_a_judge_runs_and_reads_the_tests(task: Task, mode: str, make_env: Calla
     assert (env.score, env.resolved) == (0, False)
     env.workspace.apply(GOLD)
     env.step("eval")
-    assert env.resolved
+    visible = mode == "visible"
+    assert (env.score, env.resolved) == (1, visible), "what runs in place is never the hidden tests"
     grade = env.grade()
     assert (grade.resolved, grade.score, grade.grading) == (True, 1, "clean")
-    visible = mode == "visible"
     assert judge.seen == [(False, visible), (False, visible), (True, False)]
 
 

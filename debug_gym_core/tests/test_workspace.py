@@ -16,7 +16,7 @@ from support import examples
 from debug_gym_core.errors import ActionError, SandboxError
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
-from debug_gym_core.workspace import changes
+from debug_gym_core.workspace import changes, files
 from debug_gym_core.workspace.files import Workspace
 from debug_gym_core.workspace.program_changes import TEXT_LIMIT, UNKNOWN
 from debug_gym_core.workspace.restoring import ReadOnlyFiles
@@ -414,6 +414,14 @@ def test_what_is_too_large_or_no_file_is_left_out_and_named(live: Live, monkeypa
     found = live.workspace.changes()
     assert list(found) == ["small"]
     assert found.left_out == {"large": "1001 bytes are too many", "pipe": "neither file nor link"}
+
+
+def test_a_file_that_would_fill_the_hosts_memory_is_not_read_whole(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "FILE_LIMIT", 1000)
+    live.session.run("truncate -s 1000 most; truncate -s 1T huge")
+    assert live.workspace.read_bytes("most") == bytes(1000)
+    with pytest.raises(ActionError, match=r"^huge has more than 1000 bytes; read_lines reads parts of it$"):
+        live.workspace.read_text("huge")
 
 
 def test_an_applied_patch_tells_of_every_file(live: Live) -> None:

@@ -236,6 +236,7 @@ def _conclude(
     from debug_gym_core.cli.figures import duration, money_text
     from debug_gym_core.cli.steps import error_text
     from debug_gym_core.cli.verdicts import ENDED
+    from debug_gym_core.grading.dropped import about_dropped
     from debug_gym_core.runs.trajectory import EventKind, read_journal
 
     runs.append(run)
@@ -253,6 +254,8 @@ def _conclude(
             console.print(f"... {len(lines) - SHOWN} lines more in {shown_path(change)}", soft_wrap=True)
         if left_out:
             console.print(f"left out, as git ignores it: {_printable(_some(left_out))}", soft_wrap=True)
+        if result.dropped:
+            console.print(Text(_printable(about_dropped(result.dropped))), soft_wrap=True)
         grades = [event.data for event in read_journal(directory / "trajectory.jsonl") if event.kind is EventKind.GRADE]
         tests: Mapping[str, str] = grades[-1]["tests"] if grades else {}
         with_all = bool(left_out) and result.resolved

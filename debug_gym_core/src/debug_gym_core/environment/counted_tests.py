@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from debug_gym_core.environment.recovery import insist
@@ -110,9 +110,10 @@ class CountedTests:
         """
         before = self._task.pass_to_pass
         resolved = results.is_resolved(measurement, self.ids, self.max_score, before)
-        if self.hidden:  # a test that is not there is not broken
+        if self.hidden:
             there = measurement.outcomes
-            before = tuple(one for one in before if one in there)
+            before = tuple(one for one in before if one in there)  # a test that is not there is not broken
+            resolved = False  # what is there under the names of the tests that count is not these tests
         score, _ = results.score(measurement, self.ids, self.max_score, before)
         return Standing(score, resolved, results.broken(measurement, before))
 
@@ -142,6 +143,7 @@ class CountedTests:
             )
 
         try:
-            return insist(once, factory.wait)
+            graded = insist(once, factory.wait)
+            return replace(graded, dropped={**changes.left_out, **graded.dropped})
         except (SandboxLost, RequirementError) as error:
             raise GradingError(f"no sandbox lasted to the end of the grading: {error}") from error

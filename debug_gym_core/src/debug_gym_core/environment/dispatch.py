@@ -13,6 +13,7 @@ from debug_gym_core.tools.observation import Observation
 from debug_gym_core.tools.tool import as_observation
 
 if TYPE_CHECKING:
+    from debug_gym_core.environment.dropped_changes import DroppedChanges
     from debug_gym_core.environment.file_events import FileEvents
     from debug_gym_core.environment.live_sandbox import LiveSandbox
     from debug_gym_core.tools.environment import Environment
@@ -28,7 +29,14 @@ class Dispatcher:
         call: what the last action was understood as; None: as nothing
     """
 
-    def __init__(self, env: Environment, sandbox: LiveSandbox, events: EventQueue, files: FileEvents) -> None:
+    def __init__(
+        self,
+        env: Environment,
+        sandbox: LiveSandbox,
+        events: EventQueue,
+        files: FileEvents,
+        dropped: DroppedChanges,
+    ) -> None:
         """Know of no action yet.
 
         Args:
@@ -36,11 +44,13 @@ class Dispatcher:
             sandbox: in which they work
             events: what they are told
             files: what happens to the files
+            dropped: what of it grading drops
         """
         self._env = env
         self._sandbox = sandbox
         self._events = events
         self._files = files
+        self._dropped = dropped
         self.call: ToolCall | None = None
 
     def carry_out(self, action: Any, observations: list[Observation]) -> None:
@@ -76,6 +86,7 @@ class Dispatcher:
             observations += self.see_files()
         if not self._env.submitted:
             self._sandbox.keep_files()
+            observations += self._dropped.look()
         self._sandbox.stumbled = False
 
     def see_files(self) -> list[Observation]:

@@ -47,6 +47,9 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         breakpoints: the debugger's breakpoints, kept over its restarts
         score: tests that count and pass, as last measured; 0 when one failed that passed before
         broken: ids of tests that passed before and did not when last measured
+        dropped: changes that grading does not take over, and why, by path, as they were when last measured
+        unconfirmed: why the task is not resolved though all tests that count passed when last measured in place: what
+            they did on a clean copy; empty where nothing contradicts
         measured: whether anything was measured since the last reset: a score of 0 says nothing before
         max_score: tests that count; fixed by the task
         steps: steps since the last reset
@@ -118,7 +121,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             (notify or log.warning)(note)
         super().__init__(task, made, checked, backend, backend_settings, run=run, notify=notify)
         self.max_steps, self.max_rewrites, self.max_seconds = max_steps, max_rewrites, max_seconds
-        self._dispatcher = Dispatcher(self, self._sandbox, self._events, self._files)
+        self._dispatcher = Dispatcher(self, self._sandbox, self._events, self._files, self._dropped)
         self._start_over()
         self.observation_space = cast(
             "gymnasium.Space[dict[str, str]]", gymnasium.spaces.Dict({"text": TextSpace(), "json": TextSpace()})
@@ -250,7 +253,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
 
     def _known(self) -> dict[str, Any]:
         """What a step that has to be done again must find as it was."""
-        kept = ("breakpoints", "score", "resolved", "broken", "measured", "rewritten")
+        kept = ("breakpoints", "score", "resolved", "broken", "dropped", "unconfirmed", "measured", "rewritten")
         known = {name: copy.deepcopy(getattr(self, name)) for name in kept}
         return {**known, "tests_ran": self._files.tests_ran}
 

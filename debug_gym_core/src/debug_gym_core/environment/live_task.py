@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -11,6 +11,7 @@ import pluggy
 from debug_gym_core.debugging.breakpoints import Breakpoints
 from debug_gym_core.environment.counted_tests import CountedTests
 from debug_gym_core.environment.dispatch import failed
+from debug_gym_core.environment.dropped_changes import DroppedChanges
 from debug_gym_core.environment.file_events import FileEvents
 from debug_gym_core.environment.instructions import instructions
 from debug_gym_core.environment.live_sandbox import LiveSandbox
@@ -39,6 +40,8 @@ class LiveTask:
     score: int
     resolved: bool
     broken: tuple[str, ...]
+    dropped: Mapping[str, str]
+    unconfirmed: str
     measured: bool
     submitted: bool
     rewritten: bool
@@ -89,16 +92,18 @@ class LiveTask:
             changed=self._files.changed,
             free=self._free_tools,
         )
+        self._dropped = DroppedChanges(task, self._tests, self._sandbox)
         self._clear()
 
     def _clear(self) -> None:
         """Know nothing of an earlier episode."""
         self._events.clear()
+        self._dropped.forget()
         self._files.tests_ran = False
         self.breakpoints = Breakpoints()
         self.score = self.steps = 0
         self.resolved = self.measured = self.submitted = self.rewritten = False
-        self.broken = ()
+        self.broken, self.dropped, self.unconfirmed = (), {}, ""
         self.final_grade = None
 
     # The sandbox and what is in it
@@ -247,6 +252,8 @@ class LiveTask:
     def measure(self, *, warm: bool = False) -> Measurement:
         """Run the tests in place, for the agent's information; sets the score.
 
+        Where all that count pass, and grading drops some of the changes, a clean grade decides.
+
         Args:
             warm: the run may start from an interpreter that has installed modules loaded
 
@@ -255,6 +262,8 @@ class LiveTask:
         """
         measurement = self._tests.measure(self.session, self.workspace, self.run_timeout, warm=warm)
         standing = self._tests.standing(measurement)
+        confirmed = self._dropped.confirm(standing, self.score, self.seed, self.run_timeout)
+        self.dropped, self.unconfirmed, standing = confirmed.dropped, confirmed.unconfirmed, confirmed.standing
         self.score, self.resolved, self.broken = standing.score, standing.resolved, standing.broken
         self.measured = True
         self._events.emit("on_evaluated", measurement=measurement)
@@ -270,6 +279,7 @@ class LiveTask:
             raise
         self.submitted, self.measured, self.final_grade = True, True, grade
         self.score, self.resolved, self.broken = grade.score, grade.resolved, grade.broken
+        self.dropped, self.unconfirmed = grade.dropped, ""
         self._events.emit("on_submitted", message=message)
         return grade
 
@@ -279,8 +289,7 @@ class LiveTask:
         Raises:
             SandboxError: no sandbox could be had for it, or none lasted
         """
-        factory = self._sandbox.factory
-        return self._tests.grade(self._sandbox.changes(), factory, self.seed, self.run_timeout)
+        return self._dropped.grade(self._sandbox.changes(), self.seed, self.run_timeout)
 
     def instructions(self) -> str:
         """What the agent is told at the start: the task, how it is run, the tools."""

@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from debug_gym_core.errors import GradingError
-from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
+from debug_gym_core.grading.dropped import infrastructure_of
+from debug_gym_core.grading.infrastructure import Filtered
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.starting import require_start, why_not_started
 from debug_gym_core.tasks.results import Grade, Measurement, about_broken, broken, is_resolved, score
@@ -55,18 +56,9 @@ def grade(
     """
 
     def run() -> tuple[Filtered, Measurement, str]:
-        installed: Sequence[str] = ()
         with open_session() as session:
-            if session.spec.interpreter is not None:
-                installed = tuple(name.replace("-", "_") for name in session.spec.interpreter.packages)
-            infrastructure = Infrastructure(
-                snapshot,
-                rules,
-                task.entrypoint,
-                tests=(*tests, *task.pass_to_pass),
-                test_files=task.test_files,
-                allowed=task.allowed,
-                installed=installed,
+            infrastructure = infrastructure_of(
+                task, snapshot, rules, session, (*tests, *task.pass_to_pass), task.test_files
             )
             filtered = infrastructure.filter(changes)
             try:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core.grading.dropped import listed
 from debug_gym_core.models.llm import Usage
 from debug_gym_core.redaction import redact
 from debug_gym_core.runs.trajectory import FAILED, Event, EventKind, Journal, Result, Tokens, describe
@@ -143,6 +144,7 @@ class Recorder:
                 "failed": failed_tests(grade, counted)[:FAILED],
                 "broken": grade.broken[:FAILED],
                 "reason": redact(grade.reason),
+                "dropped": listed(grade.dropped),
             }
         return Result(
             task=self.job.task,

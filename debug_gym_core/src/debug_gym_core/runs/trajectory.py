@@ -204,6 +204,7 @@ class Result:
         broken: the first `FAILED` ids of tests that passed before the episode and do not any more
         reason: why the graded run does not count as it stands, or is worth nothing: a timeout, tampering, tests that
             passed before and fail; empty: it counts
+        dropped: the first fifty changes that grading did not take over, and why, by path
     """
 
     task: str
@@ -227,6 +228,7 @@ class Result:
     failed: Sequence[str] = ()
     broken: Sequence[str] = ()
     reason: str = ""
+    dropped: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The result as its line of results.jsonl."""

@@ -25,6 +25,8 @@ class Environment(Protocol):
         score: tests that count and pass, as last measured
         resolved: whether all of them did
         broken: ids of tests that passed before and did not when last measured
+        dropped: changes that grading does not take over, and why, by path, as they were when last measured
+        unconfirmed: why the task is not resolved though all tests passed in place; empty where nothing contradicts
         submitted: whether the agent ended the episode
         rewritten: whether the current step changed files
         final_grade: the clean grade that `submit` made, else None
@@ -36,6 +38,8 @@ class Environment(Protocol):
     score: int
     resolved: bool
     broken: tuple[str, ...]
+    dropped: Mapping[str, str]
+    unconfirmed: str
     submitted: bool
     rewritten: bool
     final_grade: Grade | None
@@ -85,6 +89,8 @@ class Environment(Protocol):
 
     def measure(self, *, warm: bool = False) -> Measurement:
         """Run the tests in place and set the score.
+
+        Where all pass and grading drops changes, a clean grade decides.
 
         Raises:
             SandboxLost: the sandbox went away

@@ -10,7 +10,7 @@ from debug_gym_core.errors import ActionError
 from debug_gym_core.sandbox.file_requests import FileLines
 from debug_gym_core.sandbox.grep import Found, Query
 from debug_gym_core.sandbox.session import Session
-from debug_gym_core.workspace.changes import Changes, apply_changes, patch_of
+from debug_gym_core.workspace.changes import FILE_LIMIT, Changes, apply_changes, patch_of
 from debug_gym_core.workspace.following import Following, Refreshed
 from debug_gym_core.workspace.lines import decode, encode, shown
 from debug_gym_core.workspace.listing import WorkspaceEntry, listed
@@ -112,11 +112,15 @@ class Workspace:
         """The content of a file.
 
         Raises:
-            ActionError: it leads outside, is ignored, is not there, or is no file
+            ActionError: it leads outside, is ignored, is not there, or is no file; or has more bytes than go into a
+                patch (64 MiB), which `read_lines` reads in parts
         """
-        return self._read(path, None)
+        data = self._read(path, FILE_LIMIT + 1)  # programs may make files that fill the host's memory
+        if len(data) > FILE_LIMIT:
+            raise ActionError(f"{shown(path)} has more than {FILE_LIMIT} bytes; read_lines reads parts of it")
+        return data
 
-    def _read(self, path: str, limit: int | None) -> bytes:
+    def _read(self, path: str, limit: int) -> bytes:
         name = self._paths.named(path)
         with self._paths.refusals(name):
             return self._session.read(self._paths.real(name), 0, limit)

@@ -197,7 +197,7 @@ def test_it_does_not_run_by_itself_unless_told(make_env: Callable[..., RepoEnv])
 
 
 def test_an_entrypoint_without_a_report_is_judged_by_its_exit_status(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env("grep -q sum shop.py && echo found")
+    env = make_env("grep -rq sum --include=*.py . && echo found")
     assert env.step("eval")[0]["text"] == (
         "The run fails (by its exit status, 1; measured in place)\n\nNo output (exit status 1)."
     )

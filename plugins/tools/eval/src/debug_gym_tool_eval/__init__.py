@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from debug_gym_core import Observation, Settings, Tool, hookimpl
+from debug_gym_core.grading.dropped import about_dropped, listed
 from debug_gym_core.tasks.results import about_broken, about_score
 from debug_gym_tool_eval.report import without_repetitions
 
@@ -63,7 +64,15 @@ class Eval(Tool):
         measurement = _without_ignored(env.measure(warm=self.settings.warm), env)
         return Observation(
             self.name,
-            render(measurement, env.score, env.max_score, env.broken, others=bool(env.task.pass_to_pass)),
+            render(
+                measurement,
+                env.score,
+                env.max_score,
+                env.broken,
+                others=bool(env.task.pass_to_pass),
+                dropped=env.dropped,
+                unconfirmed=env.unconfirmed,
+            ),
             _data(measurement, env),
         )
 
@@ -88,7 +97,14 @@ def _without_ignored(measurement: Measurement, env: RepoEnv) -> Measurement:
 
 
 def render(
-    measurement: Measurement, score: int, max_score: int, broken: Sequence[str] = (), *, others: bool = False
+    measurement: Measurement,
+    score: int,
+    max_score: int,
+    broken: Sequence[str] = (),
+    *,
+    others: bool = False,
+    dropped: Mapping[str, str] | None = None,
+    unconfirmed: str = "",
 ) -> str:
     """What the agent reads.
 
@@ -98,8 +114,16 @@ def render(
         max_score: tests that count
         broken: tests that passed before and do not any more
         others: there are tests that passed before and do not count
+        dropped: changes that grading does not take over, and why, by path
+        unconfirmed: why the task is not resolved though all tests pass
     """
-    parts = ["\n".join(_summary(measurement, score, max_score, broken, others))]
+    if unconfirmed:
+        summary = [f"All that counts passes here, but {unconfirmed}: the task is not resolved."]
+    else:
+        summary = list(_summary(measurement, score, max_score, broken, others))
+    if dropped:
+        summary.append(f"{about_dropped(dropped)}.")
+    parts = ["\n".join(summary)]
     if measurement.tests:
         parts.append("\n".join(_listing(measurement)))
     details = "\n\n".join(_describe(one) for one in measurement.failures[:FAILURES] if one.frames)
@@ -191,6 +215,8 @@ def _data(measurement: Measurement, env: RepoEnv) -> dict[str, object]:
         "max_score": env.max_score,
         "resolved": env.resolved,
         **({"broken": list(env.broken)} if env.broken else {}),
+        **({"dropped": listed(env.dropped)} if env.dropped else {}),
+        **({"unconfirmed": env.unconfirmed} if env.unconfirmed else {}),
         "grading": "in_place" if measurement.kind == "report" else "exit_status",
         "counts": dict(collections.Counter(one.outcome for one in measurement.tests)),
         "tests": dict(tests),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from debug_gym_core import Observation, Tool, hookimpl
+from debug_gym_core.grading.dropped import about_dropped, listed
 from debug_gym_core.tasks.results import about_broken, about_score
 
 if TYPE_CHECKING:
@@ -30,15 +31,17 @@ class Submit(Tool):
         found = about_score(grade.score, grade.max_score, others=bool(env.task.pass_to_pass))
         if grade.broken:
             found = f"{about_broken(grade.broken)}, measured"
+        dropped = f"\n{about_dropped(grade.dropped)}." if grade.dropped else ""
         return Observation(
             self.name,
-            f"Submitted: {found} on a clean copy; {verdict}.",
+            f"Submitted: {found} on a clean copy; {verdict}.{dropped}",
             {
                 "resolved": grade.resolved,
                 "score": grade.score,
                 "max_score": grade.max_score,
                 "grading": grade.grading,
                 "tests": grade.tests,
+                **({"dropped": listed(grade.dropped)} if grade.dropped else {}),
             },
         )
 

@@ -1,0 +1,169 @@
+"""What of an agent's changes grading will drop: known, said, and held against tests that pass by it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from debug_gym_core.environment.counted_tests import Standing
+from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, TaskError
+from debug_gym_core.grading.dropped import about_dropped, dropped_of, infrastructure_of, listed
+from debug_gym_core.tasks.results import about_broken, about_score
+from debug_gym_core.tools.observation import Observation
+from debug_gym_core.workspace.changes import Changes
+
+if TYPE_CHECKING:
+    from debug_gym_core.environment.counted_tests import CountedTests
+    from debug_gym_core.environment.live_sandbox import LiveSandbox
+    from debug_gym_core.grading.infrastructure import Infrastructure
+    from debug_gym_core.tasks.results import Grade
+    from debug_gym_core.tasks.task import Task
+    from debug_gym_core.workspace.snapshot import Snapshot
+
+log = logging.getLogger("debug_gym")
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """How the tests stand, once what grading drops was thought of.
+
+    Attributes:
+        standing: as a clean copy has it where that was looked at
+        dropped: changes that grading does not take over, and why, by path
+        unconfirmed: why the task is not resolved though the tests passed in place; empty where nothing contradicts
+    """
+
+    standing: Standing
+    dropped: Mapping[str, str]
+    unconfirmed: str = ""
+
+
+class DroppedChanges:
+    """Tells what of the changes in one environment the clean grading will not take over.
+
+    It judges as the grading does, but by what the agent may know: where the tests are hidden, by the repository without
+    them.
+    """
+
+    def __init__(self, task: Task, tests: CountedTests, sandbox: LiveSandbox) -> None:
+        """Know of no change yet.
+
+        Args:
+            task: what is worked on
+            tests: those that count
+            sandbox: where the changes are made
+        """
+        self._task = task
+        self._tests = tests
+        self._sandbox = sandbox
+        self._known: tuple[Snapshot, Infrastructure] | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing of an earlier episode."""
+        self._looked_at = Changes({})
+        self._graded: tuple[Changes, Grade] | None = None
+
+    def among(self, changes: Changes) -> dict[str, str]:
+        """Which changes are dropped, and why.
+
+        Args:
+            changes: of the agent
+        """
+        if not changes:
+            return dict(changes.left_out)
+        return dropped_of(self._infrastructure(), changes)
+
+    def look(self) -> list[Observation]:
+        """What is to be said after a step: of what was changed since the last look, what is dropped."""
+        before, changes = self._looked_at, self._sandbox.kept.changes
+        if changes is None or changes is before:
+            return []
+        self._looked_at = changes
+        new = {
+            path: why
+            for path, why in self.among(changes).items()
+            if (before.left_out.get(path) != why if path not in changes else _differs(path, before, changes))
+        }
+        if not new:
+            return []
+        return [Observation("env", about_dropped(new), {"dropped": listed(new)})]
+
+    def confirm(self, standing: Standing, score: int, seed: int, timeout: float) -> Confirmed:
+        """Have a clean grade decide where all tests pass in place and some of the changes are dropped.
+
+        Args:
+            standing: how the tests stand in place
+            score: the score until now, which stays when no clean grade can be had
+            seed: of the episode
+            timeout: seconds for the run of a clean grade
+
+        Raises:
+            SandboxLost: the sandbox went away
+        """
+        if not standing.resolved:
+            self._sandbox.keep_files()
+            return Confirmed(standing, self.among(self._sandbox.kept.changes or Changes({})))
+        dropped: Mapping[str, str] = {}
+        try:
+            changes = self._sandbox.changes()
+            dropped = self.among(changes)
+            if not dropped:
+                return Confirmed(standing, dropped)
+            grade = self.grade(changes, seed, timeout)
+        except SandboxLost:
+            raise
+        except (SandboxError, RequirementError, TaskError) as error:
+            log.warning("what passes in place could not be graded: %s", error)
+            why = f"no clean copy could be graded: {' '.join(str(error).split())[:300]}"
+            return Confirmed(Standing(score, False, standing.broken), dropped, why)
+        self._graded = changes, grade
+        said = "" if grade.resolved else _about(grade, others=bool(self._task.pass_to_pass))
+        return Confirmed(Standing(grade.score, grade.resolved, grade.broken), dropped, said)
+
+    def grade(self, changes: Changes, seed: int, timeout: float) -> Grade:
+        """The clean grade of changes; that by which they were confirmed, where they are still the same.
+
+        Args:
+            changes: of the agent
+            seed: of the episode
+            timeout: seconds for the run
+
+        Raises:
+            SandboxError: no sandbox could be had for it, or none lasted
+        """
+        if self._graded is not None:
+            same, grade = self._graded
+            if changes == same and changes.left_out == same.left_out:
+                return grade
+        return self._tests.grade(changes, self._sandbox.factory, seed, timeout)
+
+    def _infrastructure(self) -> Infrastructure:
+        """The test infrastructure of the task, as far as the agent may know it."""
+        factory, hidden = self._sandbox.factory, self._tests.hidden
+        snapshot = factory.snapshot if hidden else factory.graded
+        if self._known is None or self._known[0] is not snapshot:
+            task = self._task
+            tests = (*self._tests.ids, *task.pass_to_pass)
+            files = [path for path in task.test_files if not hidden or path in snapshot.members]
+            session = self._sandbox.session
+            self._known = snapshot, infrastructure_of(task, snapshot, factory.rules, session, tests, files)
+        return self._known[1]
+
+
+def _about(grade: Grade, *, others: bool) -> str:
+    """What a clean copy had to say, where in place all tests pass."""
+    if grade.grading == "exit_status":
+        found = "the run fails on a clean copy"
+    elif grade.broken:
+        found = f"on a clean copy {about_broken(grade.broken)}"
+    else:
+        found = f"{about_score(grade.score, grade.max_score, others=others)} on a clean copy"
+    return found if not grade.reason or grade.broken else f"{found} ({grade.reason})"
+
+
+def _differs(path: str, before: Changes, after: Changes) -> bool:
+    """Whether a change is a new one, or another one than before."""
+    return path not in before or before[path] != after[path]

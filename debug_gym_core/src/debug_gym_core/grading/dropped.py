@@ -1,0 +1,82 @@
+"""What of an agent's changes the clean grading does not take over, and how that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from debug_gym_core.grading.infrastructure import Infrastructure
+from debug_gym_core.workspace.lines import shown
+
+if TYPE_CHECKING:
+    from debug_gym_core.sandbox.session import Session
+    from debug_gym_core.tasks.task import Task
+    from debug_gym_core.workspace.changes import Changes
+    from debug_gym_core.workspace.rules import Rules
+    from debug_gym_core.workspace.snapshot import Snapshot
+
+TOLD = 10
+"""Changes that a line names."""
+
+LISTED = 50
+"""Changes that data names."""
+
+
+def infrastructure_of(
+    task: Task, snapshot: Snapshot, rules: Rules, session: Session, tests: Iterable[str], test_files: Iterable[str]
+) -> Infrastructure:
+    """The test infrastructure of a task.
+
+    Args:
+        task: what is worked on
+        snapshot: its pristine repository
+        rules: which files are read-only or ignored
+        session: a sandbox of the task, whose interpreter's packages must not be shadowed
+        tests: ids of the tests that matter
+        test_files: paths of more files that belong to them
+    """
+    interpreter = session.spec.interpreter
+    packages = interpreter.packages if interpreter is not None else ()
+    return Infrastructure(
+        snapshot,
+        rules,
+        task.entrypoint,
+        tests=tests,
+        test_files=test_files,
+        allowed=task.allowed,
+        installed=(name.replace("-", "_") for name in packages),
+    )
+
+
+def dropped_of(infrastructure: Infrastructure, changes: Changes) -> dict[str, str]:
+    """Which changes are not taken over, and why: by path, those that are no part of the patch among them.
+
+    Args:
+        infrastructure: of the task
+        changes: of the agent
+    """
+    return {**changes.left_out, **infrastructure.filter(changes).dropped}
+
+
+def about_dropped(dropped: Mapping[str, str]) -> str:
+    """What grading drops and why, in a line; empty when it drops nothing.
+
+    Args:
+        dropped: why, by path
+    """
+    if not dropped:
+        return ""
+    named = [f"{shown(path)} ({why})" for path, why in sorted(dropped.items())[:TOLD]]
+    more = f" and {len(dropped) - TOLD} more" if len(dropped) > TOLD else ""
+    what = "the change of" if len(dropped) == 1 else f"{len(dropped)} changes:"
+    return f"Grading drops {what} {', '.join(named)}{more}"
+
+
+def listed(dropped: Mapping[str, str]) -> dict[str, str]:
+    """The same for programs, bounded: the first paths, and why.
+
+    Args:
+        dropped: why, by path
+    """
+    return dict(islice(sorted(dropped.items()), LISTED))

@@ -1,0 +1,163 @@
+"""What grading will drop of an agent's changes: the agent is told, and it resolves nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debug_gym_core import RepoEnv, Task, ToolCall
+from debug_gym_core.errors import GradingError
+from debug_gym_core.workspace import changes
+
+pytest_plugins = ["debug_gym_core.testing.fixtures"]
+
+TOOLS = ["edit", "rewrite", "bash", "eval", "submit"]
+BROKEN = "def add(a, b):\n    return a - b\n"
+FILES = {
+    "calc.py": BROKEN,
+    "test_calc.py": (
+        "from calc import add\n\n\ndef test_zero():\n    assert add(2, 0) == 2\n\n\n"
+        "def test_add():\n    assert add(2, 3) == 5\n"
+    ),
+    "setup.cfg": "[tool:pytest]\naddopts = -q\n",
+}
+ENTRYPOINT = "python -m pytest -q -p no:cacheprovider -p no:hypothesispytest -p no:pytest_cov"
+IDS = ("test_calc.py::test_zero", "test_calc.py::test_add")
+WEAKER = {"path": "test_calc.py", "old": "add(2, 3) == 5", "new": "add(2, 3) == -1"}
+PATCHES = "import calc\n\ncalc.add = lambda a, b: a + b\n"
+FIX = {"path": "calc.py", "old": "a - b", "new": "a + b"}
+
+Make = Callable[..., RepoEnv]
+
+
+@pytest.fixture
+def make(tmp_path: Path, make_env: Make) -> Make:
+    """Make environments of the small repository, whose second test fails."""
+
+    def make(tools: Any = TOOLS, **settings: Any) -> RepoEnv:
+        root = tmp_path / "calc"
+        root.mkdir()
+        for path, text in FILES.items():
+            (root / path).write_text(text)
+        return make_env(tools, task=Task("repo", "calc", root, ENTRYPOINT, tests=IDS), **settings)
+
+    return make
+
+
+def said(env: RepoEnv, tool: str, **arguments: Any) -> dict[str, str]:
+    """What was said in one step, by who said it."""
+    observation, *_ = env.step(ToolCall(tool, arguments))
+    return {part["source"]: part["text"] for part in json.loads(observation["json"])}
+
+
+def test_the_step_that_changes_what_grading_drops_says_so_and_why(make: Make) -> None:
+    env = make()
+    assert said(env, "edit", **WEAKER)["env"] == "Grading drops the change of test_calc.py (it is a test file)"
+    assert said(env, "bash", command="echo 1 > conftest.py; echo 2 > json.py; sed -i s/-q/-qq/ setup.cfg")["env"] == (
+        "Grading drops 3 changes: conftest.py (it configures pytest), json.py (it shadows an installed module), "
+        "setup.cfg (pytest's sections in it are restored)"
+    )
+    told = said(env, "rewrite", path="conftest.py", new_code="2")
+    assert told["env"] == "Grading drops the change of conftest.py (it configures pytest)"
+    assert "env" not in said(env, "edit", **FIX), "a change that counts, and what was told before"
+    assert "env" not in said(env, "bash", command="git status; rm conftest.py"), "it is as it was"
+    assert "env" in said(env, "bash", command="rm test_calc.py")
+
+
+HOW = (
+    "a test is edited",
+    "a conftest is made",
+    pytest.param("pytest's options are changed", marks=pytest.mark.grading),
+)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_tests_that_pass_by_what_grading_drops_end_no_episode(make: Make, how: str) -> None:
+    env = make()
+    if how == "a test is edited":
+        env.step(ToolCall("edit", WEAKER))
+    elif how == "a conftest is made":
+        env.step(ToolCall("rewrite", {"path": "conftest.py", "new_code": PATCHES}))
+    else:
+        env.step(ToolCall("rewrite", {"path": "mended.py", "new_code": PATCHES}))
+        env.step(ToolCall("bash", {"command": "sed -i 's/-q/-q -p mended/' setup.cfg"}))
+    observation, reward, terminated, _, info = env.step(ToolCall("eval"))
+    assert (terminated, env.ended, info["resolved"], info["score"], reward) == (False, None, False, 1, 1)
+    first, second = observation["text"].splitlines()[:2]
+    assert first == "All that counts passes here, but 1 of 2 tests pass on a clean copy: the task is not resolved."
+    assert second.startswith("Grading drops the change of ") and second.endswith(").")
+    [spoken] = json.loads(observation["json"])
+    assert spoken["data"]["resolved"] is False and spoken["data"]["dropped"] == dict(env.dropped)
+    env.step(ToolCall("edit", FIX))
+    env.step(ToolCall("edit", {**WEAKER, "old": WEAKER["new"], "new": WEAKER["old"]}))
+    _, reward, terminated, _, info = env.step(ToolCall("eval"))
+    assert (terminated, env.ended, info["score"], reward) == (True, "resolved", 2, 1)
+
+
+def test_a_fix_beside_what_grading_drops_is_confirmed_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = make()
+    env.step(ToolCall("edit", FIX))
+    env.step(ToolCall("rewrite", {"path": "test_mine.py", "new_code": "def test_mine():\n    pass\n"}))
+    observation, _, terminated, _, _ = env.step(ToolCall("eval"))
+    assert terminated and env.resolved and env.score == 2 and not env.unconfirmed
+    text = observation["text"]
+    assert text.startswith("2 of 2 tests pass (measured in place")
+    assert "Grading drops the change of test_mine.py (it is a test file)." in text.splitlines()[1]
+    monkeypatch.setattr(env._tests, "grade", lambda *_: pytest.fail("graded again, though nothing changed"))
+    assert env.grade().resolved and env.grade().dropped == {"test_mine.py": "it is a test file"}
+
+
+def test_where_nothing_is_dropped_nothing_is_graded(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = make()
+    monkeypatch.setattr(env._tests, "grade", lambda *_: pytest.fail("graded"))
+    env.step(ToolCall("edit", FIX))
+    _, _, terminated, _, _ = env.step(ToolCall("eval"))
+    assert terminated and env.ended == "resolved"
+
+
+def test_what_cannot_be_confirmed_is_not_resolved(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = make()
+
+    def fail(*_: Any) -> None:
+        raise GradingError("no sandbox lasted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(env._tests, "grade", fail)
+        env.step(ToolCall("edit", WEAKER))
+        observation, _, terminated, _, info = env.step(ToolCall("eval"))
+    assert (terminated, info["resolved"], info["score"], env.failure) == (False, False, 0, None)
+    assert "but no clean copy could be graded: no sandbox lasted: the task" in observation["text"]
+
+
+def test_submit_says_what_was_dropped(make: Make) -> None:
+    env = make()
+    env.step(ToolCall("edit", WEAKER))
+    text = said(env, "submit")["submit"]
+    assert text == (
+        "Submitted: 1 of 2 tests pass on a clean copy; the task is not resolved.\n"
+        "Grading drops the change of test_calc.py (it is a test file)."
+    )
+
+
+def test_a_file_that_is_too_large_for_the_patch_is_not_lost_in_silence(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "FILE_LIMIT", 1000)
+    env = make()
+    why = "large.txt (2001 bytes are too many)"
+    assert (
+        said(env, "bash", command="head -c 2001 /dev/zero > large.txt")["env"] == f"Grading drops the change of {why}"
+    )
+    assert "env" not in said(env, "bash", command="true")
+    env.step(ToolCall("edit", {**FIX, "new": "a + b if len(open('large.txt').read()) else 0"}))
+    text = said(env, "eval")["eval"]
+    assert text.startswith(
+        "All that counts passes here, but 0 of 2 tests pass on a clean copy: the task is not resolved."
+    )
+    assert why in text and env.ended is None
+    assert why in said(env, "submit")["submit"]
+    assert env.final_grade is not None and env.final_grade.dropped == {"large.txt": "2001 bytes are too many"}
