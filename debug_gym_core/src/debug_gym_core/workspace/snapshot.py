@@ -10,6 +10,7 @@ import posixpath
 import stat
 import tarfile
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,7 @@ class Snapshot:
         """
         self.environments = tuple(environments)
         self._file = file
+        weakref.finalize(self, file.close)
         self._size = file.seek(0, os.SEEK_END)
         self.members: Mapping[str, Member] = MappingProxyType(dict(members))
         digest = hashlib.sha256()
