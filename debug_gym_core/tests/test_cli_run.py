@@ -59,6 +59,39 @@ def test_tasks_that_cannot_be_run_are_status_1(inside: Any) -> None:
     assert "--resume out" in done.err
 
 
+def test_what_resuming_cannot_mend_is_not_to_be_resumed(
+    inside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-local,benchmarks,agents")
+    done = inside("run", "toy", "--task", "a", "-o", "out", "-p", "env.entrypoint='pytst -q'")
+    assert done.status == 1 and "play again" not in done.err
+    assert done.err.splitlines()[-1] == (
+        "toy/a: correct what the error names; --resume keeps the settings, so other settings need a new run"
+    )
+    (tmp_path / "empty").mkdir()
+    repo = ["run", "repo", "-p", "benchmark.path=empty", "--agent", "noop_agent", "--terminal", "local"]
+    done = inside(*repo, "-o", "none")
+    assert done.status == 1 and "play again" not in done.err and "repo/empty: correct what" in done.err
+    assert "finds no test that could pass: no tests collected\n" in done.out
+
+
+def test_a_missing_image_is_said_before_anything_is_kept(
+    inside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-docker")
+    done = inside("run", "toy", "--terminal", "docker", "-o", "out")
+    assert done.status == 2 and not (tmp_path / "out").exists()
+    assert done.err == "error: docker needs an image that the task does not name: -p terminal.image=python:3.12\n"
+
+
+def test_listing_what_a_resumed_run_would_play_changes_nothing(inside: Any, tmp_path: Path) -> None:
+    inside("run", "toy", "--agent", "breaker", "--task", "[ab]", "-o", "out")
+    kept = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.rglob("out/**/*") if path.is_file()}
+    assert inside("run", "--resume", "out", "--list").out == "toy/a\ntoy/b\n"
+    assert inside("run", "toy", "--agent", "breaker", "--task", "[ab]", "-o", "out", "--list").status == 0
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept} == kept
+
+
 def test_an_unresolved_task_is_status_0(inside: Any) -> None:
     done = inside("run", "toy", "-p", "agent.commands={a: 'mkdir x && mv answer x; mkdir answer'}")
     assert done.status == 0 and "toy/a: unresolved, score 0/1, 2 steps" in done.out

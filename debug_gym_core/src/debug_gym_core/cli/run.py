@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import signal
 import time
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from debug_gym_core.cli import INTERRUPTED, READER_GONE, Command
+from debug_gym_core.cli import FULL, INTERRUPTED, READER_GONE, Command
 from debug_gym_core.cli.options import common, data, llm_config, override
 from debug_gym_core.cli.options import tasks as choose_tasks
 from debug_gym_core.errors import RequirementError
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
     from debug_gym_core.runs.experiment import Experiment
     from debug_gym_core.runs.run import Run
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
+SETTLED = ("UsageError", "TaskError")
+"""Kinds of errors that come again however often the same is played: a setting is wrong, or the task is."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -283,8 +283,13 @@ def _status(
     failed = [result for result in results if result.status == "error"]
     if left and experiment.refused:
         click.echo(f"the model's service refuses every request, see the error above; not played: {left}", err=True)
-    if failed:
+    corrected = [result for result in failed if result.error["kind"] in SETTLED]
+    if len(corrected) < len(failed):
         click.echo(f"play again what could not be run: {resume}", err=True)
+    if corrected:
+        which = corrected[0].task if len(corrected) == 1 else f"{len(corrected)} tasks"
+        text = f"{which}: correct what the error names; --resume keeps the settings, so other settings need a new run"
+        click.echo(text, err=True)
     if failed and len(failed) == len(results) and all(item.error["kind"] == "RequirementError" for item in failed):
         return 4
     return 1 if failed or left else 0

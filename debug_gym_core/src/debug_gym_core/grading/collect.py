@@ -52,7 +52,8 @@ def collect(
     if not tests:
         lines = [line.strip() for line in (found.output.strip() or found.reason).splitlines() if line.strip()]
         said = [line for line in lines if _USAGE_ERROR.match(line)] or lines
-        raise TaskError(f"`{entrypoint}` (env.entrypoint) finds no test that could pass: {' / '.join(said[-3:])}")
+        why = " / ".join(said[-3:]).removesuffix(" in <time>") or "it says nothing"
+        raise TaskError(f"`{entrypoint}` (env.entrypoint) finds no test that could pass: {why}")
     if notify is not None and set(tests) <= set(failed):
         why = [match for test in found.failures if (match := _IMPORT_ERROR.search(test.message))]
         if len(why) == len(found.failures):
