@@ -196,6 +196,20 @@ def drop_output() -> None:
     os.close(nowhere)
 
 
+def drop_lost_terminal() -> None:
+    """Let what is still written to a terminal that was closed go nowhere."""
+    import termios
+
+    for number in (1, 2):
+        try:
+            termios.tcgetattr(number)
+        except termios.error as error:
+            if error.args[0] == errno.EIO:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+
+
 def say_error(text: str) -> None:
     """Write `error: ...` to standard error."""
     click.echo(f"{coloured('error:', 'red')} {redact(text)}", err=True)

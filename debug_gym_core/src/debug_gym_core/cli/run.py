@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from debug_gym_core.cli import FULL, INTERRUPTED, READER_GONE, Command
+from debug_gym_core.cli import FULL, INTERRUPTED, READER_GONE, Command, drop_lost_terminal
 from debug_gym_core.cli.options import common, data, llm_config, override
 from debug_gym_core.cli.options import tasks as choose_tasks
 from debug_gym_core.errors import RequirementError
@@ -31,9 +31,11 @@ SETTLED = ("UsageError", "TaskError")
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, handled as Ctrl-C is."""
+    """SIGTERM or SIGHUP, handled as Ctrl-C is."""
 
-    exit_status = 128 + signal.SIGTERM
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_status = 128 + number
 
 
 class RunCommand(Command):
@@ -202,11 +204,14 @@ def play(
     def terminate(number: int, frame: object) -> None:
         for display in shown:
             display.hint = ""
-        raise Terminated
+        if number == signal.SIGHUP:
+            drop_lost_terminal()
+        raise Terminated(number)
 
-    before = signal.signal(signal.SIGTERM, terminate)
     with run, contextlib.ExitStack() as at_end:
-        at_end.callback(signal.signal, signal.SIGTERM, before)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+                at_end.callback(signal.signal, number, signal.signal(number, terminate))
         try:
             silent = conclude is not None
             display, experiment = _prepare(run, plugins, verbose, debug, force_all, force_failed, silent)

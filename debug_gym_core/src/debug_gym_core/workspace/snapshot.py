@@ -19,7 +19,7 @@ from typing import BinaryIO, Literal
 
 from debug_gym_core.errors import UsageError
 from debug_gym_core.sandbox.patterns import Patterns
-from debug_gym_core.workspace.lines import decode, encode
+from debug_gym_core.workspace.lines import decode, encode, shown
 
 LEFT_OUT = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".nox"})
 """Names that are never copied, in any directory; neither are virtual environments."""
@@ -128,7 +128,9 @@ class Snapshot:
             return cls(file, archiver.members, archiver.environments)
         except OSError as error:
             file.close()
-            raise UsageError(f"{root} cannot be copied: {error.strerror}: {error.filename}") from error
+            name = error.filename
+            where = decode(name) if isinstance(name, bytes) else name
+            raise UsageError(f"{shown(str(where or root))} cannot be copied: {error.strerror or error}") from error
         except BaseException:
             file.close()
             raise
