@@ -55,7 +55,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         project = base / name
         project.mkdir()
         (project / f"acme_{name}.py").write_text(source)
-        core = "debug-gym-core>=99" if name == "outdated" else "debug-gym-core>=0.1,<0.2"
+        core = '"debug-gym-core>=99"' if name == "outdated" else '"debug-gym-core>=0.1,<0.2"'
+        if name == "good":  # what others need is no business of ours, nor what is for another Python
+            core += """, "debug-gym-core-extras>=99", "Debug.Gym_Core>=99; python_version < '3'\""""
         (project / "pyproject.toml").write_text(
             f"""[build-system]
 requires = ["hatchling"]
@@ -63,7 +65,7 @@ build-backend = "hatchling.build"
 [project]
 name = "acme-tool-{name}"
 version = "1.2.3"
-dependencies = ["{core}"]
+dependencies = [{core}]
 [project.entry-points.debug_gym]
 acme-{name} = "acme_{name}"
 [tool.hatch.build.targets.wheel]

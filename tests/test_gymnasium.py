@@ -41,6 +41,14 @@ def test_the_checker_is_content(env: RepoEnv) -> None:
     assert [str(one.message) for one in caught] == []
 
 
+def test_the_checker_is_content_with_what_is_rendered(sandbox: str) -> None:
+    made = gymnasium.make("debug_gym_core.envs:debug_gym/mini_nightmare-v0", task="tomorrow_date", terminal=sandbox)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_env(made.unwrapped)
+    assert [str(one.message) for one in caught] == []
+
+
 def test_made_through_the_registry(sandbox: str) -> None:
     env = gymnasium.make("debug_gym_core.envs:debug_gym/mini_nightmare-v0", task="tomorrow_date", terminal=sandbox)
     observation, info = env.reset(seed=3)

@@ -114,7 +114,10 @@ def test_a_model_that_writes_its_call_as_text_is_understood() -> None:
         ("view a.py \\", "cannot be told apart: it ends with a backslash"),
         ("rewrite a.py 1 <<<\nx = 1\n", "not closed; end it with >>> alone on a line\nexample:\nrewrite"),
         ("rewrite a.py 1 <<<", "not closed; end it with >>> alone on a line"),
-        ('{"name": "view", "arguments": {"path": "a.p', "begins as JSON and is none: Unterminated string"),
+        (
+            '{"name": "view", "arguments": {"path": "a.p',
+            "begins as JSON and is none: it ends within a text, whose closing quote is missing, at line 1",
+        ),
         ("view a.py 1 2 true 9", "too many words"),
         ("eval <<<\nx\n>>>", "takes no text"),
         ("view path=a.py path=b.py", "path is given twice"),
@@ -207,7 +210,10 @@ def test_a_long_text_belongs_into_a_block() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ('{"path": "a.py"', "\"arguments\" is no JSON object: Expecting ',' delimiter at line 1, column 16, near"),
+        (
+            '{"path": "a.py"',
+            '"arguments" is no JSON object: it ends before its last bracket is closed, at line 1, column 16, near',
+        ),
         ('{"path": a.py}', "Expecting value at line 1, column 10, near '{\"path\": a.py}'"),
         ("[1]", '"arguments" is no JSON object: it is a JSON list'),
         ('"a.py"', "it is a JSON string"),

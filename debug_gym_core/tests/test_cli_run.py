@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from debug_gym_core.cli import guarded
 from debug_gym_core.runs.episode import Players
 
 TOY = Path(__file__).parent / "toy_plugin.py"
@@ -57,6 +59,39 @@ def test_tasks_that_cannot_be_run_are_status_1(inside: Any) -> None:
     assert "toy/b: error: as toy/a\n" in done.out and done.out.count("this agent is broken") == 1
     assert "resolved 0 of 0, 3 could not be run" in done.out
     assert "--resume out" in done.err
+
+
+def test_what_resuming_cannot_mend_is_not_to_be_resumed(
+    inside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-local,benchmarks,agents")
+    done = inside("run", "toy", "--task", "a", "-o", "out", "-p", "env.entrypoint='pytst -q'")
+    assert done.status == 1 and "play again" not in done.err
+    assert done.err.splitlines()[-1] == (
+        "toy/a: correct what the error names; --resume keeps the settings, so other settings need a new run"
+    )
+    (tmp_path / "empty").mkdir()
+    repo = ["run", "repo", "-p", "benchmark.path=empty", "--agent", "noop_agent", "--terminal", "local"]
+    done = inside(*repo, "-o", "none")
+    assert done.status == 1 and "play again" not in done.err and "repo/empty: correct what" in done.err
+    assert "finds no test that could pass: no tests collected\n" in done.out
+
+
+def test_a_missing_image_is_said_before_anything_is_kept(
+    inside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-docker")
+    done = inside("run", "toy", "--terminal", "docker", "-o", "out")
+    assert done.status == 2 and not (tmp_path / "out").exists()
+    assert done.err == "error: docker needs an image that the task does not name: -p terminal.image=python:3.12\n"
+
+
+def test_listing_what_a_resumed_run_would_play_changes_nothing(inside: Any, tmp_path: Path) -> None:
+    inside("run", "toy", "--agent", "breaker", "--task", "[ab]", "-o", "out")
+    kept = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.rglob("out/**/*") if path.is_file()}
+    assert inside("run", "--resume", "out", "--list").out == "toy/a\ntoy/b\n"
+    assert inside("run", "toy", "--agent", "breaker", "--task", "[ab]", "-o", "out", "--list").status == 0
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept} == kept
 
 
 def test_an_unresolved_task_is_status_0(inside: Any) -> None:
@@ -226,3 +261,53 @@ def test_the_originals_own_example_is_answered(inside: Any) -> None:
     assert done.err == "error: -p rewrite_agent.llm_name is now rewrite_agent.llm.name\n"
     done = inside("run", "scripts/config_aider.yaml", "--agent", "rewrite_agent")
     assert done.status == 2 and done.err.endswith("debug-gym run aider\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        (
+            "results.jsonl",
+            '{"passed": 3}\n',
+            "results.jsonl:1: not a result of a run: it has no task, agent, llm, status",
+        ),
+        ("results.jsonl", "hello\n", "results.jsonl:1: not JSON: 'hello'"),
+        (
+            "results.jsonl",
+            '{"task": "a", "agent": "b", "llm": null, "status": "resolved", "score": "x"}\n',
+            "results.jsonl:1: not a result of a run: score is no whole number",
+        ),
+        ("run.json", "{", "run.json: not JSON (line 1); a run cannot go on without it, name a new directory"),
+        ("run.json", "\udcff", "run.json: not JSON; a run cannot"),
+        ("run.json", '{"schema_version": 1, "config": 5}', "run.json: not the record of a run: it has no config"),
+    ],
+)
+def test_files_of_something_else_are_named_in_words(
+    inside: Any, tmp_path: Path, name: str, content: str, words: str
+) -> None:
+    assert inside("run", "toy", "--task", "a", "-o", "out").status == 0
+    (tmp_path / "out" / name).write_text(content, encoding="utf-8", errors="surrogateescape")
+    done = inside("run", "--resume", "out")
+    assert (done.status, done.err.count("\n")) == (2, 1) and words in done.err, done.err
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "config.yaml"), 2),
+        (PermissionError(errno.EACCES, "Permission denied", "exps"), 2),
+        (OSError(errno.ENOSPC, "No space left on device", "exps/a"), 4),
+        (OSError(errno.EMFILE, "Too many open files"), 4),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), 4),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), 1),
+        (OSError(errno.EIO, "Input/output error"), 1),
+        (TimeoutError(), 1),
+    ],
+)
+def test_only_a_wrong_path_is_wrong_usage(error: OSError, status: int, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise error
+
+    assert guarded(fail, []) == status
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and len(line) > len("error: ")

@@ -41,13 +41,17 @@ def test_a_second_interrupt_does_not_wait(environment: dict[str, str], tmp_path:
     assert process.returncode == 130 and "--resume out" in err
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_interrupt_keeps_what_was_done_and_says_how_to_go_on(
     blocked: Any, gym: Any, tmp_path: Path, number: int, status: int
 ) -> None:
-    process = blocked()
+    before = signal.signal(number, signal.SIG_DFL)  # nohup may have had the tests ignore it
+    try:
+        process = blocked()
+    finally:
+        signal.signal(number, before)
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == status
     assert "stopping" in out and "toy/b: stopped" in out and "resolved 1 of 1, 2 not played" in out
     assert ("Ctrl-C" in out) == (number == signal.SIGINT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -354,6 +355,28 @@ def test_weakened_sandboxes_are_noted(play: Any) -> None:
     run = play("terminal.allow_unsandboxed=true", "env.allowed=[conftest.py]", "benchmark.tasks=a")
     notes = json.loads((run.directory / "run.json").read_text())["notes"]
     assert any("allow_unsandboxed" in note for note in notes) and any("conftest.py" in note for note in notes)
+
+
+def test_the_interpreter_stands_in_the_record_and_the_result(play: Any) -> None:
+    run = play("benchmark.tasks=[a,b]")
+    python = {"path": sys.executable, "version": platform.python_version()}
+    assert [line["python"] for line in lines(run)] == [python, python]
+    assert json.loads((run.directory / "run.json").read_text())["interpreters"] == [python]
+
+
+def test_settings_without_effect_are_noted(play: Any, onlooker: Onlooker) -> None:
+    run = play(
+        *("llm.name=echo", UNSAFE, "benchmark.tasks=a", "agent.rewrites_before_pdb=3", "agent.memory_size=5"),
+        *("llm.max_tokens=7", "llm.temperature=0.5"),
+        agent="chatter",
+    )
+    words = {
+        "agent.rewrites_before_pdb is 3, which chatter does not use",
+        "llm.max_tokens is 7, which echo does not use",
+    }
+    assert words <= set(json.loads((run.directory / "run.json").read_text())["notes"])
+    told = {text for kind, text in onlooker.told if kind == "note"}
+    assert words <= told and not [text for text in told if "temperature" in text or "memory_size" in text]
 
 
 def test_no_isolation_is_noted_also_where_it_was_asked_for(play: Any) -> None:

@@ -929,7 +929,7 @@ def test_first_process_of_a_namespace(
     pipes = _Pipes(first_process)
     session.terminal.streams[-1].close()  # type: ignore[attr-defined]
     monkeypatch.setattr(session.terminal, "open", lambda argv: pipes)
-    wait_until(lambda: not session._connection.alive)  # type: ignore[union-attr]
+    wait_until(lambda: not session._held.connection.alive)  # type: ignore[union-attr]
     assert session.guest()["pid"] == 1
     assert session.run("echo hello").output == "hello\n"
     # Nothing in the namespace can end it, and orphans are not left as zombies.

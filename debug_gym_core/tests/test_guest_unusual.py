@@ -133,7 +133,7 @@ def test_kill_during_the_grace_of_a_timeout(session: Session, monkeypatch: pytes
 def test_unknown_requests_are_refused_and_cost_nothing(session: Session) -> None:
     session.write("file", b"1")
     with session.process(["sleep", "100"], channel=False) as process:
-        connection = session._connection
+        connection = session._held.connection
         assert connection is not None
         with pytest.raises(SandboxError, match="unknown request"):
             connection.request("nonsense", timeout=10, of=process._id)

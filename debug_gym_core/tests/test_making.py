@@ -102,3 +102,27 @@ def test_a_wrong_command_line_of_pytest_is_said(repository: Path) -> None:
     with pytest.raises(Exception, match=r"\(env\.entrypoint\) finds no test .*file or directory not found: no\.py"):
         env.reset(seed=0)
     env.close()
+
+
+@pytest.mark.parametrize("runner", ["pytest -q", "unittest test_a"])
+def test_tests_of_another_copy_are_said_to_be_that(repository: Path, runner: str) -> None:
+    (repository / "src/click").mkdir(parents=True)
+    (repository / "src/click/__init__.py").write_text("")
+    (repository / "types.py").write_text("# no copy of the standard library's\n")
+    (repository / "pluggy.py").write_text("")  # this one is imported from here
+    test = "import unittest, click, pluggy\nclass A(unittest.TestCase):\n    def test_a(self):\n        assert 0\n"
+    (repository / "test_a.py").write_text(test)
+    told: list[str] = []
+    given: dict[str, Any] = {"path": repository, "terminal": "local", "allow_unsandboxed": True, "notify": told.append}
+    env = make("repo", entrypoint=f"python -m {runner}", **given)
+    try:
+        env.reset()
+        (note,) = [text for text in env.notes if "the tests import" in text]
+        assert "the tests import click from " in note and "site-packages/click/__init__.py, not from the rep" in note
+        assert note in told and ("pluggy" in note) == runner.startswith("pytest")  # which needs it before
+        env.close()
+        env = make("repo", entrypoint=f"PYTHONPATH=src python -m {runner}", **given)
+        env.reset()
+        assert "click" not in "".join(env.notes)
+    finally:
+        env.close()

@@ -226,3 +226,38 @@ def test_nothing_is_left_when_the_program_ends_while_a_patch_is_made(
     process.stdin.close()
     assert process.wait(20) == 0
     assert list(directory.iterdir()) == [] and select.select([git], [], [], 20)[0]
+
+
+FAILING = """\
+#!/bin/sh
+case " $* " in *" {fails} "*) {how} ;; esac
+exec {git} "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("fails", "how", "words"),
+    [
+        (
+            "fast-import",
+            "echo 'fatal: unknown option' >&2; exit 129",
+            "git fast-import, .* ended with status 129: unknown",
+        ),
+        ("diff-tree", "kill -9 $$", "git diff-tree, which patches need, was killed by signal 9"),
+        ("apply", "echo 'error: x: No space left on device' >&2; exit 128", "git apply, .*make room in"),
+        ("apply", "kill -9 $$", "git apply, .* was killed by signal 9: it says nothing"),
+    ],
+)
+def test_a_failure_of_git_is_not_the_patchs(
+    fails: str, how: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = {"a": FileState(b"1\n", 0o644)}, {"a": FileState(b"2\n", 0o644)}
+    patch = patches.make(old, new)
+    git = shutil.which("git")
+    assert git is not None
+    (tmp_path / "git").write_text(FAILING.format(fails=fails, how=how, git=git))
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(RequirementError, match=words):
+        patches.apply(patch, old)
+        patches.make(old, new)

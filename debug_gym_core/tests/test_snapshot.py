@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import tarfile
+import tempfile
 import threading
 from pathlib import Path
 
@@ -162,3 +163,20 @@ def test_what_runs_left_in_the_repository_is_left_out(repository: Path) -> None:
     with Snapshot.take(repository) as snapshot:
         assert "tool/run.json" in snapshot.members
         assert not any(path.startswith("exps/run-1") for path in snapshot.members)
+
+
+def test_a_file_that_cannot_be_read_is_named_as_a_person_knows_it() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        (directory / "secret.py").write_text("x = 1\n")
+        (directory / "secret.py").chmod(0)
+        user = os.geteuid()
+        if user == 0:  # who may read everything
+            os.seteuid(65534)
+        try:
+            with pytest.raises(UsageError) as refused:
+                Snapshot.take(directory)
+        finally:
+            os.seteuid(user)
+    assert str(refused.value) == f"{directory}/secret.py cannot be copied: Permission denied"

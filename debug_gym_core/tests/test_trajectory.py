@@ -187,7 +187,7 @@ def test_result_line_is_as_documented() -> None:
     assert list(line.as_json()) == [
         "task", "agent", "llm", "status", "resolved", "score", "max_score", "grading", "steps", "tool_calls", "tokens",
         "cost", "seconds", "error", "ended", "mode", "changed", "failed", "broken",
-        "reason", "dropped",
+        "reason", "dropped", "python",
     ]  # fmt: skip
     assert line.as_json()["tokens"] == {"prompt": 1, "completion": 2, "cached": 3}
 
@@ -196,6 +196,7 @@ def test_results_come_back(tmp_path: Path) -> None:
     result = Result(
         "toy/a", "fixer", "m", "error", error={"kind": "SandboxLost", "message": "gone"}, repeat=2,
         mode="debug", changed=True, failed=("test_a.py::test_a",), reason="it reached its timeout",
+        python={"path": "/usr/bin/python3", "version": "3.11.2"},
     )  # fmt: skip
     lines = JsonLines(tmp_path / "results.jsonl")
     lines.append({**result.as_json(), "of_a_later_version": 1})

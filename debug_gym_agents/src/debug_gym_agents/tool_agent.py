@@ -30,6 +30,7 @@ class ToolAgent(Agent):
 
     name = "tool_agent"
     end_on_resolved: ClassVar[bool] = False
+    unused: ClassVar[frozenset[str]] = frozenset({"memory_size", "reset_prompt_history_after_rewrite"})
 
     def play(self, env: RepoEnv, llm: LLM | None) -> str | None:
         """Play one episode; see `Agent`."""

@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -132,13 +133,18 @@ def _components_of(module: ModuleType, record: PluginRecord) -> dict[str, Sequen
 
 def _check_version(requirements: Sequence[str]) -> None:
     """Refuse a plugin whose distribution asks for another version of the core."""
-    wanted = [text for text in requirements if text.lower().replace("_", "-").startswith(CORE)]
+    # Most requirements are of others: only what may be ours is worth the import.
+    wanted = [text for text in requirements if re.sub(r"[-_.]+", "-", text).lower().startswith(CORE)]
     if not wanted:
         return
     from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
 
     ours = importlib.metadata.version(CORE)
     for requirement in map(Requirement, wanted):
+        applies = requirement.marker is None or requirement.marker.evaluate()
+        if canonicalize_name(requirement.name) != CORE or not applies:
+            continue  # debug-gym-core-extras is another distribution
         if not requirement.specifier.contains(ours, prereleases=True):
             raise PluginError(f"it needs {CORE}{requirement.specifier}, this is {ours}")
 

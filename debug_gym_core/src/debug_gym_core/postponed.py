@@ -22,7 +22,7 @@ def wait_for(event: threading.Event) -> None:
 
 @contextlib.contextmanager
 def postponed_interrupts() -> Iterator[None]:
-    """Have SIGINT and SIGTERM handled at the end of this block, by whoever handles them outside of it.
+    """Have SIGINT, SIGTERM and SIGHUP handled at the end of this block, by whoever handles them outside of it.
 
     Their handlers usually raise, between any two instructions: also where a lock of the standard library has been
     taken and its release has not begun, which leaves the lock taken for good. So what takes locks that others need
@@ -37,7 +37,7 @@ def postponed_interrupts() -> Iterator[None]:
         came.append(number)
 
     handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
-    for one in (signal.SIGINT, signal.SIGTERM):
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if callable(handler := signal.getsignal(one)):
             handlers[one] = handler
     try:

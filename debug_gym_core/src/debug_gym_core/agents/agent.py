@@ -39,6 +39,7 @@ class Agent(Component, abc.ABC):
         tools: names of the tools that it plays with; None: what the config lists
         needs_llm: whether a language model drives it; such an agent is not trusted outside a sandbox
         end_on_resolved: whether an episode of its ends when the task is resolved
+        unused: settings of `AgentSettings` that mean nothing to it; a run in which one is set says so
     """
 
     Settings: ClassVar[type[Settings]] = AgentSettings
@@ -46,6 +47,7 @@ class Agent(Component, abc.ABC):
     tools: ClassVar[Sequence[str] | None] = None
     needs_llm: ClassVar[bool] = True
     end_on_resolved: ClassVar[bool] = True
+    unused: ClassVar[frozenset[str]] = frozenset()
 
     def prepare(self, env: RepoEnv) -> None:
         """See to the environment before it is reset: an agent may withhold tools. Does nothing unless one overrides it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from debug_gym_core.errors import DebugGymError, UsageError
+from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.redaction import redact
 
@@ -30,6 +31,14 @@ COMMANDS = {
 """Every command of core, with its line of help: shown without importing the command."""
 
 GROUP = "debug_gym.commands"
+FULL = (errno.ENOSPC, errno.EDQUOT)
+SCARCE = (*FULL, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+"""What the machine has too little of: disk, descriptors, memory, processes."""
+MISNAMED = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM, errno.EROFS),
+    *(errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTEMPTY),
+)
+"""What is wrong with a path that somebody named."""
 INTERRUPTED = 130
 READER_GONE = 141
 
@@ -149,14 +158,21 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         return error.exit_status
     except OSError as error:
         _traceback_if_asked(arguments)
-        say_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        return UsageError.exit_status
+        say_error(f"{error.filename}: {error.strerror}" if error.filename else str(error) or type(error).__name__)
+        return _status_of(error)
     except Exception as error:
         shown = _traceback_if_asked(arguments)
         say_error(f"{type(error).__name__}: {error}")
         if not shown:
             click.echo("This is a bug in debug-gym or a plugin; -vv shows where.", err=True)
         return 1
+
+
+def _status_of(error: OSError) -> int:
+    """What the system's refusal means: wrong usage, something missing on this machine, or neither."""
+    if error.errno in SCARCE:
+        return RequirementError.exit_status
+    return UsageError.exit_status if error.filename is not None and error.errno in MISNAMED else 1
 
 
 def prepare_streams() -> None:
@@ -178,6 +194,20 @@ def drop_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
+
+
+def drop_lost_terminal() -> None:
+    """Let what is still written to a terminal that was closed go nowhere."""
+    import termios
+
+    for number in (1, 2):
+        try:
+            termios.tcgetattr(number)
+        except termios.error as error:
+            if error.args[0] == errno.EIO:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, number)
+                os.close(nowhere)
 
 
 def say_error(text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import signal
 import time
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from debug_gym_core.cli import INTERRUPTED, READER_GONE, Command
+from debug_gym_core.cli import FULL, INTERRUPTED, READER_GONE, Command, drop_lost_terminal
 from debug_gym_core.cli.options import common, data, llm_config, override
 from debug_gym_core.cli.options import tasks as choose_tasks
 from debug_gym_core.errors import RequirementError
@@ -27,13 +26,16 @@ if TYPE_CHECKING:
     from debug_gym_core.runs.experiment import Experiment
     from debug_gym_core.runs.run import Run
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
+SETTLED = ("UsageError", "TaskError")
+"""Kinds of errors that come again however often the same is played: a setting is wrong, or the task is."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, handled as Ctrl-C is."""
+    """SIGTERM or SIGHUP, handled as Ctrl-C is."""
 
-    exit_status = 128 + signal.SIGTERM
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_status = 128 + number
 
 
 class RunCommand(Command):
@@ -202,11 +204,14 @@ def play(
     def terminate(number: int, frame: object) -> None:
         for display in shown:
             display.hint = ""
-        raise Terminated
+        if number == signal.SIGHUP:
+            drop_lost_terminal()
+        raise Terminated(number)
 
-    before = signal.signal(signal.SIGTERM, terminate)
     with run, contextlib.ExitStack() as at_end:
-        at_end.callback(signal.signal, signal.SIGTERM, before)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+                at_end.callback(signal.signal, number, signal.signal(number, terminate))
         try:
             silent = conclude is not None
             display, experiment = _prepare(run, plugins, verbose, debug, force_all, force_failed, silent)
@@ -283,8 +288,13 @@ def _status(
     failed = [result for result in results if result.status == "error"]
     if left and experiment.refused:
         click.echo(f"the model's service refuses every request, see the error above; not played: {left}", err=True)
-    if failed:
+    corrected = [result for result in failed if result.error["kind"] in SETTLED]
+    if len(corrected) < len(failed):
         click.echo(f"play again what could not be run: {resume}", err=True)
+    if corrected:
+        which = corrected[0].task if len(corrected) == 1 else f"{len(corrected)} tasks"
+        text = f"{which}: correct what the error names; --resume keeps the settings, so other settings need a new run"
+        click.echo(text, err=True)
     if failed and len(failed) == len(results) and all(item.error["kind"] == "RequirementError" for item in failed):
         return 4
     return 1 if failed or left else 0

@@ -44,6 +44,8 @@ def choose_terminal(
     free = trusted or bool(settings.get("allow_unsandboxed"))
     if name != "auto":
         backend: type[Terminal] = plugins.get("terminals", name)
+        if backend.runs_images and not (settings.get("image") or task.image or _has_image(backend)):
+            raise UsageError(f"{name} needs an image that the task does not name: -p terminal.image=python:3.12")
         _require(backend)
         if task.repository is None and not backend.runs_images:
             raise UsageError(f"{task.id} lies in an image, and terminal {name} runs none: take docker")
@@ -87,6 +89,12 @@ def _require(backend: type[Terminal], why: str = "") -> None:
     reason = _unavailable(backend)
     if reason is not None:
         raise RequirementError(f"{why}terminal {backend.name}: {reason}")
+
+
+def _has_image(backend: type[Terminal]) -> bool:
+    """Whether a backend has an image of its own when nobody names one."""
+    field = backend.Settings.model_fields.get("image")
+    return field is None or bool(field.get_default(call_default_factory=True))
 
 
 @functools.cache

@@ -64,7 +64,8 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             that was called, or `env`
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012 (gymnasium's declaration)
+    # gymnasium's declaration; frames a second mean nothing to text, but its checker asks for a number.
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             max_seconds: wall-clock time after which it is
             run: id of the run that this belongs to, for the sandbox's labels
             render_mode: `ansi`, or None
-            notify: is told, in a line, what a person should know (running without a sandbox)
+            notify: is told, in a line, what a person should know (running without a sandbox, tests of another copy)
             settings: fields of `EnvSection`
 
         Raises:
@@ -165,6 +166,8 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         if self._tests.find(session, self.run_timeout):
             self._sandbox.end()  # what the search left in the repository is no change of the agent's
             self._sandbox.open()
+            for text in self._tests.notes:
+                (self._notify or log.warning)(text)
         self._started = time.monotonic()
         observations = [Observation("env", self.instructions())]
         self._events.emit("on_reset")

@@ -30,7 +30,8 @@ def collect(
         session: a sandbox with the pristine repository
         entrypoint: the command that runs the tests
         timeout: seconds
-        notify: is told, in a line, when tests were found but none can be imported
+        notify: is told, in a line, when tests were found but none can be imported, or when they import the
+            repository's own package from elsewhere
 
     Returns:
         the ids in order; a file that cannot be collected is one, under its path; none for an entrypoint that does not
@@ -46,13 +47,22 @@ def collect(
         if may_not_start(session, parsed):
             require_start(session, entrypoint, timeout)
         return ()
-    found = ReportedRun(session, parsed, timeout, secrets.token_hex(16), None, None, "collect").measure()
+    run = ReportedRun(session, parsed, timeout, secrets.token_hex(16), None, None, "collect")
+    found = run.measure()
     failed = [test.id for test in found.failures]
     tests = tuple(dict.fromkeys([*(one for one in found.collected if one not in found.unable), *failed]))
     if not tests:
         lines = [line.strip() for line in (found.output.strip() or found.reason).splitlines() if line.strip()]
         said = [line for line in lines if _USAGE_ERROR.match(line)] or lines
-        raise TaskError(f"`{entrypoint}` (env.entrypoint) finds no test that could pass: {' / '.join(said[-3:])}")
+        why = " / ".join(said[-3:]).removesuffix(" in <time>") or "it says nothing"
+        raise TaskError(f"`{entrypoint}` (env.entrypoint) finds no test that could pass: {why}")
+    if notify is not None and run.elsewhere:
+        names = ", ".join(f"{name} from {path}" for name, path in run.elsewhere)
+        notify(
+            f"the tests import {names}, not from the repository, so no change in it is tested (install it into"
+            f" {parsed.interpreter or session.python} with pip install -e, name another interpreter by env.python, or"
+            " begin the entrypoint with PYTHONPATH=src)"
+        )
     if notify is not None and set(tests) <= set(failed):
         why = [match for test in found.failures if (match := _IMPORT_ERROR.search(test.message))]
         if len(why) == len(found.failures):

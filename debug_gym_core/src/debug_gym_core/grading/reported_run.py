@@ -74,6 +74,8 @@ class ReportedRun:
         mode: whether the tests are run, or only found
         warm: the run may be a fork of an interpreter that is kept for this
         ignored: files of the repository whose source pytest's tracebacks do not show
+        elsewhere: name and file of packages that the repository has, and that were imported from another place, once
+            it has run in mode `collect`
     """
 
     session: Session
@@ -89,6 +91,7 @@ class ReportedRun:
     results: dict[str, TestResult] = field(default_factory=dict)
     collected: tuple[str, ...] = ()
     unable: frozenset[str] = frozenset()
+    elsewhere: tuple[tuple[str, str], ...] = ()
     end: dict[str, Any] | None = None
     messages: int = 0
     size: int = 0
@@ -179,6 +182,7 @@ class ReportedRun:
         if kind == "collected":
             self.collected = tuple(map(str, message["ids"]))
             self.unable = frozenset(map(str, message["cannot_pass"]))
+            self.elsewhere = tuple((str(name), self._mask(path)) for name, path in message.get("elsewhere", ()))
         elif kind == "test":
             self._add(message)
         elif kind == "end":

@@ -29,6 +29,7 @@ from debug_gym_core.tasks.entrypoint import Entrypoint
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent
     from debug_gym_core.components.catalogue import Plugins
+    from debug_gym_core.components.component import Component
     from debug_gym_core.runs.jobs import Job, Watch
     from debug_gym_core.runs.run import Run
     from debug_gym_core.sandbox.terminal import Terminal
@@ -86,6 +87,8 @@ class Players:
         self._fails: dict[str, bool] = {}
         for text in self._weakened():
             run.note(text)
+        for text in self._without_effect():
+            self.note(text)
 
     @property
     def llm_name(self) -> str | None:
@@ -303,6 +306,21 @@ class Players:
             yield "terminal.allow_unsandboxed is true: an agent may run without isolation"
         if self.config.env.allowed:
             yield f"env.allowed: the agent may change test infrastructure: {', '.join(self.config.env.allowed)}"
+
+    def _without_effect(self) -> Iterator[str]:
+        """What the config sets for a player that does not use it."""
+        if self.model is None:
+            return
+        players: tuple[tuple[str, str, type[Component], frozenset[str]], ...] = (
+            ("agent", self.agent_class.name, self.agent_class, self.agent_class.unused),
+            ("llm", self.model.name, self.model.backend, frozenset()),
+        )
+        for section, player, cls, unused in players:
+            chosen = getattr(self.config, section)
+            for key, field in type(chosen).model_fields.items():
+                value = getattr(chosen, key)
+                if key != "name" and value != field.default and (key in unused or key not in cls.Settings.model_fields):
+                    yield f"{section}.{key} is {value!r:.80}, which {player} does not use"
 
 
 def _find_agent(name: str, plugins: Plugins) -> type[Agent]:

@@ -49,10 +49,10 @@ class EpisodeEnv(RepoEnv):
         finally:
             self._begin(None)
         self._record(None, observation, 0.0, False, False, started)
-        self._refuse_passing()
-        self._started = time.monotonic()
         for text in self.notes:
             self.episode.run.note(text.replace(str(self.task.repository), "the repository"))
+        self._refuse_passing()
+        self._started = time.monotonic()
         return observation, info
 
     def _refuse_passing(self) -> None:

@@ -60,7 +60,9 @@ def read_lines(path: Path, *, missing_ok: bool = True) -> Iterator[dict[str, Any
         try:
             value = json.loads(line)
         except ValueError as error:
-            raise UsageError(f"{path}:{position}: not JSON: {error}") from error
+            raise UsageError(
+                f"{path}:{position}: not JSON: {line[:40].decode('utf-8', 'backslashreplace')!r}"
+            ) from error
         if not isinstance(value, dict):
             raise UsageError(f"{path}:{position}: not a JSON object")
         yield value

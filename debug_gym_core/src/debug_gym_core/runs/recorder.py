@@ -42,6 +42,7 @@ class Recorder:
         self._steps = 0
         self._calls: collections.Counter[str] = collections.Counter()
         self._changed: bool | None = None
+        self._python: Mapping[str, str] | None = None
         self.mode: Mode = "visible"
         self.usage = Usage()
 
@@ -70,6 +71,9 @@ class Recorder:
             env: made, and its sandbox stands or could not be had
             python: the interpreter of the task's code; None without a sandbox
         """
+        self._python = python
+        if python is not None:
+            self.run.run.note_python(python)
         self(
             Event.episode_started(
                 task=env.task.id,
@@ -160,6 +164,7 @@ class Recorder:
             repeat=self.job.repeat,
             mode=self.mode,
             changed=self._changed,
+            python=self._python,
             **graded,
         )
 

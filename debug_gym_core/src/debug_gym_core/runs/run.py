@@ -13,7 +13,7 @@ import secrets
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,6 +205,18 @@ class Run:
             self._write_record()
             return True
 
+    def note_python(self, python: Mapping[str, str]) -> None:
+        """Note in run.json an interpreter that runs tasks' code.
+
+        Args:
+            python: its `path` and `version`
+        """
+        with self._mutex:
+            known = self._record.setdefault("interpreters", [])
+            if dict(python) not in known:
+                known.append(dict(python))
+                self._write_record()
+
     def discard(self) -> None:
         """Remove what this process made of a new run: its files, its directory and those made above it."""
         if self._made is None or self.results:
@@ -287,12 +299,17 @@ def _read_record(directory: Path) -> dict[str, Any]:
     path = directory / "run.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        line = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise UsageError(f"{path}: not JSON{line}; a run cannot go on without it, name a new directory") from error
     if not isinstance(record, dict) or not isinstance(record.get("schema_version"), int):
         raise UsageError(f"{path}: not the record of a run")
     if record["schema_version"] > SCHEMA_VERSION:
         raise UsageError(f"{path}: written by a newer debug-gym")
+    if not isinstance(record.get("config"), dict) or not isinstance(record.get("notes", []), list):
+        raise UsageError(f"{path}: not the record of a run: it has no config, or its notes are no list")
     return record
 
 

@@ -174,6 +174,18 @@ class Tokens:
     cached: int = 0
 
 
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    **dict.fromkeys(("task", "agent", "status"), (str, "text")),
+    **dict.fromkeys(("score", "steps"), (int, "whole number")),
+    **dict.fromkeys(("cost", "seconds"), (int | float, "number")),
+    **dict.fromkeys(("tool_calls", "tokens"), (dict, "mapping")),
+    **dict.fromkeys(("failed", "broken"), (list, "list")),
+    "resolved": (bool, "truth value"),
+    **dict.fromkeys(("error", "python"), (dict | None, "mapping")),
+}
+"""What the fields of a result must be for it to be read."""
+
+
 @dataclass(frozen=True)
 class Result:
     """How an episode ended: a line of results.jsonl.
@@ -205,6 +217,7 @@ class Result:
         reason: why the graded run does not count as it stands, or is worth nothing: a timeout, tampering, tests that
             passed before and fail; empty: it counts
         dropped: the first fifty changes that grading did not take over, and why, by path
+        python: the interpreter of the task's code, `path` and `version`; None when no sandbox stood
     """
 
     task: str
@@ -229,6 +242,7 @@ class Result:
     broken: Sequence[str] = ()
     reason: str = ""
     dropped: Mapping[str, str] = field(default_factory=dict)
+    python: Mapping[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The result as its line of results.jsonl."""
@@ -239,7 +253,17 @@ class Result:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Result:
-        """Read a line of results.jsonl; keys that this version does not know are left out."""
+        """Read a line of results.jsonl; keys that this version does not know are left out.
+
+        Raises:
+            ValueError: it is no result
+        """
+        missing = [name for name in ("task", "agent", "llm", "status") if name not in data]
+        if missing:
+            raise ValueError(f"it has no {', '.join(missing)}")
+        for name, (kinds, what) in _KINDS.items():
+            if name in data and not isinstance(data[name], kinds):
+                raise ValueError(f"{name} is no {what}")
         known = {item.name for item in dataclasses.fields(cls)}
         values = {key: value for key, value in data.items() if key in known}
         values |= {key: tuple(values.get(key, ())) for key in ("failed", "broken")}
@@ -318,8 +342,8 @@ def read_results(path: Path) -> list[Result]:
     for position, data in enumerate(read_lines(path), 1):
         try:
             results.append(Result.from_json(data))
-        except TypeError as error:
-            raise UsageError(f"{path}:{position}: not a result: {error}") from error
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{path}:{position}: not a result of a run: {error}") from error
     return results
 
 

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -189,6 +190,7 @@ class Use:
         self._path = path
         self._descriptor = descriptor
         self._owner = os.getpid()
+        self._dropped = weakref.finalize(self, os.close, descriptor)
 
     @classmethod
     def attempt(cls, place: Path, how: int) -> Use | None:
@@ -244,7 +246,7 @@ class Use:
                 self._path.unlink(missing_ok=True)
             if os.getpid() == self._owner:  # forks of ours may have it open too
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-            os.close(self._descriptor)
+            self._dropped()
             self._descriptor = -1
 
 

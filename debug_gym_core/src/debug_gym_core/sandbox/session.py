@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.sandbox.connection import GRACE, Connection, Waiter
+from debug_gym_core.sandbox.dropped import Held
 from debug_gym_core.sandbox.file_requests import FileRequests, give_blob
 from debug_gym_core.sandbox.frames import decode_output
 from debug_gym_core.sandbox.process import Process
@@ -72,9 +73,10 @@ class Session(FileRequests):
         self._under_way = 0
         self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
         self._lock = threading.Lock()
-        self._connection: Connection | None = None
         self._closed = False
-        self._supervised = False
+        self._held = Held(terminal)
+        self._dropped = weakref.finalize(self, self._held.drop)
+        self._dropped.atexit = False  # what still stands then ends with the process
 
     @classmethod
     def start(cls, terminal: Terminal, spec: SandboxSpec) -> Session:
@@ -98,7 +100,7 @@ class Session(FileRequests):
                 supervisor.end()
             raise
         session = cls(terminal, spec)
-        session._supervised = True
+        session._held.supervised = True
         try:
             session._connect()
         except BaseException:
@@ -295,20 +297,11 @@ class Session(FileRequests):
         return text.replace(f"{above}/", "/") if above != self.root else text
 
     def close(self) -> None:
-        """End the guest and stop the terminal; may be called twice."""
+        """End the guest and stop the terminal; may be called twice. Happens by itself to a session that is dropped."""
         with self._lock:
             self._closed = True
-            connection, self._connection = self._connection, None
-            supervised, self._supervised = self._supervised, False
-        try:
-            if connection is not None:
-                connection.close()
-        finally:
-            try:
-                self.terminal.stop()
-            finally:
-                if supervised:
-                    supervisor.end()
+        self._dropped.detach()
+        self._held.end()
 
     def __enter__(self) -> Session:
         return self
@@ -321,7 +314,7 @@ class Session(FileRequests):
     def _connect(self) -> Connection:
         """The live guest; a new one when the last is gone."""
         with self._lock:
-            connection = self._connection
+            connection = self._held.connection
             if connection is not None and connection.alive:
                 return connection
             if self._closed:
@@ -334,8 +327,8 @@ class Session(FileRequests):
             settings: dict[str, Any] = {"root": self.root, "env": self.environment}
             if self.spec.interpreter is not None:
                 settings["bin"] = self.spec.interpreter.path
-            self._connection = Connection(self.terminal, settings)
-            return self._connection
+            self._held.connection = connection = Connection(self.terminal, settings)
+            return connection
 
     def _command(
         self,
@@ -345,11 +338,15 @@ class Session(FileRequests):
         env: Mapping[str, str | None] | None,
         output_limit: int,
     ) -> dict[str, Any]:
+        if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float)):
+            raise TypeError(f"timeout is a number of seconds, or None, not {timeout!r:.80}")
         fields: dict[str, Any] = {"timeout": timeout, "cwd": cwd, "output_limit": output_limit}
         if isinstance(command, str):
             fields["shell"] = command
-        else:
+        elif isinstance(command, Sequence) and all(isinstance(word, str) for word in command):
             fields["argv"] = list(command)
+        else:
+            raise TypeError(f"a command is text, or a list of texts, not {command!r:.80}")
         if env:
             fields["env"] = dict(env)
         return fields

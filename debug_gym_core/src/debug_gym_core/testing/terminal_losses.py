@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
 import json
 import os
 import subprocess
@@ -106,6 +108,24 @@ class LossTests(SandboxTests):
             counts.append((len(list(Path("/proc/self/fd").iterdir())), threads))
         assert counts[1] <= counts[0], f"descriptors and threads: {counts}"
 
+    def test_a_session_that_is_dropped_leaves_no_process_thread_or_descriptor(self, available: None) -> None:
+        """Nobody called `close`, and nobody can any more: what the garbage collector finds is ended."""
+        roots: list[Path] = []
+
+        def drop(marker: str) -> None:
+            session = self.open_session(MARK=marker)
+            session.process("trap '' TERM; setsid sleep 1000 & sleep 1000", channel=False)
+            if not self.terminal.isolates:
+                roots.append(Path(session.root))
+
+        first = None
+        for _ in range(2):  # the first one may load what stays
+            marker = f"marker-{time.monotonic_ns()}"
+            drop(marker)
+            gc.collect()
+            wait_until(functools.partial(_is_gone, marker, roots, first), f"{marker}, {roots}, {first}", seconds=60)
+            first = _held()
+
     def test_a_killed_runner_leaves_no_process(self, available: None, tmp_path: Path) -> None:
         """SIGKILL on the program that drives the sandbox; nobody is there to clean up.
 
@@ -126,3 +146,15 @@ class LossTests(SandboxTests):
             runner.wait()
         wait_until(lambda: processes_with(marker) == [], "processes are left", seconds=30)
         self.terminal.clean()
+
+
+def _held() -> int:
+    """Descriptors and threads of this process."""
+    return len(list(Path("/proc/self/fd").iterdir())) + threading.active_count()
+
+
+def _is_gone(marker: str, roots: Sequence[Path], held: int | None) -> bool:
+    """Whether the processes and directories of a sandbox are, and no more is held than before it."""
+    return (
+        processes_with(marker) == [] and not any(root.exists() for root in roots) and (held is None or _held() <= held)
+    )

@@ -200,12 +200,8 @@ def _object(name: object, text: str, tools: Mapping[str, type[Tool]]) -> dict[st
         return {}
     try:
         loaded = json.loads(text)
-    except json.JSONDecodeError as error:
-        near = text[max(0, error.pos - 20) : error.pos + 20]
-        where = f"{error.msg} at line {error.lineno}, column {error.colno}, near {near!r}"
-        raise ActionError(f'"arguments" is no JSON object: {where}\n{_example(tools, name)}') from None
     except (ValueError, RecursionError) as error:
-        raise ActionError(f'"arguments" is no JSON object: {error}\n{_example(tools, name)}') from None
+        raise ActionError(f'"arguments" is no JSON object: {_where(error, text)}\n{_example(tools, name)}') from None
     if loaded is not None and not isinstance(loaded, dict):
         said = f"it is a JSON {_KINDS[type(loaded)]}"
         raise ActionError(f'"arguments" is no JSON object: {said}\n{_example(tools, name)}')
@@ -256,14 +252,26 @@ def _refuse_cut_json(text: str, tools: Mapping[str, type[Tool]]) -> None:
     """
     if re.match(r'\{\s*"', text) is None:
         return
+    named = re.match(r'\{\s*"name"\s*:\s*"([^"\\]*)"', text)
     try:
         json.loads(text)
-    except json.JSONDecodeError as error:
-        near = text[max(0, error.pos - 20) : error.pos + 20]
-        where = f"{error.msg} at line {error.lineno}, column {error.colno}, near {near!r}"
-        raise ActionError(f"the action begins as JSON and is none: {where}\n{_example(tools)}") from None
     except (ValueError, RecursionError) as error:
-        raise ActionError(f"the action begins as JSON and is none: {error}\n{_example(tools)}") from None
+        example = _example(tools, named[1] if named else None)
+        raise ActionError(f"the action begins as JSON and is none: {_where(error, text)}\n{example}") from None
+
+
+def _where(error: Exception, text: str) -> str:
+    """Where a text stops being JSON, and that it was cut off where it was."""
+    if not isinstance(error, json.JSONDecodeError):
+        return str(error)
+    if error.msg.startswith("Unterminated string"):
+        what = "it ends within a text, whose closing quote is missing,"
+    elif not text[error.pos :].strip():
+        what = "it ends before its last bracket is closed,"
+    else:
+        what = error.msg
+    near = text[max(0, error.pos - 20) : error.pos + 20]
+    return f"{what} at line {error.lineno}, column {error.colno}, near {near!r}"
 
 
 def _arguments(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:

@@ -23,7 +23,12 @@ from debug_gym_core.sandbox import ownership
 from debug_gym_core.workspace.lines import decode, encode
 from debug_gym_core.workspace.snapshot import FileState
 
-"""What the names of our directories in the temporary directory begin with."""
+_COMMANDS = ("apply", "read-tree", "fast-import", "diff-tree", "ls-files", "cat-file")
+
+_NOT_THE_PATCH = re.compile(
+    r"No space left|Out of memory|out of memory|Cannot allocate|Permission denied|Too many open"
+)
+"""What git says when the machine is at fault."""
 
 _LINK, _EXECUTABLE, _FILE = "120000", "100755", "100644"
 
@@ -187,7 +192,8 @@ class _Store:
             what it printed
 
         Raises:
-            ActionError: it failed
+            ActionError: it finds fault with the patch, or with a name in it
+            RequirementError: it failed for another reason: it was killed, the disk is full, it is too old
         """
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -213,7 +219,7 @@ class _Store:
             finally:
                 self._processes.remove(process)
         if process.returncode != 0:
-            raise ActionError(_complaint(complaint))
+            raise _failure(arguments, process.returncode, complaint)
         return output
 
     def load(self, trees: Mapping[str, Mapping[str, FileState | None]]) -> None:
@@ -285,8 +291,15 @@ def _quoted(path: str) -> bytes:
     return b'"' + name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
 
 
-def _complaint(stderr: bytes) -> str:
-    """What git says when it refuses a patch, in a few short lines."""
+def _failure(arguments: list[str], status: int, stderr: bytes) -> ActionError | RequirementError:
+    """What it means that git failed: that it refuses the patch, or that it cannot work here."""
     text = stderr.decode("utf-8", "replace").strip()
     lines = [re.sub(r"^(error|fatal): ", "", line) for line in text.splitlines() if line.strip()]
-    return "the patch does not apply: " + "; ".join(lines[:5])[:1000]
+    said = "; ".join(lines[:5])[:1000]
+    judges = any(name in arguments for name in ("apply", "read-tree"))
+    if judges and status > 0 and not _NOT_THE_PATCH.search(text):
+        return ActionError(f"the patch does not apply: {said}")
+    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+    command = next(one for one in (*_COMMANDS, arguments[0]) if one in arguments)
+    room = f"; make room in {tempfile.gettempdir()}" if "No space left" in text else ""
+    return RequirementError(f"git {command}, which patches need, {how}: {said or 'it says nothing'}{room}")

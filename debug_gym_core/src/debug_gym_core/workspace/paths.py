@@ -139,11 +139,14 @@ class Paths:
             raise ActionError(f"{shown(name)}: {error.strerror or error}") from error
 
     def _meant(self, path: str) -> str:
-        """Which pristine files somebody may have meant."""
+        """Which pristine files somebody may have meant; else how one is named."""
         known = [p for p, m in self._snapshot.members.items() if m.kind == "file" and not self._rules.ignored(p)]
         same = [p for p in known if posixpath.basename(p) == posixpath.basename(path) and p != path]
         near = same or difflib.get_close_matches(path, known[:5000], n=3)
-        return f"; did you mean {' or '.join(map(shown, near[:3]))}?" if near else ""
+        if near:
+            return f"; did you mean {' or '.join(map(shown, near[:3]))}?"
+        code = [p for p in known if p.endswith(".py")] or known
+        return f"; paths count from the repository's root, as in {shown(min(code))}" if code else ""
 
     def must_be_editable(self, real: str, is_dir: bool = False) -> None:
         """Refuse to change what is read-only.

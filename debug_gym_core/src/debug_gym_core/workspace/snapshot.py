@@ -10,6 +10,7 @@ import posixpath
 import stat
 import tarfile
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import BinaryIO, Literal
 
 from debug_gym_core.errors import UsageError
 from debug_gym_core.sandbox.patterns import Patterns
-from debug_gym_core.workspace.lines import decode, encode
+from debug_gym_core.workspace.lines import decode, encode, shown
 
 LEFT_OUT = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".nox"})
 """Names that are never copied, in any directory; neither are virtual environments."""
@@ -94,6 +95,7 @@ class Snapshot:
         """
         self.environments = tuple(environments)
         self._file = file
+        weakref.finalize(self, file.close)
         self._size = file.seek(0, os.SEEK_END)
         self.members: Mapping[str, Member] = MappingProxyType(dict(members))
         digest = hashlib.sha256()
@@ -126,7 +128,9 @@ class Snapshot:
             return cls(file, archiver.members, archiver.environments)
         except OSError as error:
             file.close()
-            raise UsageError(f"{root} cannot be copied: {error.strerror}: {error.filename}") from error
+            name = error.filename
+            where = decode(name) if isinstance(name, bytes) else name
+            raise UsageError(f"{shown(str(where or root))} cannot be copied: {error.strerror or error}") from error
         except BaseException:
             file.close()
             raise

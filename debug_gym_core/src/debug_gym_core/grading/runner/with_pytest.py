@@ -7,6 +7,7 @@ import sys
 
 from .canary import Canaries
 from .describe import TEXT, Describer, one_line
+from .elsewhere import elsewhere
 from .hooks import Hooks
 from .start import enter_workspace
 from .tampering import Watch
@@ -149,7 +150,8 @@ def make_plugin(
             watch.check("during collection")
             ids = [item.nodeid for item in session.items]
             expected = [item.nodeid for item in session.items if cannot_pass(item)] if mode == "collect" else []
-            send("collected", ids=ids, cannot_pass=expected)
+            foreign = elsewhere(describer) if mode == "collect" else []
+            send("collected", ids=ids, cannot_pass=expected, elsewhere=foreign)
             if mode == "run":
                 for item in session.items:
                     self.codes[item] = code_of(getattr(item, "_obj", None))

@@ -5,6 +5,7 @@ import sys
 
 from .canary import canary_fails
 from .describe import Describer
+from .elsewhere import elsewhere
 from .start import enter_workspace
 from .tampering import Watch
 
@@ -108,7 +109,8 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
             watch.check("during collection")
             ids = [unittest_id(one, describer) for one in tests]
             expected = [unittest_id(one, describer) for one in tests if is_declared(one)]
-            send("collected", ids=ids, cannot_pass=expected)
+            foreign = elsewhere(describer) if config["mode"] == "collect" else []
+            send("collected", ids=ids, cannot_pass=expected, elsewhere=foreign)
             if config["mode"] == "collect":
                 for one in tests:
                     if type(one).__name__ == "_FailedTest":

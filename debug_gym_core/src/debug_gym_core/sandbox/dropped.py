@@ -1,0 +1,67 @@
+"""What a session holds, ended also when the session is dropped without `close`."""
+
+from __future__ import annotations
+
+import _thread
+import logging
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from debug_gym_core.sandbox.supervision import supervisor
+
+if TYPE_CHECKING:
+    from debug_gym_core.sandbox.connection import Connection
+    from debug_gym_core.sandbox.terminal import Terminal
+
+log = logging.getLogger("debug_gym")
+
+
+class Held:
+    """A started terminal and the guest in it. Knows nothing of the session, which could not be dropped otherwise.
+
+    Attributes:
+        terminal: the backend
+        connection: the live guest; None: there is none
+        supervised: whether the supervisor counts it
+    """
+
+    def __init__(self, terminal: Terminal) -> None:
+        """Hold a terminal.
+
+        Args:
+            terminal: the backend
+        """
+        self.terminal = terminal
+        self.connection: Connection | None = None
+        self.supervised = False
+        self._owner = os.getpid()
+        self._mutex = threading.Lock()
+
+    def end(self) -> None:
+        """End the guest and stop the terminal; may be called twice."""
+        with self._mutex:
+            connection, self.connection = self.connection, None
+            supervised, self.supervised = self.supervised, False
+        try:
+            if connection is not None:
+                connection.close()
+        finally:
+            try:
+                self.terminal.stop()
+            finally:
+                if supervised:
+                    supervisor.end()
+
+    def drop(self) -> None:
+        """End it all, as nobody can reach the session any more. Not from a fork of its owner."""
+        if os.getpid() == self._owner:
+            # The garbage collector calls this wherever it happens to run, while any lock may be held: nothing is waited
+            # for here, not even for the start of a thread, as `threading` would.
+            _thread.start_new_thread(self._end_quietly, ())
+
+    def _end_quietly(self) -> None:
+        try:
+            self.end()
+        except Exception:
+            log.warning("a sandbox that was dropped could not be ended", exc_info=True)
