@@ -69,7 +69,7 @@ class PublicNames:
 
 @functools.lru_cache(maxsize=16)
 def _pattern(name: str) -> re.Pattern[str]:
-    """The name where it is a path's beginning; `short` where pytest, of its own accord, gives a path below its directory.
+    """The name where it is a path's beginning; `short` where pytest gives the path of a file below its directory.
 
     That is what begins a line and ends in a line's number, and what leads out of that directory by `../`.
     """

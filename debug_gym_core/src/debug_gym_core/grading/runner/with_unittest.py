@@ -6,6 +6,7 @@ import sys
 from .canary import canary_fails
 from .describe import Describer
 from .start import enter_workspace
+from .stuck import watch as watch_stuck
 from .tampering import Watch
 
 TYPE_CHECKING = False
@@ -121,6 +122,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
             canaries.append(canary_fails(unittest, config["canary"]))
             return outcome
 
+    watch_stuck(send, buffered)
     watch.remember()
     enter_workspace()
     # unittest.__main__ shows itself thus in its usage.
@@ -156,6 +158,11 @@ def unittest_id(test: "Any", describer: Describer) -> str:
         name = getattr(test, "_testMethodName", "")
         return describer.inside(name.replace(".", "/") + ".py") or name
     return str(test.id())
+
+
+def buffered() -> str:
+    """What the test that runs has printed, with `--buffer`."""
+    return "".join(one.getvalue() for one in (sys.stdout, sys.stderr) if hasattr(one, "getvalue"))
 
 
 def is_declared(test: "Any") -> bool:
