@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from debug_gym_core.grading import masking
+from debug_gym_core.grading.runner import stuck
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.connection import CommandLost
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.stacks import split_stack
 from debug_gym_core.sandbox.warm import PREPARED, READY, Warm
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.results import FAILING, Measurement, Outcome, TestResult
@@ -26,7 +28,10 @@ REPORT_LIMIT = 64 << 20
 """Bytes of reports that the host takes from one run."""
 
 GRACE = 10.0
-"""Seconds beyond the timeout that the sandbox has to end a run."""
+"""Seconds that the sandbox has to end a run."""
+
+TELLING = 0.75
+"""Seconds that a run which reached its timeout has to tell where it is."""
 
 UNSTARTED = "it cannot be started: "
 """How the reason begins for which a run was none."""
@@ -96,6 +101,8 @@ class ReportedRun:
     messages: int = 0
     size: int = 0
     forged: str = ""
+    asked: bool = False
+    printed: str | None = None
 
     def measure(self) -> Measurement:
         """Run it; once.
@@ -110,7 +117,7 @@ class ReportedRun:
                 [*argv, "-c", BOOT, "{channel}", "{blob:code}"],
                 blobs={"code": shipping.parcel(RUNNER).blob()},
                 env=self.entrypoint.env,
-                timeout=self.timeout,
+                timeout=self.timeout + TELLING,
                 warm=_warm_start() if self.warm else None,
             )
         except OSError as error:
@@ -119,21 +126,29 @@ class ReportedRun:
         with process:
             try:
                 process.send(json.dumps(self._config()).encode())
-                self._listen(process, started + self.timeout + GRACE)
+                timed_out = not self._listen(process, started + self.timeout)
+                if timed_out:
+                    self.asked = process.signal(stuck.SIGNAL)
+                    self._listen(process, time.monotonic() + TELLING)
+                    process.kill()
                 status = process.wait(GRACE)
             except CommandLost as error:
-                lost, status = str(error), -9
+                lost, status, timed_out = str(error), -9, False
             except TimeoutError:  # the sandbox ends a run that takes too long: it does nothing any more
                 raise process.give_up("the guest did not end a run that reached its timeout") from None
             process.kill()
             output, cut = process.take_output()
-        reason, tampered = self._why_not_believed(status, process.timed_out, lost)
+        timed_out = timed_out or process.timed_out
+        output, stack = self.session.mask(output), ""
+        if timed_out:
+            output, stack = split_stack(output)
+        reason, tampered = self._why_not_believed(status, timed_out, lost)
         return Measurement(
             tests=tuple(self.results.values()),
             exit_status=status,
-            output=masking.mask(self.session.mask(output)),
+            output=masking.mask(output),
             output_cut=cut,
-            timed_out=process.timed_out,
+            timed_out=timed_out,
             collected=self.collected,
             valid=not reason,
             reason=reason,
@@ -141,6 +156,8 @@ class ReportedRun:
             seconds=time.monotonic() - started,
             unable=self.unable,
             lost=bool(lost),
+            stack=stack,
+            printed=self._mask(self.printed or ""),
         )
 
     def _config(self) -> dict[str, Any]:
@@ -154,13 +171,19 @@ class ReportedRun:
             "ignored": list(self.ignored),
         }
 
-    def _listen(self, process: Process, deadline: float) -> None:
-        """Take the messages until the program ends; a message that is not the runner's ends the report."""
+    def _listen(self, process: Process, deadline: float) -> bool:
+        """Take the messages until the program ends or tells where it is stuck; whether that was before the deadline.
+
+        A message that is not the runner's ends the report.
+        """
         seal = self.nonce.encode()
-        while True:
-            message = process.receive(max(0.0, deadline - time.monotonic()))
+        while not (self.asked and self.printed is not None):
+            try:
+                message = process.receive(max(0.0, deadline - time.monotonic()))
+            except TimeoutError:
+                return False
             if message is None:
-                return
+                return True
             self.size += len(message)
             if self.forged or self.size > REPORT_LIMIT:
                 self.forged = self.forged or "the report is too long"
@@ -173,6 +196,7 @@ class ReportedRun:
                 self._take(json.loads(message[len(seal) :]))
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
                 self.forged = "a message on the channel cannot be understood"
+        return True
 
     def _take(self, message: dict[str, Any]) -> None:
         if message["i"] != self.messages or self.end is not None:
@@ -185,6 +209,8 @@ class ReportedRun:
             self.elsewhere = tuple((str(name), self._mask(path)) for name, path in message.get("elsewhere", ()))
         elif kind == "test":
             self._add(message)
+        elif kind == "stuck" and self.asked:
+            self.printed = str(message["printed"])
         elif kind == "end":
             status, tampered = message["status"], message["tampered"]
             if type(status) is not int or not isinstance(tampered, list):

@@ -16,8 +16,9 @@ from debug_gym_core.sandbox.dropped import Held
 from debug_gym_core.sandbox.file_requests import FileRequests, give_blob
 from debug_gym_core.sandbox.frames import decode_output
 from debug_gym_core.sandbox.process import Process
+from debug_gym_core.sandbox.public_names import PublicNames
 from debug_gym_core.sandbox.supervision import supervisor
-from debug_gym_core.sandbox.terminal import ROOT, RunResult, SandboxSpec, Terminal, parse_size
+from debug_gym_core.sandbox.terminal import RunResult, SandboxSpec, Terminal, parse_size
 from debug_gym_core.sandbox.warm import request_of, zygote_blob
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Session(FileRequests):
         terminal: the backend
         spec: what the sandbox offers
         root: the workspace's real directory in the sandbox
+        names: under which programs know it
         python: the interpreter for the task's code, as it is called in the sandbox
         restarts: how often a guest was started again
         commands: how many commands and programs were started so far
@@ -66,6 +68,7 @@ class Session(FileRequests):
             spec = dataclasses.replace(spec, interpreter=terminal.interpreter)
         self.spec = spec
         self.root = terminal.root
+        self.names = PublicNames(self.root, spec.source, self.realpath)
         self.python = str(spec.interpreter.executable) if spec.interpreter is not None else terminal.python
         self.restarts = 0
         self.commands = 0
@@ -289,12 +292,8 @@ class Session(FileRequests):
     # -- the rest
 
     def mask(self, text: str) -> str:
-        """Show the workspace under its public name `/testbed`, wherever it really lies."""
-        if self.root == ROOT:
-            return text
-        above = self.root.removesuffix(ROOT)  # `local` has HOME and TMPDIR beside the workspace
-        text = text.replace(self.root, ROOT)
-        return text.replace(f"{above}/", "/") if above != self.root else text
+        """Show the workspace under its public name `/testbed`, wherever it really lies or the repository lay before."""
+        return self.names.mask(text)
 
     def close(self) -> None:
         """End the guest and stop the terminal; may be called twice. Happens by itself to a session that is dropped."""

@@ -52,6 +52,8 @@ class Measurement:
         seconds: wall-clock time
         unable: ids of collected tests that the marks in the repository say cannot pass (skipped, expected to fail)
         lost: whether what ran it in the sandbox died meanwhile, and the run with it
+        stack: where a run was that reached its timeout: the stack of each thread, innermost frame first
+        printed: what the test had printed that was running then, where the runner kept it
     """
 
     tests: tuple[TestResult, ...]
@@ -67,6 +69,8 @@ class Measurement:
     seconds: float = 0.0
     unable: frozenset[str] = field(default_factory=frozenset)
     lost: bool = False
+    stack: str = ""
+    printed: str = ""
 
     @property
     def outcomes(self) -> dict[str, str]:

@@ -74,11 +74,8 @@ class Paths:
             raise ActionError(f"the path {shown(path[:60])}... is too long: it has {len(path)} characters")
         encode(path)
         full = posixpath.normpath(posixpath.join(ROOT, re.sub(r"/+", "/", path)))
-        for root in (ROOT, self._session.root):
-            if full == root or full.startswith(f"{root}/"):
-                name = full[len(root) + 1 :] or "."
-                break
-        else:
+        name = self._session.names.relative(full)
+        if name is None:
             raise ActionError(f"{shown(path)} is outside the workspace {ROOT}; that is refused")
         if name != "." and self._rules.ignored(name):
             raise self._is_ignored(name)

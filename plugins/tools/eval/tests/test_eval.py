@@ -10,7 +10,17 @@ import pytest
 
 from debug_gym_core import RepoEnv, Task, Tool
 from debug_gym_core.tasks.results import Measurement, TestResult
-from debug_gym_tool_eval import DETAILS_LIMIT, FAILURES, LISTED, NAMED_FAILURES, OUTPUT_LIMIT, Eval, render
+from debug_gym_tool_eval import (
+    DETAILS_LIMIT,
+    FAILURES,
+    LISTED,
+    MESSAGE_LIMIT,
+    NAMED_FAILURES,
+    OUTPUT_LIMIT,
+    PASSED_LIMIT,
+    Eval,
+    render,
+)
 from debug_gym_tool_eval.report import without_repetitions
 
 CODE = """
@@ -152,6 +162,60 @@ def test_progress_is_left_out(line: str) -> None:
 )
 def test_what_only_looks_like_progress_is_left(line: str) -> None:
     assert without_repetitions(f"a\n{line}\nb\n") == f"a\n{line}\nb\n"
+
+
+HANGS = """
+import time, threading
+from shop import total
+
+def test_nothing():
+    assert total([]) == 0
+
+def test_hangs():
+    print("it begins", flush=True)
+    wait()
+
+def wait():
+    while True:
+        time.sleep(0.01)
+"""
+HANGS_IN_C = """
+import unittest
+
+class Slow(unittest.TestCase):
+    def test_power(self):
+        print("it begins")
+        wait()
+
+def wait():
+    return 9 ** (10 ** 9)
+"""
+
+
+def test_a_run_that_hangs_says_where_and_what_it_had_printed(make_env: Callable[..., RepoEnv]) -> None:
+    env = make_env(tests=HANGS, run_timeout=5, allow_passing=True)
+    text = env.step("eval")[0]["text"]
+    assert "The run reached its time limit and was ended in test_shop.py::test_hangs.\n" in text
+    stack = text[text.index("It was here:\n") :].splitlines()
+    assert [line.partition(" in ")[2] for line in stack[2:4]] == ["wait", "test_hangs"]
+    assert stack[2].startswith('  File "/testbed/test_shop.py", line 14')
+    assert re.fullmatch(r"  \(\d+ frames that called these\)", stack[4])
+    assert "The test that was running had printed:\nit begins\n" in text
+    assert "0x" not in text
+
+
+def test_a_run_that_hangs_in_c_code_says_where(make_env: Callable[..., RepoEnv]) -> None:
+    env = make_env("python -m unittest test_shop", tests=HANGS_IN_C, run_timeout=5)
+    text = env.step("eval")[0]["text"]
+    assert 'It was here:\nthread (most recent call first):\n  File "/testbed/test_shop.py", line 10 in wait\n' in text
+    assert "it begins" in text
+
+
+def test_output_of_a_run_without_failures_is_short() -> None:
+    lines = "".join(f"line {n}\n" for n in range(1000))
+    passed = render(Measurement((TestResult("a", "passed"),), 0, lines), 1, 1)
+    failed = render(Measurement((TestResult("a", "failed", "m" * 999),), 1, lines), 0, 1)
+    assert len(passed) < PASSED_LIMIT + 300 < len(failed) < OUTPUT_LIMIT + MESSAGE_LIMIT + 300
 
 
 def test_what_tests_print_is_left_as_it_is() -> None:

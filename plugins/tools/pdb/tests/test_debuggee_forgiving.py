@@ -173,7 +173,6 @@ WRONG_AT_ENTRY = [
     ("commands", "*** There are no breakpoints\n"),
     ("ignore 1", "*** ignore takes a breakpoint's number and how often it is passed, as ignore 1 5\n"),
     ("ignore 1 x", "*** x is no count; as in ignore 1 5\n"),
-    ("j 3", "*** nothing has run yet: n goes to the first line, from which j can jump\n"),
     ("p x", "*** NameError: name 'x' is not defined\nhint: nothing has run yet"),
     ("unalias zz", "*** there is no alias zz\n"),
     ("help brek", "*** No help for 'brek'\nhint: did you mean break (b)?\n"),

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from debug_gym_tool_pdb.debuggee import values as values_module
 from debug_gym_tool_pdb.debuggee.conditions import Conditions
 from debug_gym_tool_pdb.debuggee.family import merge
 from debug_gym_tool_pdb.debuggee.files import Files
@@ -136,6 +137,21 @@ def test_values_without_a_time_limit_are_described_by_type() -> None:
     thread.start()
     thread.join()
     assert found == ["[1, <object>]"]
+
+
+def test_a_mark_that_fails_for_another_cause_than_a_change_is_no_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(value: object) -> int:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    def wrong(value: object) -> int:
+        raise TypeError("a mistake of ours")
+
+    with TimeLimit(60) as limit:
+        monkeypatch.setattr(values_module, "mark", changed)
+        assert Values().marked([1], limit) == ("[1]", 0)
+        monkeypatch.setattr(values_module, "mark", wrong)
+        with pytest.raises(TypeError):
+            Values().marked([1], limit)
 
 
 def test_what_was_shown_goes_with_its_frame() -> None:

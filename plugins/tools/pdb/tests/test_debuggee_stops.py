@@ -41,12 +41,24 @@ def test_first_stop_is_before_the_first_line(debug: Any) -> None:
     assert "-> import sys" in program.first["out"]
 
 
-@pytest.mark.parametrize("command", ["n", "s"])
-def test_step_from_entry_goes_to_the_first_line(debug: Any, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "stopped"),
+    [("n", 2), ("s", 2), ("unt", 2), ("unt 3", 3), ("j 3", 3), ("j 1", 1), ("r", 3)],
+)
+def test_commands_before_the_first_line_are_given_at_it(debug: Any, command: str, stopped: int) -> None:
     program = debug("python app.py", {"app.py": '"""Doc."""\nx = 1\ny = 2\n'})
-    assert place(program.do(command)) == "app.py:1 <module>"
+    message = program.do(command)
+    assert place(message) == f"app.py:{stopped} <module>"
+    assert message["stop"]["reason"] == ("return" if command == "r" else "step")
+    assert program.do("p 'x' in globals()")["out"] == f"{command in ('unt 3', 'r')}\n"
+
+
+def test_a_jump_before_the_first_line_is_refused_where_it_leads_nowhere(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": "x = 1\ny = 2\n"})
+    assert program.do("j there")["failed"]
+    refused = program.do("j 9")
+    assert refused["failed"] and place(refused) == "app.py:1 <module>"
     assert place(program.do("n")) == "app.py:2 <module>"
-    assert program.do("p __doc__")["out"] == "'Doc.'\n"
 
 
 def test_breakpoint_stops_with_report(debug: Any) -> None:
@@ -495,7 +507,6 @@ def test_timer_of_the_program_survives_the_report(debug: Any) -> None:
 
 def test_stop_in_a_file_outside_of_the_repository(debug: Any) -> None:
     program = debug("python app.py", {"app.py": "import json\njson.loads('[1]')\n"})
-    program.do("n")
     program.do("n")
     stop = program.do("s")["stop"]
     assert stop["file"].endswith("/json/__init__.py") and stop["file"].startswith("/")

@@ -235,6 +235,61 @@ def test_quit_where_the_program_called_the_debugger(debug: Any, command: str) ->
     assert b"went on" not in program.printed
 
 
+def test_interrupt_ends_a_stack_whose_entry_cannot_be_described(debug: Any) -> None:
+    program = debug(
+        "python app.py",
+        source(
+            """\
+            import threading, time
+            endless = []
+            class Value:
+                def __repr__(self):
+                    while endless:
+                        pass
+                    return "value"
+            def returns():
+                return Value()
+            thread = threading.Thread(target=returns)  # where no alarm ends a repr
+            thread.start()
+            thread.join()
+            """
+        ),
+    )
+    program.do("b 9")
+    program.do("c")
+    assert program.do("r")["out"].endswith("returns()->value\n-> return Value()\n")
+    program.do("!endless.append(1)")
+    with pytest.raises(TimeoutError):
+        program.do("w", timeout=0.5)
+    answer = program.interrupt()
+    assert answer["interrupted"] and answer["failed"]
+    assert "whose repr" not in answer["out"]
+    program.do("!endless.clear()")
+    assert program.do("c")["t"] == "exit"
+
+
+def test_a_value_whose_repr_does_not_end_does_not_hide_that_it_is_returned(debug: Any) -> None:
+    program = debug(
+        "python app.py",
+        source(
+            """\
+            class Value:
+                def __repr__(self):
+                    while True:
+                        pass
+            def returns():
+                return Value()
+            returns()
+            """
+        ),
+    )
+    program.do("b 6")
+    program.do("c")
+    stopped = program.do("r")
+    assert stopped["stop"]["reason"] == "return"
+    assert "returns()-><a value whose repr took too long>" in stopped["out"]
+
+
 def test_interrupt_ends_the_commands_of_a_breakpoint(debug: Any) -> None:
     program = debug("python app.py", {"app.py": LOOP})
     program.do("b 3")

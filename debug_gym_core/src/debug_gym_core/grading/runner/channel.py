@@ -52,6 +52,7 @@ def open_channel(descriptor: int) -> "tuple[Config, Send]":
     owner = getpid()
     seal = nonce.encode()
     count = [0]
+    under_way = []  # type: list[str]
     del nonce
     make_encoder = getattr(encoder, "c_make_encoder", None)
     if make_encoder:
@@ -63,17 +64,20 @@ def open_channel(descriptor: int) -> "tuple[Config, Send]":
         encode, join = lambda value, level: json.dumps(value), str
 
     def send(kind: str, **fields: "Any") -> None:
-        if getpid() != owner:
+        if getpid() != owner or under_way:  # A signal came in the middle of a message: another would break it.
             return
-        fields["t"] = kind
-        fields["i"] = count[0]
-        count[0] += 1
-        message = seal + join(encode(fields, 0)).encode()
-        data = len(message).to_bytes(4, "big") + message
+        under_way.append(kind)
         try:
+            fields["t"] = kind
+            fields["i"] = count[0]
+            count[0] += 1
+            message = seal + join(encode(fields, 0)).encode()
+            data = len(message).to_bytes(4, "big") + message
             while data:
                 data = data[write(channel, data) :]
         except OSError:
             pass  # The host is gone or the channel was closed: nothing is left to tell and nobody to tell it.
+        finally:
+            under_way.pop()
 
     return config, send

@@ -10,6 +10,7 @@ from .describe import TEXT, Describer, one_line
 from .elsewhere import elsewhere
 from .hooks import Hooks
 from .start import enter_workspace
+from .stuck import watch as watch_stuck
 from .tampering import Watch
 
 TYPE_CHECKING = False
@@ -45,6 +46,7 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     canaries = Canaries(pytest, config["canary"])
     plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries)
     pytest_main = pytest.main
+    watch_stuck(send, plugin.captured)
     watch.remember()
     enter_workspace()
     try:
@@ -110,6 +112,11 @@ def make_plugin(
             self.interrupted = False
             self.current = None  # type: Any
             self.codes = {}  # type: dict[Any, Any]
+            self.capture = None  # type: Any
+
+        def captured(self) -> str:
+            """What the test that runs has printed."""
+            return "".join(self.capture.read_global_capture()) if self.capture is not None else ""
 
         # Before any code of the repository is imported
 
@@ -117,6 +124,7 @@ def make_plugin(
         def pytest_load_initial_conftests(self, early_config: "Any") -> None:
             watch.remember()
             hooks.remember(early_config)
+            self.capture = early_config.pluginmanager.getplugin("capturemanager")
 
         @around
         def pytest_cmdline_main(self, config: "Any") -> "Iterator[None]":

@@ -7,6 +7,7 @@ from .canary import canary_fails
 from .describe import Describer
 from .elsewhere import elsewhere
 from .start import enter_workspace
+from .stuck import watch as watch_stuck
 from .tampering import Watch
 
 TYPE_CHECKING = False
@@ -123,6 +124,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
             canaries.append(canary_fails(unittest, config["canary"]))
             return outcome
 
+    watch_stuck(send, buffered)
     watch.remember()
     enter_workspace()
     # unittest.__main__ shows itself thus in its usage.
@@ -158,6 +160,11 @@ def unittest_id(test: "Any", describer: Describer) -> str:
         name = getattr(test, "_testMethodName", "")
         return describer.inside(name.replace(".", "/") + ".py") or name
     return str(test.id())
+
+
+def buffered() -> str:
+    """What the test that runs has printed, with `--buffer`."""
+    return "".join(one.getvalue() for one in (sys.stdout, sys.stderr) if hasattr(one, "getvalue"))
 
 
 def is_declared(test: "Any") -> bool:

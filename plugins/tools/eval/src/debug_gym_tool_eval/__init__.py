@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 OUTPUT_LIMIT = 8_000
 """Characters of the run's output that are shown, head and tail."""
+PASSED_LIMIT = 2_000
+"""Characters of the output of a run in which nothing failed."""
+MESSAGE_LIMIT = 240
+"""Characters of a failure's message where failures are listed; pytest's output has all of it."""
+STACK_LIMIT = 4_000
+"""Characters of the stack of a run that hangs, and as many of what its test had printed."""
 DETAILS_LIMIT = 8_000
 """Characters of failures with their frames."""
 LISTED = 60
@@ -132,10 +138,13 @@ def render(
     status = "timed out" if measurement.timed_out else f"exit status {measurement.exit_status}"
     output = measurement.output if measurement.kind != "report" else without_repetitions(measurement.output)
     output = output.rstrip("\n")
+    if measurement.stack:
+        parts.append(f"It was here:\n{_bound(measurement.stack, STACK_LIMIT)}")
+    if printed := measurement.printed.strip("\n"):
+        parts.append(f"The test that was running had printed:\n{_bound(printed, STACK_LIMIT)}")
+    limit = PASSED_LIMIT if measurement.exit_status == 0 and not measurement.failures else OUTPUT_LIMIT
     parts.append(
-        f"Output ({status}):\n{_bound(output, OUTPUT_LIMIT, measurement.output_cut)}"
-        if output
-        else f"No output ({status})."
+        f"Output ({status}):\n{_bound(output, limit, measurement.output_cut)}" if output else f"No output ({status})."
     )
     return "\n\n".join(parts)
 
@@ -162,7 +171,7 @@ def _listing(measurement: Measurement) -> Iterator[str]:
     """A line for each test that failed, and how many others there are."""
     listed = measurement.failures[:LISTED]
     for test in listed:
-        yield f"{MARKS[test.outcome]} {test.id}" + (f": {test.message}" if test.message else "")
+        yield f"{MARKS[test.outcome]} {test.id}" + (f": {_in_short(test.message)}" if test.message else "")
     counts = collections.Counter[str](one.outcome for one in measurement.tests)
     counts.subtract(one.outcome for one in listed)
     if rest := counts.total():
@@ -170,6 +179,10 @@ def _listing(measurement: Measurement) -> Iterator[str]:
         yield f"... and {rest} more: {said}" if listed else said
     if missing := _unreported(measurement):
         yield f"{len(missing)} collected but not reported, first {missing[0]}"
+
+
+def _in_short(message: str) -> str:
+    return message if len(message) <= MESSAGE_LIMIT else message[: MESSAGE_LIMIT - 3] + "..."
 
 
 def _unreported(measurement: Measurement) -> list[str]:
@@ -231,6 +244,7 @@ def _data(measurement: Measurement, env: RepoEnv) -> dict[str, object]:
         ],
         "exit_status": measurement.exit_status,
         "timed_out": measurement.timed_out,
+        **({"stack": measurement.stack} if measurement.stack else {}),
         "valid": measurement.valid,
         "reason": measurement.reason,
     }

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import enum
 import json
-import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +14,8 @@ from typing import Any
 from debug_gym_core.debugging.breakpoints import Breakpoint, Breakpoints
 from debug_gym_core.errors import ActionError
 from debug_gym_core.grading import masking
-from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.session import Process, Session
+from debug_gym_core.sandbox.stacks import readable_stack
 from debug_gym_core.sandbox.terminal import ROOT
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_tool_pdb.boot import ARGUMENTS, blob, warm_start
@@ -47,9 +46,6 @@ STARTED = {
 """What is said of children that do not stop, by how they were started."""
 
 NEVER = "breakpoint {number} at {file}:{line} never stopped: {why}"
-
-_START = re.compile(r'^  File "<string>", line \d+ in <module>$(?!\n  File)', re.MULTILINE)
-_THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+[^(\n]*\(most recent call first\):", re.MULTILINE)
 
 
 class End(enum.Enum):
@@ -239,7 +235,7 @@ class DebugSession:
             printed_cut=cut,
             timed_out=True,
             end=End.STUCK,
-            stack=_readable_stack(self._clean(stack)),
+            stack=readable_stack(self._clean(stack)),
         )
 
     def _send(self, message: Mapping[str, Any]) -> None:
@@ -354,13 +350,6 @@ def _how(message: Mapping[str, Any], status: int) -> End:
     if message.get("lost") or (message["t"] == "dead" and status == LOST_STATUS):
         return End.LOST
     return End.DIED if message["t"] == "dead" else End.EXITED
-
-
-def _readable_stack(text: str) -> str:
-    """What faulthandler wrote, without thread numbers and our own frames, of which the outermost is the start's."""
-    text = _THREAD.sub("thread (most recent call first):", text)
-    text = _START.sub("", text)
-    return "\n".join(line for line in text.splitlines() if f'"{shipping.NAME}"' not in line).strip()
 
 
 def signal_name(number: int) -> str:

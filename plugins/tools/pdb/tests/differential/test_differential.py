@@ -53,15 +53,15 @@ GOING = re.compile(r"(c|cont|continue|n|next|s|step|r|return|unt|until|j|jump)\b
 def for_ours(program: Program, sequence: list[Command]) -> tuple[list[Command], int]:
     """The commands with which ours is where pdb is, and the number of the prompt that pdb has not.
 
-    Ours begins before the first line was compiled, pdb at it (difference "entry").
+    Ours begins before the first line was compiled, pdb at it (difference "entry"): breakpoints on it stop only ours.
     """
     first = ast.parse(program.files["main.py"]).body[0]
     at_first = [str(number) for number in range(first.lineno, (first.end_lineno or first.lineno) + 1)]
     for index, command in enumerate(sequence):
         if GOING.match(command[0]):
             breakpoints = [re.match(r"t?b(?:reak)? main\.py:(\d+)", one[0]) for one in sequence[:index]]
-            if command[0] != "c" or any(one is not None and one[1] in at_first for one in breakpoints):
-                return [*sequence[:index], ["n"], *sequence[index:]], index + 1
+            if any(one is not None and one[1] in at_first for one in breakpoints):
+                return [*sequence[:index], [f"j {first.lineno}"], *sequence[index:]], index + 1
             break
     return sequence, -1
 

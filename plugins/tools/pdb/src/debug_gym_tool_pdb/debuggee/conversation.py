@@ -18,7 +18,7 @@ from .report import Reporter
 from .shown import Shown
 from .signals import Signals
 from .statements import Sources
-from .values import Values
+from .values import REPR_SECONDS, OutOfTime, TimeLimit, Values
 from .vocabulary import Vocabulary
 
 TYPE_CHECKING = False
@@ -239,16 +239,15 @@ class Conversation(pdb.Pdb):
         frame, line = frame_lineno
         if not self.is_ignored(frame):
             try:
-                return super().format_stack_entry(frame_lineno, lprefix)
+                with TimeLimit(REPR_SECONDS):
+                    return super().format_stack_entry(frame_lineno, lprefix)
             except BaseException as error:  # the repr of what is returned is code of the program's
+                if self._interrupted and isinstance(error, KeyboardInterrupt):
+                    raise
+                odd = "took too long" if isinstance(error, OutOfTime) else "raised " + type(error).__name__
                 source = linecache.getline(frame.f_code.co_filename, line, frame.f_globals).strip()
-                return "{}({}){}()-><a value whose repr raised {}>{}{}".format(
-                    self.canonic(frame.f_code.co_filename),
-                    line,
-                    frame.f_code.co_name,
-                    type(error).__name__,
-                    lprefix,
-                    source,
+                return "{}({}){}()-><a value whose repr {}>{}{}".format(
+                    self.canonic(frame.f_code.co_filename), line, frame.f_code.co_name, odd, lprefix, source
                 )
         name = self.canonic(frame.f_code.co_filename)
         return "{}({}){}(){}{}".format(name, line, frame.f_code.co_name, lprefix, IGNORED)

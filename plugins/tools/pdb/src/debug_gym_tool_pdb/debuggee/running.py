@@ -46,6 +46,8 @@ class Running(Breaking):
     def do_next(self, arg: str) -> "Any":  # noqa: D102
         if self._without("next", arg) or self._is_before_first_line():
             return None
+        if self.at_entry:
+            self.from_first_line = self.set_next
         return super().do_next(arg)
 
     do_n = do_next
@@ -53,6 +55,8 @@ class Running(Breaking):
     def do_step(self, arg: str) -> "Any":  # noqa: D102
         if self._without("step", arg) or self._is_before_first_line():
             return None
+        if self.at_entry:
+            self.from_first_line = lambda frame: self.set_step()
         return super().do_step(arg)
 
     do_s = do_step
@@ -71,16 +75,19 @@ class Running(Breaking):
         if self._is_before_first_line():
             return None
         result = super().do_until(arg)
-        if self.at_entry and result and arg:
-            self.from_first_line = lambda frame: self.set_until(frame, int(arg))
+        if self.at_entry and result:
+            self.from_first_line = lambda frame: self.set_until(frame, int(arg) if arg else None)
         return result
 
     do_unt = do_until
 
     def do_jump(self, arg: str) -> "Any":  # noqa: D102
+        if self.at_entry and arg.strip().isdigit() and not self._is_before_first_line():
+            self.cmdqueue.append("jump " + arg)  # for the first line itself: nothing is compiled yet
+            self.set_step()
+            return 1
         if self.at_entry:
-            self.error("nothing has run yet: n goes to the first line, from which j can jump")
-            return None
+            return None if self.before_runner else super().do_jump(arg)
         if self._stop is not None and self._stop.error is not None and not self._stop.step:
             self.error("the exception is over, its frames run no more: c goes on, restart starts again")
             return None

@@ -5,7 +5,7 @@ import signal
 import threading
 import traceback
 
-from .channel import Pattern, _getsignal, _monotonic, _process_time, _setitimer, _signal
+from .channel import Pattern, _get_ident, _getsignal, _monotonic, _process_time, _setitimer, _signal
 from .marks import fields_of, mark
 
 TYPE_CHECKING = False
@@ -42,7 +42,8 @@ class TimeLimit:
         self.active = False
 
     def __enter__(self) -> "TimeLimit":
-        if threading.current_thread() is threading.main_thread() and _getsignal(signal.SIGALRM) is not None:
+        # `threading.current_thread` would give a thread that has no name one.
+        if _get_ident() == threading.main_thread().ident and _getsignal(signal.SIGALRM) is not None:
             self.active = True
             self._handler = _signal(signal.SIGALRM, self._ring)
             self._started, self._used = _monotonic(), _process_time()
@@ -169,7 +170,7 @@ class Values:
         text = self.describe(value, limit)
         try:
             return text, hash((self._repr.whole, mark(value)))
-        except Exception:  # it was changed by another thread meanwhile
+        except RuntimeError:  # it was changed by another thread meanwhile
             return text, 0
 
     def said(self, error: "BaseException") -> str:
