@@ -123,6 +123,7 @@ def test_a_run_leaves_what_is_documented(play: Any, onlooker: Onlooker) -> None:
         "failed": [],
         "broken": [],
         "reason": "",
+        "python": {"path": sys.executable, "version": platform.python_version()},
     }
     directory = run.directory / "toy" / "a"
     events = read_journal(directory / "trajectory.jsonl")
