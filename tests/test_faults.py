@@ -226,6 +226,9 @@ def test_a_grading_that_loses_every_sandbox_is_no_score(
     with Injector(env, destroy, 2):
         _, _, terminated, *_ = env.step("submit")
     assert terminated and isinstance(env.failure, GradingError) and env.final_grade is None
+    for action in ("eval", "submit", "view"):
+        _, reward, terminated, *_ = env.step(action)
+        assert terminated and reward == 0 and "the episode cannot go on" in said(env)
     with Injector(env, lambda _: None, 0):
         assert env.grade().score == 3
 

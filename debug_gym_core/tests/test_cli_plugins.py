@@ -8,10 +8,14 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from debug_gym_core.components.catalogue import of_core
+from debug_gym_core.plugins import load_plugins
 
 BAD = """
 from debug_gym_core import Agent, Benchmark, Settings, Terminal, Tool, hookimpl
@@ -326,3 +330,55 @@ def test_a_failed_plugin_that_is_needed_is_status_3(inside: Any, tmp_path: Path)
     assert inside("run", "toy", "--strict-plugins", "--plugin-file", "nowhere.py").status == 2
     done = inside("run", "toy", "-p", "tools=[view]")
     assert done.status == 2 and "disabled" in done.err
+
+
+PLUG = """
+from debug_gym_core import Tool, hookimpl
+
+class Named(Tool):
+    \"\"\"A tool of one's own.\"\"\"
+    name = "NAME"
+    def use(self, env):
+        \"\"\"Use it.\"\"\"
+        return "NAME"
+
+@hookimpl
+def debug_gym_register_tools():
+    return [Named]
+"""
+
+
+def test_two_files_of_one_name_are_two_plugins(tmp_path: Path) -> None:
+    files = [tmp_path / name / "plug.py" for name in ("one", "two")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text(PLUG.replace("NAME", file.parent.name))
+    plugins = load_plugins(files=[*files, files[0]], strict=True)
+    assert {"one", "two"} <= plugins.tools.keys()
+    assert plugins.tools["one"].__module__ != plugins.tools["two"].__module__
+    records = [record for record in plugins.records if record.name == "plug.py"]
+    assert [record.distribution for record in records] == [str(file) for file in files]
+    assert all(plugins.module_of(record) is not None for record in records)
+
+
+def test_two_entry_points_of_one_name_or_one_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / f"acme_{name}.py").write_text(PLUG.replace("NAME", name))
+    monkeypatch.syspath_prepend(tmp_path)
+    points = [EntryPoint("same", "acme_first", "debug_gym"), EntryPoint("same", "acme_second", "debug_gym")]
+    points.append(EntryPoint("third", "acme_first", "debug_gym"))
+    monkeypatch.setattr("debug_gym_core.plugins.entry_points", lambda: tuple(points))
+    plugins = load_plugins()
+    assert {"first", "second"} <= plugins.tools.keys()
+    (failed,) = plugins.failed()
+    assert (failed.name, failed.cause) == ("third", "acme_first is loaded already, by another entry point")
+
+
+def test_only_the_core_is_the_core() -> None:
+    texts = [
+        "debug-gym-core-extras>=99",
+        "debug_gym.Core >=0.1,<0.2",
+        "debug-gym-core<9; python_version < '3'",
+        "pluggy",
+    ]
+    assert [str(one.specifier) for one in of_core(texts)] == ["<0.2,>=0.1"]

@@ -123,6 +123,23 @@ def test_a_tools_own_exception_is_an_observation_without_a_traceback(env: RepoEn
     assert (reward, terminated, truncated) == (0, False, False)
 
 
+def test_a_tool_that_cannot_be_closed_keeps_no_step_from_being_answered(
+    env: RepoEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("stuck")
+
+    def lose(**arguments: Any) -> str:
+        raise SandboxLost("its guest was killed")
+
+    monkeypatch.setattr(env.tools["watch"], "close", fail)
+    monkeypatch.setattr(env.tools["clumsy"], "use", lambda env: lose())
+    env._sandbox.stumbled = True  # so that it is not replaced
+    monkeypatch.setattr(env._sandbox, "replace", lambda error: False)
+    observation, _, terminated, *_ = env.step("clumsy")
+    assert "are started again" in observation["text"] and not terminated
+
+
 @pytest.mark.parametrize(
     ("how", "said"),
     [

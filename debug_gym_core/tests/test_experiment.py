@@ -124,6 +124,7 @@ def test_a_run_leaves_what_is_documented(play: Any, onlooker: Onlooker) -> None:
         "broken": [],
         "reason": "",
         "dropped": {},
+        "python": {"path": sys.executable, "version": platform.python_version()},
     }
     directory = run.directory / "toy" / "a"
     events = read_journal(directory / "trajectory.jsonl")

@@ -217,6 +217,7 @@ REPLACED = {
     "canary": "make_canary",
     "channel": "open_channel",
     "describe": "one_line",
+    "elsewhere": "_file",
     "hooks": "named_plugins",
     "main": "main",
     "start": "enter_workspace",

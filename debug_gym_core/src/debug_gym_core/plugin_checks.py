@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from debug_gym_core.components.catalogue import CORE, FILE, KINDS, PluginRecord, Plugins
+from debug_gym_core.components.catalogue import CORE, FILE, KINDS, PluginRecord, Plugins, of_core
 from debug_gym_core.components.component import Component, Settings
 from debug_gym_core.config.text import attribute_help
 from debug_gym_core.errors import DebugGymError
@@ -92,15 +92,15 @@ def _of_plugin(record: PluginRecord, plugins: Plugins) -> Check:
     if record.state == "failed" and not record.provides:
         return Check(*about, State.FAILED, record.cause or "")
     if record.version not in (FILE, "?") and record.distribution != CORE:
-        pins = [text for text in importlib.metadata.requires(record.distribution) or () if text.startswith(CORE)]
-        if not any("<" in text or "==" in text or "~=" in text for text in pins):
+        pins = of_core(importlib.metadata.requires(record.distribution) or ())
+        if not any(one.operator in ("<", "<=", "==", "~=", "===") for pin in pins for one in pin.specifier):
             return Check(
                 *about,
                 State.WARNING,
                 f"{record.version}, does not say for which versions of {CORE} it is: "
                 f"write {CORE}>=0.1,<0.2 into its dependencies",
             )
-    module = plugins.manager.get_plugin(record.name)
+    module = plugins.module_of(record)
     hooks = [one.name for one in plugins.manager.get_hookcallers(module) or ()] if module is not None else []
     registering = sorted(name for name in hooks if name.startswith("debug_gym_register_"))
     if registering and not record.provides:

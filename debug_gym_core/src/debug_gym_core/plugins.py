@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.metadata
 import importlib.util
 import inspect
 import os
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import pluggy
 
 from debug_gym_core import hookspecs
-from debug_gym_core.components.catalogue import CORE, FILE, KINDS, PluginRecord, Plugins, cause_of, log
+from debug_gym_core.components.catalogue import CORE, FILE, KINDS, PluginRecord, Plugins, cause_of, log, of_core
 from debug_gym_core.components.component import Component
 from debug_gym_core.components.entry_points import entry_points
 from debug_gym_core.components.markers import PROJECT
@@ -57,7 +57,7 @@ def load_plugins(*, files: Iterable[Path] = (), strict: bool = False, strict_fil
             plugins.records.append(_with(record, state="disabled", cause=f"by {variable}"))
             continue
         _load(plugins, record, entry.load, strict, requirements=entry.dist.requires if entry.dist else None)
-    plugins.files = tuple(files)
+    plugins.files = tuple({path.absolute(): path for path in files}.values())
     for path in plugins.files:
         if not path.is_file():
             raise UsageError(f"there is no plugin file {path}")
@@ -91,6 +91,8 @@ def _load(
         _check_version(requirements or ())
         module = load()
         components = _components_of(module, record)
+        provides = {kind: [cls.name for cls in classes] for kind, classes in components.items() if classes}
+        plugins.add(_with(record, provides=provides), module, components)
     except (Exception, SystemExit) as error:
         cause = cause_of(error)
         if strict:
@@ -98,9 +100,6 @@ def _load(
         plugins.records.append(_with(record, state="failed", cause=cause))
         _complain(f"{record} failed: {cause}; the rest works")
         log.debug("%s", record, exc_info=error)
-        return
-    provides = {kind: [cls.name for cls in classes] for kind, classes in components.items() if classes}
-    plugins.add(_with(record, provides=provides), module, components)
 
 
 def _components_of(module: ModuleType, record: PluginRecord) -> dict[str, Sequence[type[Component]]]:
@@ -133,24 +132,18 @@ def _components_of(module: ModuleType, record: PluginRecord) -> dict[str, Sequen
 
 def _check_version(requirements: Sequence[str]) -> None:
     """Refuse a plugin whose distribution asks for another version of the core."""
-    # Most requirements are of others: only what may be ours is worth the import.
-    wanted = [text for text in requirements if re.sub(r"[-_.]+", "-", text).lower().startswith(CORE)]
-    if not wanted:
-        return
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
     ours = importlib.metadata.version(CORE)
-    for requirement in map(Requirement, wanted):
-        applies = requirement.marker is None or requirement.marker.evaluate()
-        if canonicalize_name(requirement.name) != CORE or not applies:
-            continue  # debug-gym-core-extras is another distribution
+    for requirement in of_core(requirements):
         if not requirement.specifier.contains(ours, prereleases=True):
             raise PluginError(f"it needs {CORE}{requirement.specifier}, this is {ours}")
 
 
 def _from_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"debug_gym_plugin_file_{path.stem}", path)
+    name = f"debug_gym_plugin_file_{path.stem}"
+    taken = sys.modules.get(name)
+    if taken is not None and getattr(taken, "__file__", None) != str(path):  # another file of that name
+        name += f"_{hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)

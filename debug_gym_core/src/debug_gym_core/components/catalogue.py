@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
@@ -18,6 +19,9 @@ from debug_gym_core.components.component import Component
 from debug_gym_core.components.homes import AGENTS, HOMES
 from debug_gym_core.errors import PluginError, UsageError
 from debug_gym_core.names import nearest
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 CORE = "debug-gym-core"
 
@@ -78,6 +82,7 @@ class Plugins:
         self.records: list[PluginRecord] = []
         self.manager = manager
         self._components: dict[str, dict[str, list[tuple[PluginRecord, type[Component]]]]] = {k: {} for k in KINDS}
+        self._modules: dict[tuple[str, str], ModuleType] = {}
         self._complained: set[str] = set()
         self.files: tuple[Path, ...] = ()
 
@@ -158,7 +163,7 @@ class Plugins:
         for implementation in getattr(self.hook, hook).get_hookimpls():
             try:
                 implementation.function(*(arguments[name] for name in implementation.argnames))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 who = f"{hook} of plugin {implementation.plugin_name}"
                 if who not in self._complained:
                     self._complained.add(who)
@@ -167,12 +172,27 @@ class Plugins:
     def add(
         self, record: PluginRecord, module: ModuleType, components: Mapping[str, Sequence[type[Component]]]
     ) -> None:
-        """Take a plugin in that was checked."""
+        """Take a plugin in that was checked.
+
+        Raises:
+            PluginError: its module was taken in already
+        """
+        name = record.name
+        if self.manager.has_plugin(name):  # names of entry points, and of files, need not differ
+            name = f"{name} ({record.distribution})"
+        try:
+            self.manager.register(module, name=name)
+        except ValueError:
+            raise PluginError(f"{module.__name__} is loaded already, by another entry point") from None
         self.records.append(record)
-        self.manager.register(module, name=record.name)
+        self._modules[record.name, record.distribution] = module
         for kind, classes in components.items():
             for cls in classes:
                 self._components[kind].setdefault(cls.name, []).append((record, cls))
+
+    def module_of(self, record: PluginRecord) -> ModuleType | None:
+        """The module of a plugin; None when it did not load."""
+        return self._modules.get((record.name, record.distribution))
 
     def clashes(self) -> list[tuple[str, str, list[str]]]:
         """Names that more than one plugin provides: kind, name, distributions."""
@@ -238,6 +258,23 @@ def cause_of(error: BaseException) -> str:
         return str(error)
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def of_core(requirements: Iterable[str]) -> list[Requirement]:
+    """The requirements of this core among those of a distribution; `debug-gym-core-extras` would be another one.
+
+    Args:
+        requirements: as its metadata has them
+    """
+    # Most are of others: only what may be ours is worth the import.
+    wanted = [text for text in requirements if re.sub(r"[-_.]+", "-", text).lower().startswith(CORE)]
+    if not wanted:
+        return []
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    found = [one for one in map(Requirement, wanted) if canonicalize_name(one.name) == CORE]
+    return [one for one in found if one.marker is None or one.marker.evaluate({"extra": ""})]
 
 
 def installed() -> Plugins:

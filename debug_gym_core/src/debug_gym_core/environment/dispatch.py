@@ -64,7 +64,7 @@ class Dispatcher:
             SandboxLost: the sandbox, or the guest in it, went away
         """
         if self._sandbox.failure is not None:
-            raise self._sandbox.failure
+            raise SandboxLost(str(self._sandbox.failure))
         tools = self._env.tools
         call = None
         malformed = {"malformed": True}

@@ -270,8 +270,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         self._events.clear()
         if not self._sandbox.stands(error):
             return Observation("env", "The sandbox is gone; the episode cannot go on.", error=True)
-        for made in self.tools.values():
-            made.close()
+        self._free_tools()
         text = "The sandbox's processes were lost and are started again; files are as they were. Try again."
         return Observation("env", text, error=True)
 

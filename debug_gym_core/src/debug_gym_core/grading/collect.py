@@ -54,8 +54,8 @@ def collect(
     if not tests:
         lines = [line.strip() for line in (found.output.strip() or found.reason).splitlines() if line.strip()]
         said = [line for line in lines if _USAGE_ERROR.match(line)] or lines
-        why = " / ".join(said[-3:]).removesuffix(" in <time>") or "it says nothing"
-        raise TaskError(f"`{entrypoint}` (env.entrypoint) finds no test that could pass: {why}")
+        words = " / ".join(said[-3:]).removesuffix(" in <time>") or "it says nothing"
+        raise TaskError(f"`{entrypoint}` (env.entrypoint) finds no test that could pass: {words}")
     if notify is not None and run.elsewhere:
         names = ", ".join(f"{name} from {path}" for name, path in run.elsewhere)
         notify(

@@ -297,6 +297,10 @@ class Players:
         if text and self.run.note(text):
             self.watch.note(text)
 
+    def note_python(self, python: Mapping[str, str]) -> None:
+        """Keep which interpreter runs the task's code: its `path` and `version`."""
+        self.run.note_python(python)
+
     def _new_agent(self) -> Agent:
         return self.agent_class(**self.config.agent.settings_for(self.agent_class))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
@@ -88,6 +88,9 @@ class LiveRun(Protocol):
 
     def note(self, text: str) -> None:
         """Tell a person, and keep, what they should read."""
+
+    def note_python(self, python: Mapping[str, str]) -> None:
+        """Keep which interpreter runs the task's code: its `path` and `version`."""
 
     def fails_unchanged(self, task: str, look: Callable[[], bool]) -> bool:
         """Whether the tests of a task fail before anything is changed; `look` finds out, once a run."""

@@ -73,7 +73,7 @@ class Recorder:
         """
         self._python = python
         if python is not None:
-            self.run.run.note_python(python)
+            self.run.note_python(python)
         self(
             Event.episode_started(
                 task=env.task.id,
