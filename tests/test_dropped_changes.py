@@ -152,7 +152,7 @@ def test_a_file_that_is_too_large_for_the_patch_is_not_lost_in_silence(
     assert (
         said(env, "bash", command="head -c 2001 /dev/zero > large.txt")["env"] == f"Grading drops the change of {why}"
     )
-    assert "env" not in said(env, "bash", command="true")
+    assert "env" not in said(env, "bash", command="true") and why in said(env, "eval")["eval"]
     env.step(ToolCall("edit", {**FIX, "new": "a + b if len(open('large.txt').read()) else 0"}))
     text = said(env, "eval")["eval"]
     assert text.startswith(
@@ -161,3 +161,13 @@ def test_a_file_that_is_too_large_for_the_patch_is_not_lost_in_silence(
     assert why in text and env.ended is None
     assert why in said(env, "submit")["submit"]
     assert env.final_grade is not None and env.final_grade.dropped == {"large.txt": "2001 bytes are too many"}
+
+
+def test_what_becomes_of_a_directory_is_told_with_what_is_in_it(make: Make) -> None:
+    env = make()
+    said(env, "bash", command="echo 1 > json.py")
+    told = said(env, "bash", command="rm json.py; mkdir -p json; echo 1 > json/__init__.py; echo 1 > free.txt")["env"]
+    assert told == "Grading drops the change of json/__init__.py (it shadows an installed module)"
+    assert "env" not in said(env, "bash", command="rm free.txt; mkdir free.txt; echo 1 > free.txt/a")
+    said(env, "eval")
+    assert list(env.dropped) == ["json/__init__.py"]

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from debug_gym_core.environment.counted_tests import Standing
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, TaskError
-from debug_gym_core.grading.dropped import about_dropped, dropped_of, infrastructure_of, listed
+from debug_gym_core.grading.dropped import about_dropped, infrastructure_of, listed
 from debug_gym_core.tasks.results import about_broken, about_score
 from debug_gym_core.tools.observation import Observation
 from debug_gym_core.workspace.changes import Changes
+from debug_gym_core.workspace.patch import above_of
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.counted_tests import CountedTests
@@ -58,30 +59,39 @@ class DroppedChanges:
         self._task = task
         self._tests = tests
         self._sandbox = sandbox
-        self._known: tuple[Snapshot, Infrastructure] | None = None
+        self._judge: tuple[Snapshot, Infrastructure] | None = None
         self.forget()
 
     def forget(self) -> None:
         """Know nothing of an earlier episode."""
-        self._looked_at = Changes({})
+        self._told = Changes({})
+        self._known: tuple[Changes, dict[str, str]] = Changes({}), {}
         self._graded: tuple[Changes, Grade] | None = None
 
     def among(self, changes: Changes) -> dict[str, str]:
-        """Which changes are dropped, and why.
+        """Which changes are dropped, and why, by path, those that are no part of the patch among them.
+
+        Costs as much as is different since the last call.
 
         Args:
             changes: of the agent
         """
-        if not changes:
-            return dict(changes.left_out)
-        return dropped_of(self._infrastructure(), changes)
+        before, dropped = self._known
+        if changes is not before:
+            new = [one for one in changes if _differs(one, before, changes)]
+            # Whether a change is taken over may hang on what becomes of the directories above it, on nothing else.
+            part = {path: changes[path] for one in new for path in (*above_of(one), one) if path in changes}
+            found = self._infrastructure().filter(part).dropped if part else {}
+            kept = {path: why for path, why in dropped.items() if path in changes and path not in part}
+            self._known = changes, {**kept, **found}
+        return {**changes.left_out, **self._known[1]}
 
     def look(self) -> list[Observation]:
         """What is to be said after a step: of what was changed since the last look, what is dropped."""
-        before, changes = self._looked_at, self._sandbox.kept.changes
+        before, changes = self._told, self._sandbox.kept.changes
         if changes is None or changes is before:
             return []
-        self._looked_at = changes
+        self._told = changes
         new = {
             path: why
             for path, why in self.among(changes).items()
@@ -105,7 +115,8 @@ class DroppedChanges:
         """
         if not standing.resolved:
             self._sandbox.keep_files()
-            return Confirmed(standing, self.among(self._sandbox.kept.changes or Changes({})))
+            known = self._sandbox.kept.changes
+            return Confirmed(standing, self.among(known) if known is not None else {})
         dropped: Mapping[str, str] = {}
         try:
             changes = self._sandbox.changes()
@@ -144,13 +155,13 @@ class DroppedChanges:
         """The test infrastructure of the task, as far as the agent may know it."""
         factory, hidden = self._sandbox.factory, self._tests.hidden
         snapshot = factory.snapshot if hidden else factory.graded
-        if self._known is None or self._known[0] is not snapshot:
+        if self._judge is None or self._judge[0] is not snapshot:
             task = self._task
             tests = (*self._tests.ids, *task.pass_to_pass)
             files = [path for path in task.test_files if not hidden or path in snapshot.members]
             session = self._sandbox.session
-            self._known = snapshot, infrastructure_of(task, snapshot, factory.rules, session, tests, files)
-        return self._known[1]
+            self._judge = snapshot, infrastructure_of(task, snapshot, factory.rules, session, tests, files)
+        return self._judge[1]
 
 
 def _about(grade: Grade, *, others: bool) -> str:

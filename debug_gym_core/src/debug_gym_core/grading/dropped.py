@@ -12,7 +12,6 @@ from debug_gym_core.workspace.lines import shown
 if TYPE_CHECKING:
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.tasks.task import Task
-    from debug_gym_core.workspace.changes import Changes
     from debug_gym_core.workspace.rules import Rules
     from debug_gym_core.workspace.snapshot import Snapshot
 
@@ -47,16 +46,6 @@ def infrastructure_of(
         allowed=task.allowed,
         installed=(name.replace("-", "_") for name in packages),
     )
-
-
-def dropped_of(infrastructure: Infrastructure, changes: Changes) -> dict[str, str]:
-    """Which changes are not taken over, and why: by path, those that are no part of the patch among them.
-
-    Args:
-        infrastructure: of the task
-        changes: of the agent
-    """
-    return {**changes.left_out, **infrastructure.filter(changes).dropped}
 
 
 def about_dropped(dropped: Mapping[str, str]) -> str:

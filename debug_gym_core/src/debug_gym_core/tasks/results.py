@@ -95,7 +95,7 @@ class Grade:
         grading: `clean` (fresh sandbox), `in_place` (the agent's own) or `exit_status` (no report to be had)
         reason: why the run of the tests does not count as it stands (tampering, no agreement with the exit status, ...)
             or is worth nothing (tests that passed before fail)
-        dropped: changes that were not taken over, and why, by path
+        dropped: changes that were not taken over, and why, by path; those too that no patch can hold (too large, ...)
         broken: ids of tests that passed before (`Task.pass_to_pass`) and do not any more
     """
 
