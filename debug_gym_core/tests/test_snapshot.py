@@ -162,3 +162,36 @@ def test_what_runs_left_in_the_repository_is_left_out(repository: Path) -> None:
     with Snapshot.take(repository) as snapshot:
         assert "tool/run.json" in snapshot.members
         assert not any(path.startswith("exps/run-1") for path in snapshot.members)
+
+
+def test_what_never_ends_is_not_waited_for(repository: Path) -> None:
+    for name, make in (("pipe", os.mkfifo), ("device", lambda path: path.symlink_to("/dev/zero"))):
+        (repository / name).mkdir()
+        make(repository / name / "run.json")
+        make(repository / name / "x.py")
+    (repository / "nested").mkdir()
+    (repository / "nested" / "run.json").write_text("[" * 100_000)
+    with Snapshot.take(repository) as snapshot:
+        assert {"pipe", "device/run.json", "nested/run.json"} <= snapshot.members.keys()
+        assert not {"pipe/run.json", "pipe/x.py"} & snapshot.members.keys()
+
+
+def test_directories_may_be_deeper_than_the_stack(tmp_path: Path) -> None:
+    here = Path.cwd()
+    try:
+        os.chdir(tmp_path)
+        for _ in range(1500):
+            Path("d").mkdir()
+            os.chdir("d")
+    finally:
+        os.chdir(here)
+    with Snapshot.take(tmp_path) as snapshot:
+        assert len(snapshot.members) == 1500
+    subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
+
+
+def test_a_file_that_is_nearly_all_hole_does_not_fill_the_disk(repository: Path) -> None:
+    with (repository / "hole").open("wb") as file:
+        file.truncate(1 << 43)
+    with pytest.raises(UsageError, match=r"hole has 8,796,093,022,208 bytes, more than there is room for"):
+        Snapshot.take(repository)
