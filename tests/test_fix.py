@@ -17,7 +17,9 @@ from support import COMMAND, reason_not_to_use, run_debug_gym
 from debug_gym_core import ToolCall
 from debug_gym_core.cli.byproducts import without_byproducts
 from debug_gym_core.cli.fix import apply as apply_patch
+from debug_gym_core.errors import DebugGymError
 from debug_gym_core.plugins import default_plugins
+from debug_gym_core.runs.run import _commit
 from debug_gym_core.testing.chat_server import chat_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
 from debug_gym_core.workspace import patch
@@ -298,6 +300,65 @@ def test_programs_that_the_repositorys_settings_name_are_not_run(project: Path, 
     apply_patch(kept, project)
     assert (project / "other.py").read_text() == "x = 1\n"
     assert not (tmp_path / "ran").exists()
+
+
+def test_git_is_not_asked_in_a_repository_that_wants_to_be(project: Path, tmp_path: Path) -> None:
+    """An object that is not there is fetched by a program of the settings; a pipe is waited at."""
+    (project / "lazy").mkdir()
+    (project / "lazy" / ".gitignore").write_text("*.txt\n")
+    git(project, "add", "lazy")
+    name = git(project, "rev-parse", ":lazy/.gitignore").strip()
+    git(project, "update-index", "--skip-worktree", "lazy/.gitignore")
+    (project / "lazy" / ".gitignore").unlink()
+    (project / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    program = f"touch {tmp_path}/ran #"
+    settings = {"url": ".", "promisor": "true", "uploadpack": program}
+    for key, value in {**{f"remote.origin.{key}": value for key, value in settings.items()}}.items():
+        git(project, "config", key, value)
+    git(project, "config", "core.repositoryFormatVersion", "1")
+    git(project, "config", "extensions.partialClone", "origin")
+    subprocess.run(["git", "check-ignore", "lazy/x.txt"], cwd=project, capture_output=True)
+    (tmp_path / "ran").unlink()  # it was there
+    (project / ".git" / "info" / "exclude").unlink(missing_ok=True)
+    os.mkfifo(project / ".git" / "info" / "exclude")
+    (project / "pipe").mkdir()
+    os.mkfifo(project / "pipe" / ".gitignore")
+    change = tmp_path / "change.diff"
+    made = {"lazy/x.txt": FileState(b"1\n"), "pipe/x.py": FileState(b"1\n"), "some.log": FileState(b"1\n")}
+    change.write_bytes(patch.make({}, made))
+    kept, left_out = without_byproducts(change, project)
+    assert left_out == ["some.log"] and not (tmp_path / "ran").exists()
+    (project / "some.log").unlink()
+    apply_patch(kept, project)
+    assert (project / "lazy" / "x.txt").read_text() == "1\n"
+    os.mkfifo(project / "lazy" / ".gitattributes")
+    change.write_bytes(patch.make({}, {"lazy/y.txt": FileState(b"1\n")}))
+    with pytest.raises(DebugGymError, match=r"lazy/\.gitattributes is a pipe: remove it"):
+        apply_patch(change, project)
+
+
+def test_an_added_work_tree_ignores_what_the_repository_does(project: Path, tmp_path: Path) -> None:
+    git(project, "worktree", "add", "-q", "--detach", str(tmp_path / "added"))
+    (project / ".git" / "info").mkdir(exist_ok=True)
+    (project / ".git" / "info" / "exclude").write_text("*.tmp\n")
+    change = tmp_path / "change.diff"
+    names = ("a.tmp", "b.log", "c.py", "notes.txt")
+    change.write_bytes(patch.make({}, {name: FileState(b"1\n") for name in names}))
+    for directory in (project, tmp_path / "added"):
+        assert without_byproducts(change, directory)[1] == ["a.tmp", "b.log"]
+
+
+def test_a_package_in_somebodys_repository_has_no_commit(project: Path, tmp_path: Path) -> None:
+    package = project / ".venv" / "lib" / "python3.11" / "site-packages" / "debug_gym_core"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    git(project, "add", "-f", ".venv")
+    git(project, "update-index", "--fsmonitor")
+    git(project, "config", "core.fsmonitor", f"touch {tmp_path}/ran #")
+    assert _commit(package) is None
+    assert not (tmp_path / "ran").exists()
+    git(project, "ls-files", "--error-unmatch", "calc.py")
+    assert (tmp_path / "ran").exists()
 
 
 def test_a_directory_of_a_larger_repository_and_one_of_none(project: Path, tmp_path: Path) -> None:

@@ -166,6 +166,7 @@ def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.T
     [entry("repo/a", tarfile.SYMTYPE, "/"), entry("repo/a/x")],
     [entry("repo/a", tarfile.LNKTYPE, "repo/../../x")],
     [entry("repo/a"), entry("repo/a")],
+    [entry("repo/a"), entry("repo/b", tarfile.SYMTYPE, "../x"), entry("repo/b", tarfile.LNKTYPE, "repo/a")],
     [entry("repo/nowhere/x")],
 ])  # fmt: skip
 def test_an_archive_that_leads_out_is_refused(entries: list[tarfile.TarInfo], tmp_path: Path) -> None:

@@ -257,6 +257,84 @@ def test_a_bare_repository_is_read_and_not_touched(history: History) -> None:
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
 
 
+@pytest.mark.parametrize("object_of", ["HEAD", "HEAD:a.txt"])
+def test_what_a_repository_lacks_is_not_fetched_by_a_program_of_its(
+    history: History, tmp_path: Path, object_of: str
+) -> None:
+    place = bare(history)
+    settings = {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": ".",
+        "remote.origin.uploadpack": f"touch {tmp_path}/ran #",
+        "core.fsmonitor": f"touch {tmp_path}/ran #",
+    }
+    name = git(place, "rev-parse", object_of).strip()
+    for pack in list((place / "objects" / "pack").glob("*.pack")):  # single files of what is in it
+        data = pack.read_bytes()
+        for path in pack.parent.glob(f"{pack.stem}.*"):
+            path.unlink()
+        subprocess.run(["git", "unpack-objects", "-q"], cwd=place, input=data, check=True)
+    (place / "objects" / name[:2] / name[2:]).unlink()
+    for key, value in settings.items():
+        git(place, "config", key, value)
+    with pytest.raises(UsageError, match=r"has no commit HEAD|is damaged|cannot be read"):
+        open_checkout(history.published("file:///nowhere"), str(place)).read("a.txt")
+    assert not (tmp_path / "ran").exists()
+    git_found = subprocess.run(["git", "cat-file", "-p", name], cwd=place, capture_output=True)
+    assert git_found.returncode != 0 and (tmp_path / "ran").exists()  # had it been asked, this would have been there
+
+
+@pytest.mark.parametrize("path", ["../out", "a/../../out", "/out", "a//b", ".", "link/out"])
+def test_a_commit_whose_files_lead_out_is_refused(path: str, tmp_path: Path) -> None:
+    place = tmp_path / "made.git"
+    place.mkdir()
+    git(place, "init", "--quiet", "--bare", ".")
+    blob = git(place, "hash-object", "-w", "--stdin").strip()
+
+    def tree(*entries: tuple[str, str, str]) -> str:
+        data = b"".join(f"{mode} {name}\0".encode() + bytes.fromhex(of) for mode, name, of in entries)
+        command = ["git", "hash-object", "-t", "tree", "-w", "--literally", "--stdin"]
+        return subprocess.run(command, cwd=place, input=data, capture_output=True, check=True).stdout.decode().strip()
+
+    if path == "link/out":  # a link, and a directory of the same name
+        made = tree(("120000", "link", blob), ("40000", "link", tree(("100644", "out", blob))))
+    else:
+        made = tree(("100644", path, blob))
+    commit = f"tree {made}\nauthor a <> 0 +0000\ncommitter a <> 0 +0000\n\n\n".encode()
+    done = subprocess.run(
+        ["git", "hash-object", "-t", "commit", "-w", "--stdin"],
+        cwd=place,
+        input=commit,
+        capture_output=True,
+        check=True,
+    )
+    (place / "refs" / "heads" / "main").write_bytes(done.stdout)
+    (place / "HEAD").write_text("ref: refs/heads/main\n")
+    published = Published("o/n", "file:///nowhere", "0" * 40)
+    with pytest.raises(UsageError, match="would lead out of its directory"):
+        open_checkout(published, str(place)).export(tmp_path / "into")
+    assert not (tmp_path / "out").exists()
+
+
+def test_links_of_a_work_tree_lead_to_nothing_outside(tmp_path: Path) -> None:
+    (tmp_path / "person").mkdir()
+    (tmp_path / "person" / "key").write_text("secret")
+    source = tmp_path / "source"
+    (source / "tasks").mkdir(parents=True)
+    (source / "tasks" / "evil").symlink_to(tmp_path / "person")
+    (source / "tasks" / "inside").mkdir()
+    (source / "tasks" / "inside" / "key").write_text("mine")
+    (source / "tasks" / "alias").symlink_to("inside")
+    checkout = open_checkout(Published("o/n", "file:///nowhere", "0" * 40), str(source))
+    for look in (checkout.children, checkout.paths):
+        with pytest.raises(UsageError, match="there is no tasks/evil"):
+            look("tasks/evil")
+        assert look("tasks/alias")
+    assert set(checkout.states(["tasks/evil/key", "tasks/alias/key", "../person/key"])) == {"tasks/alias/key"}
+
+
 @pytest.mark.parametrize("kind", ["work tree", "bare"])
 def test_an_export_is_what_was_committed(history: History, tmp_path: Path, kind: str) -> None:
     """Whatever .gitattributes say of line ends and exports."""

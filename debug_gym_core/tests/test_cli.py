@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from debug_gym_core.cli import COMMANDS, guarded, main
+from debug_gym_core.cli import COMMANDS, guarded, main, say, say_error, say_note
+from debug_gym_core.cli.tables import make_console
 
 TOY = Path(__file__).parent / "toy_plugin.py"
 PROGRAM = [sys.executable, "-c", "from debug_gym_core.cli import main; main()"]
@@ -161,3 +162,12 @@ def test_a_reader_that_leaves_is_no_error(environment: dict[str, str], tmp_path:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.stdout == "toy/a\nstatus 141\n"
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+def test_a_terminal_obeys_no_name(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "test_\x1b]0;evil\x07\x9b2J\u202e.py"
+    for write in (say, say_error, say_note, make_console().print):
+        write(f"{name}\tx\nnext")
+    said = capsys.readouterr()
+    assert not set(said.out + said.err) & {"\x1b", "\x07", "\x9b", "\u202e"}
+    assert (said.out + said.err).count("\\x1b]0;evil") == 4 and (said.out + said.err).count("x\nnext\n") == 4

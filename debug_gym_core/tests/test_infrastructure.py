@@ -316,3 +316,10 @@ def test_restored_toml_has_the_old_pytest_and_the_new_rest(new: str, old: str) -
     if made is not None:
         assert result.get("tool", {}).get("black") == after.get("tool", {}).get("black")
         assert (result.get("bin"), result.get("e")) == (after.get("bin"), after.get("e"))
+
+
+def test_a_number_that_is_too_long_for_python_is_no_toml() -> None:
+    text = f"number = {'9' * 5000}\n"
+    assert pytest_sections.has_section("pyproject.toml", text)
+    assert pytest_sections.restore("pyproject.toml", text, "") is None
+    assert pytest_sections.options(text, {}) == {"python_files": [], "pythonpath": []}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import pwd
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from debug_gym_core.config.loading import load
 from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.sandbox.interpreter import Interpreter, probe, trace
 from debug_gym_core.sandbox.pythons import find, passed_over
@@ -347,3 +349,55 @@ def test_import_is_light() -> None:
     code = "import sys, debug_gym_core.sandbox.pythons, debug_gym_core.sandbox.requirements\n"
     code += "print(any(name in sys.modules for name in ('pydantic', 'numpy')))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_a_home_that_is_no_directory_is_not_shown(tmp_path: Path) -> None:
+    place = tmp_path / "repo" / ".venv"
+    environment(place)
+    (tmp_path / "key").write_text("secret")
+    config = (place / "pyvenv.cfg").read_text().splitlines()
+    lines = [line for line in config if not line.startswith("home")]
+    (place / "pyvenv.cfg").write_text("\n".join([f"home = {tmp_path / 'key'}", *lines]))
+    assert tmp_path / "key" not in find(tmp_path / "repo").exposed
+
+
+@pytest.mark.parametrize("target", ["../../../../python3", "/proc/self/cwd/../python3"])
+def test_a_program_that_came_beside_the_repository_is_not_run(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(tmp_path / "python3", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    place = tmp_path / "archive" / "repo" / ".venv" / "bin" / "python"
+    place.parent.mkdir(parents=True)
+    (place.parent.parent / "pyvenv.cfg").write_text("")
+    place.symlink_to(target)
+    monkeypatch.chdir(tmp_path / "archive")
+    with pytest.raises(RequirementError, match=r"not run outside of a sandbox"):
+        find(tmp_path / "archive" / "repo")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_pin_names_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(tmp_path / "bin" / "uv", f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.defpath}")
+    (tmp_path / ".python-version").write_text("reboot\n")  # uv starts what is called so
+    with pytest.raises(RequirementError, match="asks for Python reboot, which is not installed"):
+        find(tmp_path)
+    assert not (tmp_path / "asked").exists()
+
+
+def test_a_pin_that_nobody_writes_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".python-version")
+    assert find(tmp_path).executable == Path(sys.executable)
+
+
+@pytest.mark.parametrize("word", ["3.99", "python3"])
+def test_a_version_or_command_is_no_file_of_that_name(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(tmp_path / word / "bin" / "python", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.defpath)
+    assert str(load("repo", [f"env.python='{word}'"]).env.python) == word
+    with contextlib.suppress(UsageError):
+        find(tmp_path, word)
+    assert not (tmp_path / "ran").exists()

@@ -65,6 +65,12 @@ def test_patterns_of_task_and_config_come_first() -> None:
     assert not found.readonly("a/tests/test_x.py")
 
 
+def test_a_range_that_ends_before_it_begins_matches_nothing() -> None:
+    assert [Rules({"": b"[z-a]\nx\n"}).ignored(path) for path in ("a", "z", "x")] == [False, False, True]
+    with pytest.raises(UsageError, match=r"'\[z-a\]' is not a pattern"):
+        Rules(ignore=["[z-a]"])
+
+
 def test_a_wrong_pattern_of_the_config_is_an_error_and_one_of_a_file_is_passed_over() -> None:
     with pytest.raises(UsageError, match="is not a pattern"):
         Rules(ignore=["!"])
@@ -174,3 +180,13 @@ def test_one_pattern_says_nothing_of_what_is_below() -> None:
     assert Patterns(["a/"]).match("a", True) is True
     assert Patterns(["a/"]).match("a/b", False) is None
     assert Patterns(["a", "!a"]).match("a", False) is False
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [("*a" * 30 + "b", "a" * 255), ("*?" * 60 + "b", "a" * 255), ("**/a/" * 30 + "b", "a/" * 2000 + "c")],
+)
+def test_a_pattern_that_nearly_matches_in_many_ways_does_not_try_them_all(pattern: str, path: str) -> None:
+    rules = Rules({"": f"{pattern}\n".encode()})
+    assert not rules.ignored(path)
+    assert rules.ignored(f"{path.removesuffix('c')}b")

@@ -180,3 +180,36 @@ def test_a_file_that_cannot_be_read_is_named_as_a_person_knows_it() -> None:
         finally:
             os.seteuid(user)
     assert str(refused.value) == f"{directory}/secret.py cannot be copied: Permission denied"
+
+
+def test_what_never_ends_is_not_waited_for(repository: Path) -> None:
+    for name, make in (("pipe", os.mkfifo), ("device", lambda path: path.symlink_to("/dev/zero"))):
+        (repository / name).mkdir()
+        make(repository / name / "run.json")
+        make(repository / name / "x.py")
+    (repository / "nested").mkdir()
+    (repository / "nested" / "run.json").write_text("[" * 100_000)
+    with Snapshot.take(repository) as snapshot:
+        assert {"pipe", "device/run.json", "nested/run.json"} <= snapshot.members.keys()
+        assert not {"pipe/run.json", "pipe/x.py"} & snapshot.members.keys()
+
+
+def test_directories_may_be_deeper_than_the_stack(tmp_path: Path) -> None:
+    here = Path.cwd()
+    try:
+        os.chdir(tmp_path)
+        for _ in range(1500):
+            Path("d").mkdir()
+            os.chdir("d")
+    finally:
+        os.chdir(here)
+    with Snapshot.take(tmp_path) as snapshot:
+        assert len(snapshot.members) == 1500
+    subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
+
+
+def test_a_file_that_is_nearly_all_hole_does_not_fill_the_disk(repository: Path) -> None:
+    with (repository / "hole").open("wb") as file:
+        file.truncate(1 << 43)
+    with pytest.raises(UsageError, match=r"hole has 8,796,093,022,208 bytes, more than there is room for"):
+        Snapshot.take(repository)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from debug_gym_benchmarks import cache, clones, git
 from debug_gym_core import UsageError
+from debug_gym_core.workspace.lines import shown
+from debug_gym_core.workspace.patch import above_of
 from debug_gym_core.workspace.snapshot import FileState
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
@@ -124,14 +126,11 @@ class WorkTree(Checkout):
 
     def children(self, directory: str) -> list[str]:
         """See `Checkout`."""
-        if not (self._directory / directory).is_dir():
-            raise self.lacks(directory)
-        return sorted(path.name for path in (self._directory / directory).iterdir() if path.name != ".git")
+        return sorted(path.name for path in self._inside(directory).iterdir() if path.name != ".git")
 
     def paths(self, below: str = "") -> list[str]:
         """See `Checkout`."""
-        if not (self._directory / below).is_dir():
-            raise self.lacks(below)
+        self._inside(below)
         found = []
         for top, directories, files in os.walk(self._directory / below):
             links = [name for name in directories if (Path(top) / name).is_symlink()]
@@ -142,7 +141,26 @@ class WorkTree(Checkout):
     def states(self, paths: Iterable[str]) -> dict[str, FileState]:
         """See `Checkout`."""
         there = {path: self._directory / path for path in paths}
-        return {path: cache.read(file) for path, file in there.items() if file.is_symlink() or file.is_file()}
+        return {
+            path: cache.read(file)
+            for path, file in there.items()
+            if self._has(file.parent) and (file.is_symlink() or file.is_file())
+        }
+
+    def _inside(self, directory: str) -> Path:
+        """A directory of it, and not one outside that a link leads to.
+
+        Raises:
+            UsageError: there is no such directory
+        """
+        found = self._directory / directory
+        if not (found.is_dir() and self._has(found)):
+            raise self.lacks(directory)
+        return found
+
+    def _has(self, directory: Path) -> bool:
+        """Whether a directory lies in it, links resolved: they may lead to anything of the machine."""
+        return Path(os.path.realpath(directory)).is_relative_to(os.path.realpath(self._directory))
 
 
 class GitFiles(Checkout):
@@ -183,6 +201,12 @@ class GitFiles(Checkout):
             mode, kind, name = about.decode().split()
             if kind == "blob":  # and not another repository
                 entries[os.fsdecode(path)] = (mode, name)
+        for path in entries:
+            if not _plain(path) or any(above in entries for above in above_of(path)):
+                raise UsageError(
+                    f"benchmark.source: {self.place} has a file {shown(path)}, which would lead out of its directory;"
+                    " that is refused"
+                )
         return entries
 
     def _contents(self, names: list[str]) -> list[bytes]:
@@ -204,6 +228,11 @@ class GitFiles(Checkout):
             said = done.stderr.decode(errors="replace").strip().splitlines()
             raise UsageError(f"{self._directory} cannot be read by git: {said[-1] if said else 'no reason given'}")
         return done.stdout
+
+
+def _plain(path: str) -> bool:
+    """Whether a path leads to nothing but what lies below: git makes no other, but stores what it is given."""
+    return not {"", ".", ".."}.intersection(path.split("/"))
 
 
 def _local(name: str, source: str, revision: str | None) -> Checkout:

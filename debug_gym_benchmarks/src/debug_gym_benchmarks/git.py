@@ -20,6 +20,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 """A commit's full name."""
 
 _GITS_PLACES = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"})
+_NO_PROGRAMS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _PROGRESS = re.compile(r"^(remote: )?[\w ]+: +\d+")
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
 
@@ -35,6 +36,9 @@ def has(git_directory: Path, commit: str) -> bool:
 def run(directory: Path, arguments: Sequence[str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run git in a directory that has a repository, or is one; it reads what is there and asks nobody.
 
+    The repository's own settings can name a program that is to be asked which files changed, others that are told of
+    changes, and others again that are to fetch an object that is not there: none of them is started.
+
     Args:
         directory: where
         arguments: of git
@@ -44,9 +48,10 @@ def run(directory: Path, arguments: Sequence[str], stdin: bytes = b"") -> subpro
         RequirementError: git is not installed
     """
     bare = ["--git-dir=."] if (directory / "HEAD").is_file() else []
+    alone = {**environment(), "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
     with _installed():
         return subprocess.run(
-            ["git", *bare, *arguments], cwd=directory, input=stdin, capture_output=True, env=environment()
+            ["git", *_NO_PROGRAMS, *bare, *arguments], cwd=directory, input=stdin, capture_output=True, env=alone
         )
 
 

@@ -210,14 +210,24 @@ def drop_lost_terminal() -> None:
                 os.close(nowhere)
 
 
+def printable(text: str) -> str:
+    """A text without what a terminal would obey, as names of files and tests may have it; line ends stay."""
+    return "".join(one if one.isprintable() or one in "\t\n" else repr(one)[1:-1] for one in text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Write a line to standard output or error, whatever names are in it."""
+    click.echo(printable(text), err=err)
+
+
 def say_error(text: str) -> None:
     """Write `error: ...` to standard error."""
-    click.echo(f"{coloured('error:', 'red')} {redact(text)}", err=True)
+    click.echo(f"{coloured('error:', 'red')} {printable(redact(text))}", err=True)
 
 
 def say_note(text: str) -> None:
     """Write `note: ...` to standard error."""
-    click.echo(f"{coloured('note:', 'yellow')} {redact(text)}", err=True)
+    click.echo(f"{coloured('note:', 'yellow')} {printable(redact(text))}", err=True)
 
 
 def coloured(text: str, colour: str) -> str:
@@ -231,7 +241,7 @@ def _traceback_if_asked(arguments: Sequence[str]) -> bool:
         return False
     import traceback
 
-    click.echo(redact(traceback.format_exc()), err=True, nl=False)
+    click.echo(printable(redact(traceback.format_exc())), err=True, nl=False)
     return True
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from debug_gym_core.sandbox import plain_files
 from debug_gym_core.workspace import patch
 
 NAME = "fix.diff"
 """The change without by-products, beside the `patch.diff` that has all."""
+
+_INDEX = 1 << 30
+"""Bytes of an index that are read; a million files take an eighth of it."""
 
 
 def without_byproducts(change: Path, directory: Path) -> tuple[Path, list[str]]:
@@ -35,13 +40,54 @@ def without_byproducts(change: Path, directory: Path) -> tuple[Path, list[str]]:
 
 
 def _ignored(paths: Sequence[str], directory: Path) -> set[str]:
-    """Those that git ignores and does not know; none where there is no git, or no repository of its."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    # A repository's own settings can name a program that git asks which files changed.
-    command = ["git", "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin"]
-    names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    try:
-        done = subprocess.run(command, cwd=directory, env=environment, input=names, capture_output=True)
-    except FileNotFoundError:
+    """Those that git ignores and does not know; none where there is no git, or no repository of its.
+
+    Git is asked in a repository of ours that has nothing but the other one's index and what it ignores. The other
+    one's own settings can name programs: to ask which files changed, to fetch an object that is not there.
+    """
+    directory = directory.absolute()
+    top = next((place for place in (directory, *directory.parents) if os.path.lexists(place / ".git")), None)
+    if top is None:
         return set()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    below = directory.relative_to(top)
+    with tempfile.TemporaryDirectory(prefix="debug-gym-ignored-") as temporary:
+        copy = Path(temporary)
+        _copy_git(top / ".git", copy / ".git")
+        for place in sorted({Path(), *(above for path in paths for above in (below / path).parents)}):
+            if ".." not in place.parts and ".git" not in place.parts:
+                (copy / place).mkdir(parents=True, exist_ok=True)
+                _copy(top / place / ".gitignore", copy / place / ".gitignore")
+        (copy / below).mkdir(parents=True, exist_ok=True)
+        command = ["git", "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin"]
+        names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        try:
+            done = subprocess.run(command, cwd=copy / below, env=environment, input=names, capture_output=True)
+        except FileNotFoundError:
+            return set()
     return {os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
+
+
+def _copy_git(git: Path, into: Path) -> None:
+    """Make a git directory with the index, and the patterns for what to ignore, of another one."""
+    for name in ("objects", "refs", "info"):
+        (into / name).mkdir(parents=True)
+    (into / "HEAD").write_text("ref: refs/heads/none\n")
+    own = common = _named(git, "gitdir:") or git  # a work tree that was added has its own index, and no more
+    if main := _named(own / "commondir"):
+        common = main
+    _copy(common / "info" / "exclude", into / "info" / "exclude")
+    for index in (own / "index", *own.glob("sharedindex.*")):
+        _copy(index, into / index.name, _INDEX)
+
+
+def _named(file: Path, key: str = "") -> Path | None:
+    """The directory that a file of git's names; None: there is no such file."""
+    text = os.fsdecode(plain_files.read(file) or b"").strip()
+    return file.parent / text.removeprefix(key).strip() if text.startswith(key) and "\0" not in text and text else None
+
+
+def _copy(file: Path, into: Path, most: int = plain_files.SMALL) -> None:
+    content = plain_files.read(file, most)
+    if content is not None:
+        into.write_bytes(content)

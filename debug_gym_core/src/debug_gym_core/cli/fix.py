@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from debug_gym_core.cli import Command
+from debug_gym_core.cli import Command, printable, say
 from debug_gym_core.cli.byproducts import without_byproducts
 from debug_gym_core.cli.options import common, llm_config, override
 from debug_gym_core.cli.play import TOOLS
@@ -111,9 +111,9 @@ def command(
     before = measure()
     failing = [name for name, outcome in before.items() if outcome not in PASSING]
     if not failing:
-        click.echo(f"nothing to fix: the {len(before)} tests of {directory.name} pass")
+        say(f"nothing to fix: the {len(before)} tests of {directory.name} pass")
         return
-    click.echo(f"{len(failing)} of {len(before)} tests of {directory.name} fail: {_some(failing)}")
+    say(f"{len(failing)} of {len(before)} tests of {directory.name} fail: {_some(failing)}")
     runs: list[Run] = []
     changes: list[Change] = []
     status = play(
@@ -249,13 +249,13 @@ def _conclude(
         change, left_out = without_byproducts(directory / "patch.diff", repository)
         lines = change.read_bytes().decode("utf-8", "backslashreplace").splitlines()
         for line in lines[:SHOWN]:
-            console.print(Text(_printable(line), style=_style(line)), soft_wrap=True)
+            console.print(Text(printable(line), style=_style(line)), soft_wrap=True)
         if len(lines) > SHOWN:
             console.print(f"... {len(lines) - SHOWN} lines more in {shown_path(change)}", soft_wrap=True)
         if left_out:
-            console.print(f"left out, as git ignores it: {_printable(_some(left_out))}", soft_wrap=True)
+            console.print(f"left out, as git ignores it: {_some(left_out)}", soft_wrap=True)
         if result.dropped:
-            console.print(Text(_printable(about_dropped(result.dropped))), soft_wrap=True)
+            console.print(Text(printable(about_dropped(result.dropped))), soft_wrap=True)
         grades = [event.data for event in read_journal(directory / "trajectory.jsonl") if event.kind is EventKind.GRADE]
         tests: Mapping[str, str] = grades[-1]["tests"] if grades else {}
         with_all = bool(left_out) and result.resolved
@@ -285,20 +285,20 @@ def _offer(change: Change, directory: Path, at_once: bool) -> None:
     if at_once and change.passes:
         wanted = True
     elif at_once or not sys.stdin.isatty():
-        click.echo(f"not applied; {by_hand}")
+        say(f"not applied; {by_hand}")
         return
     else:
         question = "Apply it" if change.passes else "Apply it all the same"
         try:
             wanted = click.confirm(f"{question} to {directory}?", default=False, err=True)
         except click.Abort:
-            click.echo(f"\nnot applied; {by_hand}")
+            say(f"\nnot applied; {by_hand}")
             raise
     if not wanted:
-        click.echo(f"not applied; {by_hand}")
+        say(f"not applied; {by_hand}")
         return
     apply(change.patch, directory)
-    click.echo(f"applied to {directory}")
+    say(f"applied to {directory}")
 
 
 def apply(patch: Path, directory: Path) -> None:
@@ -314,14 +314,17 @@ def apply(patch: Path, directory: Path) -> None:
     """
     command = ["git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", str(patch.absolute())]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    _refuse_to_wait(patch, directory)
     try:
         with tempfile.TemporaryDirectory() as empty:
             # A repository's own settings name programs, such as filters, that git would run on its files. And where
-            # the directory is one of a larger repository, git would take the paths for that one's.
+            # the directory is one of a larger repository, git would take the paths for that one's. The person's own
+            # settings name programs too, which the repository could have run on what it likes.
             for name in ("objects", "refs"):
                 (Path(empty) / name).mkdir()
             (Path(empty) / "HEAD").write_text("ref: refs/heads/none\n")
             environment.update(GIT_DIR=empty, GIT_WORK_TREE=str(directory.absolute()), LC_ALL="C")
+            environment.update(GIT_CONFIG_NOSYSTEM="1", GIT_CONFIG_GLOBAL=os.devnull, GIT_ATTR_NOSYSTEM="1")
             done = subprocess.run(
                 command, cwd=directory, env=environment, capture_output=True, text=True, errors="replace"
             )
@@ -334,9 +337,20 @@ def apply(patch: Path, directory: Path) -> None:
         )
 
 
-def _printable(line: str) -> str:
-    """A line without what a terminal would obey."""
-    return "".join(letter if letter.isprintable() or letter == "\t" else repr(letter)[1:-1] for letter in line)
+def _refuse_to_wait(patch: Path, directory: Path) -> None:
+    """Refuse to apply a patch where git would wait for whoever writes into a pipe.
+
+    Raises:
+        DebugGymError: there is one in place of git's own file
+    """
+    from debug_gym_core.workspace.patch import touched
+
+    for place in sorted({above for path in touched(patch.read_bytes()) for above in (directory / path).parents}):
+        file = place / ".gitattributes"
+        if place.is_relative_to(directory) and file.is_fifo():
+            raise DebugGymError(
+                f"nothing was applied, {file} is a pipe: remove it.\nThe change is kept: {shown_path(patch)}"
+            )
 
 
 def _style(line: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from debug_gym_core.cli import coloured
+from debug_gym_core.cli import coloured, printable
 from debug_gym_core.redaction import redact
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class EchoHandler(logging.Handler):
         head = f"{record.levelname.lower()}:"
         if record.levelno >= logging.WARNING:
             head = coloured(head, "red" if record.levelno >= logging.ERROR else "yellow")
-        click.echo(f"{head} {redact(record.getMessage())}", err=True)
+        click.echo(f"{head} {printable(redact(record.getMessage()))}", err=True)
 
 
 def _load(files: tuple[Path, ...], strict: bool, tolerant: bool) -> Plugins:

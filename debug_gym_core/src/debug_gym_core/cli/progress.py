@@ -7,6 +7,8 @@ import sys
 import threading
 import time
 
+from debug_gym_core.cli import printable
+
 TERMINAL_PAUSE = 1.0
 """Seconds between two changes of the line on a terminal."""
 
@@ -35,7 +37,7 @@ class ProgressLines:
                     return
             terminal = sys.stderr.isatty()
             self._next[what] = now + (TERMINAL_PAUSE if terminal else PLAIN_PAUSE)
-            text = self._last.get(what, "")
+            text = printable(self._last.get(what, ""))
             if terminal:
                 self._write(_CLEAR + text + ("\n" if line is None else ""))
             elif self._written.get(what) != text:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from debug_gym_core.cli import FULL, INTERRUPTED, READER_GONE, Command, drop_lost_terminal
+from debug_gym_core.cli import FULL, INTERRUPTED, READER_GONE, Command, drop_lost_terminal, say
 from debug_gym_core.cli.options import common, data, llm_config, override
 from debug_gym_core.cli.options import tasks as choose_tasks
 from debug_gym_core.errors import RequirementError
@@ -152,7 +152,7 @@ def _list(config: Config | None, directory: Path | None, plugins: Plugins, force
     benchmark = plugins.get("benchmarks", config.benchmark.name)
     jobs = plan(config, benchmark(**config.benchmark.settings_for(benchmark)))
     for job in unfinished(jobs, results, force_all=force_all, force_failed=force_failed):
-        click.echo(str(job))
+        say(str(job))
 
 
 def play(
@@ -240,7 +240,7 @@ def play(
         if display.reader_gone:
             if left:
                 text = "stopped, as nobody reads the output any more; go on with"
-                click.echo(f"{text}: {resume_by}", err=True)
+                say(f"{text}: {resume_by}", err=True)
             return READER_GONE
         if conclude is not None:
             conclude(run, display.console)
@@ -281,20 +281,20 @@ def _status(
     experiment: Experiment, results: list[Any], left: int, interrupt: KeyboardInterrupt | None, resume: str
 ) -> int:
     if interrupt is not None or experiment.stopped:
-        click.echo(f"stopped; go on with: {resume}", err=True)
+        say(f"stopped; go on with: {resume}", err=True)
         return int(getattr(interrupt, "exit_status", INTERRUPTED))
     if left and experiment.out_of_money:
-        click.echo(f"the run has spent what it may (run.max_cost, llm.max_run_tokens); not played: {left}", err=True)
+        say(f"the run has spent what it may (run.max_cost, llm.max_run_tokens); not played: {left}", err=True)
     failed = [result for result in results if result.status == "error"]
     if left and experiment.refused:
-        click.echo(f"the model's service refuses every request, see the error above; not played: {left}", err=True)
+        say(f"the model's service refuses every request, see the error above; not played: {left}", err=True)
     corrected = [result for result in failed if result.error["kind"] in SETTLED]
     if len(corrected) < len(failed):
-        click.echo(f"play again what could not be run: {resume}", err=True)
+        say(f"play again what could not be run: {resume}", err=True)
     if corrected:
         which = corrected[0].task if len(corrected) == 1 else f"{len(corrected)} tasks"
         text = f"{which}: correct what the error names; --resume keeps the settings, so other settings need a new run"
-        click.echo(text, err=True)
+        say(text, err=True)
     if failed and len(failed) == len(results) and all(item.error["kind"] == "RequirementError" for item in failed):
         return 4
     return 1 if failed or left else 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from debug_gym_core.cli import printable
 from debug_gym_core.cli.figures import plural
 from debug_gym_core.runs.trajectory import Event, EventKind
 from debug_gym_core.tools.action import ToolCall, as_text
@@ -72,7 +73,7 @@ class Steps:
         about = f"(score {data['score']}/{data['max_score']}, {data['seconds']:.1f} s)"
         action = self._action(data["action"]).split("\n") if data["step"] else ["reset"]
         if len(action) == 1:
-            yield Text.assemble((head, "bold cyan"), " ", (_printable(action[0]), "bold"), f"  {about}")
+            yield Text.assemble((head, "bold cyan"), " ", (printable(action[0]), "bold"), f"  {about}")
         else:
             # At the left edge, so that what is copied from here can be pasted as it is.
             yield Text.assemble((head, "bold cyan"), f"  {about}")
@@ -180,11 +181,6 @@ def _body(text: str, limit: int | None, *, indent: str = "    ", style: str = ""
     shown = lines if limit is None or len(lines) <= limit else lines[: limit - 1]
     for number, line in enumerate(shown):
         margin = indent if number == 0 else " " * len(indent)
-        yield Text(f"{margin}{_printable(line)}" if line else margin.rstrip(), style)
+        yield Text(f"{margin}{printable(line)}" if line else margin.rstrip(), style)
     if len(shown) < len(lines):
         yield Text(f"    (and {len(lines) - len(shown)} more lines; -vv shows them)", "dim")
-
-
-def _printable(line: str) -> str:
-    """Escape what would steer the terminal."""
-    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line)

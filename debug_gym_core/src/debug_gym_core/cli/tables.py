@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 
-from debug_gym_core.cli import drop_output
+from debug_gym_core.cli import drop_output, printable
 
 UNBOUNDED = 10**4
 """Columns of what is no terminal: a program that reads lines must not find them wrapped."""
 
 
 class OutputConsole(Console):
-    """A console that leaves it to the command what happens when its reader has gone."""
+    """A console that obeys nothing in the texts, and leaves it to the command what happens when its reader has gone."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """The parts of what is written, each without what a terminal would obey but what rich itself tells it."""
+        for part in super().render(renderable, options):
+            if part.control or part.text.isprintable():
+                yield part
+            else:
+                yield Segment(printable(part.text), part.style)
 
     def on_broken_pipe(self) -> NoReturn:
         """Write nothing more.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from debug_gym_core.cli import Command, say_note
+from debug_gym_core.cli import Command, say, say_note
 from debug_gym_core.cli.options import common, data, override
 from debug_gym_core.cli.options import tasks as choose_tasks
 
@@ -67,7 +67,7 @@ def command(
     names = select_tasks(benchmark, config.benchmark.tasks)
     if only_names:
         for name in names:
-            click.echo(name)
+            say(name)
         return
     titles = {name: " ".join(title.split()) for name, title in benchmark.titles().items()}
     words = {name: _first_sentence(benchmark.load(name).description) for name in names} if long else {}
@@ -86,7 +86,7 @@ def _show_lines(words: Mapping[str, str]) -> None:
     fits = sys.stdout.isatty() and any(words.values())
     room = max(LEAST, shutil.get_terminal_size().columns - width - 2) if fits else None
     for task, text in words.items():
-        click.echo(f"{task.ljust(width)}  {_cut(text, room)}" if text else task)
+        say(f"{task.ljust(width)}  {_cut(text, room)}" if text else task)
 
 
 def _left_out(benchmark: str, excluded: Mapping[str, str]) -> Iterator[str]:

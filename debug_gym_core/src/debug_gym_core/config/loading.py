@@ -125,7 +125,9 @@ def _read_source(source: str, checker: Checker) -> Layer:
     names = checker.plugins.benchmarks
     if not source.strip():
         raise UsageError(f"the benchmark or config file is empty; name one ({', '.join(names) or 'none'})")
-    if path.is_file():
+    # What is installed goes before a file of that name: the directory may be one that somebody else has filled.
+    named = source.partition("/")[0] in names and path.suffix not in (".yaml", ".yml")
+    if path.is_file() and not named:
         return absolute(read_file(path), checker.plugins, path.parent)
     if path.suffix in (".yaml", ".yml") and not path.is_dir():
         known = shipped(source, [*names, *HOMES["benchmarks"]])

@@ -11,6 +11,7 @@ from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import Component
 from debug_gym_core.config.layers import Layer, tool_name
 from debug_gym_core.config.model import COMPONENT_SECTIONS
+from debug_gym_core.sandbox.pythons import is_word
 from debug_gym_core.tasks.selection import FILE
 
 
@@ -31,7 +32,8 @@ def absolute(layer: Layer, plugins: Plugins, base: Path, *, but: Sequence[str] =
             if not isinstance(value, str):
                 continue
             path = Path(value).expanduser()
-            if key not in but and not path.is_absolute() and (sure or (base / path).exists()):
+            found = not (key == "python" and is_word(value)) and (base / path).exists()
+            if key not in but and not path.is_absolute() and (sure or found):
                 path = base.absolute() / path
             mapping[key] = str(path) if sure or path.is_absolute() else value
         section = data.get("benchmark")

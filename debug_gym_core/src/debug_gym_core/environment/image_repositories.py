@@ -181,7 +181,8 @@ def _write(tar: tarfile.TarFile, entry: tarfile.TarInfo, into: Path, path: str, 
             shutil.copyfileobj(content, file, BLOCK)
     elif entry.islnk():
         first = "/".join(entry.linkname.strip("/").split("/")[1:])
-        if ".." in first.split("/") or os.path.dirname(first) not in made:  # noqa: PTH120 (of the archive)
+        strays = ".." in first.split("/") or os.path.dirname(first) not in made  # noqa: PTH120 (of the archive)
+        if strays or os.path.lexists(target):
             raise SandboxError(f"the archive of the image is odd at {entry.name}")
         shutil.copyfile(into / first, target, follow_symlinks=False)
         shutil.copymode(into / first, target, follow_symlinks=False)

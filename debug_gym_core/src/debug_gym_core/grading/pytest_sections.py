@@ -71,7 +71,7 @@ def _joined(rest: str, blocks: Sequence[str]) -> str:
 def _toml(text: str) -> dict[str, Any] | None:
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # the parser's own error is one; a number can be too long for Python
         return None
 
 

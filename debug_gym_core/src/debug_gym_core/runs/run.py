@@ -368,7 +368,12 @@ def _versions(plugins: Plugins | None) -> dict[str, Any]:
 
 
 def _commit(package: Path) -> dict[str, Any] | None:
-    """The commit of the checkout that debug-gym runs from; None when it was installed from a package."""
+    """The commit of the checkout that debug-gym runs from; None when it was installed from a package.
+
+    A package can lie in a virtual environment of somebody's repository, whose settings name programs to git.
+    """
+    if not (package.parents[2] / ".git").exists():
+        return None
 
     def git(*arguments: str) -> str:
         done = subprocess.run(

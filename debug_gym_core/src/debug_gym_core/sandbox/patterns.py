@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from pathspec import GitIgnoreSpec
 
 from debug_gym_core.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
 
 
 class Patterns:
@@ -30,20 +26,10 @@ class Patterns:
         self._patterns: list[tuple[re.Pattern[str], bool]] = []
         for line in lines:
             try:
-                compiled = GitIgnoreSpec.from_lines([_slashes_out_of_brackets(line)]).patterns
-            except ValueError as error:
+                self._patterns += _compiled(line)
+            except (ValueError, re.error) as error:  # pathspec lets through ranges that end before they begin
                 if not lenient:
                     raise UsageError(f"{line!r} is not a pattern as .gitignore has them: {error}") from None
-                continue
-            # pathspec lets `[!a]` match a slash, git does not; a `]` in front is a character like others.
-            self._patterns += [
-                (
-                    re.compile(_NEGATED.sub(lambda found: r"[^/\]" if found[1] else "[^/", one.regex.pattern)),
-                    one.include,
-                )
-                for one in compiled
-                if one.include is not None and one.regex is not None
-            ]
         self._patterns.reverse()
 
     def __bool__(self) -> bool:
@@ -76,6 +62,17 @@ class Patterns:
         return None
 
 
+def _compiled(line: str) -> list[tuple[re.Pattern[str], bool]]:
+    """The regular expressions of a line, one or none, and whether what they match is included."""
+    found = []
+    for one in GitIgnoreSpec.from_lines([_slashes_out_of_brackets(line)]).patterns:
+        if one.include is not None and one.regex is not None:
+            # pathspec lets `[!a]` match a slash, git does not; a `]` in front is a character like others.
+            regex = _NEGATED.sub(lambda found: r"[^/\]" if found[1] else "[^/", one.regex.pattern)
+            found.append((re.compile(_at_first(regex)), one.include))
+    return found
+
+
 _NOTHING = "\0"  # stands for brackets that match no character
 
 
@@ -104,3 +101,63 @@ def _slashes_out_of_brackets(line: str) -> str:
         return ""
     taken_back = "!" if pattern.startswith("!") else ""
     return f"{taken_back}/{pattern.removeprefix(taken_back).removeprefix('/')}"
+
+
+_STAR, _ABOVE, _BETWEEN = "[^//]*", "(?:.+/)?", "(?:/.+)?/"
+"""How pathspec writes `*`, and `**` in front and within, with what `_NEGATED` makes of it."""
+_BRACKET = r"\[\^?\]?(?:\\.|[^]\\])*\][+]?"
+_TOKEN = re.compile(
+    "|".join((*map(re.escape, (_STAR, _ABOVE, _BETWEEN)), r"\\.", _BRACKET, r"[^][\\*+?{}()|^$]")), re.DOTALL
+)
+_WHOLE = re.compile(r"\^(?P<body>.*?)(?P<end>\(\?:\(\?P<ps_d>/\)\|\$\)|\(\?P<ps_d>/\)|)", re.DOTALL)
+
+
+def _at_first(regex: str) -> str:
+    """The same regular expression, which finds what stands between two stars where it comes first and seeks no further.
+
+    No other place would let more match. Else there are more ways to try than time, for a pattern with many stars and
+    a name that it almost matches, and whoever wrote the repository wrote both.
+    """
+    found = _WHOLE.fullmatch(regex)
+    if found is None:
+        return regex
+    tokens = [one[0] for one in _TOKEN.finditer(found["body"])]
+    if "".join(tokens) != found["body"]:  # as no pattern is known to be written
+        return regex
+    pieces: list[list[str]] = [[]]
+    stars = []
+    for token in tokens:
+        if token in (_ABOVE, _BETWEEN):
+            stars.append(token)
+            pieces.append([])
+        else:
+            pieces[-1].append(token)
+    written = [_segments(piece) for piece in pieces]
+    made = written[0]
+    for number, star in enumerate(stars):
+        piece = written[number + 1]
+        if number == len(stars) - 1:
+            made += star + piece
+        elif star == _ABOVE:
+            made += f"(?:(?!{piece}/)[^//]+/)*{piece}(?=/)"
+        else:
+            made += f"(?:/(?!{piece}/)[^//]+)*/{piece}(?=/)"
+    return f"^{made}{found['end']}"
+
+
+def _segments(tokens: list[str]) -> str:
+    """A part of a pattern without `**`."""
+    made, fixed, stars = [], [""], 0
+    for token in [*tokens, "/"]:
+        if token == _STAR:
+            fixed += [""] if fixed[-1] or not stars else []
+            stars += 1
+        elif token != "/":
+            fixed[-1] += token
+        else:
+            first, *others = fixed
+            for text in others[:-1]:
+                first += f"(?:(?!{text})[^//])*{text}"
+            made.append(first + (_STAR + others[-1] if others else ""))
+            fixed, stars = [""], 0
+    return "/".join(made)

@@ -11,9 +11,13 @@ import sys
 from pathlib import Path
 
 from debug_gym_core.errors import RequirementError, UsageError
-from debug_gym_core.sandbox import read_environment
+from debug_gym_core.sandbox import plain_files, read_environment
 from debug_gym_core.sandbox.interpreter import Interpreter, probe
 from debug_gym_core.sandbox.probing import OLDEST, PROBE_TIMEOUT
+
+_NUMBER = re.compile(r"\d+(\.\d+){0,2}")
+_VERSION = re.compile(r"((cpython|pypy|graalpy|python)[-@]?)?\d[\w.+-]*")
+"""What uv is asked for; it takes any other word for a program on the PATH, and starts that one to look at it."""
 
 
 def find(repository: Path, explicit: str | None = None) -> Interpreter:
@@ -96,14 +100,17 @@ def passed_over(repository: Path) -> list[str]:
     return said
 
 
+def is_word(value: str) -> bool:
+    """Whether `env.python` is a version, or a command on the PATH: as in a shell, no file of the same name is meant."""
+    return os.sep not in value and bool(_NUMBER.fullmatch(value) or shutil.which(value))
+
+
 def _explicit(value: str) -> Path:
     """The path that `env.python` means."""
     path = Path(value).expanduser()
-    if path.is_dir():
-        return _of_environment(path.absolute())
-    if os.sep in value:
-        return path.absolute()
-    if re.fullmatch(r"\d+(\.\d+){0,2}", value):
+    if not is_word(value) and (os.sep in value or path.is_dir()):
+        return _of_environment(path.absolute()) if path.is_dir() else path.absolute()
+    if _NUMBER.fullmatch(value):
         found = _installed(value)
         if found is None:
             raise UsageError(f"env.python: Python {value} is not installed; get it with: uv python install {value}")
@@ -125,8 +132,8 @@ def _of_environment(directory: Path) -> Path:
 def _pins(file: Path) -> list[str]:
     """The versions that a `.python-version` names."""
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        text = (plain_files.read(file) or b"").decode("utf-8")
+    except UnicodeDecodeError:
         return []
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     return [line for line in lines if re.fullmatch(r"\w[\w.+@-]*", line) and line != "system"]
@@ -141,7 +148,7 @@ def _installed(pin: str) -> Path | None:
         matching = sorted(versions.glob(f"{pin}.*"), key=_number)
         if matching:
             return _of_environment(matching[-1])
-    uv = shutil.which("uv")
+    uv = shutil.which("uv") if _VERSION.fullmatch(pin) else None
     if uv is None:
         return None
     environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}

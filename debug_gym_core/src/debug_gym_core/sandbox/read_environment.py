@@ -10,19 +10,16 @@ import ast
 import dataclasses
 import os
 import re
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
 from debug_gym_core.errors import RequirementError
+from debug_gym_core.sandbox import plain_files
 from debug_gym_core.sandbox.interpreter import Interpreter, trace
 
 CONFIG = "pyvenv.cfg"
-
-_LARGEST = 1 << 20
-"""Bytes of a file that is read; those of pip and uv are far below."""
 
 
 def environment_of(python: Path, repository: Path) -> Path | None:
@@ -65,6 +62,8 @@ def base(directory: Path, python: Path, repository: Path) -> Path:
     if not real.exists():
         target = f"is a link to {python.readlink()}, which is not there" if python.is_symlink() else "is not there"
         raise RequirementError(f"the interpreter {python} {target}")
+    if any(_leads_along(link, within) for link in links):  # to what lies beside the repository, and came with it
+        raise _not_to_be_run(python)
     found = [one for one in (*links, real) if not _lies_in(one, within)]
     if _lies_in(real, within):
         home, version = _config(directory)
@@ -75,10 +74,27 @@ def base(directory: Path, python: Path, repository: Path) -> Path:
         called = all(re.fullmatch(r"(python|pypy)[\d.]*[a-z]{0,2}", path.name) for path in (one, there))
         if called and there.is_file() and not _lies_in(there, within):
             return one
-    raise RequirementError(
+    raise _not_to_be_run(python)
+
+
+def _not_to_be_run(python: Path) -> RequirementError:
+    return RequirementError(
         f"the interpreter {python} is a program of the repository itself, which is not run outside of a sandbox; "
         "where you trust it, name it with env.python"
     )
+
+
+def _leads_along(link: Path, within: tuple[Path, ...]) -> bool:
+    """Whether a link of a repository leads out of it without knowing the machine: by `..`, or by way of a process.
+
+    Tools write the whole path of the Python that an environment is made with.
+    """
+    if link.is_relative_to("/proc"):
+        return True
+    target = link.readlink()
+    if target.is_absolute() or not _lies_in(link, within):
+        return False
+    return not _lies_in(Path(os.path.normpath(link.parent / target)), within)
 
 
 def read(directory: Path, python: Path, below: Interpreter) -> Interpreter:
@@ -110,7 +126,8 @@ def read(directory: Path, python: Path, below: Interpreter) -> Interpreter:
         base_prefix=below.base_prefix,
         packages=dict(sorted(packages.items())),
         editable=tuple(sorted(path for path in editable if path.exists() and path not in {*site, directory})),
-        passes=tuple(dict.fromkeys((*filter(None, (home,)), below.executable, *below.passes))),
+        # The home that is written there may be any file at all, such as a key; a Python's is a directory.
+        passes=tuple(dict.fromkeys((*([home] if home and home.is_dir() else ()), below.executable, *below.passes))),
         libraries=tuple(dict.fromkeys((*below.libraries, *{below.prefix} - {below.base_prefix}))),
         site=site,
     )
@@ -193,13 +210,5 @@ def _named(source: str) -> Iterator[Path]:
 
 
 def _text(path: Path) -> str:
-    """The beginning of a file; nothing where it is none: opening a pipe would wait for whoever writes into it."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    except OSError:
-        return ""
-    try:
-        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return os.read(descriptor, _LARGEST).decode("utf-8", "replace") if regular else ""
-    finally:
-        os.close(descriptor)
+    """The beginning of a file; nothing where it is none."""
+    return (plain_files.read(path) or b"").decode("utf-8", "replace")

@@ -56,13 +56,16 @@ class _Layer:
         return {"outside": list(self._outside), "files": {name: list(lines) for name, lines in self._files.items()}}
 
     def _covers_directory(self, path: str) -> bool:
-        known = self._directories.get(path)
-        if known is None:
-            known = self._covers_directory(posixpath.dirname(path)) or self._says(path, True)
+        ahead = []  # directories can be deeper than the stack
+        while (known := self._directories.get(path)) is None:
+            ahead.append(path)
+            path = posixpath.dirname(path)
+        for directory in reversed(ahead):
+            known = known or self._says(directory, True)
             with self._lock:
                 if len(self._directories) > 100_000:
                     self._directories = {"": False}
-                self._directories[path] = known
+                self._directories[directory] = known
         return known
 
     def _says(self, path: str, is_dir: bool) -> bool:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import BinaryIO, Literal
 
 from debug_gym_core.errors import UsageError
+from debug_gym_core.sandbox import plain_files
 from debug_gym_core.sandbox.patterns import Patterns
 from debug_gym_core.workspace.lines import decode, encode, shown
 
@@ -28,6 +29,9 @@ MTIME = 1_577_836_800
 """Time of last change of every entry, 2020-01-01: equal repositories give equal archives, and any edit is later."""
 
 BLOCK = 1 << 20
+
+_RECORD = 16 << 20
+"""Bytes of a `run.json` that are read; a whole config is in it."""
 
 
 @dataclass(frozen=True)
@@ -242,37 +246,45 @@ class _Archiver:
 
     def run(self) -> None:
         """Write the whole archive."""
-        self._directory("")
+        ahead = [self._entries("")]  # of a directory and those that it is in; a repository can be deeper than the stack
+        while ahead:
+            entry = next(ahead[-1], None)
+            if entry is None:
+                ahead.pop()
+            elif self._entry(*entry):
+                ahead.append(self._entries(entry[0]))
         self._file.write(tarfile.NUL * (2 * tarfile.BLOCKSIZE))
         self._file.flush()
 
-    def _directory(self, path: str) -> None:
+    def _entries(self, path: str) -> Iterator[tuple[str, os.DirEntry[bytes]]]:
+        """The paths and entries of a directory, in order."""
         with os.scandir(os.path.join(self._root, encode(path))) as found:  # noqa: PTH118 (bytes)
             entries = sorted(found, key=lambda entry: entry.name)
         for entry in entries:
             name = decode(entry.name)
-            child = f"{path}/{name}" if path else name
-            information = entry.stat(follow_symlinks=False)
-            is_dir = stat.S_ISDIR(information.st_mode)
-            if name in LEFT_OUT or self._exclude.match(child, is_dir):
-                continue
-            if is_dir and _is_run(entry.path):
-                continue
-            if is_dir and _is_environment(entry.path):
-                self.environments.append(child)
-                continue
-            mode = stat.S_IMODE(information.st_mode) & 0o777
-            if is_dir:
-                member = Member(child, "directory", mode | 0o700)
-                self._header(member)
-                self.members[child] = member
-                self._directory(child)
-            elif stat.S_ISLNK(information.st_mode):
-                member = Member(child, "link", 0o777, target=decode(os.readlink(entry.path)))  # noqa: PTH115 (bytes)
-                self._header(member)
-                self.members[child] = member
-            elif stat.S_ISREG(information.st_mode):
-                self.members[child] = self._content(child, entry.path)
+            if name not in LEFT_OUT:
+                yield f"{path}/{name}" if path else name, entry
+
+    def _entry(self, path: str, entry: os.DirEntry[bytes]) -> bool:
+        """Write an entry, unless it is left out; returns whether it is a directory that was written."""
+        information = entry.stat(follow_symlinks=False)
+        is_dir = stat.S_ISDIR(information.st_mode)
+        if self._exclude.match(path, is_dir) or (is_dir and _is_run(entry.path)):
+            return False
+        if is_dir and _is_environment(entry.path):
+            self.environments.append(path)
+            return False
+        mode = stat.S_IMODE(information.st_mode) & 0o777
+        if is_dir:
+            self.members[path] = Member(path, "directory", mode | 0o700)
+            self._header(self.members[path])
+        elif stat.S_ISLNK(information.st_mode):
+            target = decode(os.readlink(entry.path))  # noqa: PTH115 (bytes)
+            self.members[path] = Member(path, "link", 0o777, target=target)
+            self._header(self.members[path])
+        elif stat.S_ISREG(information.st_mode):
+            self.members[path] = self._content(path, entry.path)
+        return is_dir
 
     def _header(self, member: Member) -> int:
         """Write a tar header; returns where the content begins."""
@@ -284,6 +296,11 @@ class _Archiver:
         with open(descriptor, "rb", buffering=0) as content:  # noqa: PTH123 (a descriptor)
             information = os.fstat(descriptor)
             mode, size = stat.S_IMODE(information.st_mode) & 0o777 | 0o400, information.st_size
+            if size > BLOCK and size > _room(self._file):
+                raise UsageError(
+                    f"{shown(path)} has {size:,} bytes, more than there is room for in {tempfile.gettempdir()}; remove"
+                    " it, or set TMPDIR to another directory"
+                )
             offset = self._header(Member(path, "file", mode, size))
             digest = hashlib.sha256()
             missing = size
@@ -298,12 +315,17 @@ class _Archiver:
         return Member(path, "file", mode, size, digest.hexdigest(), offset=offset)
 
 
+def _room(file: BinaryIO) -> int:
+    """Bytes that its file system has left: a file that is nearly all hole can be of any size."""
+    about = os.fstatvfs(file.fileno())
+    return about.f_bavail * about.f_frsize
+
+
 def _is_run(directory: bytes) -> bool:
     """Whether a directory is what a run of ours left: it holds the patches of earlier episodes."""
     try:
-        with open(os.path.join(directory, b"run.json"), "rb") as file:  # noqa: PTH118, PTH123 (bytes)
-            facts = json.loads(file.read())
-    except (OSError, ValueError):
+        facts = json.loads(plain_files.read(os.path.join(directory, b"run.json"), _RECORD) or b"")  # noqa: PTH118
+    except (ValueError, RecursionError):
         return False
     return isinstance(facts, dict) and {"config", "versions", "seed"} <= set(facts)
 

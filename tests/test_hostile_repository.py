@@ -1,0 +1,213 @@
+"""A hostile repository is listed, played, graded and fixed, and nothing of it runs on the host or leads out of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import hostile_repository
+import pytest
+from hostile_repository import GITS, SECRET, Hostile
+from support import COMMAND, reason_not_to_use, terminals
+
+from debug_gym_core.sandbox.pythons import find
+from debug_gym_core.workspace.rules import Rules
+from debug_gym_core.workspace.snapshot import Snapshot
+
+ORDINARY_USER = 1234
+
+RIGHT = {"path": "calc.py", "start": 2, "end": 2, "new_code": "    return a + b\n"}
+ACTIONS: list[object] = [
+    "listdir . 4",
+    "view leads/secret.txt",
+    "view leads/here",
+    "view leads/variables",
+    "view leads/endless",
+    "view data/inner.txt",
+    "view pipes/pipe.py",
+    "view conftest.py",
+    "grep nobody.gave",
+    "rewrite leads/up/new.txt <<<\nwritten\n>>>",
+    "eval",
+    "pdb b calc.py:2",
+    "pdb c",
+    "rewrite lazy/new.txt <<<\nwritten\n>>>",
+    "rewrite pipes/new.txt <<<\nwritten\n>>>",
+    {"name": "rewrite", "arguments": RIGHT},
+    "eval",
+    {"name": "submit", "arguments": {}},
+]
+TOOLS = ["listdir", "view", "grep", "rewrite", "eval", "pdb", "submit"]
+
+
+def told(*arguments: object, hostile: Hostile, status: Sequence[int] = (0,)) -> str:
+    """What the command line says when it is called within the repository; it must not steer a terminal."""
+    home = hostile.outside / "home"
+    done = subprocess.run(
+        [str(COMMAND), *map(str, arguments)],
+        cwd=hostile.directory,
+        env={
+            "PATH": f"{COMMAND.parent}:{os.environ['PATH']}",
+            "HOME": str(home),
+            "XDG_STATE_HOME": str(home / "state"),
+            "XDG_CACHE_HOME": str(home / "cache"),
+            "KEY": SECRET,
+            **{name: os.environ[name] for name in ("DOCKER_HOST",) if name in os.environ},
+        },
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=100,
+    )
+    said = (done.stdout + done.stderr).decode()
+    assert done.returncode in status, said
+    assert not set(said) & {"\x1b", "\x07", "\x9b", "\u202e"}, said
+    assert "Traceback" not in said
+    return said
+
+
+def playing(terminal: str, unittest: bool) -> list[str]:
+    entrypoint = "python -m unittest -v test_calc" if unittest else "python -m pytest -q"
+    settings: dict[str, Any] = {"env.entrypoint": entrypoint, "llm.actions": ACTIONS, "tools": TOOLS}
+    if not unittest:
+        settings["env.python"] = sys.executable
+    if terminal == "docker":
+        settings["terminal.image"] = os.environ["DEBUG_GYM_TEST_IMAGE"]
+        settings.pop("env.python", None)
+    chosen = [word for key, value in settings.items() for word in ("-p", f"{key}={json.dumps(value)}")]
+    return ["--agent", "tool_agent", "--llm", "scripted", "--terminal", terminal, *chosen]
+
+
+def written(directory: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file())
+
+
+def check_it_does_no_harm(hostile: Hostile, terminal: str, unittest: bool = False) -> None:
+    before = hostile.outside_of_it()
+    here = ["-p", "benchmark.path=."]
+    assert "hostile" in told("tasks", "repo", *here, "--long", hostile=hostile)
+    out = hostile.outside / "home" / "out"
+    words = playing(terminal, unittest)
+    told("run", "repo", *here, *words, "-vv", "-o", out, hostile=hostile)
+    (result,) = map(json.loads, (out / "results.jsonl").read_text().splitlines())
+    assert result["status"] == "resolved", result
+    assert "all" in told("fix", ".", *words, "--apply", hostile=hostile)
+    assert (hostile.directory / "calc.py").read_text() == hostile_repository.CALC.replace("a - b", "a + b")
+    assert (hostile.directory / "lazy" / "new.txt").read_text() == "written\n"
+    assert hostile.marks() == []
+    home = hostile.outside / "home"
+    kept = written(home)
+    shutil.rmtree(home)
+    assert hostile.outside_of_it() == before
+    assert SECRET.encode() not in kept
+
+
+def needed(terminal: str) -> None:
+    if reason := reason_not_to_use(terminal):
+        pytest.skip(reason)
+
+
+def test_the_traps_are_there(tmp_path: Path) -> None:
+    hostile = hostile_repository.make(tmp_path, environment="read")
+    for path in [*hostile.directory.rglob("*"), *hostile.directory.rglob(".*")]:
+        if path.is_fifo():  # git would wait there
+            path.unlink(missing_ok=True)
+    (hostile.directory / ".git" / "info" / "exclude").unlink(missing_ok=True)
+    environment = {"PATH": os.defpath, "HOME": "/nonexistent"}
+    for command in ("git status", "git check-ignore lazy/x", ".venv/bin/python -c 0", "python3 -m click"):
+        subprocess.run(
+            command.split(),
+            cwd=hostile.directory,
+            env=environment,
+            capture_output=True,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+        )
+    assert {"git-clean", "git-included", "git-uploadpack", "module-click", "pth"} <= set(hostile.marks())
+
+
+@pytest.mark.parametrize("terminal", terminals("bubblewrap", "docker"))
+def test_nothing_of_it_runs_on_the_host(terminal: str, tmp_path: Path) -> None:
+    needed(terminal)
+    check_it_does_no_harm(hostile_repository.make(tmp_path), terminal)
+
+
+@pytest.mark.terminals
+@pytest.mark.parametrize("terminal", ["bubblewrap", "docker"])
+@pytest.mark.parametrize("git", GITS[1:])
+def test_whatever_its_git_directory_is(terminal: str, git: str, tmp_path: Path) -> None:
+    needed(terminal)
+    check_it_does_no_harm(hostile_repository.make(tmp_path, git=git), terminal)
+
+
+@pytest.mark.terminals
+@pytest.mark.parametrize("terminal", ["bubblewrap", "docker"])
+def test_nor_does_its_virtual_environment(terminal: str, tmp_path: Path) -> None:
+    needed(terminal)
+    check_it_does_no_harm(hostile_repository.make(tmp_path, environment="read"), terminal, unittest=True)
+
+
+@pytest.mark.parametrize("environment", ["script", "beside", "pin"])
+def test_a_python_that_came_with_it_is_not_asked(environment: str, tmp_path: Path) -> None:
+    needed("bubblewrap")
+    hostile = hostile_repository.make(tmp_path, environment=environment)
+    words = ["-p", "benchmark.path=.", "--agent", "noop_agent", "--terminal", "bubblewrap"]
+    status = (0, 1) if environment == "pin" else (4,)
+    said = told("run", "repo", *words, "-o", hostile.outside / "out", hostile=hostile, status=status)
+    assert hostile.marks() == []
+    assert environment == "pin" or "env.python" in said
+
+
+@pytest.mark.parametrize("git", [GITS[0], *(pytest.param(git, marks=pytest.mark.terminals) for git in GITS[1:])])
+def test_before_anything_of_it_is_run_locally(git: str, tmp_path: Path) -> None:
+    hostile = hostile_repository.make(tmp_path, git=git, environment="read")
+    here = ["-p", "benchmark.path=."]
+    before = hostile.outside_of_it()
+    assert "hostile" in told("tasks", "repo", *here, hostile=hostile)
+    told("config", "show", "repo", hostile=hostile)
+    refused = told("run", "repo", *here, *playing("local", True), hostile=hostile, status=(2, 4))
+    assert "allow_unsandboxed" in refused
+    with Snapshot.take(hostile.directory) as snapshot:
+        assert "calc.py" in snapshot.members and "pipes/pipe.py" not in snapshot.members
+        rules = Rules.of(snapshot)
+        assert not any(rules.ignored(path) for path in ("calc.py", hostile_repository.STARS))
+    assert find(hostile.directory).prefix == hostile.directory / ".venv"
+    assert hostile.marks() == []
+    shutil.rmtree(hostile.outside / "home", ignore_errors=True)
+    assert hostile.outside_of_it() == before
+
+
+@pytest.mark.parametrize("name", ["repo", "mini_nightmare"])
+def test_a_file_named_as_a_benchmark_is_no_config(name: str, tmp_path: Path) -> None:
+    hostile = hostile_repository.make(tmp_path)
+    settings = {"terminal": {"name": "local", "allow_unsandboxed": True}, "benchmark": {"name": "repo", "path": "."}}
+    (hostile.directory / name).write_text(json.dumps(settings))
+    assert "allow_unsandboxed: true" not in told("config", "show", name, hostile=hostile)
+    assert "allow_unsandboxed: true" in told("config", "show", f"./{name}", hostile=hostile)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the tests already run as an ordinary user")
+@pytest.mark.terminals
+def test_all_of_it_holds_for_an_ordinary_user() -> None:
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        pytest.skip("setpriv is missing: apt-get install util-linux")
+    user = [setpriv, "--reuid", str(ORDINARY_USER), "--regid", str(ORDINARY_USER), "--clear-groups"]
+    tried = "import os, pytest, sys; os.stat(sys.executable)"
+    if subprocess.run([*user, sys.executable, "-c", tried], capture_output=True, cwd="/").returncode != 0:
+        pytest.skip("an ordinary user cannot run this Python; make the virtual environment outside of root's home")
+    options = ["-q", "-p", "no:cacheprovider", "-m", "", "-k", "not docker"]
+    done = subprocess.run(
+        [*user, sys.executable, "-m", "pytest", *options, __file__],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent.parent,
+        env={"PATH": os.defpath, "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"},
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
