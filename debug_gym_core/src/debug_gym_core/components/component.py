@@ -100,9 +100,14 @@ def in_words(problem: Mapping[str, Any]) -> str:
         return f"say {_KINDS[kind]}"
     said = _BOUNDS.get(problem["type"])
     if said is not None:
-        return said.format(**{name: str(value).replace("'", "") for name, value in problem.get("ctx", {}).items()})
+        return said.format(**{name: _plain(value) for name, value in problem.get("ctx", {}).items()})
     text = str(problem["msg"]).removeprefix("Value error, ")  # which pydantic puts before words of ours
     return text.replace("Input should be", "it must be")
+
+
+def _plain(value: Any) -> str:
+    """A bound or a list of choices, as one writes it."""
+    return f"{value:g}" if isinstance(value, float) else str(value).replace("'", "")
 
 
 _BOUNDS = {
