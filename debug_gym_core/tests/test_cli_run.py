@@ -68,7 +68,7 @@ def test_what_resuming_cannot_mend_is_not_to_be_resumed(
     done = inside("run", "toy", "--task", "a", "-o", "out", "-p", "env.entrypoint='pytst -q'")
     assert done.status == 1 and "play again" not in done.err
     assert done.err.splitlines()[-1] == (
-        "toy/a: correct what the error names; --resume keeps the settings, so other settings need a new run"
+        "toy/a: correct what the error names; this run keeps its settings, so other settings need a new one"
     )
     (tmp_path / "empty").mkdir()
     repo = ["run", "repo", "-p", "benchmark.path=empty", "--agent", "noop_agent", "--terminal", "local"]

@@ -365,6 +365,18 @@ def test_the_interpreter_stands_in_the_record_and_the_result(play: Any) -> None:
     assert json.loads((run.directory / "run.json").read_text())["interpreters"] == [python]
 
 
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ("nowhere.jinja", "agent.system_prompt: /.*/nowhere.jinja: No such file or directory$"),
+        ("a{{ tsk.id", "agent.system_prompt: <template>:1: unexpected end of template"),
+    ],
+)
+def test_a_prompt_that_is_none_is_refused_before_anything_is_played(play: Any, prompt: str, words: str) -> None:
+    with pytest.raises(UsageError, match=f"^{words}"):
+        play("llm.name=echo", UNSAFE, f"agent.system_prompt={json.dumps(prompt)}", agent="chatter")
+
+
 def test_settings_without_effect_are_noted(play: Any, onlooker: Onlooker) -> None:
     run = play(
         *("llm.name=echo", UNSAFE, "benchmark.tasks=a", "agent.rewrites_before_pdb=3", "agent.memory_size=5"),

@@ -9,6 +9,7 @@ import stat
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -659,3 +660,19 @@ def test_a_workspace_that_was_removed_is_made_again(session: Session) -> None:
     assert session.changed() is None
     assert list(session.walk()) == []
     session.run('rm -rf "$PWD.old"')
+
+
+@pytest.mark.parametrize(
+    ("command", "timeout", "words"),
+    [
+        ("true", "5", "timeout is a number of seconds, or None, not '5'"),
+        ("true", True, "timeout is a number of seconds"),
+        (None, None, "a command is text, or a list of texts, not None"),
+        (["echo", 5], None, r"a command is text, or a list of texts, not \['echo', 5\]"),
+    ],
+)
+def test_a_command_that_is_none_costs_nothing(session: Session, command: Any, timeout: Any, words: str) -> None:
+    guest = session.guest()["pid"]
+    with pytest.raises(TypeError, match=words):
+        session.run(command, timeout=timeout)
+    assert session.guest()["pid"] == guest and session.restarts == 0

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -163,6 +164,19 @@ def test_impossible_paths_are_the_agents_error(live: Live, path: str) -> None:
         live.workspace.read_bytes(path)
     with pytest.raises(ActionError):
         live.workspace.write_bytes(path, b"")
+
+
+@pytest.mark.parametrize("path", [None, 5, b"a", Path("a")])
+def test_a_path_that_is_no_text_is_the_callers_error(live: Live, path: Any) -> None:
+    with pytest.raises(TypeError, match="a path is text, relative to the repository's root, not "):
+        live.workspace.read_bytes(path)
+
+
+def test_a_missing_file_without_a_like_says_how_one_is_named(live: Live) -> None:
+    with pytest.raises(
+        ActionError, match=r"there is no file zzz; paths count from the repository's root, as in pkg/app\.py$"
+    ):
+        live.workspace.read_bytes("zzz")
 
 
 def test_a_missing_file_names_the_one_that_was_meant(live: Live) -> None:

@@ -21,6 +21,8 @@ from debug_gym_core.tools import tool
 from debug_gym_core.workspace.lines import shown
 
 if TYPE_CHECKING:
+    import jinja2
+
     from debug_gym_core.agents.agent import Agent
     from debug_gym_core.agents.history import History
     from debug_gym_core.environment.env import RepoEnv
@@ -191,9 +193,10 @@ class Prompt:
         )
         try:
             return str(self._template().render(given)).removesuffix("\n")
+        except UsageError:  # it cannot be read
+            raise
         except jinja2.TemplateSyntaxError as error:
-            where = f"{error.name or self._name()}:{error.lineno}"
-            raise UsageError(f"{self.setting}: {where}: {error.message}") from error
+            raise self._is_no_template(error) from error
         except jinja2.TemplateNotFound as error:
             raise UsageError(f"{self.setting}: {self._where(error)}: there is no template {error.name!r}") from error
         except jinja2.UndefinedError as error:
@@ -204,6 +207,22 @@ class Prompt:
         except Exception as error:  # a template is a program of whoever wrote it: it may raise anything
             said = " ".join(str(error).split()) or type(error).__name__
             raise UsageError(f"{self.setting}: {self._where(error)}: {said}") from error
+
+    def check(self) -> None:
+        """Make sure that the template is there and is Jinja, before it is needed.
+
+        Raises:
+            UsageError: it is not; says where
+        """
+        import jinja2
+
+        try:
+            self._template()
+        except jinja2.TemplateSyntaxError as error:
+            raise self._is_no_template(error) from error
+
+    def _is_no_template(self, error: jinja2.TemplateSyntaxError) -> UsageError:
+        return UsageError(f"{self.setting}: {error.name or self._name()}:{error.lineno}: {error.message}")
 
     def _template(self) -> Any:
         import jinja2

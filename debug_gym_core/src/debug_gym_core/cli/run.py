@@ -293,7 +293,7 @@ def _status(
         say(f"play again what could not be run: {resume}", err=True)
     if corrected:
         which = corrected[0].task if len(corrected) == 1 else f"{len(corrected)} tasks"
-        text = f"{which}: correct what the error names; --resume keeps the settings, so other settings need a new run"
+        text = f"{which}: correct what the error names; this run keeps its settings, so other settings need a new one"
         say(text, err=True)
     if failed and len(failed) == len(results) and all(item.error["kind"] == "RequirementError" for item in failed):
         return 4

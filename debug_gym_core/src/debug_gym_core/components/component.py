@@ -98,7 +98,30 @@ def in_words(problem: Mapping[str, Any]) -> str:
     kind, _, what = str(problem["type"]).partition("_")
     if kind in _KINDS and what in ("type", "parsing", "parsing_size", "from_float"):
         return f"say {_KINDS[kind]}"
-    return str(problem["msg"]).removeprefix("Value error, ")  # which pydantic puts before words of ours
+    said = _BOUNDS.get(problem["type"])
+    if said is not None:
+        return said.format(**{name: _plain(value) for name, value in problem.get("ctx", {}).items()})
+    text = str(problem["msg"]).removeprefix("Value error, ")  # which pydantic puts before words of ours
+    return text.replace("Input should be", "it must be")
+
+
+def _plain(value: Any) -> str:
+    """A bound or a list of choices, as one writes it."""
+    return f"{value:g}" if isinstance(value, float) else str(value).replace("'", "")
+
+
+_BOUNDS = {
+    "greater_than_equal": "say {ge} or more",
+    "greater_than": "say more than {gt}",
+    "less_than_equal": "say {le} or less",
+    "less_than": "say less than {lt}",
+    "literal_error": "say {expected}",
+    "enum": "say {expected}",
+    "finite_number": "say a finite number",
+    "missing": "it is missing",
+    "string_too_short": "it is too short",
+    "too_short": "it is too short",
+}
 
 
 _KINDS = {

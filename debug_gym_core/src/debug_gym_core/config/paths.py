@@ -61,7 +61,8 @@ def _paths(data: dict[str, Any], plugins: Plugins) -> Iterator[tuple[dict[str, A
                 yield section, key, str(value).startswith(("./", "../", "~"))
             elif (name, key) == ("agent", "system_prompt") and str(value).endswith(".jinja"):
                 yield section, key, "\n" not in str(value)
-    for item in data.get("tools") or ():
+    tools = data.get("tools")
+    for item in tools if isinstance(tools, list | tuple) else ():
         tool = tool_name(item)
         cls = plugins.tools.get(tool) if tool else None
         if cls is not None and isinstance(item, dict) and isinstance(item[tool], dict):

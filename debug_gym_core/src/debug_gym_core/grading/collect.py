@@ -11,6 +11,7 @@ from debug_gym_core.grading.reported_run import REPORTING, ReportedRun
 from debug_gym_core.grading.starting import may_not_start, require_start
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
+from debug_gym_core.workspace.lines import shown
 
 _IMPORT_ERROR = re.compile(
     r"(ModuleNotFoundError|ImportError): (?!ModuleNotFoundError|Failed to import|.*while importing)[^\n()]+"
@@ -57,7 +58,7 @@ def collect(
         words = " / ".join(said[-3:]).removesuffix(" in <time>") or "it says nothing"
         raise TaskError(f"`{entrypoint}` (env.entrypoint) finds no test that could pass: {words}")
     if notify is not None and run.elsewhere:
-        names = ", ".join(f"{name} from {path}" for name, path in run.elsewhere)
+        names = ", ".join(f"{shown(name)} from {shown(path)}" for name, path in run.elsewhere)
         notify(
             f"the tests import {names}, not from the repository, so no change in it is tested (install it into"
             f" {parsed.interpreter or session.python} with pip install -e, name another interpreter by env.python, or"

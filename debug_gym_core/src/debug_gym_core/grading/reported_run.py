@@ -33,6 +33,9 @@ GRACE = 10.0
 TELLING = 0.75
 """Seconds that a run which reached its timeout has to tell where it is."""
 
+COPIES = 3
+"""Packages that are named which were imported from elsewhere."""
+
 UNSTARTED = "it cannot be started: "
 """How the reason begins for which a run was none."""
 
@@ -206,7 +209,8 @@ class ReportedRun:
         if kind == "collected":
             self.collected = tuple(map(str, message["ids"]))
             self.unable = frozenset(map(str, message["cannot_pass"]))
-            self.elsewhere = tuple((str(name), self._mask(path)) for name, path in message.get("elsewhere", ()))
+            copies = message.get("elsewhere", ())[:COPIES]
+            self.elsewhere = tuple((str(name)[:200], self._mask(path)[:500]) for name, path in copies)
         elif kind == "test":
             self._add(message)
         elif kind == "stuck" and self.asked:

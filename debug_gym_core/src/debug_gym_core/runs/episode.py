@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from debug_gym_core import progress
+from debug_gym_core.agents.prompts import Prompt
 from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import ContextOverflow, LLMRefused, SandboxLost, UsageError
@@ -101,8 +102,10 @@ class Players:
         Raises:
             UsageError, PluginError, RequirementError: it could not
         """
-        self._new_agent()
+        agent = self._new_agent()
         if self.model is not None:
+            if agent.settings.system_prompt is not None:
+                Prompt(agent.settings.system_prompt, "agent.system_prompt").check()
             self.model.check(self.ledger, self.note)
         task = self._load(job)
         backend = self._backend(task)

@@ -26,7 +26,9 @@ from debug_gym_core.workspace.snapshot import FileState
 _COMMANDS = ("apply", "read-tree", "fast-import", "diff-tree", "ls-files", "cat-file")
 
 _NOT_THE_PATCH = re.compile(
-    r"No space left|Out of memory|out of memory|Cannot allocate|Permission denied|Too many open"
+    r"^fatal: Out of memory"
+    r"|: (?:No space left on device|Cannot allocate memory|Permission denied|Too many open files)$",
+    re.MULTILINE,
 )
 """What git says when the machine is at fault."""
 

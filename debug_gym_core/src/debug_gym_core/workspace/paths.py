@@ -67,7 +67,10 @@ class Paths:
 
         Raises:
             ActionError: it is no path, leads outside, or is ignored
+            TypeError: it is not given text
         """
+        if not isinstance(path, str):
+            raise TypeError(f"a path is text, relative to the repository's root, not {path!r:.80}")
         if not path or "\0" in path:
             raise ActionError("the path is empty" if not path else "a path cannot hold a NUL character")
         if len(path) > LONGEST:

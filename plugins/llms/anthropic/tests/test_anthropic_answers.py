@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from debug_gym_core import Message, ToolCall, Usage
-from debug_gym_core.errors import ContextOverflow, LLMUnavailable
+from debug_gym_core.errors import ContextOverflow, LLMUnavailable, UsageError
 from debug_gym_core.models.service import Prices
 from debug_gym_core.testing.llm import WEATHER
 from debug_gym_core.testing.messages_server import (
@@ -319,17 +319,24 @@ def test_what_the_service_adds_to_its_format_is_no_error(either: Service) -> Non
 
 
 def test_thinking_is_asked_for_without_a_temperature(service: Service) -> None:
-    llm = service.llm(answer(text("Hi")), thinking=2000, temperature=0.3)
+    llm = service.llm(answer(text("Hi")), thinking=2000, temperature=1)
     llm.ask(HELLO, TOOLS)
     (body,) = service.bodies
     assert body["thinking"] == {"type": "enabled", "budget_tokens": 2000} and "temperature" not in body
     assert body["max_tokens"] == llm.longest_answer == 8192 + 2000
 
 
+@pytest.mark.parametrize("how", [{"thinking": 2000}, {"generate_kwargs": {"thinking": {"type": "adaptive"}}}])
+def test_a_temperature_that_would_do_nothing_is_refused(how: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"temperature \(0\.3\) cannot be set for a model that thinks; leave it out"):
+        Anthropic(model="m", temperature=0.3, **how)
+
+
 @pytest.mark.parametrize(("kind", "sent"), [("adaptive", False), ("disabled", True)])
 def test_other_thinking_is_the_services(service: Service, kind: str, sent: bool) -> None:
     more = {"thinking": {"type": kind}, "output_config": {"effort": "high"}, "extra_headers": {"anthropic-beta": "new"}}
-    service.llm(answer(text("Hi")), temperature=0.3, generate_kwargs=more).ask(HELLO, TOOLS)
+    temperature = 0.3 if sent else 1
+    service.llm(answer(text("Hi")), temperature=temperature, generate_kwargs=more).ask(HELLO, TOOLS)
     (asked,) = service.requests
     assert asked.body["thinking"] == {"type": kind} and asked.body["output_config"] == {"effort": "high"}
     assert ("temperature" in asked.body) is sent and asked.headers["anthropic-beta"] == "new"

@@ -340,7 +340,7 @@ def test_a_key_with_a_line_end_is_the_key(service: Service) -> None:
     ("settings", "said"),
     [
         ({"endpoint": "localhost:8000"}, "endpoint: an address begins with https:// or http://"),
-        ({"thinking": 100}, "thinking: Input should be greater than or equal to 1024"),
+        ({"thinking": 100}, "thinking: say 1024 or more"),
         (
             {"thinking": 4000, "max_tokens": 4000},
             "max_tokens (4000) must be more than thinking (4000), which is a part",

@@ -261,7 +261,7 @@ def test_only_the_default_has_our_filter_too(started: Callable[..., DockerTermin
         ({"volumes": ["/data:/data:rox"]}, "write HOST:CONTAINER:ro or :rw"),
         ({"volumes": ["/data:/testbed/data:ro"]}, "not in /testbed, /proc, /sys, /dev"),
         ({"labels": {"owner": "me"}}, "labels: owner: by this label containers are found and removed"),
-        ({"pull_stall": 0}, "pull_stall: Input should be greater than 0"),
+        ({"pull_stall": 0}, "pull_stall: say more than 0"),
     ],
     ids=lambda value: json.dumps(value)[:40] if isinstance(value, dict) else None,
 )

@@ -69,7 +69,17 @@ class AnthropicSettings(ServiceSettings):
             raise ValueError(
                 f"max_tokens ({self.max_tokens}) must be more than thinking ({self.thinking}), which is a part of it"
             )
+        if self.thinks and self.temperature not in (None, 1):
+            raise ValueError(f"temperature ({self.temperature}) cannot be set for a model that thinks; leave it out")
         return self
+
+    @property
+    def thinks(self) -> bool:
+        """Whether it thinks before it answers; the service then insists on a temperature of 1."""
+        asked = self.generate_kwargs.get("thinking")
+        if isinstance(asked, Mapping):
+            return asked.get("type") != "disabled"
+        return self.thinking is not None
 
 
 class Anthropic(ServiceLLM):
@@ -146,8 +156,7 @@ class Anthropic(ServiceLLM):
         body = {"model": settings.model, "max_tokens": self.longest_answer, "messages": [], **asked}
         if settings.thinking is not None:
             body["thinking"] = {"type": "enabled", "budget_tokens": settings.thinking}
-        thinking = settings.generate_kwargs.get("thinking") or body.get("thinking") or {"type": "disabled"}
-        if settings.temperature is not None and thinking.get("type") == "disabled":  # else the service insists on 1
+        if settings.temperature is not None and not settings.thinks:
             body["temperature"] = settings.temperature
         return body
 
