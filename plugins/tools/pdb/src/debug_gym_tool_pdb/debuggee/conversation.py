@@ -90,7 +90,7 @@ class Conversation(pdb.Pdb):
 
     @property
     def before_runner(self) -> bool:
-        """Whether the program is pytest and has not begun: there is no line of the user's own to show or to step to."""
+        """Whether the program is a runner of tests that has not begun: no line of the user's own is to be shown yet."""
         return self.at_entry and not bool(self.program.steppable)
 
     # ---- what the host says
@@ -230,7 +230,7 @@ class Conversation(pdb.Pdb):
         self.output.write("{}{}".format(msg, end))
 
     def print_stack_entry(self, *args: "Any", **kwargs: "Any") -> None:
-        """Print an entry as pdb does; before the first line of pytest there is none to print."""
+        """Print an entry as pdb does; before the first line of a runner there is none to print."""
         if not (self._due and self.before_runner):
             super().print_stack_entry(*args, **kwargs)
 

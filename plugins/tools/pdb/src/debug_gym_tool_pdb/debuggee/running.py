@@ -136,7 +136,7 @@ class Running(Breaking):
     def _is_before_first_line(self) -> bool:
         """Whether the program has no line of the user's own to step to; says so."""
         if self.before_runner:
-            self.error("the program is pytest: set a breakpoint (b file:line), then continue (c)")
+            self.error("the program is a runner of tests: set a breakpoint (b file:line), then continue (c)")
         return self.before_runner
 
     # ---- the end
