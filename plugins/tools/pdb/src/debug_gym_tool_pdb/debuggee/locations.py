@@ -38,7 +38,7 @@ class Locations:
         Args:
             debugger: has the current frame
             files: the repository's
-            before_runner: whether the program is at its entry and is a runner of tests, of which nobody wants to see anything
+            before_runner: whether the program is at its entry and runs tests: nobody wants to see anything of it
         """
         self._debugger = debugger
         self._files = files
