@@ -49,6 +49,7 @@ def test_commands_before_the_first_line_are_given_at_it(debug: Any, command: str
     program = debug("python app.py", {"app.py": '"""Doc."""\nx = 1\ny = 2\n'})
     message = program.do(command)
     assert place(message) == f"app.py:{stopped} <module>"
+    assert message["out"].count("app.py(") == 1
     assert message["stop"]["reason"] == ("return" if command == "r" else "step")
     assert program.do("p 'x' in globals()")["out"] == f"{command in ('unt 3', 'r')}\n"
 

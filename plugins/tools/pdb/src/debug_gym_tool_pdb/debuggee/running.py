@@ -84,6 +84,7 @@ class Running(Breaking):
     def do_jump(self, arg: str) -> "Any":  # noqa: D102
         if self.at_entry and arg.strip().isdigit() and not self._is_before_first_line():
             self.cmdqueue.append("jump " + arg)  # for the first line itself: nothing is compiled yet
+            self.unannounced = True
             self.set_step()
             return 1
         if self.at_entry:
