@@ -221,6 +221,7 @@ REPLACED = {
     "hooks": "named_plugins",
     "main": "main",
     "start": "enter_workspace",
+    "stuck": "watch",
     "tampering": "is_infrastructure",
     "with_pytest": "one_line",
     "with_unittest": "flatten",

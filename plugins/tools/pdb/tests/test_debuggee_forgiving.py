@@ -174,6 +174,7 @@ WRONG_AT_ENTRY = [
     ("ignore 1", "*** ignore takes a breakpoint's number and how often it is passed, as ignore 1 5\n"),
     ("ignore 1 x", "*** x is no count; as in ignore 1 5\n"),
     ("p x", "*** NameError: name 'x' is not defined\nhint: nothing has run yet"),
+    ('command="c" entrypoint="pytest"', "*** SyntaxError: invalid syntax\nhint: arguments are named before a block"),
     ("unalias zz", "*** there is no alias zz\n"),
     ("help brek", "*** No help for 'brek'\nhint: did you mean break (b)?\n"),
     ("c 5", "*** c takes no argument: until LINE runs to a line, ignore N COUNT"),

@@ -530,6 +530,15 @@ def test_unittest_stops_at_each_failing_test(debug: Any) -> None:
         assert program.do("c")["status"] == 1
 
 
+def test_before_unittest_runs_nothing_of_it_is_shown(debug: Any) -> None:
+    program = debug("python -m unittest", {"test_it.py": "import unittest\n\ndef helps():\n    return 1\n"})
+    assert "file" not in program.first["stop"] and program.first["out"] == ""
+    for command in ("n", "s", "r", "unt", "j 2", "l", "b 2"):
+        answer = program.do(command)
+        assert answer["failed"] and "the program is a runner of tests" in answer["out"], command
+    assert program.do("b helps")["out"].endswith("test_it.py:4\n")
+
+
 def test_stepping_through_to_the_end(debug: Any) -> None:
     source = "def f(n):\n    return [i for i in range(n)]\n\nfor n in range(3):\n    f(n)\nprint('end')\n"
     for command in ("n", "s"):

@@ -49,6 +49,7 @@ def test_commands_before_the_first_line_are_given_at_it(debug: Any, command: str
     program = debug("python app.py", {"app.py": '"""Doc."""\nx = 1\ny = 2\n'})
     message = program.do(command)
     assert place(message) == f"app.py:{stopped} <module>"
+    assert message["out"].count("app.py(") == 1
     assert message["stop"]["reason"] == ("return" if command == "r" else "step")
     assert program.do("p 'x' in globals()")["out"] == f"{command in ('unt 3', 'r')}\n"
 
@@ -56,8 +57,9 @@ def test_commands_before_the_first_line_are_given_at_it(debug: Any, command: str
 def test_a_jump_before_the_first_line_is_refused_where_it_leads_nowhere(debug: Any) -> None:
     program = debug("python app.py", {"app.py": "x = 1\ny = 2\n"})
     assert program.do("j there")["failed"]
-    refused = program.do("j 9")
+    refused = program.do("j -1")
     assert refused["failed"] and place(refused) == "app.py:1 <module>"
+    assert refused["out"] == "*** Jump failed: line -1 comes before the current code block\n"
     assert place(program.do("n")) == "app.py:2 <module>"
 
 

@@ -40,6 +40,7 @@ class Conversation(pdb.Pdb):
         program: what is debugged
         at_entry: whether nothing of it has run yet
         hello: what the next message says besides, once
+        unannounced: whether the next stop is left at once, by a command that was given before
     """
 
     def __init__(self, channel: "Channel", root: str) -> None:
@@ -76,6 +77,7 @@ class Conversation(pdb.Pdb):
         self.program: "Any" = None
         self.at_entry = False
         self.hello: "Json" = {}
+        self.unannounced = False
         self._stop: "Optional[Stop]" = None
         self._due = False
         self._failed = False
@@ -90,7 +92,7 @@ class Conversation(pdb.Pdb):
 
     @property
     def before_runner(self) -> bool:
-        """Whether the program is pytest and has not begun: there is no line of the user's own to show or to step to."""
+        """Whether the program is a runner of tests that has not begun: no line of the user's own is to be shown yet."""
         return self.at_entry and not bool(self.program.steppable)
 
     # ---- what the host says
@@ -230,8 +232,9 @@ class Conversation(pdb.Pdb):
         self.output.write("{}{}".format(msg, end))
 
     def print_stack_entry(self, *args: "Any", **kwargs: "Any") -> None:
-        """Print an entry as pdb does; before the first line of pytest there is none to print."""
-        if not (self._due and self.before_runner):
+        """Print an entry as pdb does; before the first line of a runner there is none to print."""
+        unannounced, self.unannounced = self.unannounced, False
+        if not unannounced and not (self._due and self.before_runner):
             super().print_stack_entry(*args, **kwargs)
 
     def format_stack_entry(self, frame_lineno: "Tuple[FrameType, int]", lprefix: str = ": ") -> str:

@@ -154,13 +154,16 @@ _WATCH = (
     "pdb has no watchpoints: display EXPRESSION shows it at each stop in this frame where it changed, and"
     " b FILE:LINE, CONDITION stops where a condition holds"
 )
+_NAMED = "arguments are named before a block: pdb entrypoint='python app.py' <<<, the commands below it, then >>>"
 _STARTED = "the program is started and stopped: c goes on, restart starts it again"
 _FRAME = "w shows the stack, u and d move in it"
 ELSEWHERE = {
     "advance": "tbreak FILE:LINE, then c",
     "awatch": _WATCH,
     "back": _BACK,
+    "command": _NAMED,
     "catch": "an uncaught exception and a failing test stop by themselves",
+    "entrypoint": _NAMED,
     "exceptions": "it is a command of Python 3.13; the stop shows the chain of exceptions",
     "f": _FRAME,
     "frame": _FRAME,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .files import Files
 
-NO_LINE = "the program is pytest, which has no {} of its own to show: b FILE:LINE, then c"
+NO_LINE = "the program is a runner of tests, which has no {} of its own to show: b FILE:LINE, then c"
 _CONDITION = Pattern(r"\s*(?:,\s*if\b|,|\bif\b|\bwhen\b)\s*")
 _TRACEBACK_PLACE = Pattern(r'File "([^"]+)", line (\d+)(?:, in \S+)?\Z')
 _PDB_PLACE = Pattern(r"(?:> )?(\S+)\((\d+)\)(?:\S+\(\))?\Z")
@@ -38,7 +38,7 @@ class Locations:
         Args:
             debugger: has the current frame
             files: the repository's
-            before_runner: whether the program is at its entry and is pytest, of which nobody wants to see anything
+            before_runner: whether the program is at its entry and runs tests: nobody wants to see anything of it
         """
         self._debugger = debugger
         self._files = files

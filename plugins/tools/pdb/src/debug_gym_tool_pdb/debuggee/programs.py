@@ -159,6 +159,7 @@ class Module(Program):
 
     def find(self) -> str:
         """See Program."""
+        self.steppable = self.steppable and self.target != "unittest"
         self.put_first(os.getcwd() if sys.version_info >= (3, 7) else "")
         parts = self.target.split(".")
         try:

@@ -82,12 +82,8 @@ class Running(Breaking):
     do_unt = do_until
 
     def do_jump(self, arg: str) -> "Any":  # noqa: D102
-        if self.at_entry and arg.strip().isdigit() and not self._is_before_first_line():
-            self.cmdqueue.append("jump " + arg)  # for the first line itself: nothing is compiled yet
-            self.set_step()
-            return 1
-        if self.at_entry:
-            return None if self.before_runner else super().do_jump(arg)
+        if self._is_before_first_line():
+            return None
         if self._stop is not None and self._stop.error is not None and not self._stop.step:
             self.error("the exception is over, its frames run no more: c goes on, restart starts again")
             return None
@@ -95,6 +91,11 @@ class Running(Breaking):
             wanted = int(arg)
         except ValueError:
             return super().do_jump(arg)
+        if self.at_entry:
+            self.cmdqueue.append("jump " + arg)  # for the first line itself: nothing is compiled yet
+            self.unannounced = True
+            self.set_step()
+            return 1
         if self.curframe is None or self.curindex + 1 != len(self.stack):  # pdb says so
             return super().do_jump(arg)
         frame = self.curframe
@@ -136,7 +137,7 @@ class Running(Breaking):
     def _is_before_first_line(self) -> bool:
         """Whether the program has no line of the user's own to step to; says so."""
         if self.before_runner:
-            self.error("the program is pytest: set a breakpoint (b file:line), then continue (c)")
+            self.error("the program is a runner of tests: set a breakpoint (b file:line), then continue (c)")
         return self.before_runner
 
     # ---- the end

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from debug_gym_core.sandbox.stacks import readable_stack, split_stack
+
+THREAD = """\
+Thread 0x00007f7014a59b80 [pool] (most recent call first):
+  File "/usr/lib/python3.11/threading.py", line 5 in wait
+  File "/testbed/.venv/lib/python3.11/site-packages/pool.py", line 5 in run
+
+"""
+CURRENT = """\
+Current thread 0x00007f7014a59b80 (most recent call first):
+  File "/usr/lib/python3.11/threading.py", line 5 in wait
+  File "/testbed/app.py", line 9 in wait
+  File "/usr/lib/python3.11/unittest/main.py", line 2 in run
+  File "<debug-gym>", line 52 in main
+  File "<string>", line 49 in <module>
+"""
+
+
+def test_stacks_are_taken_out_of_what_was_printed() -> None:
+    output, stack = split_stack(f"..{THREAD}{CURRENT}1 failed\n")
+    assert output == "..1 failed\n"
+    assert stack.splitlines() == [
+        "thread (most recent call first):",
+        '  File "/usr/lib/python3.11/threading.py", line 5 in wait',
+        '  File "/testbed/.venv/lib/python3.11/site-packages/pool.py", line 5 in run',
+        "thread (most recent call first):",
+        '  File "/usr/lib/python3.11/threading.py", line 5 in wait',
+        '  File "/testbed/app.py", line 9 in wait',
+        "  (1 frames that called these)",
+    ]
+
+
+def test_what_the_program_printed_the_same_way_stays() -> None:
+    assert split_stack("no stack\n") == ("no stack\n", "")
+    printed = f"{CURRENT}this was mine\n"
+    output, stack = split_stack(printed + CURRENT)
+    assert output == printed
+    assert stack.count("thread") == 2  # the title, and threading.py
+
+
+def test_a_stack_is_readable_without_the_frames_of_ours() -> None:
+    assert "debug-gym" not in readable_stack(CURRENT) and "<string>" not in readable_stack(CURRENT)
