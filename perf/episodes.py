@@ -24,8 +24,8 @@ from debug_gym_core.plugins import default_plugins
 from debug_gym_core.tasks.task import Task
 
 BENCHMARK = "mini_nightmare"
-EPISODE = 0.24
-"""Seconds an episode: 250 a minute."""
+EPISODE = 0.8
+"""An episode in times of the bare commands: its two sandboxes must cost less than what starts warm in them saves."""
 WHOLE = 10.0
 """Seconds for the benchmark, as README.md runs it."""
 
@@ -87,7 +87,8 @@ def main() -> int:
             repeated / count * 1e3,
             plain / count * 1e3,
             "ms",
-            EPISODE * 1e3,
+            EPISODE,
+            "ratio",
         ),
     ]
     print(f"counter: {60 * count / repeated:.0f} episodes a minute, bare {60 * count / plain:.0f}")
