@@ -88,7 +88,6 @@ def test_a_fix_resolves_the_task(make_env: Callable[..., RepoEnv]) -> None:
 
 MANY = """
 import pytest
-from support import repeated
 from shop import total
 
 @pytest.mark.parametrize("number", range(300))
