@@ -499,6 +499,23 @@ def test_a_channel_that_is_closed_is_no_report(run: Run) -> None:
     assert result.tests == ()
 
 
+def test_many_tests_are_found_without_many_looks_for_garbage(session: Session, python: str) -> None:
+    if not has(python, "pytest"):
+        pytest.skip(f"{python} has no pytest")
+    counts = """
+import gc
+import pytest
+looks = []
+gc.callbacks.append(lambda phase, info: looks.append(phase))
+kept = [[] for _ in range(50_000)]
+gc.callbacks.clear()
+@pytest.mark.parametrize("looks", [len(looks) // 2])
+def test_looks(looks): pass
+"""
+    session.write("test_it.py", counts.encode())
+    assert collect(session, f"{python} -m pytest -q {QUICK}", 60) == ("test_it.py::test_looks[0]",)
+
+
 @pytest.mark.parametrize(
     "name", ["json", "pytest", "_pytest__runner", *repeated("grading", "marshal", "fcntl", "re", "pluggy")]
 )

@@ -11,6 +11,9 @@ from .hooks import Hooks
 from .start import enter_workspace
 from .tampering import Watch
 
+GARBAGE = 200000
+"""Objects that are made between two looks for garbage while tests are only found: of many tests hardly any is."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -36,6 +39,10 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     """
     import pytest
 
+    if config["mode"] == "collect":
+        import gc
+
+        gc.set_threshold(GARBAGE, 50, 50)
     describer = Describer(config["root"])
     watch = Watch(describer.inside, config.get("trusted"))
     watch.remember_own(own)
