@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import guest_coverage
@@ -18,6 +19,10 @@ import debug_gym_benchmarks
 import debug_gym_core
 
 __all__ = ["debug_gym_agents", "debug_gym_benchmarks", "debug_gym_core"]
+
+# Whatever the environment says: the tests start thousands of interpreters, which would compile their imports anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 support.property_tests()
 

@@ -17,8 +17,8 @@ from figures import NO_BAR, Compared, check, median_ms
 from debug_gym_core import ToolCall
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal
 
-WARM_AFTER = 2.0
-"""Seconds after the first start in which the interpreter that warm starts are forked from gets ready."""
+WARM_AFTER = 4.0
+"""Seconds after the first start in which the interpreter that warm starts are forked from gets ready, one of silence."""
 
 
 def restart_rows(repeat: int) -> Iterator[Compared]:

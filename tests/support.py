@@ -57,6 +57,12 @@ def interpreters(handful: bool = False) -> list[ParameterSet]:
     ]
 
 
+def repeated(section: str, *cases: Any) -> list[ParameterSet]:
+    """Parameters, marked with a section of the full suite, for cases that repeat what those of the gate try."""
+    marks = getattr(pytest.mark, section)
+    return [pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=marks) for one in cases]
+
+
 def said_by(python: str, package: str, code: str, *flags: str) -> Any:
     """What code prints, as JSON, that finds a package that travels under the last part of its name."""
     [directory] = importlib.import_module(package).__path__

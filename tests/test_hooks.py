@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from support import repeated
 
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config import loading
@@ -105,7 +106,8 @@ def test_events_are_told_in_order_and_their_answers_are_read(
 
 
 @pytest.mark.parametrize(
-    "hook", ["run_started", "episode_started", "episode_stepped", "episode_finished", "run_finished"]
+    "hook",
+    ["run_started", "episode_stepped", *repeated("faults", "episode_started", "episode_finished", "run_finished")],
 )
 def test_an_observer_that_fails_stops_nobody(
     plugins: Plugins, plugin: ModuleType, tmp_path: Path, caplog: pytest.LogCaptureFixture, hook: str

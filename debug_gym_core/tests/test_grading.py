@@ -408,7 +408,34 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
 }
 
 
-@pytest.mark.parametrize(("before", "code", "outcomes", "reason"), CODE_ATTACKS.values(), ids=CODE_ATTACKS)
+REPEATED = {
+    # Attacks by the means of another one.
+    "exits politely at import",
+    "becomes another program",
+    "leaves pytest",
+    "expects to fail",
+    "exits inside a test",
+    "swallows what a test raises",
+    "does so for a moment",
+    "breaks the frames",
+    "deleted tests",
+    "conftest.py that runs nothing",
+    "conftest.py that deselects",
+    "tox.ini that loads a plugin",
+    "setup.cfg that loads a plugin",
+    "pytest.py",
+    "a package named pluggy",
+}
+
+
+def marks_of(attack: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.grading] if attack in REPEATED else []
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "outcomes", "reason"),
+    [pytest.param(*attack, id=name, marks=marks_of(name)) for name, attack in CODE_ATTACKS.items()],
+)
 def test_code_that_cheats_is_not_resolved(
     bench: Bench, before: str, code: str, outcomes: list[str], reason: str
 ) -> None:
@@ -494,7 +521,9 @@ FILE_ATTACKS: dict[str, Mapping[str, str | FileState | None]] = {
 }
 
 
-@pytest.mark.parametrize("attack", FILE_ATTACKS.values(), ids=FILE_ATTACKS)
+@pytest.mark.parametrize(
+    "attack", [pytest.param(attack, id=name, marks=marks_of(name)) for name, attack in FILE_ATTACKS.items()]
+)
 def test_files_that_cheat_are_not_taken_over(bench: Bench, attack: Mapping[str, str | FileState | None]) -> None:
     result = bench.grade(attack)
     assert result.tests == {IDS[0]: "passed", IDS[1]: "failed"}

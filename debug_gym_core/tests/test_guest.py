@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from support import interpreters
+from support import interpreters, repeated
 
 from debug_gym_core.errors import SandboxLost
 from debug_gym_core.sandbox.connection import BOOT, CommandLost, guest_program
@@ -262,7 +262,11 @@ if os.fork() == 0:
 
 @pytest.mark.parametrize(
     "ending",
-    ["time.sleep(100)", "os.wait(); time.sleep(100)", "while True: pass", "os.closerange(0, 3); time.sleep(100)"],
+    [
+        "os.wait(); time.sleep(100)",
+        "os.closerange(0, 3); time.sleep(100)",
+        *repeated("faults", "time.sleep(100)", "while True: pass"),
+    ],
 )
 def test_timeout_leaves_no_process(session: Session, ending: str) -> None:
     started = time.monotonic()

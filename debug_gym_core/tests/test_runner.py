@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support import interpreters
+from support import interpreters, repeated
 
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.measure import measure
@@ -312,7 +312,7 @@ def test_probe():
 """
 
 
-@pytest.mark.parametrize("options", ["", "-B -X dev", "-O", "-I"])
+@pytest.mark.parametrize("options", ["", "-I", *repeated("grading", "-B -X dev", "-O")])
 def test_the_tests_see_what_python_m_pytest_shows(run: Run, session: Session, python: str, options: str) -> None:
     arguments = f"-m pytest -s -v {QUICK} -p no:cacheprovider test_probe.py"
     entrypoint = f"python {options} {arguments}"
@@ -324,7 +324,9 @@ def test_the_tests_see_what_python_m_pytest_shows(run: Run, session: Session, py
     assert "directory /testbed ['" in ours.output
 
 
-@pytest.mark.parametrize("options", ["-q", "-v", "-s -q", "--tb=short", "-x", "-rA", "--setup-show -q"])
+@pytest.mark.parametrize(
+    "options", ["-v", "-s -q", "--setup-show -q", *repeated("grading", "-q", "--tb=short", "-x", "-rA")]
+)
 def test_the_output_is_the_same_as_without_us(run: Run, session: Session, python: str, options: str) -> None:
     from debug_gym_core.grading import masking
 
@@ -497,7 +499,26 @@ def test_a_channel_that_is_closed_is_no_report(run: Run) -> None:
     assert result.tests == ()
 
 
-@pytest.mark.parametrize("name", ["json", "marshal", "fcntl", "re", "pytest", "_pytest__runner", "pluggy"])
+def test_many_tests_are_found_without_many_looks_for_garbage(session: Session, python: str) -> None:
+    if not has(python, "pytest"):
+        pytest.skip(f"{python} has no pytest")
+    counts = """
+import gc
+import pytest
+looks = []
+gc.callbacks.append(lambda phase, info: looks.append(phase))
+kept = [[] for _ in range(50_000)]
+gc.callbacks.clear()
+@pytest.mark.parametrize("looks", [len(looks) // 2])
+def test_looks(looks): pass
+"""
+    session.write("test_it.py", counts.encode())
+    assert collect(session, f"{python} -m pytest -q {QUICK}", 60) == ("test_it.py::test_looks[0]",)
+
+
+@pytest.mark.parametrize(
+    "name", ["json", "pytest", "_pytest__runner", *repeated("grading", "marshal", "fcntl", "re", "pluggy")]
+)
 def test_files_of_the_workspace_do_not_shadow_the_machinery(run: Run, name: str) -> None:
     shadow = "print('9 passed')\nimport os\nos._exit(0)\n"
     result = run(**{name: shadow}, test_fine="def test_a(): pass\ndef test_b(): assert False\n")
@@ -505,7 +526,7 @@ def test_files_of_the_workspace_do_not_shadow_the_machinery(run: Run, name: str)
     assert result.valid
 
 
-@pytest.mark.parametrize("options", ["", "--tb=short", "--showlocals", "--tb=long --showlocals"])
+@pytest.mark.parametrize("options", ["", "--showlocals", *repeated("grading", "--tb=short", "--tb=long --showlocals")])
 def test_ignored_files_are_not_in_tracebacks(session: Session, python: str, options: str) -> None:
     if not has(python, "pytest"):
         pytest.skip(f"{python} has no pytest")

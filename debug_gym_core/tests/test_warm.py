@@ -9,12 +9,14 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from debug_gym_core.errors import SandboxError
 from debug_gym_core.sandbox import shipping
+from debug_gym_core.sandbox.guest import nursery
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.warm import BOOT as ZYGOTES_BOOT
@@ -474,7 +476,7 @@ def test_code_of_the_workspace_is_never_loaded_ahead(programs: Programs, venv: P
 def test_what_must_start_cold_leaves_no_zygote(programs: Programs, change: dict[str, Any]) -> None:
     for name, value in change.items():
         setattr(programs, name, value)
-    for _ in range(2):
+    for _ in range(nursery.OFTEN + 1):
         assert programs.run("say(0)") == (0, False)
     assert not zygotes(programs.session.guest()["pid"])
 
@@ -497,6 +499,42 @@ def ancestors(process: int) -> Iterator[int]:
     while process > 1:
         process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
         yield process
+
+
+def test_while_the_host_is_silent_an_interpreter_is_prepared(programs: Programs) -> None:
+    guest = programs.session.guest()["pid"]
+    assert programs.run("say(0)") == (0, False)
+    end = time.monotonic() + 60
+    while not zygotes(guest):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_host_that_speaks_comes_before_preparations(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(nursery.time, "monotonic", lambda: now)
+    monkeypatch.setattr(nursery, "warm_kind", lambda header, surroundings: header["kind"])
+    monkeypatch.setattr(nursery, "memory_is_short", lambda: False)
+    kept = nursery.Nursery(lambda: SimpleNamespace(requests=set()), lambda child: None)
+
+    def prepared() -> list[str]:
+        return [header["kind"] for _, header in kept.due(None)]
+
+    kept.wish({"kind": "eval"}, None)
+    for _ in range(5):
+        now += nursery.REST * 0.9
+        assert prepared() == []
+        kept.put_off()
+    now += nursery.REST
+    assert kept.moment == now and prepared() == ["eval"] and prepared() == []
+    for _ in range(nursery.OFTEN - 1):
+        kept.wish({"kind": "pdb"}, None)
+        assert prepared() == []
+    kept.wish({"kind": "pdb"}, None)
+    kept.put_off()
+    assert prepared() == ["pdb"]
+    kept.wish({"kind": ""}, None)  # such as always start cold
+    assert kept.moment is None
 
 
 @pytest.mark.debugger

@@ -52,7 +52,21 @@ class Breaks(Tool):
 
 @pytest.fixture
 def env(tmp_path: Path) -> Iterator[RepoEnv]:
-    root = tmp_path / "repo"
+    made = live(tmp_path / "repo")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def quiet_env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RepoEnv]:
+    """The same one for all tests that only look at it."""
+    made = live(tmp_path_factory.mktemp("human") / "repo")
+    yield made
+    made.close()
+
+
+def live(root: Path) -> RepoEnv:
+    """An environment of a repository that is written there."""
     (root / "src" / "deep").mkdir(parents=True)
     (root / "src" / "app.py").write_text("".join(f"x = {number}\n" for number in range(1, 31)))
     (root / "src" / "deep" / "inner.py").touch()
@@ -68,5 +82,4 @@ def env(tmp_path: Path) -> Iterator[RepoEnv]:
     tools = ["view", "listdir", "rewrite", "edit", "eval", "pdb", "bash", Paint(), Breaks()]
     made = RepoEnv(task, tools, "local", trusted=True, max_steps=50)
     made.reset(seed=0)
-    yield made
-    made.close()
+    return made

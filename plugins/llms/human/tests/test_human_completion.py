@@ -33,6 +33,15 @@ def completion(env: RepoEnv) -> Completion:
 
 @pytest.fixture
 def offer(completion: Completion) -> Offer:
+    return offers(completion)
+
+
+@pytest.fixture
+def offer_quietly(quiet_env: RepoEnv) -> Offer:
+    return offers(Completion(quiet_env))
+
+
+def offers(completion: Completion) -> Offer:
     """What the line would be with each candidate taken."""
     completer = WorkspaceCompleter(completion)
 
@@ -77,8 +86,8 @@ def offer(completion: Completion) -> Offer:
         ("pdb <<<\nb src/a", ["pdb <<<\nb src/app.py:"]),
     ],
 )
-def test_offered(offer: Offer, typed: str, offered: list[str]) -> None:
-    found = offer(typed)
+def test_offered(offer_quietly: Offer, typed: str, offered: list[str]) -> None:
+    found = offer_quietly(typed)
     assert [line for line in found if line in offered] == offered, found
 
 
@@ -100,8 +109,8 @@ def test_offered(offer: Offer, typed: str, offered: list[str]) -> None:
         ("eval ", ["view"]),
     ],
 )
-def test_never_offered(offer: Offer, typed: str, never: list[str]) -> None:
-    assert not [line for line in offer(typed) if line.endswith(tuple(never))]
+def test_never_offered(offer_quietly: Offer, typed: str, never: list[str]) -> None:
+    assert not [line for line in offer_quietly(typed) if line.endswith(tuple(never))]
 
 
 def test_breakpoints_are_offered_where_they_are_meant(env: RepoEnv, offer: Offer) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import terminals
+from support import repeated, terminals
 
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import UsageError
@@ -259,7 +259,9 @@ def test_printed_before_the_timeout_is_shown(say: Say) -> None:
     assert "KeyboardInterrupt" in seen.text
 
 
-@pytest.mark.parametrize("program", ["vi app.py", "less -X app.py", "top", "python3 -i </dev/tty"])
+@pytest.mark.parametrize(
+    "program", ["vi app.py", "python3 -i </dev/tty", *repeated("terminals", "less -X app.py", "top")]
+)
 def test_full_screen_programs_come_back(say: Say, program: str) -> None:
     started = time.monotonic()
     seen = say(f"TERM=xterm {program} </dev/tty", 0.5)

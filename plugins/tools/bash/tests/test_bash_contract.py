@@ -11,14 +11,15 @@ from debug_gym_tool_bash import Bash
 
 class TestBash(ToolContract):
     tool = Bash
-    settings: ClassVar[Mapping[str, Any]] = {"timeout": 5}
+    # Wrong commands, such as those that lack a quotation mark, wait for it in vain.
+    settings: ClassVar[Mapping[str, Any]] = {"timeout": 2}
     terminal = "bubblewrap"
     paths = ()
     tries = 30
     calls = (
         {"command": "cd docs && x=5"},
-        {"command": "pwd; echo $x; echo error >&2; (exit 3)"},
+        {"command": "pwd; echo $x; echo error >&2; (exit 3)", "timeout": 30},
         {"command": "bash -c 'kill -SEGV $$' & wait $!", "timeout": 10},
-        {"command": "exit 7"},
-        {"command": "pwd; echo $x"},
+        {"command": "exit 7", "timeout": 30},
+        {"command": "pwd; echo $x", "timeout": 30},
     )

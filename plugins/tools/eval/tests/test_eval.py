@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import repeated
 
 from debug_gym_core import RepoEnv, Task, Tool
 from debug_gym_core.tasks.results import Measurement, TestResult
@@ -110,7 +111,7 @@ def test_some():
 """
 
 
-@pytest.mark.parametrize("option", ["-q", "-v", ""])
+@pytest.mark.parametrize("option", ["-v", *repeated("grading", "-q", "")])
 def test_one_failure_of_many_tests_costs_little(make_env: Callable[..., RepoEnv], tmp_path: Path, option: str) -> None:
     entrypoint = f"{ENTRYPOINT.replace(' -q', '')} {option}".strip()
     few = make_env(entrypoint).step("eval")[0]["text"]

@@ -13,6 +13,9 @@ from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
 
+GARBAGE = 200000
+"""Objects that are made between two looks for garbage while tests are only found: of many tests hardly any is."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -38,6 +41,10 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     """
     import pytest
 
+    if config["mode"] == "collect":
+        import gc
+
+        gc.set_threshold(GARBAGE, 50, 50)
     describer = Describer(config["root"])
     watch = Watch(describer.inside, config.get("trusted"))
     watch.remember_own(own)

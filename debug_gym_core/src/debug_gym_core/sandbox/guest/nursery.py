@@ -19,6 +19,8 @@ ZYGOTES = 2  # interpreters with modules loaded that are kept for warm starts
 PREPARATIONS = 4  # times that one for the same kind of program is prepared
 PREPARE_PATIENCE = 60.0  # seconds that the preparation may take
 IDLE = 900.0  # seconds without a program after which a zygote is given up
+REST = 1.0  # seconds without a word of the host after which there is time to prepare one
+OFTEN = 3  # cold starts of one kind after which one is prepared without such a time
 
 SAFE_FLAGS = frozenset(("-B", "-b", "-E", "-I", "-O", "-P", "-q", "-s", "-S", "-u", "-W", "-X"))
 SAFE_OPTIONS = frozenset(("dev", "utf8", "utf8=0", "utf8=1"))  # of -X
@@ -84,6 +86,9 @@ class Nursery:
         self.forget = forget
         self.by_kind = {}  # type: dict[str, Child]
         self.preparations = collections.Counter()  # type: collections.Counter[str]
+        self.wished = {}  # type: dict[str, dict[str, Any]]
+        self.wishes = collections.Counter()  # type: collections.Counter[str]
+        self.moment = None  # type: float | None
 
     def keepers(self) -> "Iterable[Child]":
         """All of them."""
@@ -97,6 +102,32 @@ class Nursery:
                     self.forget(child)
         known = self.by_kind.get(warm_kind(header, surroundings))
         return known if known is not None and known.ready and not known.requests else None
+
+    def wish(self, header: "dict[str, Any]", surroundings: "Surroundings") -> None:
+        """A program was started cold: prepare for others like it when the host leaves us time, or starts many.
+
+        An episode that is over in seconds starts a program once or twice, and would wait for what it never uses.
+        """
+        kind = warm_kind(header, surroundings)
+        if not kind:
+            return
+        self.wished[kind] = header
+        self.wishes[kind] += 1
+        self.put_off()
+
+    def put_off(self) -> None:
+        """The host speaks: what it wants comes first."""
+        if self.wished:
+            often = any(self.wishes[kind] >= OFTEN for kind in self.wished)
+            self.moment = 0.0 if often else time.monotonic() + REST
+
+    def due(self, surroundings: "Surroundings") -> "Iterable[tuple[Child, dict[str, Any]]]":
+        """The keepers that are to prepare now, with the program that each prepares for."""
+        if self.moment is None or time.monotonic() < self.moment:
+            return []
+        wished, self.wished, self.moment = self.wished, {}, None
+        made = [(self.prepare(header, surroundings), header) for header in wished.values()]
+        return [(child, header) for child, header in made if child is not None]
 
     def prepare(self, header: "dict[str, Any]", surroundings: "Surroundings") -> "Child | None":
         """Make a keeper that is to prepare for programs like one that was just started cold, if there is room."""

@@ -59,7 +59,7 @@ class Supervisor:
         while not self.over:
             self.loop.turn(self._patience())
             self._look_after_children()
-            if self.surroundings is not None and not self.prepared and not self.over:
+            if self.surroundings is not None and not self.over:
                 self._prepare()
             self.host.flush()
             if self.host.broken:
@@ -77,6 +77,8 @@ class Supervisor:
         if self.sweep_until is not None:
             return 0.02
         deadlines = [child.deadline for child in self.children.values() if child.deadline is not None]
+        if self.nursery.moment is not None:
+            deadlines.append(self.nursery.moment)
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     # -- the host's frames
@@ -92,6 +94,7 @@ class Supervisor:
             self.over = True
 
     def _handle(self, header: "dict[str, Any]", body: bytes, frame: bytes) -> None:
+        self.nursery.put_off()
         op = header["op"]
         if "of" in header:
             child = self.routes.get(header["of"])
@@ -211,12 +214,6 @@ class Supervisor:
     def _keeper(self) -> Child:
         return self.spares.pop() if self.spares else self._fork_keeper()
 
-    def _prepare_zygote(self, header: "dict[str, Any]") -> None:
-        assert self.surroundings is not None
-        child = self.nursery.prepare(header, self.surroundings)
-        if child is not None:
-            self._send(child, pack(dict(header, op="zygote")))
-
     def _fork_worker(self) -> Child:
         surroundings = self.surroundings
         assert surroundings is not None
@@ -228,7 +225,12 @@ class Supervisor:
         return self._fork(main)
 
     def _prepare(self) -> None:
-        """Do after the start, while the host is not waiting, what makes the first command quick."""
+        """Do while the host is not waiting what makes commands quick: the first one, and such as come often."""
+        assert self.surroundings is not None
+        for child, header in self.nursery.due(self.surroundings):
+            self._send(child, pack(dict(header, op="zygote")))
+        if self.prepared:
+            return
         self.prepared = True
         import subprocess  # noqa: F401
 
@@ -276,7 +278,8 @@ class Supervisor:
                 if child.wish is not None and (done or header["t"] == child.wish["warm"]["after"]):
                     wish, child.wish = child.wish, None
             if wish is not None:
-                self._prepare_zygote(wish)
+                assert self.surroundings is not None
+                self.nursery.wish(wish, self.surroundings)
             if not alive:
                 self._lose(child)
                 return
