@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from debug_gym_core.sandbox.stacks import readable_stack
 from debug_gym_tool_pdb.render import Call, cut, end_text, reply_text, stop_text
-from debug_gym_tool_pdb.session import End, Reply, _notes, _readable_stack
+from debug_gym_tool_pdb.session import End, Reply, _notes
 
 PLACE: dict[str, Any] = {"file": "app.py", "line": 3, "function": "f", "thread": "MainThread"}
 EXCEPTION = {"type": "KeyError", "message": "no"}
@@ -139,5 +140,5 @@ def test_a_stack_ends_where_the_program_begins() -> None:
         'Current thread 0x7f (most recent call first):\n  File "app.py", line 3 in f\n  File "{}", line 5 in <module>\n'
     )
     start = '  File "<string>", line 51 in <module>\n'
-    assert "<string>" not in _readable_stack(told.format("app.py") + start)
-    assert _readable_stack(told.format("<string>") + start).count("<string>") == 1
+    assert "<string>" not in readable_stack(told.format("app.py") + start)
+    assert readable_stack(told.format("<string>") + start).count("<string>") == 1
