@@ -201,10 +201,10 @@ class GitFiles(Checkout):
             mode, kind, name = about.decode().split()
             if kind == "blob":  # and not another repository
                 entries[os.fsdecode(path)] = (mode, name)
-        for path in entries:
-            if not _plain(path) or any(above in entries for above in above_of(path)):
+        for file in entries:
+            if not _plain(file) or any(above in entries for above in above_of(file)):
                 raise UsageError(
-                    f"benchmark.source: {self.place} has a file {shown(path)}, which would lead out of its directory;"
+                    f"benchmark.source: {self.place} has a file {shown(file)}, which would lead out of its directory;"
                     " that is refused"
                 )
         return entries
