@@ -14,7 +14,7 @@ from typing import Any
 import hostile_repository
 import pytest
 from hostile_repository import GITS, SECRET, Hostile
-from support import COMMAND, reason_not_to_use, terminals
+from support import COMMAND, reason_not_to_use
 
 from debug_gym_core.sandbox.pythons import find
 from debug_gym_core.workspace.rules import Rules
@@ -43,6 +43,8 @@ ACTIONS: list[object] = [
     "eval",
     {"name": "submit", "arguments": {}},
 ]
+FEW = [ACTIONS[0], ACTIONS[1], *ACTIONS[8:11], *ACTIONS[13:16], ACTIONS[-1]]
+"""Those of the gate."""
 TOOLS = ["listdir", "view", "grep", "rewrite", "eval", "pdb", "submit"]
 
 
@@ -71,9 +73,9 @@ def told(*arguments: object, hostile: Hostile, status: Sequence[int] = (0,)) -> 
     return said
 
 
-def playing(terminal: str, unittest: bool) -> list[str]:
+def playing(terminal: str, unittest: bool, actions: Sequence[object] = ACTIONS) -> list[str]:
     entrypoint = "python -m unittest -v test_calc" if unittest else "python -m pytest -q"
-    settings: dict[str, Any] = {"env.entrypoint": entrypoint, "llm.actions": ACTIONS, "tools": TOOLS}
+    settings: dict[str, Any] = {"env.entrypoint": entrypoint, "llm.actions": actions, "tools": TOOLS}
     if not unittest:
         settings["env.python"] = sys.executable
     if terminal == "docker":
@@ -87,20 +89,19 @@ def written(directory: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file())
 
 
-def check_it_does_no_harm(hostile: Hostile, terminal: str, unittest: bool = False) -> None:
+def check_it_does_no_harm(hostile: Hostile, terminal: str, unittest: bool = False, run: bool = True) -> None:
     before = hostile.outside_of_it()
-    here = ["-p", "benchmark.path=."]
-    assert "hostile" in told("tasks", "repo", *here, "--long", hostile=hostile)
-    out = hostile.outside / "home" / "out"
-    words = playing(terminal, unittest)
-    told("run", "repo", *here, *words, "-vv", "-o", out, hostile=hostile)
-    (result,) = map(json.loads, (out / "results.jsonl").read_text().splitlines())
-    assert result["status"] == "resolved", result
-    assert "all" in told("fix", ".", *words, "--apply", hostile=hostile)
+    here, home = ["-p", "benchmark.path=."], hostile.outside / "home"
+    words = playing(terminal, unittest, ACTIONS if run else FEW)
+    if run:
+        assert "hostile" in told("tasks", "repo", *here, "--long", hostile=hostile)
+        told("run", "repo", *here, *words, "-vv", "-o", home / "out", hostile=hostile)
+        (result,) = map(json.loads, (home / "out" / "results.jsonl").read_text().splitlines())
+        assert result["status"] == "resolved", result
+    assert "applied to " in told("fix", ".", *words, "--apply", hostile=hostile)
     assert (hostile.directory / "calc.py").read_text() == hostile_repository.CALC.replace("a - b", "a + b")
     assert (hostile.directory / "lazy" / "new.txt").read_text() == "written\n"
     assert hostile.marks() == []
-    home = hostile.outside / "home"
     kept = written(home)
     shutil.rmtree(home)
     assert hostile.outside_of_it() == before
@@ -131,15 +132,14 @@ def test_the_traps_are_there(tmp_path: Path) -> None:
     assert {"git-clean", "git-included", "git-uploadpack", "module-click", "pth"} <= set(hostile.marks())
 
 
-@pytest.mark.parametrize("terminal", terminals("bubblewrap", "docker"))
-def test_nothing_of_it_runs_on_the_host(terminal: str, tmp_path: Path) -> None:
-    needed(terminal)
-    check_it_does_no_harm(hostile_repository.make(tmp_path), terminal)
+def test_nothing_of_it_runs_on_the_host(tmp_path: Path) -> None:
+    needed("bubblewrap")
+    check_it_does_no_harm(hostile_repository.make(tmp_path), "bubblewrap", run=False)
 
 
 @pytest.mark.terminals
 @pytest.mark.parametrize("terminal", ["bubblewrap", "docker"])
-@pytest.mark.parametrize("git", GITS[1:])
+@pytest.mark.parametrize("git", GITS)
 def test_whatever_its_git_directory_is(terminal: str, git: str, tmp_path: Path) -> None:
     needed(terminal)
     check_it_does_no_harm(hostile_repository.make(tmp_path, git=git), terminal)

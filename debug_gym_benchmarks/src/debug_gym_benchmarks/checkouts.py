@@ -197,14 +197,14 @@ class GitFiles(Checkout):
         """Mode and name of each file and link, by path."""
         entries = {}
         for line in self._git(["ls-tree", "-r", "-z", "--full-tree", self.commit]).split(b"\0")[:-1]:
-            about, _, encoded = line.partition(b"\t")
+            about, _, path = line.partition(b"\t")
             mode, kind, name = about.decode().split()
             if kind == "blob":  # and not another repository
-                entries[os.fsdecode(encoded)] = (mode, name)
-        for path in entries:
-            if not _plain(path) or any(above in entries for above in above_of(path)):
+                entries[os.fsdecode(path)] = (mode, name)
+        for file in entries:
+            if not _plain(file) or any(above in entries for above in above_of(file)):
                 raise UsageError(
-                    f"benchmark.source: {self.place} has a file {shown(path)}, which would lead out of its directory;"
+                    f"benchmark.source: {self.place} has a file {shown(file)}, which would lead out of its directory;"
                     " that is refused"
                 )
         return entries
