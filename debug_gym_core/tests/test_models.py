@@ -98,7 +98,10 @@ def test_an_entry_becomes_a_model(tmp_path: Path, plugins: Plugins, monkeypatch:
         ("mine: 5\n", r"llm.yaml:1: mine must be a mapping"),
         ("mine:\n  model: m\n  tags: wire\n", r"llm.yaml:3: tags are a list"),
         ("mine:\n  model: m\n  tags: [fast, Antropic]\n", r"llm.yaml:3: mine: .* tag 'Antropic'; .* 'anthropic'\?"),
-        ("mine:\n  model: m\n  tags: [wire]\n  prices: {prompt: 1}\n", r"llm.yaml:4: mine: prices.completion: it is missing"),
+        (
+            "mine:\n  model: m\n  tags: [wire]\n  prices: {prompt: 1}\n",
+            r"llm.yaml:4: mine: prices.completion: it is missing",
+        ),
         ("mine:\n  model: m\n  tags: [wire]\n  max_tokens: -1\n", r"llm.yaml:4: mine: max_tokens: "),
         ("mine:\n  model: [\n", r"llm.yaml:3:1: "),
         ("- mine\n", r"a config is a mapping of sections, this is a list"),
