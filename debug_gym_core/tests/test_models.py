@@ -94,11 +94,14 @@ def test_an_entry_becomes_a_model(tmp_path: Path, plugins: Plugins, monkeypatch:
     ("text", "error"),
     [
         ("mine:\n  model: m\n  tags: [wire]\n  promts: 1\n", r"llm.yaml:4: mine: unknown key 'promts'"),
-        ("mine:\n  tags: [wire]\n", r"llm.yaml:1: mine: model: Field required$"),
+        ("mine:\n  tags: [wire]\n", r"llm.yaml:1: mine: model: it is missing$"),
         ("mine: 5\n", r"llm.yaml:1: mine must be a mapping"),
         ("mine:\n  model: m\n  tags: wire\n", r"llm.yaml:3: tags are a list"),
         ("mine:\n  model: m\n  tags: [fast, Antropic]\n", r"llm.yaml:3: mine: .* tag 'Antropic'; .* 'anthropic'\?"),
-        ("mine:\n  model: m\n  tags: [wire]\n  prices: {prompt: 1}\n", r"llm.yaml:4: mine: prices.completion: Field"),
+        (
+            "mine:\n  model: m\n  tags: [wire]\n  prices: {prompt: 1}\n",
+            r"llm.yaml:4: mine: prices.completion: it is missing",
+        ),
         ("mine:\n  model: m\n  tags: [wire]\n  max_tokens: -1\n", r"llm.yaml:4: mine: max_tokens: "),
         ("mine:\n  model: [\n", r"llm.yaml:3:1: "),
         ("- mine\n", r"a config is a mapping of sections, this is a list"),
@@ -199,7 +202,7 @@ def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pyte
     lines = output.splitlines()
     assert lines[0] == f"{path}:" and str(path) not in "".join(lines[1:])
     assert lines[2].split() == ["good", "wire", "m", "8k", "1/2", "ready"]
-    assert "line 2: the environment has no NOWHERE" in lines[3] and "line 3: wrong: model: Field" in lines[4]
+    assert "line 2: the environment has no NOWHERE" in lines[3] and "line 3: wrong: model: it is missing" in lines[4]
     assert lines[5].endswith("m: there is no key")
     status, output = run("list", "--llm-config", str(path), "--json")
     assert [row["problem"] is None for row in json.loads(output)] == [True, False, False, False] and KEY not in output
