@@ -18,7 +18,7 @@ from debug_gym_core import ToolCall
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal
 
 WARM_AFTER = 4.0
-"""Seconds after the first start in which the interpreter that warm starts are forked from gets ready, one of silence."""
+"""Seconds after the first start in which the interpreter that warm starts are forked from gets ready."""
 
 
 def restart_rows(repeat: int) -> Iterator[Compared]:
