@@ -178,8 +178,8 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     **dict.fromkeys(("task", "agent", "status"), (str, "text")),
     **dict.fromkeys(("score", "steps"), (int, "whole number")),
     **dict.fromkeys(("cost", "seconds"), (int | float, "number")),
-    **dict.fromkeys(("tool_calls", "tokens"), (dict, "mapping")),
-    **dict.fromkeys(("failed", "broken"), (list, "list")),
+    **dict.fromkeys(("tool_calls", "tokens", "dropped"), (dict, "mapping")),
+    **dict.fromkeys(("failed", "broken"), (list | tuple, "list")),
     "resolved": (bool, "truth value"),
     **dict.fromkeys(("error", "python"), (dict | None, "mapping")),
 }
