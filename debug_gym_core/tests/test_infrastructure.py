@@ -248,6 +248,10 @@ WHOLE = {
     "no TOML": b"[project\n",
     "an inline table": b'[project]\nname = "shop"\n[tool]\npytest = {ini_options = {addopts = "-k nothing"}}\n',
     "dotted keys": b'tool.pytest.ini_options.addopts = "-k nothing"\n',
+    "keys that take minutes to read": b"a." * 50_000 + b"b = 1\n",
+    "quotes that take minutes to tell apart": b"a" + b'\\"' * 500_000,
+    "quoted keys that take minutes to read": b'"\\"".' + b"a." * 50_000 + b'"b" = 1\n',
+    "more than anybody reads": b"# more\n" * 200_000,
     "a header in a string": b'[project]\nname = """\n[tool.pytest.x]\n"""\n[tool.pytest.ini_options]\naddopts = ""\n',
 }
 

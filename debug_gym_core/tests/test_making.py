@@ -49,6 +49,7 @@ def made(repository: Path) -> Iterator[Any]:
         ({"tools": [{"pdb": 3}]}, "pdb: say {'pdb': {setting: value}}, not 3"),
         ({"tools": {"view": None, "pdb": {"timeot": 1}}}, "pdb: unknown key 'timeot'; did you mean 'timeout'?"),
         ({"run_timeout": "x"}, "env: run_timeout: say a number (got 'x')"),
+        ({"allowed": ["!"]}, "'!' is not a pattern as .gitignore has them"),
     ],
 )
 def test_wrong_settings_are_refused_at_once(made: Any, settings: dict[str, Any], words: str) -> None:

@@ -13,6 +13,7 @@ from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.image_repositories import image_settings
 from debug_gym_core.environment.settings import EnvSection
 from debug_gym_core.errors import UsageError
+from debug_gym_core.sandbox.patterns import Patterns
 from debug_gym_core.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -34,7 +35,12 @@ def checked_settings(settings: Mapping[str, Any]) -> EnvSection:
 
 
 def with_settings(task: Task, settings: EnvSection) -> Task:
-    """The task with what the config says on top."""
+    """The task with what the config says on top.
+
+    Raises:
+        UsageError: one of `allowed` is no pattern
+    """
+    Patterns(settings.allowed, lenient=False)
     changes: dict[str, Any] = {
         "ignore": (*task.ignore, *settings.ignore),
         "readonly": (*task.readonly, *settings.readonly),

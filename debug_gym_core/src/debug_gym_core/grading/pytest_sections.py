@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +14,14 @@ INI_SECTIONS = {"tox.ini": ("pytest", "tool:pytest"), "setup.cfg": ("tool:pytest
 INI_FILES = ("pytest.ini", ".pytest.ini", *INI_SECTIONS)
 SHARED_FILES = frozenset({"pyproject.toml", *INI_SECTIONS})
 """Files of which only sections are pytest's."""
+
+LARGEST = 1 << 20
+"""Characters of a pyproject.toml that are read."""
+
+DEEPEST = 100
+"""Dots in the keys of one of its lines: tomllib's time grows with their square."""
+
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*+"?' r"|'[^']*+'?")
 
 
 def has_section(name: str, text: str) -> bool:
@@ -69,6 +78,10 @@ def _joined(rest: str, blocks: Sequence[str]) -> str:
 
 
 def _toml(text: str) -> dict[str, Any] | None:
+    """A file's content; None where it cannot be read, or would take long."""
+    keys = (_QUOTED.sub("", line).partition("#")[0] for line in text.split("\n"))
+    if len(text) > LARGEST or any(line.count(".") > DEEPEST for line in keys):
+        return None
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError):  # the parser's own error is one; a number can be too long for Python
