@@ -232,7 +232,7 @@ def _traps_of_git(hostile: Hostile, directory: Path) -> None:
             **{key: command(key) for key in ("fsmonitor", "sshCommand", "pager", "editor", "askPass", "gitProxy")},
             "repositoryformatversion": "1",
             "bare": "false",
-            "hooksPath": str(hostile.directory / "hooks"),
+            "hooksPath": str(hostile.directory / "more-hooks"),
             "attributesFile": str(hostile.directory / ".gitattributes"),
         },
         "extensions": {"partialClone": "origin"},
@@ -254,7 +254,7 @@ def _traps_of_git(hostile: Hostile, directory: Path) -> None:
     )
     (directory / "config").write_text(text)
     (hostile.directory / "more-settings").write_text(f"[core]\n\tfsmonitor = {_quoted(command('included'))}\n")
-    for place in (directory / "hooks", hostile.directory / "hooks"):
+    for place in (directory / "hooks", hostile.directory / "more-hooks"):
         for name in ("post-index-change", "post-checkout", "pre-commit", "reference-transaction", "applypatch-msg"):
             _script(place / name, _shell(hostile, f"hook-{name}"))
     (directory / "info" / "exclude").unlink(missing_ok=True)

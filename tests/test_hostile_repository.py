@@ -69,7 +69,7 @@ def told(*arguments: object, hostile: Hostile, status: Sequence[int] = (0,)) -> 
     said = (done.stdout + done.stderr).decode()
     assert done.returncode in status, said
     assert not set(said) & {"\x1b", "\x07", "\x9b", "\u202e"}, said
-    assert "Traceback" not in said
+    assert "This is a bug in debug-gym" not in said
     return said
 
 
@@ -80,7 +80,7 @@ def playing(terminal: str, unittest: bool, actions: Sequence[object] = ACTIONS) 
         settings["env.python"] = sys.executable
     if terminal == "docker":
         settings["terminal.image"] = os.environ["DEBUG_GYM_TEST_IMAGE"]
-        settings.pop("env.python", None)
+        settings["env.python"] = os.environ.get("DEBUG_GYM_TEST_PYTHON", "python3")
     chosen = [word for key, value in settings.items() for word in ("-p", f"{key}={json.dumps(value)}")]
     return ["--agent", "tool_agent", "--llm", "scripted", "--terminal", terminal, *chosen]
 
