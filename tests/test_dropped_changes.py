@@ -12,6 +12,7 @@ import pytest
 from debug_gym_core import RepoEnv, Task, ToolCall
 from debug_gym_core.errors import GradingError
 from debug_gym_core.workspace import changes
+from debug_gym_tool_eval import NOT_THERE
 
 pytest_plugins = ["debug_gym_core.testing.fixtures"]
 
@@ -105,18 +106,30 @@ def test_a_fix_beside_what_grading_drops_is_confirmed_once(make: Make, monkeypat
     observation, _, terminated, _, _ = env.step(ToolCall("eval"))
     assert terminated and env.resolved and env.score == 2 and not env.unconfirmed
     text = observation["text"]
-    assert text.startswith("2 of 2 tests pass (measured in place")
+    assert text.startswith("2 of 2 tests pass (measured in place and on a clean copy)")
     assert "Grading drops the change of test_mine.py (it is a test file)." in text.splitlines()[1]
     monkeypatch.setattr(env._tests, "grade", lambda *_: pytest.fail("graded again, though nothing changed"))
     assert env.grade().resolved and env.grade().dropped == {"test_mine.py": "it is a test file"}
 
 
-def test_where_nothing_is_dropped_nothing_is_graded(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tests_that_pass_by_what_no_patch_holds_end_no_episode(make: Make) -> None:
     env = make()
-    monkeypatch.setattr(env._tests, "grade", lambda *_: pytest.fail("graded"))
+    there = "__import__('os').path.exists(__import__('os').path.expanduser('~/there'))"
+    env.step(ToolCall("edit", {**FIX, "new": f"a + b if {there} else 0"}))
+    env.step(ToolCall("bash", {"command": "touch ~/there"}))
+    observation, _, terminated, _, info = env.step(ToolCall("eval"))
+    assert (terminated, info["resolved"], info["score"]) == (False, False, 0)
+    first, second = observation["text"].splitlines()[:2]
+    assert first == "All that counts passes here, but 0 of 2 tests pass on a clean copy: the task is not resolved."
+    assert second == NOT_THERE
+
+
+def test_a_fix_is_confirmed_before_the_episode_ends(make: Make) -> None:
+    env = make()
     env.step(ToolCall("edit", FIX))
-    _, _, terminated, _, _ = env.step(ToolCall("eval"))
+    observation, _, terminated, _, _ = env.step(ToolCall("eval"))
     assert terminated and env.ended == "resolved"
+    assert observation["text"].startswith("2 of 2 tests pass (measured in place and on a clean copy)\n")
 
 
 def test_what_cannot_be_confirmed_is_not_resolved(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,6 +254,7 @@ def test_a_guest_that_is_stopped_is_given_up(play: Callable[..., RepoEnv]) -> No
         with Injector(env, stop, 0):
             env.step("eval")
         assert env.score == 3
+    env.workspace.write_bytes("note", b"else the grade that confirmed is taken again")
     with Injector(env, stop, 1):
         assert env.grade().score == 3
     env.close()
@@ -274,6 +275,7 @@ def test_a_guest_that_is_killed_costs_a_step(play: Callable[..., RepoEnv]) -> No
     else:
         assert "processes were lost and are started again" in said(env)
     assert env.patch == fixed and env.failure is None
+    env.workspace.write_bytes("note", b"else the grade that confirmed is taken again")
     with Injector(env, kill, 1):
         assert env.grade().score == 3
 

@@ -102,7 +102,7 @@ class DroppedChanges:
         return [Observation("env", about_dropped(new), {"dropped": listed(new)})]
 
     def confirm(self, standing: Standing, score: int, seed: int, timeout: float) -> Confirmed:
-        """Have a clean grade decide where all tests pass in place and some of the changes are dropped.
+        """Have a clean grade decide where all tests pass in place.
 
         Args:
             standing: how the tests stand in place
@@ -121,8 +121,6 @@ class DroppedChanges:
         try:
             changes = self._sandbox.changes()
             dropped = self.among(changes)
-            if not dropped:
-                return Confirmed(standing, dropped)
             grade = self.grade(changes, seed, timeout)
         except SandboxLost:
             raise

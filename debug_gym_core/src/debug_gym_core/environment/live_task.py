@@ -252,7 +252,7 @@ class LiveTask:
     def measure(self, *, warm: bool = False) -> Measurement:
         """Run the tests in place, for the agent's information; sets the score.
 
-        Where all that count pass, and grading drops some of the changes, a clean grade decides.
+        Where all that count pass, a clean grade decides.
 
         Args:
             warm: the run may start from an interpreter that has installed modules loaded
@@ -285,6 +285,8 @@ class LiveTask:
 
     def grade(self) -> Grade:
         """Grade the workspace as it stands in a fresh sandbox, again in another one when that is lost.
+
+        The grade that confirmed what was measured in place is taken where nothing has changed since.
 
         Raises:
             SandboxError: no sandbox could be had for it, or none lasted

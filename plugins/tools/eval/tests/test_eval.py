@@ -205,6 +205,7 @@ def test_a_run_that_hangs_says_where_and_what_it_had_printed(make_env: Callable[
     assert "0x" not in text
 
 
+@pytest.mark.faults
 def test_a_run_that_hangs_in_c_code_says_where(make_env: Callable[..., RepoEnv]) -> None:
     env = make_env("python -m unittest test_shop", tests=HANGS_IN_C, run_timeout=5)
     text = env.step("eval")[0]["text"]
@@ -268,7 +269,8 @@ def test_an_entrypoint_without_a_report_is_judged_by_its_exit_status(make_env: C
     )
     env.workspace.write_bytes("shop.py", b"total = sum\n")
     assert env.step("eval")[0]["text"] == (
-        "The run passes (by its exit status, 0; measured in place)\n\nOutput (exit status 0):\nfound"
+        "The run passes (by its exit status, 0; measured in place and on a clean copy)\n\n"
+        "Output (exit status 0):\nfound"
     )
 
 

@@ -37,6 +37,7 @@ NAMED_FAILURES = 500
 FAILURES = 10
 """Failures that are shown with their frames."""
 FRAMES = 6
+NOT_THERE = "A clean copy has your changes of the repository's files, and nothing that was installed or lies elsewhere."
 MARKS = {
     "passed": "PASSED",
     "failed": "FAILED",
@@ -76,6 +77,7 @@ class Eval(Tool):
                 env.max_score,
                 env.broken,
                 others=bool(env.task.pass_to_pass),
+                resolved=env.resolved,
                 dropped=env.dropped,
                 unconfirmed=env.unconfirmed,
             ),
@@ -109,6 +111,7 @@ def render(
     broken: Sequence[str] = (),
     *,
     others: bool = False,
+    resolved: bool = False,
     dropped: Mapping[str, str] | None = None,
     unconfirmed: str = "",
 ) -> str:
@@ -120,15 +123,18 @@ def render(
         max_score: tests that count
         broken: tests that passed before and do not any more
         others: there are tests that passed before and do not count
+        resolved: the task is, as a clean copy confirms
         dropped: changes that grading does not take over, and why, by path
         unconfirmed: why the task is not resolved though all tests pass
     """
     if unconfirmed:
         summary = [f"All that counts passes here, but {unconfirmed}: the task is not resolved."]
     else:
-        summary = list(_summary(measurement, score, max_score, broken, others))
+        summary = list(_summary(measurement, score, max_score, broken, others, resolved))
     if dropped:
         summary.append(f"{about_dropped(dropped)}.")
+    elif unconfirmed:
+        summary.append(NOT_THERE)
     parts = ["\n".join(summary)]
     if measurement.tests:
         parts.append("\n".join(_listing(measurement)))
@@ -150,14 +156,15 @@ def render(
 
 
 def _summary(
-    measurement: Measurement, score: int, max_score: int, broken: Sequence[str], others: bool
+    measurement: Measurement, score: int, max_score: int, broken: Sequence[str], others: bool, resolved: bool
 ) -> Iterator[str]:
+    where = "in place and on a clean copy" if resolved else "in place"
     if measurement.kind == "exit_status":
         verdict = "passes" if score else "fails"
-        yield f"The run {verdict} (by its exit status, {measurement.exit_status}; measured in place)"
+        yield f"The run {verdict} (by its exit status, {measurement.exit_status}; measured {where})"
     else:
         first = f"The score is 0 of {max_score}" if broken else about_score(score, max_score, others=others)
-        yield f"{first} (measured in place; what is recorded is measured on a clean copy)"
+        yield f"{first} (measured {where}{'' if resolved else '; what is recorded is measured on a clean copy'})"
         if broken:
             yield f"{about_broken(broken)}."
     if measurement.timed_out:
