@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debug_gym_core import ActionError, Tool
+from debug_gym_core.tools.observation import bound
 
 
 class Example(Tool):
@@ -133,3 +134,21 @@ def test_a_number_without_end_is_refused() -> None:
     assert Numbered.check({"number": 2**63 - 1}) == {"number": 2**63 - 1}
     with pytest.raises(ActionError, match="argument 'number': the number is too large"):
         Numbered.check({"number": -(10**5000)})
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("0123456789", "0123456789"),
+        ("0123456789a", "01234\n[... 1 characters left out ...]\n6789a"),
+        ("ab\nc0123456\n89", "ab\n[... 6 characters left out ...]\n56\n89"),
+        ("abcd\n012345\n89za", "abcd\n[... 7 characters left out ...]\n89za"),
+    ],
+)
+def test_a_long_text_is_cut_in_its_middle(text: str, shown: str) -> None:
+    assert bound(text, 10) == shown
+
+
+def test_what_is_left_out_is_counted_and_may_say_how_to_see_it() -> None:
+    assert bound("a" * 20, 10, missing=7) == "aaaaa\n[... 17 characters left out ...]\naaaaa"
+    assert bound("a" * 20, 10, more="ask") == "aaaaa\n[... 10 characters left out; ask ...]\naaaaa"

@@ -63,12 +63,14 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def bound(text: str, limit: int = TEXT_LIMIT) -> str:
+def bound(text: str, limit: int = TEXT_LIMIT, *, missing: int = 0, more: str = "") -> str:
     """Keep head and tail of a text that is too long.
 
     Args:
         text: any text
         limit: characters to keep
+        missing: characters of its middle that were left out before
+        more: how to see what is left out
 
     Returns:
         the text, or its head and tail around a line that says how many characters were left out
@@ -76,4 +78,27 @@ def bound(text: str, limit: int = TEXT_LIMIT) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+    head, tail, cut = at_line_ends(text[:half], text[len(text) - half :])
+    cut += len(text) - 2 * half + missing
+    return f"{head}[... {cut} characters left out{f'; {more}' if more else ''} ...]\n{tail}"
+
+
+def at_line_ends(head: str, tail: str) -> tuple[str, str, int]:
+    """Cut a head and a tail to whole lines, where that costs less than half of each.
+
+    Args:
+        head: the text before a gap
+        tail: the text after it
+
+    Returns:
+        the head, which ends a line; the tail; how many characters were cut off
+    """
+    before = len(head) + len(tail)
+    end = head.rfind("\n") + 1
+    if end > len(head) // 2:
+        head = head[:end]
+    start = tail.find("\n") + 1
+    if 0 < start < len(tail) // 2:
+        tail = tail[start:]
+    cut = before - len(head) - len(tail)
+    return (head if head.endswith("\n") else f"{head}\n"), tail, cut

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from debug_gym_core.sandbox.stacks import readable_stack
-from debug_gym_tool_pdb.render import Call, cut, end_text, reply_text, stop_text
+from debug_gym_tool_pdb.render import Call, end_text, reply_text, stop_text
 from debug_gym_tool_pdb.session import End, Reply, _notes
 
 PLACE: dict[str, Any] = {"file": "app.py", "line": 3, "function": "f", "thread": "MainThread"}
@@ -101,7 +101,6 @@ def test_what_the_program_printed_is_apart_and_bounded() -> None:
     assert reply_text(Reply(printed=" \n"), full=True) == ""
     long = reply_text(Reply(printed="a" * 5000 + "b"), full=False)
     assert "[... 2001 characters left out; stop earlier to see it in pieces ...]" in long and long.endswith("b")
-    assert cut("abc", 3, "no") == "abc"
 
 
 def test_of_several_stops_the_last_is_shown_whole() -> None:

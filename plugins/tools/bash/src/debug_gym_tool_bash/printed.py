@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from debug_gym_core.tools.observation import at_line_ends
+
 KEPT = 1 << 16
 """Characters that are kept of what one command prints, before escape sequences are taken out."""
 
@@ -61,21 +63,9 @@ class Printed:
         if len(tail) > limit - limit // 2:
             excess += len(tail) - (limit - limit // 2)
             tail = tail[len(tail) - (limit - limit // 2) :]
-        head, tail, more = _at_line_ends(head, tail)
+        head, tail, more = at_line_ends(head, tail)
         cut += excess + more
         return f"{head}[... {cut} characters left out ...]\n{tail}", cut
-
-
-def _at_line_ends(head: str, tail: str) -> tuple[str, str, int]:
-    """Cut a head and a tail further, to whole lines where that costs little; how much was cut off."""
-    before = len(head) + len(tail)
-    end = head.rfind("\n") + 1
-    if end > len(head) // 2:
-        head = head[:end]
-    start = tail.find("\n") + 1
-    if 0 < start < len(tail) // 2:
-        tail = tail[start:]
-    return (head if head.endswith("\n") else head + "\n"), tail, before - len(head) - len(tail)
 
 
 def plain(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from debug_gym_core import Observation, Settings, Tool, hookimpl
 from debug_gym_core.grading.dropped import about_dropped, listed
 from debug_gym_core.tasks.results import about_broken, about_score
+from debug_gym_core.tools.observation import bound
 from debug_gym_tool_eval.report import without_repetitions
 
 if TYPE_CHECKING:
@@ -140,17 +141,19 @@ def render(
         parts.append("\n".join(_listing(measurement)))
     details = "\n\n".join(_describe(one) for one in measurement.failures[:FAILURES] if one.frames)
     if details:
-        parts.append(_bound(details, DETAILS_LIMIT))
+        parts.append(bound(details, DETAILS_LIMIT))
     status = "timed out" if measurement.timed_out else f"exit status {measurement.exit_status}"
     output = measurement.output if measurement.kind != "report" else without_repetitions(measurement.output)
     output = output.rstrip("\n")
     if measurement.stack:
-        parts.append(f"It was here:\n{_bound(measurement.stack, STACK_LIMIT)}")
+        parts.append(f"It was here:\n{bound(measurement.stack, STACK_LIMIT)}")
     if printed := measurement.printed.strip("\n"):
-        parts.append(f"The test that was running had printed:\n{_bound(printed, STACK_LIMIT)}")
+        parts.append(f"The test that was running had printed:\n{bound(printed, STACK_LIMIT)}")
     limit = PASSED_LIMIT if measurement.exit_status == 0 and not measurement.failures else OUTPUT_LIMIT
     parts.append(
-        f"Output ({status}):\n{_bound(output, limit, measurement.output_cut)}" if output else f"No output ({status})."
+        f"Output ({status}):\n{bound(output, limit, missing=measurement.output_cut)}"
+        if output
+        else f"No output ({status})."
     )
     return "\n\n".join(parts)
 
@@ -211,17 +214,6 @@ def _describe(test: TestResult) -> str:
         if isinstance(values, Mapping):
             lines += [f"    {name} = {value}" for name, value in values.items()]
     return "\n".join(lines)
-
-
-def _bound(text: str, limit: int, cut: int = 0) -> str:
-    """Head and tail of a text, cut at line ends where that costs little; `cut` more bytes are missing in its middle."""
-    if len(text) <= limit:
-        return text
-    head, tail = text[: limit // 2], text[-(limit // 2) :]
-    head = head[: head.rfind("\n") + 1] if head.rfind("\n") > limit // 4 else head + "\n"
-    tail = tail[tail.find("\n") + 1 :] if 0 <= tail.find("\n") < limit // 4 else tail
-    left = len(text) - len(head) - len(tail)
-    return f"{head}[... {left + cut} characters left out ...]\n{tail}"
 
 
 def _data(measurement: Measurement, env: RepoEnv) -> dict[str, object]:

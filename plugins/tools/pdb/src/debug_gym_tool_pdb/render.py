@@ -6,26 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from debug_gym_core.tools.observation import bound
 from debug_gym_tool_pdb.session import End, Reply, signal_name
 
 PDB_LIMIT = 6000
 PRINTED_LIMIT = 3000
 VALUE_LIMIT = 400
 """Characters of each part that are shown."""
-
-
-def cut(text: str, limit: int, more: str) -> str:
-    """Keep head and tail of a text.
-
-    Args:
-        text: any text
-        limit: characters to keep
-        more: how to see what is left out
-    """
-    if len(text) <= limit:
-        return text
-    head, tail = text[: limit // 2], text[len(text) - limit // 2 :]
-    return f"{head}\n[... {len(text) - len(head) - len(tail)} characters left out; {more} ...]\n{tail}"
 
 
 @dataclass
@@ -46,7 +33,9 @@ class Call:
         parts = [text for place, text in self._said if place == 0]
         for place, (command, reply) in enumerate(self.replies):
             if several and command:
-                parts.append("(Pdb) " + cut(command, VALUE_LIMIT, "it is a long command").replace("\n", "\n      "))
+                parts.append(
+                    "(Pdb) " + bound(command, VALUE_LIMIT, more="it is a long command").replace("\n", "\n      ")
+                )
             parts.append(reply_text(reply, full=place == stops[-1] if command and stops else False))
             parts += [text for said, text in self._said if said == place + 1]
         return "\n".join(part for part in parts if part)
@@ -59,7 +48,7 @@ def reply_text(reply: Reply, *, full: bool) -> str:
         reply: the outcome
         full: whether to show the stop with its source and stack, or only what changed
     """
-    parts = [cut(reply.text.rstrip("\n"), PDB_LIMIT, "ask for less at once")]
+    parts = [bound(reply.text.rstrip("\n"), PDB_LIMIT, more="ask for less at once")]
     if reply.printed.strip() or reply.printed_cut:
         parts.append(_printed(reply))
     parts += [f"note: {note}" for note in reply.notes]
@@ -69,7 +58,7 @@ def reply_text(reply: Reply, *, full: bool) -> str:
 
 
 def _printed(reply: Reply) -> str:
-    text = cut(reply.printed.strip("\n"), PRINTED_LIMIT, "stop earlier to see it in pieces")
+    text = bound(reply.printed.strip("\n"), PRINTED_LIMIT, more="stop earlier to see it in pieces")
     note = f" (it printed {reply.printed_cut} bytes more, left out of the middle)" if reply.printed_cut else ""
     return f"program printed{note}:\n{text}"
 
