@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from debug_gym_core import RepoEnv, Task, ToolCall
-from debug_gym_core.errors import GradingError
+from debug_gym_core.errors import GradingError, SandboxLost
 from debug_gym_core.workspace import changes
 from debug_gym_tool_eval import NOT_THERE
 
@@ -130,6 +130,25 @@ def test_a_fix_is_confirmed_before_the_episode_ends(make: Make) -> None:
     observation, _, terminated, _, _ = env.step(ToolCall("eval"))
     assert terminated and env.ended == "resolved"
     assert observation["text"].startswith("2 of 2 tests pass (measured in place and on a clean copy)\n")
+
+
+def test_a_step_that_is_done_again_after_its_tests_ran_changes_a_file_once(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = make(auto_eval_on_rewrite=True)
+    look, looks = env._files.look, 0
+
+    def lose(sandbox: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks == 2:  # after the tests ran
+            env.session.terminal.stop()
+            raise SandboxLost("gone")
+        return look(sandbox)
+
+    monkeypatch.setattr(env._files, "look", lose)
+    env.step(ToolCall("rewrite", {"path": "calc.py", "start": 1, "end": 1, "new_code": "x = 1\ndef add(a, b):"}))
+    assert looks > 2 and "done again" in env.last_text and env.workspace.read_text("calc.py") == f"x = 1\n{BROKEN}"
 
 
 def test_what_cannot_be_confirmed_is_not_resolved(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

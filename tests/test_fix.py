@@ -275,6 +275,28 @@ def test_a_file_that_was_changed_meanwhile(project: Path) -> None:
     assert state(project) == before
 
 
+def test_a_change_that_puts_directories_in_the_place_of_files_has_byproducts_too(project: Path, tmp_path: Path) -> None:
+    (project / ".gitignore").write_text("*.log\n")
+    change = tmp_path / "change.diff"
+    new = FileState(b"x\n", 0o644)
+    made = [".gitignore/foo", "calc.py/bar", "some.log", f"{'d' * 250}/{'e' * 250}/a.py"]
+    change.write_bytes(patch.make(dict.fromkeys(made), dict.fromkeys(made, new)))
+    assert without_byproducts(change, project)[1] == ["some.log"]
+
+
+def test_the_rest_of_an_index_that_is_split_is_looked_at_too(project: Path, tmp_path: Path) -> None:
+    (project / ".gitignore").write_text("*.log\n")
+    (project / "known.log").write_text("x\n")
+    git(project, "add", "-f", "known.log")
+    git(project, "update-index", "--split-index")
+    assert list((project / ".git").glob("sharedindex.*"))
+    change = tmp_path / "change.diff"
+    before, after = FileState(b"x\n", 0o644), FileState(b"y\n", 0o644)
+    old = {"known.log": before, "some.log": None}
+    change.write_bytes(patch.make(old, dict.fromkeys(old, after)))
+    assert without_byproducts(change, project)[1] == ["some.log"]
+
+
 @pytest.mark.people
 def test_programs_that_the_repositorys_settings_name_are_not_run(project: Path, tmp_path: Path) -> None:
     program = tmp_path / "program"

@@ -277,6 +277,11 @@ def test_the_originals_own_example_is_answered(inside: Any) -> None:
             '{"task": "a", "agent": "b", "llm": null, "status": "resolved", "score": "x"}\n',
             "results.jsonl:1: not a result of a run: score is no whole number",
         ),
+        (
+            "results.jsonl",
+            '{"task": "a", "agent": "b", "llm": null, "status": "error", "error": {"kind": 3}}\n',
+            "results.jsonl:1: not a result of a run: error has no kind and message",
+        ),
         ("run.json", "{", "run.json: not JSON (line 1); a run cannot go on without it, name a new directory"),
         ("run.json", "\udcff", "run.json: not JSON; a run cannot"),
         ("run.json", '{"schema_version": 1, "config": 5}', "run.json: not the record of a run: it has no config"),

@@ -327,3 +327,15 @@ def test_a_number_that_is_too_long_for_python_is_no_toml() -> None:
     assert pytest_sections.has_section("pyproject.toml", text)
     assert pytest_sections.restore("pyproject.toml", text, "") is None
     assert pytest_sections.options(text, {}) == {"python_files": [], "pythonpath": []}
+
+
+def test_keys_of_thousands_of_parts_are_not_read_wherever_they_hide() -> None:
+    text = f"x = ['''\n#''', {{{'.'.join('a' * 5000)} = 1}}]\n"
+    assert pytest_sections.has_section("pyproject.toml", text)
+    assert pytest_sections.restore("pyproject.toml", text, "") is None
+
+
+def test_lines_of_dots_are_no_keys() -> None:
+    text = f'art = """\n{"." * 500}\n"""\n'
+    assert not pytest_sections.has_section("pyproject.toml", text)
+    assert pytest_sections.restore("pyproject.toml", text, "") == text

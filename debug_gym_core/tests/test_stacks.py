@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from debug_gym_core.sandbox.stacks import readable_stack, split_stack
 
 THREAD = """\
@@ -42,3 +44,11 @@ def test_what_the_program_printed_the_same_way_stays() -> None:
 
 def test_a_stack_is_readable_without_the_frames_of_ours() -> None:
     assert "debug-gym" not in readable_stack(CURRENT) and "<string>" not in readable_stack(CURRENT)
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "Thread 0x", "Thread 0x1 ", "(most recent call first):", "Current thread 0x1 ("]
+)
+def test_a_line_of_any_length_is_read_at_once(piece: str) -> None:
+    output = "Thread 0x" + piece * (60_000 // len(piece))
+    assert split_stack(output) == (output, "")  # which took seconds

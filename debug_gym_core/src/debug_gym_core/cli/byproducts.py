@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
@@ -12,11 +13,13 @@ from pathlib import Path
 from debug_gym_core.sandbox import plain_files
 from debug_gym_core.workspace import patch
 
+log = logging.getLogger("debug_gym")
+
 NAME = "fix.diff"
 """The change without by-products, beside the `patch.diff` that has all."""
 
-_INDEX = 1 << 30
-"""Bytes of an index that are read; a million files take an eighth of it."""
+_INDEX = 1 << 28
+"""Bytes of an index that are read; a million files take half of it."""
 
 
 def without_byproducts(change: Path, directory: Path) -> tuple[Path, list[str]]:
@@ -56,7 +59,10 @@ def _ignored(paths: Sequence[str], directory: Path) -> set[str]:
         _copy_git(top / ".git", copy / ".git")
         for place in sorted({Path(), *(above for path in paths for above in (below / path).parents)}):
             if ".." not in place.parts and ".git" not in place.parts:
-                (copy / place).mkdir(parents=True, exist_ok=True)
+                try:
+                    (copy / place).mkdir(parents=True, exist_ok=True)
+                except OSError:  # it lies in what is a file before the change, or its name is too long here
+                    continue
                 _copy(top / place / ".gitignore", copy / place / ".gitignore")
         (copy / below).mkdir(parents=True, exist_ok=True)
         command = ["git", "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin"]
@@ -65,6 +71,8 @@ def _ignored(paths: Sequence[str], directory: Path) -> set[str]:
             done = subprocess.run(command, cwd=copy / below, env=environment, input=names, capture_output=True)
         except FileNotFoundError:
             return set()
+    if done.returncode not in (0, 1):
+        log.warning("git cannot tell what is ignored: %s", done.stderr.decode(errors="replace").strip())
     return {os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
 
 
@@ -77,8 +85,16 @@ def _copy_git(git: Path, into: Path) -> None:
     if main := _named(own / "commondir"):
         common = main
     _copy(common / "info" / "exclude", into / "info" / "exclude")
-    for index in (own / "index", *own.glob("sharedindex.*")):
-        _copy(index, into / index.name, _INDEX)
+    _copy(own / "index", into / "index", _INDEX)
+    if shared := _shared_index(into / "index"):
+        _copy(own / shared, into / shared, _INDEX)
+
+
+def _shared_index(index: Path) -> str | None:
+    """The file with the rest of an index that is split, which its extension `link` names."""
+    data = index.read_bytes() if index.exists() else b""
+    at = data.rfind(b"link")
+    return f"sharedindex.{data[at + 8 : at + 28].hex()}" if at >= 0 else None
 
 
 def _named(file: Path, key: str = "") -> Path | None:

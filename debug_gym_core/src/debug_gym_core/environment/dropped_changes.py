@@ -114,9 +114,14 @@ class DroppedChanges:
             SandboxLost: the sandbox went away
         """
         if not standing.resolved:
-            self._sandbox.keep_files()
-            known = self._sandbox.kept.changes
-            return Confirmed(standing, self.among(known) if known is not None else {})
+            # The files are not kept before the step is over: where it is done again, that begins with those before it.
+            try:
+                return Confirmed(standing, self.among(self._sandbox.changes()))
+            except SandboxLost:
+                raise
+            except SandboxError as error:
+                log.debug("changes not known", exc_info=error)
+                return Confirmed(standing, {})
         dropped: Mapping[str, str] = {}
         try:
             changes = self._sandbox.changes()

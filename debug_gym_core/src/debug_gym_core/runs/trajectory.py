@@ -184,6 +184,8 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     **dict.fromkeys(("error", "python"), (dict | None, "mapping")),
 }
 """What the fields of a result must be for it to be read."""
+_ERROR = ("kind", "message")
+"""What the error of a result has."""
 
 
 @dataclass(frozen=True)
@@ -264,6 +266,8 @@ class Result:
         for name, (kinds, what) in _KINDS.items():
             if name in data and not isinstance(data[name], kinds):
                 raise ValueError(f"{name} is no {what}")
+        if data["status"] == "error" and not all(isinstance((data.get("error") or {}).get(key), str) for key in _ERROR):
+            raise ValueError(f"error has no {' and '.join(_ERROR)}")
         known = {item.name for item in dataclasses.fields(cls)}
         values = {key: value for key, value in data.items() if key in known}
         values |= {key: tuple(values.get(key, ())) for key in ("failed", "broken")}

@@ -68,7 +68,7 @@ class Session(FileRequests):
             spec = dataclasses.replace(spec, interpreter=terminal.interpreter)
         self.spec = spec
         self.root = terminal.root
-        self.names = PublicNames(self.root, spec.source, self.realpath)
+        self.names = PublicNames(self.root, spec.source, self.realpath, lambda: self.commands)
         self.python = str(spec.interpreter.executable) if spec.interpreter is not None else terminal.python
         self.restarts = 0
         self.commands = 0

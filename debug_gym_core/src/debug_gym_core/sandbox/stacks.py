@@ -11,7 +11,9 @@ MOST_FOREIGN = 8
 """Frames that are shown of a thread that runs none of the repository's code."""
 
 _START = re.compile(r'^  File "<string>", line \d+ in <module>$(?!\n  File)', re.MULTILINE)
-_THREAD = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+[^(\n]*\(most recent call first\):$", re.MULTILINE)
+_THREAD = re.compile(
+    r"(?:Current thread|Thread) 0x[0-9a-f]{1,16}\b[^(\n]{0,100}\(most recent call first\):$", re.MULTILINE
+)
 _FRAME = re.compile(r'  (?:File "(.*)", line \d+ in .*|\.\.\.|<no Python frame>|Garbage-collecting)')
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib/python[0-9.]+/")
 

@@ -90,7 +90,7 @@ class Environment(Protocol):
     def measure(self, *, warm: bool = False) -> Measurement:
         """Run the tests in place and set the score.
 
-        Where all pass and grading drops changes, a clean grade decides.
+        Where all that count pass, a clean grade decides.
 
         Raises:
             SandboxLost: the sandbox went away

@@ -59,7 +59,9 @@ class _Layer:
         ahead = []  # directories can be deeper than the stack
         while (known := self._directories.get(path)) is None:
             ahead.append(path)
-            path = posixpath.dirname(path)
+            path, below = posixpath.dirname(path), path
+            if path == below:
+                raise ValueError(f"{path} is no path below the repository")
         for directory in reversed(ahead):
             known = known or self._says(directory, True)
             with self._lock:

@@ -54,6 +54,13 @@ def test_commands_before_the_first_line_are_given_at_it(debug: Any, command: str
     assert program.do("p 'x' in globals()")["out"] == f"{command in ('unt 3', 'r')}\n"
 
 
+def test_commands_after_a_jump_before_the_first_line_come_after_it(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": "x = 1\ny = 2\nz = 3\n"})
+    message = program.do("j 2 ;; n")
+    assert place(message) == "app.py:3 <module>"
+    assert program.do("p 'x' in globals(), y")["out"] == "(False, 2)\n"
+
+
 def test_a_jump_before_the_first_line_is_refused_where_it_leads_nowhere(debug: Any) -> None:
     program = debug("python app.py", {"app.py": "x = 1\ny = 2\n"})
     assert program.do("j there")["failed"]

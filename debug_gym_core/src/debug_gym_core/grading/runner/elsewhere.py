@@ -27,16 +27,24 @@ def elsewhere(describer: Describer) -> "list[list[str]]":
         for each, its name and the file that was imported
     """
     found = []
-    for name, module in sorted(sys.modules.items()):
-        path = _file(module) if "." not in name else None
-        if path is None or describer.inside(path) is not None or _is_standard(path):
+    for name, module in sorted(item for item in list(sys.modules.items()) if type(item[0]) is str):
+        try:
+            path = _file(module) if "." not in name else None
+            if path is not None and _is_copy(name, path, describer):
+                found.append([name, path])
+        except (OSError, ValueError):  # tested code can give a module any file
             continue
-        own = [os.path.join(describer.root, below, name) for below in _BELOW]
-        copies = [copy for one in own for copy in (os.path.join(one, "__init__.py"), one + ".py")]
-        there = [copy for copy in copies if os.path.isfile(copy)]
-        if there and not any(os.path.samefile(copy, path) for copy in there):
-            found.append([name, path])
     return found[:MOST]
+
+
+def _is_copy(name: str, path: str, describer: Describer) -> bool:
+    """Whether the repository has a module of this name, too, that lies elsewhere."""
+    if describer.inside(path) is not None or _is_standard(path):
+        return False
+    own = [os.path.join(describer.root, below, name) for below in _BELOW]
+    copies = [copy for one in own for copy in (os.path.join(one, "__init__.py"), one + ".py")]
+    there = [copy for copy in copies if os.path.isfile(copy)]
+    return bool(there) and not any(os.path.samefile(copy, path) for copy in there)
 
 
 def _file(module: object) -> "Union[str, None]":

@@ -222,6 +222,7 @@ def _data(measurement: Measurement, env: RepoEnv) -> dict[str, object]:
     if len(tests) > NAMED:
         odd = (name for name, outcome in tests.items() if outcome != "passed")
         tests = {name: tests[name] for name in itertools.islice(odd, NAMED_FAILURES)}
+    grading = "clean" if env.resolved or env.unconfirmed else "in_place"
     return {
         "score": env.score,
         "max_score": env.max_score,
@@ -229,7 +230,7 @@ def _data(measurement: Measurement, env: RepoEnv) -> dict[str, object]:
         **({"broken": list(env.broken)} if env.broken else {}),
         **({"dropped": listed(env.dropped)} if env.dropped else {}),
         **({"unconfirmed": env.unconfirmed} if env.unconfirmed else {}),
-        "grading": "in_place" if measurement.kind == "report" else "exit_status",
+        "grading": grading if measurement.kind == "report" else "exit_status",
         "counts": dict(collections.Counter(one.outcome for one in measurement.tests)),
         "tests": dict(tests),
         "failures": [
@@ -243,7 +244,7 @@ def _data(measurement: Measurement, env: RepoEnv) -> dict[str, object]:
         ],
         "exit_status": measurement.exit_status,
         "timed_out": measurement.timed_out,
-        **({"stack": measurement.stack} if measurement.stack else {}),
+        **({"stack": bound(measurement.stack, STACK_LIMIT)} if measurement.stack else {}),
         "valid": measurement.valid,
         "reason": measurement.reason,
     }

@@ -92,7 +92,7 @@ class Running(Breaking):
         except ValueError:
             return super().do_jump(arg)
         if self.at_entry:
-            self.cmdqueue.append("jump " + arg)  # for the first line itself: nothing is compiled yet
+            self.cmdqueue.insert(0, "jump " + arg)  # for the first line itself: nothing is compiled yet
             self.unannounced = True
             self.set_step()
             return 1
