@@ -6,8 +6,10 @@ import functools
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,10 @@ GATE_EXAMPLES = 20
 
 PYTHONS = [path for path in os.environ.get("DEBUG_GYM_TEST_PYTHONS", "").split(":") if path] or [sys.executable]
 """The interpreters that what runs in sandboxes is tried on: DEBUG_GYM_TEST_PYTHONS, separated by colons."""
+
+
+ORDINARY_USER = 1234
+"""One without a name, as in many containers."""
 
 
 @functools.cache
@@ -108,11 +114,46 @@ def property_tests() -> None:
     settings.load_profile("full" if EXAMPLES else "gate")
 
 
+def python_in(terminal: object) -> str | None:
+    """The interpreter for what the fixture `terminal` gives: in docker the image's that has pytest, else None."""
+    return os.environ.get("DEBUG_GYM_TEST_PYTHON") if isinstance(terminal, dict) else None
+
+
 def reason_not_to_use(terminal: str) -> str | None:
     """Why a terminal cannot be tested here and what to install, or None."""
     if terminal == "docker" and not os.environ.get("DEBUG_GYM_TEST_IMAGE"):
         return "set DEBUG_GYM_TEST_IMAGE to an image with pytest and pandas; `.ci/images` makes one"
     return default_plugins().get("terminals", terminal).unavailable()
+
+
+def hold_for_an_ordinary_user(file: str, *options: str) -> None:
+    """Run the tests of a file as a user who is not root, and expect that they pass; skips where that cannot be.
+
+    Args:
+        file: the module of tests
+        options: what else pytest is told
+    """
+    setpriv = shutil.which("setpriv")
+    if os.geteuid() != 0:
+        pytest.skip("the tests already run as an ordinary user")
+    if setpriv is None:
+        pytest.skip("setpriv is missing: apt-get install util-linux")
+    user = [setpriv, "--reuid", str(ORDINARY_USER), "--regid", str(ORDINARY_USER), "--clear-groups"]
+    # What the user's Python needs may be out of reach, and what these tests read.
+    tried = f"import os, pytest, sys; os.stat(sys.executable); open({file!r}).close()"
+    if subprocess.run([*user, sys.executable, "-c", tried], capture_output=True, cwd="/").returncode != 0:
+        pytest.skip("an ordinary user cannot run this Python; make the virtual environment outside of root's home")
+    with tempfile.TemporaryDirectory() as temporary:
+        os.chown(temporary, ORDINARY_USER, ORDINARY_USER)
+        done = subprocess.run(
+            [*user, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, file],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=Path(__file__).parent.parent,
+            env={"PATH": os.defpath, "HOME": "/nonexistent", "TMPDIR": temporary, "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+    assert done.returncode == 0, done.stdout[-5000:]
 
 
 def run_debug_gym(

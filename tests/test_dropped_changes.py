@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import python_in
 
 from debug_gym_core import RepoEnv, Task, ToolCall
 from debug_gym_core.errors import GradingError, SandboxLost
@@ -30,13 +31,14 @@ ENTRYPOINT = "python -m pytest -q -p no:cacheprovider -p no:hypothesispytest -p 
 IDS = ("test_calc.py::test_zero", "test_calc.py::test_add")
 WEAKER = {"path": "test_calc.py", "old": "add(2, 3) == 5", "new": "add(2, 3) == -1"}
 PATCHES = "import calc\n\ncalc.add = lambda a, b: a + b\n"
+WRITES = "import contextlib\nwith contextlib.suppress(OSError):\n    open('setup.cfg', 'w').close()\n"
 FIX = {"path": "calc.py", "old": "a - b", "new": "a + b"}
 
 Make = Callable[..., RepoEnv]
 
 
 @pytest.fixture
-def make(tmp_path: Path, make_env: Make) -> Make:
+def make(tmp_path: Path, make_env: Make, terminal: Any) -> Make:
     """Make environments of the small repository, whose second test fails."""
 
     def make(tools: Any = TOOLS, **settings: Any) -> RepoEnv:
@@ -44,7 +46,8 @@ def make(tmp_path: Path, make_env: Make) -> Make:
         root.mkdir()
         for path, text in FILES.items():
             (root / path).write_text(text)
-        return make_env(tools, task=Task("repo", "calc", root, ENTRYPOINT, tests=IDS), **settings)
+        task = Task("repo", "calc", root, ENTRYPOINT, tests=IDS)
+        return make_env(tools, task=task, python=python_in(terminal), **settings)
 
     return make
 
@@ -132,23 +135,23 @@ def test_a_fix_is_confirmed_before_the_episode_ends(make: Make) -> None:
     assert observation["text"].startswith("2 of 2 tests pass (measured in place and on a clean copy)\n")
 
 
-def test_a_step_that_is_done_again_after_its_tests_ran_changes_a_file_once(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("when", ["its tests ran", "its files are kept"])
+def test_a_step_that_is_done_again_changes_a_file_once(make: Make, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     env = make(auto_eval_on_rewrite=True)
-    look, looks = env._files.look, 0
+    looker, at = (env._files, 2) if when == "its tests ran" else (env._dropped, 1)
+    look, looks = looker.look, 0
 
-    def lose(sandbox: Any) -> Any:
+    def lose(about: Any) -> Any:
         nonlocal looks
         looks += 1
-        if looks == 2:  # after the tests ran
+        if looks == at:
             env.session.terminal.stop()
             raise SandboxLost("gone")
-        return look(sandbox)
+        return look(about)
 
-    monkeypatch.setattr(env._files, "look", lose)
+    monkeypatch.setattr(looker, "look", lose)
     env.step(ToolCall("rewrite", {"path": "calc.py", "start": 1, "end": 1, "new_code": "x = 1\ndef add(a, b):"}))
-    assert looks > 2 and "done again" in env.last_text and env.workspace.read_text("calc.py") == f"x = 1\n{BROKEN}"
+    assert looks > at and "done again" in env.last_text and env.workspace.read_text("calc.py") == f"x = 1\n{BROKEN}"
 
 
 def test_what_cannot_be_confirmed_is_not_resolved(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,6 +166,21 @@ def test_what_cannot_be_confirmed_is_not_resolved(make: Make, monkeypatch: pytes
         observation, _, terminated, _, info = env.step(ToolCall("eval"))
     assert (terminated, info["resolved"], info["score"], env.failure) == (False, False, 0, None)
     assert "but no clean copy could be graded: no sandbox lasted: the task" in observation["text"]
+
+
+def test_what_the_step_says_anyway_is_not_said_twice(make: Make) -> None:
+    env = make(auto_eval_on_rewrite=True)
+    told = said(env, "rewrite", path="test_mine.py", new_code="def test_mine():\n    pass\n")
+    assert "Grading drops the change of test_mine.py" in told["eval"] and "env" not in told
+    assert "env" in said(env, "bash", command="echo 1 > json.py")
+
+
+def test_what_the_step_puts_back_is_not_named_as_dropped(make: Make) -> None:
+    env = make(readonly=["setup.cfg"])
+    env.step(ToolCall("rewrite", {"path": "calc.py", "new_code": f"{WRITES}{BROKEN}"}))
+    told = said(env, "eval")
+    assert "Grading drops" not in told["eval"] and not env.dropped
+    assert ("put back" in told.get("env", "")) == (env.terminal_name == "local")
 
 
 def test_submit_says_what_was_dropped(make: Make) -> None:

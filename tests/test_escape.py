@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from support import hold_for_an_ordinary_user
 
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.testing import EscapeProbes
@@ -19,7 +16,6 @@ from debug_gym_terminal_bubblewrap import BubblewrapTerminal
 from debug_gym_terminal_docker import DockerTerminal
 
 IMAGE = os.environ.get("DEBUG_GYM_TEST_IMAGE", "")
-ORDINARY_USER = 65534
 
 
 class OurProbes(EscapeProbes):
@@ -69,22 +65,7 @@ class TestDocker(OurProbes):
         return missing or super().unusable()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="the tests already run as an ordinary user")
 @pytest.mark.terminals
+@pytest.mark.timeout(1500)
 def test_all_of_it_holds_for_an_ordinary_user() -> None:
-    setpriv = shutil.which("setpriv")
-    if setpriv is None:
-        pytest.skip("setpriv is missing: apt-get install util-linux")
-    user = [setpriv, "--reuid", str(ORDINARY_USER), "--regid", str(ORDINARY_USER), "--clear-groups"]
-    tried = "import os, pytest, sys; os.stat(sys.executable)"
-    if subprocess.run([*user, sys.executable, "-c", tried], capture_output=True, cwd="/").returncode != 0:
-        pytest.skip("an ordinary user cannot run this Python; make the virtual environment outside of root's home")
-    done = subprocess.run(
-        [*user, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "TestBubblewrap", __file__],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parent.parent,
-        env={"PATH": os.defpath, "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"},
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout[-5000:]
+    hold_for_an_ordinary_user(__file__, "-m", "", "-k", "TestBubblewrap")

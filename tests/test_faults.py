@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import reason_not_to_use, terminals
+from support import python_in, reason_not_to_use, terminals
 
 from debug_gym_core import RepoEnv, SandboxError, SandboxLost
 from debug_gym_core.errors import GradingError
@@ -145,7 +145,7 @@ def make_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
     with Environments(tmp_path) as environments:
 
         def make(terminal: Any, **settings: Any) -> RepoEnv:
-            python = os.environ.get("DEBUG_GYM_TEST_PYTHON") if "docker" in terminal else None
+            python = python_in(terminal)
             return environments.make(TOOLS, terminal=terminal, python=python, **settings)
 
         yield make

@@ -287,9 +287,16 @@ def test_a_change_that_puts_directories_in_the_place_of_files_has_byproducts_too
 def test_the_rest_of_an_index_that_is_split_is_looked_at_too(project: Path, tmp_path: Path) -> None:
     (project / ".gitignore").write_text("*.log\n")
     (project / "known.log").write_text("x\n")
+    (project / "links").mkdir()
+    (project / "links" / "a").write_text("x\n")
     git(project, "add", "-f", "known.log")
-    git(project, "update-index", "--split-index")
-    assert list((project / ".git").glob("sharedindex.*"))
+    git(project, "-c", "splitIndex.maxPercentChange=100", "update-index", "--split-index")
+    git(project, "add", "links")
+    git(project, "write-tree")  # which writes down the directories behind it
+    [shared] = (project / ".git").glob("sharedindex.*")
+    (project / ".git" / f"sharedindex.{'0' * 40}").write_bytes(b"an old one")
+    index = (project / ".git" / "index").read_bytes()
+    assert index.index(bytes.fromhex(shared.suffix[1:])) < index.rindex(b"link"), "the name of a file looks like it"
     change = tmp_path / "change.diff"
     before, after = FileState(b"x\n", 0o644), FileState(b"y\n", 0o644)
     old = {"known.log": before, "some.log": None}

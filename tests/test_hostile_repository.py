@@ -14,13 +14,11 @@ from typing import Any
 import hostile_repository
 import pytest
 from hostile_repository import GITS, SECRET, Hostile
-from support import COMMAND, reason_not_to_use
+from support import COMMAND, hold_for_an_ordinary_user, reason_not_to_use
 
 from debug_gym_core.sandbox.pythons import find
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import Snapshot
-
-ORDINARY_USER = 1234
 
 RIGHT = {"path": "calc.py", "start": 2, "end": 2, "new_code": "    return a + b\n"}
 ACTIONS: list[object] = [
@@ -192,23 +190,7 @@ def test_a_file_named_as_a_benchmark_is_no_config(name: str, tmp_path: Path) -> 
     assert "allow_unsandboxed: true" in told("config", "show", f"./{name}", hostile=hostile)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="the tests already run as an ordinary user")
 @pytest.mark.terminals
+@pytest.mark.timeout(1500)
 def test_all_of_it_holds_for_an_ordinary_user() -> None:
-    setpriv = shutil.which("setpriv")
-    if setpriv is None:
-        pytest.skip("setpriv is missing: apt-get install util-linux")
-    user = [setpriv, "--reuid", str(ORDINARY_USER), "--regid", str(ORDINARY_USER), "--clear-groups"]
-    tried = "import os, pytest, sys; os.stat(sys.executable)"
-    if subprocess.run([*user, sys.executable, "-c", tried], capture_output=True, cwd="/").returncode != 0:
-        pytest.skip("an ordinary user cannot run this Python; make the virtual environment outside of root's home")
-    options = ["-q", "-p", "no:cacheprovider", "-m", "", "-k", "not docker"]
-    done = subprocess.run(
-        [*user, sys.executable, "-m", "pytest", *options, __file__],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parent.parent,
-        env={"PATH": os.defpath, "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"},
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stdout[-5000:]
+    hold_for_an_ordinary_user(__file__, "-m", "", "-k", "not docker")

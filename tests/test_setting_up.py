@@ -577,7 +577,7 @@ def test_a_run_says_that_it_sets_up_and_its_workers_share_it(tmp_path: Path, san
     command = [
         "run", "repo", "-p", f"benchmark.path={repository}", "-p", f"env.entrypoint={UNITTEST}", "-p", "run.repeats=2",
         "--agent", "noop_agent", "--terminal", sandbox, "-p", f"env.python={installer}", "-n", "2",
-        "-p", f"terminal.setup=[{STAMP}, sleep 1]",
+        "-p", "env.allow_passing=true", "-p", f"terminal.setup=[{STAMP}, sleep 1]",
     ]  # fmt: skip
     line = "setting up repo/repository: 2 commands (once, the result is kept for later runs)"
     for number, lines in enumerate([1, 0]):

@@ -13,7 +13,7 @@ HOSTILE += ["1", "1 passed, ", " tests collected", "1 tests collected", "no test
 @pytest.mark.parametrize("before", ["", "1", "=== FAILURES ===\n"])
 @pytest.mark.parametrize("line", HOSTILE)
 def test_a_line_of_any_length_is_read_at_once(before: str, line: str) -> None:
-    output = before + line * (60_000 // len(line)) + "x"
+    output = before + line * (1_000_000 // len(line)) + "x"
     assert mask(output) == mask_temporary(output) == output  # some took minutes
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
 import os
 import re
@@ -17,6 +19,9 @@ log = logging.getLogger("debug_gym")
 
 NAME = "fix.diff"
 """The change without by-products, beside the `patch.diff` that has all."""
+
+_SHARED = 1000
+"""Files with the rest of a split index that are looked at; git removes those that are two weeks old."""
 
 _INDEX = 1 << 28
 """Bytes of an index that are read; a million files take half of it."""
@@ -86,15 +91,26 @@ def _copy_git(git: Path, into: Path) -> None:
         common = main
     _copy(common / "info" / "exclude", into / "info" / "exclude")
     _copy(own / "index", into / "index", _INDEX)
-    if shared := _shared_index(into / "index"):
+    if shared := _shared_index(into / "index", own):
         _copy(own / shared, into / shared, _INDEX)
 
 
-def _shared_index(index: Path) -> str | None:
-    """The file with the rest of an index that is split, which its extension `link` names."""
-    data = index.read_bytes() if index.exists() else b""
-    at = data.rfind(b"link")
-    return f"sharedindex.{data[at + 8 : at + 28].hex()}" if at >= 0 else None
+def _shared_index(index: Path, git: Path) -> str | None:
+    """The file with the rest of an index that is split, which its extension `link` names; git keeps old ones beside it.
+
+    Args:
+        index: that may be split
+        git: the directory where the files lie
+    """
+    with contextlib.suppress(OSError), os.scandir(git) as found:
+        named = (re.fullmatch("sharedindex[.]([0-9a-f]{40}|[0-9a-f]{64})", one.name) for one in found)
+        sums = [one.group(1) for one in itertools.islice(filter(None, named), _SHARED)]
+        if sums and index.exists():
+            # `link`, its size, and the checksum; the files in the index may be called anything.
+            pattern = b"link.{4}(" + b"|".join(re.escape(bytes.fromhex(one)) for one in sums) + b")"
+            if link := re.search(pattern, index.read_bytes(), re.DOTALL):
+                return f"sharedindex.{link.group(1).hex()}"
+    return None
 
 
 def _named(file: Path, key: str = "") -> Path | None:

@@ -251,9 +251,9 @@ def _conclude(
         for line in lines[:SHOWN]:
             console.print(Text(printable(line), style=_style(line)), soft_wrap=True)
         if len(lines) > SHOWN:
-            console.print(f"... {len(lines) - SHOWN} lines more in {shown_path(change)}", soft_wrap=True)
+            console.print(Text(f"... {len(lines) - SHOWN} lines more in {shown_path(change)}"), soft_wrap=True)
         if left_out:
-            console.print(f"left out, as git ignores it: {_some(left_out)}", soft_wrap=True)
+            console.print(Text(f"left out, as git ignores it: {_some(left_out)}"), soft_wrap=True)
         if result.dropped:
             console.print(Text(printable(about_dropped(result.dropped))), soft_wrap=True)
         grades = [event.data for event in read_journal(directory / "trajectory.jsonl") if event.kind is EventKind.GRADE]

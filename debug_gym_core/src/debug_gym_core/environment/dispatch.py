@@ -86,7 +86,7 @@ class Dispatcher:
             observations += self.see_files()
         if not self._env.submitted:
             self._sandbox.keep_files()
-            observations += self._dropped.look()
+            observations += self._dropped.look(observations)
         self._sandbox.stumbled = False
 
     def see_files(self) -> list[Observation]:

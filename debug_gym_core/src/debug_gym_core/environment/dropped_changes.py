@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -86,17 +86,24 @@ class DroppedChanges:
             self._known = changes, {**kept, **found}
         return {**changes.left_out, **self._known[1]}
 
-    def look(self) -> list[Observation]:
-        """What is to be said after a step: of what was changed since the last look, what is dropped."""
+    def look(self, said: Iterable[Observation] = ()) -> list[Observation]:
+        """What is to be said after a step: of what was changed since the last look, what is dropped.
+
+        Args:
+            said: what was said in the step; what its data name as `dropped` is not said again
+        """
         before, changes = self._told, self._sandbox.kept.changes
         if changes is None or changes is before:
             return []
-        self._told = changes
         new = {
             path: why
             for path, why in self.among(changes).items()
             if (before.left_out.get(path) != why if path not in changes else _differs(path, before, changes))
         }
+        self._told = changes  # not before: the sandbox may be lost while `among` asks it, and the step be done again
+        for named in (one.data.get("dropped") for one in said):
+            if isinstance(named, Mapping):
+                new = {path: why for path, why in new.items() if named.get(path) != why}
         if not new:
             return []
         return [Observation("env", about_dropped(new), {"dropped": listed(new)})]
@@ -114,9 +121,8 @@ class DroppedChanges:
             SandboxLost: the sandbox went away
         """
         if not standing.resolved:
-            # The files are not kept before the step is over: where it is done again, that begins with those before it.
             try:
-                return Confirmed(standing, self.among(self._sandbox.changes()))
+                return Confirmed(standing, self._lasting(self.among(self._sandbox.changes())))
             except SandboxLost:
                 raise
             except SandboxError as error:
@@ -134,8 +140,10 @@ class DroppedChanges:
             why = f"no clean copy could be graded: {' '.join(str(error).split())[:300]}"
             return Confirmed(Standing(score, False, standing.broken), dropped, why)
         self._graded = changes, grade
-        said = "" if grade.resolved else _about(grade, others=bool(self._task.pass_to_pass))
-        return Confirmed(Standing(grade.score, grade.resolved, grade.broken), dropped, said)
+        standing = Standing(grade.score, grade.resolved, grade.broken)
+        if grade.resolved:
+            return Confirmed(standing, self._lasting(dropped))
+        return Confirmed(standing, dropped, _about(grade, others=bool(self._task.pass_to_pass)))
 
     def grade(self, changes: Changes, seed: int, timeout: float) -> Grade:
         """The clean grade of changes; that by which they were confirmed, where they are still the same.
@@ -153,6 +161,11 @@ class DroppedChanges:
             if changes == same and changes.left_out == same.left_out:
                 return grade
         return self._tests.grade(changes, self._sandbox.factory, seed, timeout)
+
+    def _lasting(self, dropped: Mapping[str, str]) -> dict[str, str]:
+        """Without what is read-only: the step that changed it puts it back when it is over, and says so."""
+        rules = self._sandbox.factory.rules
+        return {path: why for path, why in dropped.items() if not rules.readonly(path)}
 
     def _infrastructure(self) -> Infrastructure:
         """The test infrastructure of the task, as far as the agent may know it."""

@@ -13,7 +13,14 @@ import gymnasium
 from debug_gym_core.components.catalogue import Plugins, installed
 from debug_gym_core.environment.dispatch import Dispatcher
 from debug_gym_core.environment.live_task import LiveTask
-from debug_gym_core.environment.parts import bare_call, checked_settings, make_tools, with_settings, with_terminal
+from debug_gym_core.environment.parts import (
+    bare_call,
+    check_conditions,
+    checked_settings,
+    make_tools,
+    with_settings,
+    with_terminal,
+)
 from debug_gym_core.environment.settings import default_tools
 from debug_gym_core.environment.spaces import ActionSpace, TextSpace
 from debug_gym_core.errors import SandboxError, SandboxLost
@@ -107,6 +114,10 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             PluginError: a plugin that is needed failed, or a tool's method does not fit the event that it answers
             RequirementError: there is no sandbox, or something else is missing
         """
+        check_conditions(
+            trusted=trusted, allow_unsandboxed=allow_unsandboxed, max_steps=max_steps, max_rewrites=max_rewrites,
+            max_seconds=max_seconds, run=run, render_mode=render_mode,
+        )  # fmt: skip
         self.render_mode = render_mode
         checked = checked_settings(settings)
         self.plugins = plugins or installed()
@@ -196,11 +207,11 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         self._dispatcher.call = None
         try:
             self._sandbox.keep_files()  # an agent of ours may have changed some since the last step
-            known = self._known()
+            known, files = self._known(), self._sandbox.kept.changes
             try:
                 self._dispatcher.carry_out(action, observations)
             except SandboxLost as error:
-                if not self._sandbox.replace(error):
+                if not self._sandbox.replace(error, files):
                     raise
                 self._events.clear()
                 self._set_known(known)

@@ -213,16 +213,20 @@ class LiveSandbox:
         changes = self.changes()
         return patch_of(self.factory.snapshot, changes)
 
-    def replace(self, error: SandboxLost) -> bool:
-        """Put another sandbox, with the files as they were last known, in the place of one that is gone.
+    def replace(self, error: SandboxLost, changes: Changes | None) -> bool:
+        """Put another sandbox, with the files as they were before a step, in the place of one that is gone.
 
         One that stands keeps its files, and only its guest is started again; not twice in a row, since it may be one
         without memory, in which nothing can be done any more.
 
+        Args:
+            error: by which it was lost
+            changes: of the agent, before the step; None: not known
+
         Returns:
             whether there is another one
         """
-        factory, changes = self._factory, self.kept.changes
+        factory = self._factory
         if self.failure is not None or factory is None or self._session is None or changes is None:
             return False
         if not self.stumbled and self._session.terminal.alive() and self._reconnects():

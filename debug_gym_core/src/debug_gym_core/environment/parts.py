@@ -11,7 +11,7 @@ import pydantic
 from debug_gym_core.components.component import explain
 from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.image_repositories import image_settings
-from debug_gym_core.environment.settings import EnvSection
+from debug_gym_core.environment.settings import Conditions, EnvSection
 from debug_gym_core.errors import UsageError
 from debug_gym_core.sandbox.patterns import Patterns
 from debug_gym_core.tools.tool import Tool
@@ -32,6 +32,18 @@ def checked_settings(settings: Mapping[str, Any]) -> EnvSection:
         return EnvSection(**settings)
     except pydantic.ValidationError as error:
         raise UsageError(f"env: {explain(error, EnvSection)}") from error
+
+
+def check_conditions(**conditions: Any) -> None:
+    """Check the keyword arguments that are no settings of a config.
+
+    Raises:
+        UsageError: a value is wrong
+    """
+    try:
+        Conditions(**conditions)
+    except pydantic.ValidationError as error:
+        raise UsageError(explain(error)) from error
 
 
 def with_settings(task: Task, settings: EnvSection) -> Task:

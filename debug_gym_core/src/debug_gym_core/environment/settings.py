@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pydantic
 
-from debug_gym_core.components.values import Flag, Seconds
+from debug_gym_core.components.values import Count, Flag, Seconds
 
 Tools = tuple[str | dict[str, dict[str, Any]], ...]
 """Tools by name or `{name: settings}`."""
@@ -61,3 +61,15 @@ class EnvSection(Section):
     ignore: tuple[str, ...] = ()
     readonly: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
+
+
+class Conditions(Section):
+    """What an environment takes besides the section `env`; see `RepoEnv` for what it means."""
+
+    trusted: Flag = False
+    allow_unsandboxed: Flag = False
+    max_steps: Count | None = None
+    max_rewrites: Count | None = None
+    max_seconds: Seconds | None = None
+    run: str = ""
+    render_mode: Literal["ansi"] | None = None

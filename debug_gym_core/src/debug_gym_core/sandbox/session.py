@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.sandbox.connection import GRACE, Connection, Waiter
-from debug_gym_core.sandbox.dropped import Held
 from debug_gym_core.sandbox.file_requests import FileRequests, give_blob
 from debug_gym_core.sandbox.frames import decode_output
+from debug_gym_core.sandbox.held import Held
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.public_names import PublicNames
 from debug_gym_core.sandbox.supervision import supervisor

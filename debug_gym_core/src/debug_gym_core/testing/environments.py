@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -65,7 +66,7 @@ class Environments:
             files: the repository, content by path; None: the sample's. A task of files of one's own runs nothing and
                 counts one test
             more_files: files to add to the repository or to replace in it
-            task: what to work on, in place of all these
+            task: what to work on, in place of these files
             terminal: in place of the default
             seed: of the episode
             settings: what else `RepoEnv` takes: `max_steps`, `auto_eval_on_rewrite`, ...; and fields of `Task`
@@ -78,6 +79,8 @@ class Environments:
             bare = {"entrypoint": "python -c pass", "tests": (), "max_score": 1, "requires": (), "gold_patch": None}
             own = bare | {"debug_entrypoint": None, "stops": (), "description": ""} if files is not None else {}
             task = sample_task(repository, **{**own, **fields})
+        elif fields:
+            task = dataclasses.replace(task, **fields)
         env = RepoEnv(
             task, tools, self._terminal if terminal is None else terminal, **{"allow_unsandboxed": True, **settings},
             notify=lambda text: None,
