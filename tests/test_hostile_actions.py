@@ -194,7 +194,7 @@ def test_what_is_no_right_action_is_answered_with_what_is(env: RepoEnv, action: 
     first = act(env, action)
     assert first["error"], first["text"]
     assert len(first["text"]) < 2000
-    assert "example: " in first["text"], first["text"]
+    assert "example:" in first["text"], first["text"]
     first = act(env, ToolCall("view", {"path": "app.py"}))
     assert "x = 1" in first["text"] or "lines" in first["text"]
 
