@@ -70,6 +70,14 @@ ENDLESS = -signal.SIGXCPU
 """How a program ended that used up its processor time: how much it printed until then is chance."""
 
 
+def without_chance(text: str) -> str:
+    """A text without addresses, and without the list of all built-in functions: what instruments files is among them.
+
+    That list is in the arguments of importlib's frames, which are shown up to Python 3.6.
+    """
+    return re.sub("(?s)'__builtins__': [{].*", "'__builtins__': ...", re.sub(r"\b0x[0-9a-f]{6,}", "0x", text))
+
+
 def said(answer: dict[str, Any], left_out: int = -1) -> dict[str, Any]:
     """What a debugger said at each prompt, and how the program ended."""
     prompts = [ADDED.sub("", one["out"]) for one in answer["messages"] if one["t"] == "prompt"]
@@ -77,7 +85,7 @@ def said(answer: dict[str, Any], left_out: int = -1) -> dict[str, Any]:
         del prompts[left_out]
     ends = [one for one in answer["messages"] if one["t"] == "exit"]
     end = {key: ends[0].get(key) for key in ("status", "exception", "out")} if ends else None
-    prompts = [re.sub("x[0-9a-f]{6,}>", "x>", text) for text in prompts]
+    prompts = list(map(without_chance, prompts))
     printed = None if answer["died"] == ENDLESS else answer["printed"]
     return {"prompts": prompts, "end": end, "printed": printed, "died": answer["died"]}
 
@@ -87,8 +95,9 @@ def exact(answer: dict[str, Any], version: tuple[int, ...]) -> tuple[Any, ...]:
 
     Before Python 3.10 what has changed in a frame is known only where it was traced (`Reporter.follow`).
     """
-    messages = json.loads(re.sub("x[0-9a-f]{6,}>", "x>", json.dumps(answer["messages"])))
+    messages = json.loads(re.sub(r"\b0x[0-9a-f]{6,}", "0x", json.dumps(answer["messages"])))
     for message in messages:
+        message["out"] = without_chance(message.get("out", ""))
         stop = message.get("stop", {})
         # In 3.12 what a comprehension of a module or a class binds is among its frame's variables by chance.
         by_chance = version[:2] == (3, 12) and re.match(r"<module>|\w?C\d", stop.get("function", ""))
