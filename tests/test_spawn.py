@@ -157,11 +157,12 @@ def test_terminate_lets_a_program_clean_up(session: Session) -> None:
 
 def test_window_and_echo(session: Session) -> None:
     code = """
-import os, signal
+import os, select, signal
 def changed(*_): size = os.get_terminal_size(0); print("window", size.lines, size.columns)
 signal.signal(signal.SIGWINCH, changed)
 changed()
-while True: print("got", input())
+while True:  # a signal just before Python waits for input is handled only after it
+    if select.select([0], [], [], 0.1)[0]: print("got", input())
 """
     with session.spawn([session.python, "-u", "-c", code], timeout=10, env={"COLUMNS": None}) as program:
         assert program.isatty() and program.getwinsize() == (24, 80)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
+from pydantic import Field
 
 from debug_gym_core.components.values import Count, Flag, Seconds
 
@@ -70,6 +71,6 @@ class Conditions(Section):
     allow_unsandboxed: Flag = False
     max_steps: Count | None = None
     max_rewrites: Count | None = None
-    max_seconds: Seconds | None = None
+    max_seconds: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None = None
     run: str = ""
     render_mode: Literal["ansi"] | None = None
