@@ -6,6 +6,7 @@ import functools
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -113,6 +114,17 @@ def reason_not_to_use(terminal: str) -> str | None:
     if terminal == "docker" and not os.environ.get("DEBUG_GYM_TEST_IMAGE"):
         return "set DEBUG_GYM_TEST_IMAGE to an image with pytest and pandas; `.ci/images` makes one"
     return default_plugins().get("terminals", terminal).unavailable()
+
+
+def published(release: str, directory: Path) -> Path:
+    """The sources of a release as its authors published them, fetched from the package index into a directory."""
+    uv = shutil.which("uv")
+    if uv is None:
+        pytest.skip("needs uv on the PATH: pip install uv")
+    fetch = [uv, "tool", "run", "-q", "pip", "download", "-q", "--no-deps", "--no-binary", release.partition("==")[0]]
+    subprocess.run([*fetch, release], cwd=directory, check=True)
+    subprocess.run(["tar", "-xzf", next(directory.glob("*.tar.gz"))], cwd=directory, check=True)
+    return next(path for path in directory.iterdir() if path.is_dir())
 
 
 def run_debug_gym(
