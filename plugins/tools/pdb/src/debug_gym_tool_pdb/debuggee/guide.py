@@ -62,7 +62,7 @@ DIFFERENCES = {
     "ignore": "Here, the count starts again with each restart.",
     "interact": "Here, the lines below it in the same call are run.",
     "jump": "Here, any line of a statement stands for its beginning.",
-    "list": "Here, l FILE:LINE and l FUNCTION do too.",
+    "list": "Here, l FILE:LINE, l FILE.py and l FUNCTION do too.",
     "next": "Here, n COUNT repeats it, up to a breakpoint.",
     "step": "Here, s COUNT repeats it, up to a breakpoint.",
     "quit": "Here, breakpoints are kept, and the next command starts a new session.",
