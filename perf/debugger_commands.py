@@ -18,6 +18,9 @@ from debug_gym_core import ToolCall
 from debug_gym_core.sandbox.session import Session
 
 FLOODS = 5
+INTERRUPTS = 7
+RUNNING = 0.1
+"""Seconds that a program runs before it is interrupted."""
 FLOOD_BAR = 0.5
 STEP_BAR = 1.0
 ENV_BAR = 5.0
@@ -72,6 +75,23 @@ def ask_pexpect(child: pexpect.spawn[str], command: str) -> None:
     child.expect_exact("(Pdb) ")
 
 
+def interrupt_pexpect(directory: Path) -> float:
+    """The median time from Ctrl-C to stdlib pdb's prompt, in ms."""
+    child = pexpect_pdb(sys.executable, directory, "endless.py", None)
+    try:
+        times = []
+        for _ in range(INTERRUPTS):
+            child.sendline("c")
+            time.sleep(RUNNING)
+            start = time.perf_counter()
+            child.sendintr()
+            child.expect_exact("(Pdb) ")
+            times.append((time.perf_counter() - start) * 1e3)
+        return statistics.median(times)
+    finally:
+        child.close(force=True)
+
+
 def median_under(bar: float, task: Callable[[], object], count: int) -> float:
     """The median time of a command in ms; of four times as many, after a pause, where it is over the bar at first."""
     times = [median_ms(task, 1, warm=0) for _ in range(count)]
@@ -118,11 +138,12 @@ def command_rows(name: str, terminal: object, python: str) -> Iterator[Compared]
             yield Compared(f"{name}: p 1 through env.step", whole, default, "ms", ENV_BAR, pdb=hurried)
             with debugging(sandbox, entry.format("endless.py")) as debugged:
                 times = []
-                for _ in range(7):
+                for _ in range(INTERRUPTS):
                     start = time.perf_counter()
-                    debugged.execute("c", (), 0.1)
-                    times.append((time.perf_counter() - start - 0.1) * 1e3)
-                yield Compared(f"{name}: interrupt to prompt", statistics.median(times), 0.0, "ms", 20.0)
+                    debugged.execute("c", (), RUNNING)
+                    times.append((time.perf_counter() - start - RUNNING) * 1e3)
+                theirs = interrupt_pexpect(directory)
+                yield Compared(f"{name}: interrupt to prompt", statistics.median(times), theirs, "ms", 20.0, pdb=theirs)
             yield from flood_rows(name, sandbox, entry, directory)
 
 

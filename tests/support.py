@@ -156,6 +156,17 @@ def hold_for_an_ordinary_user(file: str, *options: str) -> None:
     assert done.returncode == 0, done.stdout[-5000:]
 
 
+def published(release: str, directory: Path) -> Path:
+    """The sources of a release as its authors published them, fetched from the package index into a directory."""
+    uv = shutil.which("uv")
+    if uv is None:
+        pytest.skip("needs uv on the PATH: pip install uv")
+    fetch = [uv, "tool", "run", "-q", "pip", "download", "-q", "--no-deps", "--no-binary", release.partition("==")[0]]
+    subprocess.run([*fetch, release], cwd=directory, check=True)
+    subprocess.run(["tar", "-xzf", next(directory.glob("*.tar.gz"))], cwd=directory, check=True)
+    return next(path for path in directory.iterdir() if path.is_dir())
+
+
 def run_debug_gym(
     arguments: Sequence[object], cwd: Path, env: dict[str, str] | None = None, timeout: float = 600
 ) -> subprocess.CompletedProcess[str]:

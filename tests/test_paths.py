@@ -85,9 +85,7 @@ class World:
             schema = type(tool).schema()["parameters"]
             for argument in PATH_ARGUMENTS & schema["properties"].keys():
                 arguments = dict.fromkeys(schema.get("required", ()), TEXT)
-                if name == "trace":
-                    path = f"{path}:main"
-                yield name, {**arguments, argument: path}
+                yield name, {**arguments, argument: f"{path}:main" if name == "trace" else path}
 
 
 def tools() -> list[Any]:

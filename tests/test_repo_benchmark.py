@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support import run_debug_gym, terminals
+from support import published, run_debug_gym, terminals
 
 RELEASE = "itsdangerous==2.2.0"
 RIGHT = "value, sig = signed_value.rsplit(self.sep, 1)"
@@ -19,24 +19,14 @@ WRONG = "value, sig = signed_value.split(self.sep, 1)"
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources of a release as its authors published them, a bug in them, installed in `.venv` in editable mode."""
-    uv = shutil.which("uv")
-    if uv is None:
-        pytest.skip("needs uv on the PATH: pip install uv")
-    base = tmp_path_factory.mktemp("published")
-    name = RELEASE.partition("==")[0]
-    subprocess.run(
-        [uv, "tool", "run", "-q", "pip", "download", "-q", "--no-deps", "--no-binary", name, RELEASE],
-        cwd=base, check=True,
-    )  # fmt: skip
-    subprocess.run(["tar", "-xzf", next(base.glob("*.tar.gz"))], cwd=base, check=True)
-    directory = next(path for path in base.iterdir() if path.is_dir())
-    signer = directory / "src" / name / "signer.py"
+    directory = published(RELEASE, tmp_path_factory.mktemp("published"))
+    signer = directory / "src" / RELEASE.partition("==")[0] / "signer.py"
     text = signer.read_text()
     assert RIGHT in text
     signer.write_text(text.replace(RIGHT, WRONG))
-    subprocess.run([uv, "venv", "-q", ".venv"], cwd=directory, check=True)
+    subprocess.run(["uv", "venv", "-q", ".venv"], cwd=directory, check=True)
     subprocess.run(
-        [uv, "pip", "install", "-q", "-p", ".venv", "-e", ".", "pytest", "freezegun"], cwd=directory, check=True
+        ["uv", "pip", "install", "-q", "-p", ".venv", "-e", ".", "pytest", "freezegun"], cwd=directory, check=True
     )
     return directory
 

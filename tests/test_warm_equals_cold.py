@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support import reason_not_to_use
+from support import published, reason_not_to_use
 from test_mini_nightmare_run import TASKS
 
 import debug_gym_core
@@ -17,7 +17,15 @@ from debug_gym_core import RepoEnv, ToolCall
 
 pytestmark = pytest.mark.debugger
 
+TOP = Path(__file__).parents[1]
+EXAMPLES = [
+    TOP / "docs" / "examples" / "basket",
+    TOP / "docs" / "examples" / "word_count",
+    *sorted((TOP / "examples" / "benchmark-pocket").glob("src/*/tasks/*/repo")),
+]
 DEBUGGED = TASKS[:2]
+RELEASE = "boltons==26.2.0"
+"""A project whose tests need pytest alone."""
 
 
 def debug(env: RepoEnv) -> list[str]:
@@ -67,17 +75,14 @@ def test_warm_equals_cold(task: str) -> None:
         check(env, sessions=task in DEBUGGED)
 
 
-@pytest.mark.parametrize("example", ["basket", "word_count"])
-def test_of_the_examples_too(example: str) -> None:
-    path = Path(__file__).parents[1] / "docs" / "examples" / example
-    with closing(repository(path)) as env:
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.relative_to(TOP).as_posix())
+def test_of_the_examples_too(example: Path) -> None:
+    with closing(repository(example)) as env:
         assert check(env, sessions=True)
 
 
-def test_of_a_real_project_too() -> None:
-    path = os.environ.get("DEBUG_GYM_TEST_PROJECT")
-    if not path:
-        pytest.skip("set DEBUG_GYM_TEST_PROJECT to a checkout whose tests pass with pytest alone, such as boltons")
+def test_of_a_real_project_too(tmp_path: Path) -> None:
+    path = os.environ.get("DEBUG_GYM_TEST_PROJECT") or published(RELEASE, tmp_path)
     with closing(repository(Path(path))) as env:
         assert check(env, sessions=False, slowest=600) > 50
 

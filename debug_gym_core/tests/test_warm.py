@@ -510,12 +510,29 @@ def test_while_the_host_is_silent_an_interpreter_is_prepared(programs: Programs)
         time.sleep(0.05)
 
 
+def test_more_kinds_of_programs_than_there_is_room_for_all_are_heard(programs: Programs) -> None:
+    def is_warm(number: int) -> bool:
+        programs.env = {"KIND": str(number)}
+        with programs.start("import os\nsay(1)\nos.read(int(sys.argv[1]), 100)") as process:
+            assert process.receive(30) == b"1"
+            process.send(b"go on")
+            assert process.wait(30) == 0
+        return process.warm
+
+    assert not any(map(is_warm, range(3)))  # all of them are wished for before the first is prepared
+    for number in (2, 1, 0):
+        end = time.monotonic() + 60
+        while not is_warm(number):
+            assert time.monotonic() < end, "there is no zygote"
+            time.sleep(0.05)
+
+
 def test_a_host_that_speaks_comes_before_preparations(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(nursery.time, "monotonic", lambda: now)
     monkeypatch.setattr(nursery, "warm_kind", lambda header, surroundings: header["kind"])
     monkeypatch.setattr(nursery, "memory_is_short", lambda: False)
-    kept = nursery.Nursery(lambda: SimpleNamespace(requests=set()), lambda child: None)
+    kept = nursery.Nursery(lambda: SimpleNamespace(requests=set(), ready=False), lambda child: None)
 
     def prepared() -> list[str]:
         return [header["kind"] for _, header in kept.due(None)]

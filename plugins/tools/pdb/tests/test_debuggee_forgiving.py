@@ -209,6 +209,18 @@ WRONG_IN_A_FRAME = [
     ("info nosuch", "hint: info knows locals, args, breakpoints, stack, frame, display\n"),
     ("p", "*** p takes an expression, such as one of: n, account, amount\n"),
     ("whatis", "*** whatis takes an expression, such as one of: n, account, amount\n"),
+    ("until abc", "hint: lines are given by number, as until 12, l 12, l 5, 12 or l FILE:12\n"),
+    ("l 1,2,3", "hint: lines are given by number, as until 12, l 12, l 5, 12 or l FILE:12\n"),
+    ("step into make", "; b FUNCTION, then c, stops in a function of that name\n"),
+    ("n; n", "; several commands are written one a line\n"),
+    ("cat main.py", "hint: this is the debugger, no shell: bash is a tool of its own, where there is one; l FILE:LINE"),
+    ("ls", "hint: this is the debugger, no shell"),
+    ("set_trace()", "hint: the program is stopped already; b FILE:LINE sets a breakpoint\n"),
+    ("pause", "hint: the program is stopped already"),
+    ("for one in range(n): p one", "hint: within a statement only Python does: print(...) in place of p\n"),
+    ("if n: pp account", "hint: within a statement only Python does: print(...) in place of p\n"),
+    ("amount?", "hint: p EXPRESSION prints a value, whatis EXPRESSION its type, source NAME its source\n"),
+    ("?amount", "hint: p EXPRESSION prints a value, whatis EXPRESSION its type, source NAME its source\n"),
 ]
 
 
@@ -229,6 +241,7 @@ SAME = [
     ("print amount", "p amount"),
     ("inspect amount", "p amount"),
     ("p(amount)", "p amount"),
+    ("eval amount", "p amount"),
     ("ptype amount", "whatis amount"),
     ("backtrace", "w"),
     ("info stack", "w"),
@@ -240,6 +253,8 @@ SAME = [
     ("help(n)", "help n"),
     ("a  # arguments", "a"),
     ("l .", "l 3, 13"),
+    ("l bank.py", "l bank.py:1, 11"),
+    ("list pkg/deep.py", "l pkg/deep.py:1"),
 ]
 
 
@@ -276,7 +291,19 @@ def test_statements_that_begin_with_a_commands_name_are_statements(in_work: Any)
 
 def test_finish_and_step_into_go_where_they_say(in_work: Any) -> None:
     assert where(in_work.do("over")) == "main.py:7"
+    assert where(in_work.do("step over")) == "main.py:8"
+    assert in_work.do("step into")["stop"]["file"] == "bank.py"
+    assert in_work.do("step out")["stop"]["reason"] == "return"
+    assert where(in_work.do("n")) == "main.py:7"
     assert in_work.do("finish")["stop"]["reason"] == "return"
+
+
+def test_short_words_of_gdb_set_breakpoints(in_work: Any) -> None:
+    for typed, place, temporary in (("br 9", 9, False), ("bp main.py:12", 12, False), ("tb main.py:13", 13, True)):
+        assert not in_work.do(typed)["failed"], typed
+        state = in_work.breakpoints["list"][-1]
+        assert (state["line"], state["temporary"]) == (place, temporary), typed
+    assert "main.py(9)work()" in in_work.do("goto 9")["out"]
 
 
 def test_empty_parts_of_a_line_repeat_nothing(in_work: Any) -> None:

@@ -174,6 +174,10 @@ def test_random_commands_in_an_environment(name: str, seed: int, tmp_path: Path)
         side.list_breakpoints()
 
 
+def test_there_are_enough_of_them() -> None:
+    assert sum(int(COMMANDS * hostile.share) for hostile in PROGRAMS.values()) >= 10_000
+
+
 class Bare:
     """The debuggee without tool and guest; what the host keeps of it, the test keeps."""
 

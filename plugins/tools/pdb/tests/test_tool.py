@@ -193,6 +193,14 @@ def test_restart_with_arguments(env: Environment, pdb: Pdb) -> None:
     assert "['one', 'two three']" in text
 
 
+@pytest.mark.parametrize("words", ["app.py", "python app.py", "pytest -q"])
+def test_who_names_a_program_after_run_is_told_that_it_is_an_argument(env: Environment, pdb: Pdb, words: str) -> None:
+    said = "What follows `run` are arguments of the program; another program is named as the call's `entrypoint`."
+    text = pdb.use(env, f"run {words}").text
+    assert f"Started `python app.py {words}`, stopped before its first line.\n{said}" in text
+    assert said not in pdb.use(env, "run one\nrun").text
+
+
 def test_breakpoints_follow_edits_and_the_session_ends(env: Environment, pdb: Pdb) -> None:
     pdb.use(env, "b app.py:5, n > 1\nb app.py:13\nb app.py:10\nc")
     new = APP.replace("import time\n", "import time\nimport json\n").replace("total = 0\n", "total = 1\n")

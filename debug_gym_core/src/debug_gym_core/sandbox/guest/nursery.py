@@ -7,7 +7,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from .children import Child
@@ -121,20 +121,26 @@ class Nursery:
             often = any(self.wishes[kind] >= OFTEN for kind in self.wished)
             self.moment = 0.0 if often else time.monotonic() + REST
 
-    def due(self, surroundings: "Surroundings") -> "Iterable[tuple[Child, dict[str, Any]]]":
-        """The keepers that are to prepare now, with the program that each prepares for."""
+    def due(self, surroundings: "Surroundings") -> "Iterator[tuple[Child, dict[str, Any]]]":
+        """The keepers that are to prepare now, with the program that each prepares for; tell one before the next.
+
+        Making the next may give up another, whose descriptor the next then has.
+        """
         if self.moment is None or time.monotonic() < self.moment:
-            return []
+            return
         wished, self.wished, self.moment = self.wished, {}, None
-        made = [(self.prepare(header, surroundings), header) for header in wished.values()]
-        return [(child, header) for child, header in made if child is not None]
+        for header in wished.values():
+            child = self.prepare(header, surroundings)
+            if child is not None:
+                yield child, header
 
     def prepare(self, header: "dict[str, Any]", surroundings: "Surroundings") -> "Child | None":
         """Make a keeper that is to prepare for programs like one that was just started cold, if there is room."""
         kind = warm_kind(header, surroundings)
         if not kind or kind in self.by_kind or self.preparations[kind] >= PREPARATIONS or memory_is_short():
             return None
-        idle = [child for child in self.by_kind.values() if not child.requests]
+        # One that is still preparing keeps its place: giving it up would be its work for nothing.
+        idle = [child for child in self.by_kind.values() if child.ready and not child.requests]
         if len(self.by_kind) >= ZYGOTES:
             if not idle:
                 return None

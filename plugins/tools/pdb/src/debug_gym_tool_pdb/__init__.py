@@ -32,6 +32,8 @@ ERROR_LIMIT = 2000
 """Characters of what was asked for that an error repeats."""
 
 _QUIT = re.compile(r"\s*(?:q|quit|exit|EOF)\s*(?:\(\s*\))?\s*")
+_PROGRAMS = ("python", "python3", "pytest")
+_ARGUMENTS = "What follows `run` are arguments of the program; another program is named as the call's `entrypoint`."
 _RESTART = re.compile(r"\s*(?:run|restart|start)\s*")
 
 
@@ -203,7 +205,9 @@ class Pdb(Tool):
             arguments = reply.restart[0]
             self.close()
             self._forget(env)
-            self._start(env, Target(entrypoint if arguments is None else entrypoint.with_args(arguments), cwd), call)
+            notes = (_ARGUMENTS,) if arguments and arguments[0] in (entrypoint.target, *_PROGRAMS) else ()
+            entrypoint = entrypoint if arguments is None else entrypoint.with_args(arguments)
+            self._start(env, Target(entrypoint, cwd, notes), call)
         return reply, bool(refused)
 
     def _forget(self, env: RepoEnv) -> None:

@@ -62,7 +62,7 @@ DIFFERENCES = {
     "ignore": "Here, the count starts again with each restart.",
     "interact": "Here, the lines below it in the same call are run.",
     "jump": "Here, any line of a statement stands for its beginning.",
-    "list": "Here, l FILE:LINE and l FUNCTION do too.",
+    "list": "Here, l FILE:LINE, l FILE.py and l FUNCTION do too.",
     "next": "Here, n COUNT repeats it, up to a breakpoint.",
     "step": "Here, s COUNT repeats it, up to a breakpoint.",
     "quit": "Here, breakpoints are kept, and the next command starts a new session.",
@@ -98,16 +98,20 @@ LONG_NAMES = {
 
 SYNONYMS = {
     "backtrace": "where",
+    "bp": "break",
+    "br": "break",
     "breakpoint": "break",
     "breakpoints": "break",
     "call": "!",
     "callstack": "where",
     "delete": "clear",
     "echo": "p",
+    "eval": "p",
     "examine": "p",
     "fin": "return",
     "finish": "return",
     "go": "continue",
+    "goto": "jump",
     "inspect": "p",
     "into": "step",
     "locals": "locals",
@@ -128,10 +132,14 @@ SYNONYMS = {
     "stepinto": "step",
     "stepout": "return",
     "stepover": "next",
+    "tb": "tbreak",
     "type": "whatis",
     "vars": "locals",
 }
 """Commands of other debuggers that pdb has under another name; `!` stands for a statement."""
+
+STEPS = {"in": "step", "into": "step", "out": "return", "over": "next"}
+"""Where a step may go, by the word after `step`."""
 
 INFO = {
     "args": "args",
@@ -156,27 +164,40 @@ _WATCH = (
 )
 _NAMED = "arguments are named before a block: pdb entrypoint='python app.py' <<<, the commands below it, then >>>"
 _STARTED = "the program is started and stopped: c goes on, restart starts it again"
+_SHELL = "this is the debugger, no shell: bash is a tool of its own, where there is one; l FILE:LINE shows source"
+_STOPPED = "the program is stopped already; b FILE:LINE sets a breakpoint"
 _FRAME = "w shows the stack, u and d move in it"
 ELSEWHERE = {
     "advance": "tbreak FILE:LINE, then c",
     "awatch": _WATCH,
     "back": _BACK,
-    "command": _NAMED,
+    "cat": _SHELL,
     "catch": "an uncaught exception and a failing test stop by themselves",
+    "cd": _SHELL,
+    "command": _NAMED,
     "entrypoint": _NAMED,
     "exceptions": "it is a command of Python 3.13; the stop shows the chain of exceptions",
     "f": _FRAME,
+    "find": _SHELL,
     "frame": _FRAME,
+    "git": _SHELL,
     "info": "info knows locals, args, breakpoints, stack, frame, display",
+    "interrupt": _STOPPED,
     "kill": "q ends the session",
+    "ls": _SHELL,
+    "pause": _STOPPED,
     "pdb": "write the command alone, without pdb before it",
+    "pip": _SHELL,
+    "pwd": _SHELL,
     "pytest": "what to debug is the argument `entrypoint` of the tool",
     "python": "what to debug is the argument `entrypoint` of the tool",
     "reverse": _BACK,
     "rewind": _BACK,
     "runto": "tbreak FILE:LINE, then c",
     "rwatch": _WATCH,
+    "sed": _SHELL,
     "set": "variables are set as in Python: x = 3",
+    "set_trace": _STOPPED,
     "show": "p EXPRESSION prints a value, b lists the breakpoints",
     "start": _STARTED,
     "stop": "q ends the session",

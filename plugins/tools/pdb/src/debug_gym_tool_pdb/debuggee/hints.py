@@ -16,12 +16,18 @@ if TYPE_CHECKING:
 
     from .vocabulary import Vocabulary
 
+_VALUES = "p EXPRESSION prints a value, whatis EXPRESSION its type, source NAME its source"
+_LINES = "lines are given by number, as until 12, l 12, l 5, 12 or l FILE:12"
+
 MOST_NAMED = 5
 """Breakpoints, names or places that an answer lists."""
 
 _ABOUT_NUMBER = Pattern(
     r"Breakpoint (number|\d)|Non-numeric breakpoint|There (is no|are no) breakpoint|cannot set commands"
 )
+
+
+_PRINTS = Pattern(r":\s*pp?\s+[\w'\"(\[{]")
 
 
 class Hints:
@@ -51,8 +57,12 @@ class Hints:
         """
         if _ABOUT_NUMBER.match(message):
             return self._which_breakpoints(message)
+        if message.startswith("Error in argument: "):
+            return _LINES
         if message.startswith("No help for"):
             word = message.partition("'")[2].partition("'")[0].strip("()")
+            if self._vocabulary.is_name(word):
+                return _VALUES
             near = command_near(word, self._vocabulary.commands())
             return "did you mean {}?".format(near) if near else "help lists the commands"
         error = sys.exc_info()[1]
@@ -108,6 +118,10 @@ class Hints:
 
     def _for_syntax(self) -> "Optional[str]":
         word = self._first_word()
+        if _PRINTS.search(self.typed):
+            return "within a statement only Python does: print(...) in place of p"
+        if self.typed.rstrip().endswith("?"):
+            return _VALUES
         if not word or keyword.iskeyword(word) or self._vocabulary.is_command(word) or "\n" in self.typed:
             return None
         if self._vocabulary.is_name(word) and (word not in ELSEWHERE or not self._vocabulary.is_builtin(word)):

@@ -113,6 +113,8 @@ class Looking(Conversation):
         match = re.match(r"(.+?)\s*:\s*(\d+)\s*(?:,\s*(\d+))?\Z", arg)
         if match:
             return self._list_file(match.group(1), int(match.group(2)), match.group(3))
+        if arg.endswith(".py") and not arg.startswith("."):
+            return self._list_file(arg, 1, "11")
         if NAME.match(arg):
             return self.do_source(arg)
         return self.error(IGNORED) if self._is_in_ignored() else super().do_list(arg)

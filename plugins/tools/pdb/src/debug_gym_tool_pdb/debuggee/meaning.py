@@ -3,7 +3,7 @@
 import re
 
 from .channel import Pattern
-from .guide import INFO, SYNONYMS, long_name
+from .guide import INFO, STEPS, SYNONYMS, long_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ LIKE_A_CALL = frozenset(("p", "pp", "print", "display", "undisplay", "source", "
 """Commands that do with brackets around their argument what they do without."""
 
 TAKES_NOTHING = frozenset(("args", "continue", "longlist", "next", "quit", "return", "step", "retval"))
-SHADOWED = frozenset(("breakpoint", "locals", "print", "type", "vars"))
+SHADOWED = frozenset(("breakpoint", "eval", "locals", "print", "type", "vars"))
 """Words that are built-in functions, but are taken for commands."""
 
 _ASSIGNMENT = Pattern(r"\s*(?:=(?!=)|(?:[-+*/%&|^@]|//|\*\*|<<|>>)=|,|:\s*\w+\s*=)")
@@ -59,6 +59,8 @@ class Meaning:
         if word not in TAKES_PYTHON:
             rest = _COMMENT.sub("", rest)
             line = word + rest
+        if word == "step" and rest.strip() in STEPS:
+            return STEPS[rest.strip()]
         if self._is_python(word, rest):
             return "!" + line
         if rest[:1] == "(":  # from 3.13 on, pdb takes it for a call
@@ -89,7 +91,7 @@ class Meaning:
                 return line
             if rest.strip() and compiles(line):
                 return line
-            if word in ("print", "type") and not rest:
+            if word in ("eval", "print", "type") and not rest:
                 return line
             word = SYNONYMS[word]
         if word == "locals":

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 WITHOUT_ARGUMENT = {
     "continue": "c takes no argument: until LINE runs to a line, ignore N COUNT passes breakpoint N so many times",
     "return": "r takes no argument: a function cannot be made to return something else",
-    "next": "n takes a count at most, outside of a breakpoint's commands",
-    "step": "s takes a count at most, outside of a breakpoint's commands",
+    "next": "n takes a count at most, outside of a breakpoint's commands; several commands are written one a line",
+    "step": "s takes a count at most, outside of a breakpoint's commands; b FUNCTION, then c, stops in a function of"
+    " that name",
 }
 
 
