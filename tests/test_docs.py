@@ -285,6 +285,16 @@ def test_no_page_is_left_out_of_the_contents() -> None:
     assert [name for name in names if name != "index" and f"\n{name}\n" not in index] == []
 
 
+def test_every_variable_that_the_tests_read_is_explained() -> None:
+    sources = [
+        path for top in ("tests", "debug_gym_*/tests", "plugins/*/*/tests") for path in ROOT.glob(f"{top}/**/*.py")
+    ]
+    read = {name for path in sources for name in re.findall(r'"(DEBUG_GYM_TEST_\w+)"', path.read_text())}
+    assert len(read) >= 15
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert {name for name in read if f"`{name}`" not in text} == set()
+
+
 def test_readme_says_what_there_is() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     plugins = default_plugins()

@@ -1,6 +1,6 @@
 """Runs that are killed at random moments leave nothing: no container, process, mount, control group, directory.
 
-DEBUG_GYM_TEST_KILLS: how many runs are killed, 24 unless it is set; DEBUG_GYM_TEST_SEED: which moments.
+DEBUG_GYM_TEST_KILLS: how many runs are killed, 100 unless it is set; DEBUG_GYM_TEST_SEED: which moments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from support import COMMAND, reason_not_to_use
 pytestmark = pytest.mark.faults
 
 DRIVER = Path(__file__).parent / "killed_runs.py"
-KILLS = int(os.environ.get("DEBUG_GYM_TEST_KILLS") or 24)
+KILLS = int(os.environ.get("DEBUG_GYM_TEST_KILLS") or 100)
 SEED = int(os.environ.get("DEBUG_GYM_TEST_SEED") or 1)
 
 

@@ -108,6 +108,9 @@ def leak(testbed: Path, fix: bytes) -> None:
 
 def environment(place: Path, python: Path, packages: Sequence[str]) -> None:
     """Copy a Python, and install packages into the copy."""
+    assert not (python / "pyvenv.cfg").exists(), (
+        f"{PYTHON}: {python} is a virtual environment; name its Python's prefix"
+    )
     shutil.copytree(python, place, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "test", "*.a"))
     executable = place / "bin" / "python3"
     variables = {**os.environ, "LD_LIBRARY_PATH": str(place / "lib"), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -28,9 +28,9 @@ NEW_TESTS = (
     "@pytest.mark.parametrize('n', [2, 3])\ndef test_more(n):\n    assert total([1] * n) == n\n"
 )
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-CHECKOUT = "DEBUG_GYM_BUGSINPY"
-PROJECTS = "DEBUG_GYM_BUGSINPY_PROJECTS"
-PYTHON = "DEBUG_GYM_BUGSINPY_PYTHON"
+CHECKOUT = "DEBUG_GYM_TEST_BUGSINPY"
+PROJECTS = "DEBUG_GYM_TEST_BUGSINPY_PROJECTS"
+PYTHON = "DEBUG_GYM_TEST_BUGSINPY_PYTHON"
 
 
 def git(directory: Path, *arguments: str) -> str:

@@ -177,7 +177,7 @@ def test_editable_install_shows_its_packages_only(run: Run, tmp_path: Path, hidd
 
 
 def test_variables_are_those_asked_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DEBUG_GYM_TEST_SECRET", "secret")
+    monkeypatch.setenv("HOSTS_SECRET", "secret")
     spec = SandboxSpec(run="test", interpreter=probe(sys.executable), environment={"ANSWER": "4 2\n3"})
     said = run("env; printf '%s' \"$ANSWER\" | wc -l", spec)
     names = {line.partition("=")[0] for line in said.splitlines()[:-1]} - {"3"}
