@@ -45,14 +45,10 @@ class Nursery(object):
         own = (importlib.machinery.BuiltinImporter, importlib.machinery.FrozenImporter, importlib.machinery.PathFinder)
         sys.meta_path[:] = [self.imports, *own]
         end = time.monotonic() + PREPARE_SECONDS
-        collects = gc.isenabled()
-        gc.disable()  # of what importing makes, hardly anything is garbage
         for names in self.wanted():
             self.attempt(names)
             if time.monotonic() > end:
                 break
-        if collects:
-            gc.enable()
         self.imports.end()
         sys.path[:], sys.meta_path[:] = path, finders
 
@@ -130,9 +126,9 @@ class Nursery(object):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 filters = list(warnings.filters)
-                for name in names:
-                    if name not in sys.modules and self.may_import(name):
-                        __import__(name)
+                self.import_all(names)
+                if "pytest" in names and len(names) > 1 and "_pytest.config" in sys.modules:
+                    self.import_all(pytest_modules())
                 clean = not caught and list(warnings.filters) == filters
             sys.stdout.flush()
             sys.stderr.flush()
@@ -146,6 +142,12 @@ class Nursery(object):
         os.close(write_end)
         fresh = [(key, sys.modules[key]) for key in sys.modules if key not in known]
         return clean and all(self.is_fine(key, module) for key, module in fresh) and resident() < self.config["limit"]
+
+    def import_all(self, names: "list[str]") -> None:
+        """Import those modules of some that may be imported and are not yet."""
+        for name in names:
+            if name not in sys.modules and self.may_import(name):
+                __import__(name)
 
     def is_fine(self, key: str, module: "ModuleType | None") -> bool:
         """Whether a module that was loaded can be kept apart and handed out later."""
