@@ -180,6 +180,7 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
         class Plugin:
             def pytest_sessionfinish(self):
                 os._exit(0)
+        getattr(gc, "unfreeze", int)()
         for one in gc.get_objects():
             if type(one).__name__ == "PytestPluginManager":
                 one.register(Plugin())
@@ -292,6 +293,7 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
                 outcome = yield
                 if item.name == "test_add":
                     outcome.force_result(None)
+        getattr(gc, "unfreeze", int)()
         for one in gc.get_objects():
             if type(one).__name__ == "PytestPluginManager":
                 one.register(Plugin())
@@ -385,7 +387,7 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
             frame = frame.f_back
         send = frame.f_locals["send"]
         stolen = dict(zip(send.__code__.co_freevars, (cell.cell_contents for cell in send.__closure__)))
-        for place, name in enumerate(["test_double", "test_add"]):
+        for place, name in enumerate(["test_double", "test_add"], 1):
             text = json.dumps({"t": "test", "i": place, "id": "test_calc.py::" + name, "outcome": "passed"})
             message = stolen["seal"] + text.encode()
             os.write(stolen["channel"], len(message).to_bytes(4, "big") + message)

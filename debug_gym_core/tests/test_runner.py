@@ -544,3 +544,11 @@ def test_ignored_files_are_not_in_tracebacks(session: Session, python: str, opti
     if "showlocals" in options:
         assert "4711" in shown and "mine" in hidden
     assert "4711" not in hidden and "def check" not in hidden and "value = 11" not in hidden
+
+
+def test_what_ends_a_warm_run_is_not_run_again(session: Session) -> None:
+    """A fork that ends before it says anything is started again; before the repository's code runs, it does."""
+    session.write("conftest.py", b"import os\nprint(file=open('ran', 'a'))\nos._exit(3)\n")
+    found = measure(session, f"python -m pytest {QUICK}", timeout=60, python=sys.executable, warm=True)
+    assert session.warm_starts and found.exit_status == 3 and not found.valid
+    assert session.read("ran") == b"\n"

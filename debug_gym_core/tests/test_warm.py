@@ -38,7 +38,10 @@ def say(value, channel=int(sys.argv[1])):
     data = json.dumps(value).encode()
     os.write(channel, len(data).to_bytes(4, "big") + data)
 """
+SHELF = 'next(one for one in sys.meta_path if type(one).__name__ == "Shelf")'
+"""What a warm program has in store."""
 WARM = Warm(("json", "pytest", "asyncio", "unittest.mock", "concurrent.futures", "fancy", "noisy", "threads"))
+AT_ONCE = Warm(WARM.imports, at_once=True)
 
 
 def blob(source: str) -> bytes:
@@ -57,14 +60,14 @@ class Programs:
         self.pty = False
         self.warm: Warm | None = WARM
 
-    def start(self, source: str) -> Process:
+    def start(self, source: str, timeout: float = 60) -> Process:
         return self.session.process(
             [self.python, *self.flags, "-c", BOOT, "{channel}", "{blob:code}"],
             blobs={"code": blob(SAY + source)},
             env=self.env,
             pty=self.pty,
             warm=self.warm,
-            timeout=60,
+            timeout=timeout,
         )
 
     def run(self, source: str) -> tuple[Any, bool]:
@@ -147,6 +150,62 @@ def test_a_warm_program_finds_itself_as_a_cold_one_does(programs: Programs, kind
     if os.environ.get("DEBUG_GYM_GUEST_COVERAGE"):  # its probes hold a descriptor, of the zygote's program too
         warm["fds"] = cold["fds"]
     assert warm == cold
+
+
+@pytest.mark.parametrize("pty", [False, True])
+def test_the_first_program_of_its_kind_is_warm_if_it_is_to_be(programs: Programs, pty: bool) -> None:
+    programs.pty = pty
+    programs.warm = None
+    cold = programs.run(SELF)
+    programs.warm = AT_ONCE
+    first = programs.run(SELF)
+    assert (cold[1], first[1]) == (False, True)
+    if os.environ.get("DEBUG_GYM_GUEST_COVERAGE"):
+        first[0]["fds"] = cold[0]["fds"]
+    assert first[0] == cold[0]
+    known = zygotes(programs.session.guest()["pid"])
+    assert programs.run(f"import json; say('pytest' in {SHELF}.modules)") == (True, True)
+    assert len(known) == 1 and zygotes(programs.session.guest()["pid"]) == known
+
+
+def test_what_the_workspace_imports_is_loaded_when_the_host_is_silent(programs: Programs, venv: Path) -> None:
+    programs.warm = Warm(("json",), at_once=True)
+    (venv / "fancy.py").write_text("")
+    os.utime(venv / "fancy.py", (1, 1))
+    programs.session.write("test_it.py", b"import fancy\n")
+    loaded = f"say(['json' in {SHELF}.modules, 'fancy' in {SHELF}.modules])"
+    assert programs.run(loaded) == ([True, False], True)
+    guest = programs.session.guest()["pid"]
+    known = zygotes(guest)
+    assert len(known) == 1
+    end = time.monotonic() + 60
+    while not zygotes(guest) or set(known) & set(zygotes(guest)):  # the one takes the place of the other
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert programs.run(loaded) == ([True, True], True)
+
+
+def test_a_first_program_starts_cold_where_none_can_be_warm(programs: Programs, venv: Path) -> None:
+    programs.warm = AT_ONCE
+    (venv / "sitecustomize.py").write_text("print('hello', flush=True)\n")
+    for _ in range(2):
+        with programs.start("say(0); print('bye')") as process:
+            assert process.receive(30) == b"0"
+            assert process.wait(30) == 0
+            assert not process.warm and process.take_output()[0] == "hello\nbye\n"
+    assert not zygotes(programs.session.guest()["pid"])
+
+
+def test_a_first_program_does_not_wait_for_an_interpreter_that_hangs(programs: Programs, venv: Path) -> None:
+    programs.warm = AT_ONCE
+    mark = MARK.encode()
+    hangs = f"import time\nwhile {mark!r} in open('/proc/self/cmdline', 'rb').read(): time.sleep(0.1)\n"
+    (venv / "sitecustomize.py").write_text(hangs)
+    with programs.start("say(0)", timeout=6) as process:
+        assert process.receive(30) == b"0"
+        assert process.wait(30) == 0
+    assert not process.warm and not process.timed_out
+    assert not zygotes(programs.session.guest()["pid"])
 
 
 MODULES = """
@@ -461,6 +520,7 @@ def test_code_of_the_workspace_is_never_loaded_ahead(programs: Programs, venv: P
     assert programs.run("import noisy, fancy; say(1)") == (1, True)
 
 
+@pytest.mark.parametrize("warm", [WARM, AT_ONCE], ids=["later", "at once"])
 @pytest.mark.parametrize(
     "change",
     [
@@ -473,7 +533,8 @@ def test_code_of_the_workspace_is_never_loaded_ahead(programs: Programs, venv: P
     ],
     ids=str,
 )
-def test_what_must_start_cold_leaves_no_zygote(programs: Programs, change: dict[str, Any]) -> None:
+def test_what_must_start_cold_leaves_no_zygote(programs: Programs, change: dict[str, Any], warm: Warm) -> None:
+    programs.warm = warm
     for name, value in change.items():
         setattr(programs, name, value)
     for _ in range(nursery.OFTEN + 1):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.environment.setting_up import Build, Prepared, run_all
 from debug_gym_core.errors import RequirementError, SandboxLost
-from debug_gym_core.sandbox import images, pythons, requirements, virtual_environment
+from debug_gym_core.sandbox import images, own_bytecode, pythons, requirements, virtual_environment
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import Protected, SandboxSpec, Terminal
 from debug_gym_core.tasks.entrypoint import Entrypoint
@@ -92,6 +92,7 @@ class SandboxFactory:
         self.interpreter = None
         if not terminal.runs_images and task.repository is not None:
             self.interpreter = pythons.find(task.repository, self.python)
+            own_bytecode.make(self.interpreter)
             if self.python is None:
                 self._passed_over = tuple(
                     f"{text}: {self.interpreter.executable} is used instead (env.python names another)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import secrets
 import time
@@ -62,10 +61,15 @@ main(int(sys.argv[1]))
 _RANK = {name: place for place, name in enumerate(("passed", "xpassed", "xfailed", "skipped", "failed", "error"))}
 
 
-@functools.cache
-def _warm_start() -> Warm:
-    """How a run is started warm."""
-    return Warm(shipping.imports(RUNNER))
+AT_ONCE = True
+"""Whether the first warm run, too, is a fork; see `Warm`."""
+
+
+def _warm_start(target: str) -> Warm:
+    """How a run of pytest or unittest is started warm."""
+    others = tuple(name for one in REPORTING - {target} for name in (one, f"_{one}"))
+    imports = [name for name in shipping.imports(RUNNER) if name.partition(".")[0] not in others]
+    return Warm(tuple(imports), at_once=AT_ONCE)
 
 
 @dataclass
@@ -121,7 +125,7 @@ class ReportedRun:
                 blobs={"code": shipping.parcel(RUNNER).blob()},
                 env=self.entrypoint.env,
                 timeout=self.timeout + TELLING,
-                warm=_warm_start() if self.warm else None,
+                warm=_warm_start(self.entrypoint.target) if self.warm else None,
             )
         except OSError as error:
             return Measurement((), 127, f"{error}\n", valid=False, reason=f"{UNSTARTED}{error}")

@@ -35,17 +35,19 @@ start: programs are forked there. Before, it must not ask for its arguments, des
 class Warm:
     """How a program may be started warm: as a fork of an interpreter with modules loaded.
 
-    The program is `python FLAGS -c CODE ARGUMENTS` with a channel and, as blob `code`, a parcel (see `shipping`). Its
-    first start is cold; so is any for which warm and cold might differ. CODE may save itself some work, see `PREPARED`
-    and `READY`.
+    The program is `python FLAGS -c CODE ARGUMENTS` with a channel and, as blob `code`, a parcel (see `shipping`). Any
+    start is cold for which warm and cold might differ. CODE may save itself some work, see `PREPARED` and `READY`.
 
     Attributes:
         imports: names of modules that the program imports, besides those that the workspace's files import
-        after: when to load them once a program was started cold: at its first message, or at its end
+        after: when to load them all once a program was started: at its first message, or at its end
+        at_once: the first start is a fork too, of an interpreter that has loaded `imports` and nothing that the
+            workspace's files import; for a program that imports them all at its beginning, and is started again
     """
 
     imports: tuple[str, ...]
     after: Literal["message", "exit"] = "exit"
+    at_once: bool = False
 
 
 ZYGOTE = "debug_gym_core.sandbox.zygote"
@@ -68,4 +70,5 @@ def request_of(warm: Warm, code: str, memory: int) -> dict[str, Any]:
         memory: bytes that the sandbox has
     """
     limit = min(memory // 4, WARM_LIMIT)
-    return {"boot": BOOT, "code": code, "imports": warm.imports, "after": warm.after, "limit": limit}
+    fields = {"boot": BOOT, "code": code, "imports": warm.imports, "after": warm.after, "limit": limit}
+    return {**fields, "at_once": warm.at_once}

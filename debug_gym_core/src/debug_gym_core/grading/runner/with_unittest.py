@@ -126,6 +126,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
 
     watch_stuck(send, buffered)
     watch.remember()
+    send("begun")  # from here on code of the repository runs, which must not run twice
     enter_workspace()
     # unittest.__main__ shows itself thus in its usage.
     sys.argv[0] = "{} -m unittest".format(os.path.basename(sys.executable))

@@ -12,7 +12,7 @@ from .spawn import spawn
 from .streams import Streams
 from .system import MARKER, PR_SET_CHILD_SUBREAPER, below, kill_all, memory_file, prctl, process_parents, signal_each
 from .terminals import echo, set_modes, set_window
-from .zygotes import Zygote
+from .zygotes import START_PATIENCE, Zygote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,8 +157,10 @@ class Keeper:
     # -- start
 
     def _start(self, request: "dict[str, Any]", body: bytes) -> None:
+        started = time.monotonic()
+        self._await_zygote(request)
         self._prepare(request)
-        self.started = time.monotonic()
+        self.started = started
         if self._try_spawn(body) and request.get("timeout") is not None:
             self.deadline = self.started + request["timeout"]
 
@@ -230,6 +232,14 @@ class Keeper:
             self._lose_zygote("failed")
         else:
             self.loop.watch(self.zygote.connection.fileno(), READ, self._on_zygote)
+
+    def _await_zygote(self, request: "dict[str, Any]") -> None:
+        """Wait for one that is started for this very program; nothing else is asked of us meanwhile."""
+        if self.zygote is not None and not self.zygote.process:
+            if self.zygote.speaks(min(START_PATIENCE, (request.get("timeout") or START_PATIENCE) / 2)):
+                self._on_zygote(READ)
+            else:
+                self._lose_zygote("lost")
 
     def _on_zygote(self, _events: int) -> None:
         """It is ready, or gone."""

@@ -5,6 +5,8 @@ import contextlib
 import json
 import time
 
+from .frames import pack
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +21,7 @@ ZYGOTES = 2  # interpreters with modules loaded that are kept for warm starts
 PREPARATIONS = 4  # times that one for the same kind of program is prepared
 PREPARE_PATIENCE = 60.0  # seconds that the preparation may take
 IDLE = 900.0  # seconds without a program after which a zygote is given up
-REST = 1.0  # seconds without a word of the host after which there is time to prepare one
+REST = 3.0  # seconds without a word of the host, as when a model thinks, after which there is time to prepare one
 OFTEN = 3  # cold starts of one kind after which one is prepared without such a time
 
 SAFE_FLAGS = frozenset(("-B", "-b", "-E", "-I", "-O", "-P", "-q", "-s", "-S", "-u", "-W", "-X"))
@@ -73,7 +75,12 @@ def memory_is_short() -> bool:
 
 
 class Nursery:
-    """The keepers that have a zygote, or are preparing one, by the kind of programs that it is for."""
+    """The keepers that have a zygote, or are preparing one, by the kind of programs that it is for.
+
+    Attributes:
+        by_kind: those that have loaded all that is known of, or are doing so
+        begun: those that were started for the first program of their kind; None: it is there no more
+    """
 
     def __init__(self, fork: "Callable[[], Child]", forget: "Callable[[Child], None]") -> None:
         """Begin with none.
@@ -85,23 +92,39 @@ class Nursery:
         self.fork = fork
         self.forget = forget
         self.by_kind = {}  # type: dict[str, Child]
+        self.begun = {}  # type: dict[str, Child | None]
         self.preparations = collections.Counter()  # type: collections.Counter[str]
         self.wished = {}  # type: dict[str, dict[str, Any]]
         self.wishes = collections.Counter()  # type: collections.Counter[str]
         self.moment = None  # type: float | None
 
-    def keepers(self) -> "Iterable[Child]":
+    def keepers(self) -> "list[Child]":
         """All of them."""
-        return self.by_kind.values()
+        return [*self.by_kind.values(), *(child for child in self.begun.values() if child is not None)]
 
     def keeper_for(self, header: "dict[str, Any]", surroundings: "Surroundings") -> "Child | None":
-        """The keeper whose zygote a program may be forked from, if it is ready and free."""
-        if self.by_kind and memory_is_short():
-            for child in list(self.by_kind.values()):
+        """The keeper from whose zygote a program is to be forked, if there is one that is ready and free."""
+        keepers = self.keepers()
+        if keepers and memory_is_short():
+            for child in keepers:
                 if not child.requests:
                     self.forget(child)
-        known = self.by_kind.get(warm_kind(header, surroundings))
-        return known if known is not None and known.ready and not known.requests else None
+        kind = warm_kind(header, surroundings)
+        for known in (self.by_kind.get(kind), self.begun.get(kind)):
+            if known is not None and known.ready and not known.requests:
+                return known
+        return self._begin(kind, header)
+
+    def _begin(self, kind: str, header: "dict[str, Any]") -> "Child | None":
+        """A keeper that starts a zygote for the first program of a kind, which is forked from it; once for a kind."""
+        if not kind or not header["warm"]["at_once"] or kind in self.begun or kind in self.by_kind:
+            return None
+        if len(self.keepers()) >= ZYGOTES or memory_is_short():
+            return None
+        child = self.begun[kind] = self.fork()
+        child.kind = kind
+        child.link.send(pack(dict(header, op="zygote", at_once=True)))
+        return child
 
     def wish(self, header: "dict[str, Any]", surroundings: "Surroundings") -> None:
         """A program was started cold: prepare for others like it when the host leaves us time, or starts many.
@@ -112,7 +135,7 @@ class Nursery:
         if not kind:
             return
         self.wished[kind] = header
-        self.wishes[kind] += 1
+        self.wishes[kind] += self.begun.get(kind) is None  # else the next one is warm as it is
         self.put_off()
 
     def put_off(self) -> None:
@@ -155,7 +178,13 @@ class Nursery:
         """A keeper tells of its zygote: it is ready, or gone."""
         if state == "ready":
             child.ready = True
-            child.deadline = time.monotonic() + IDLE
+            if not child.requests:
+                child.deadline = time.monotonic() + IDLE
+            begun = self.begun.get(child.kind)
+            if begun is not None and begun is not child:  # this one has loaded more
+                self.begun[child.kind] = None
+                if not begun.requests:
+                    self.forget(begun)
             return
         if state == "failed":
             self.preparations[child.kind] = PREPARATIONS
@@ -166,10 +195,16 @@ class Nursery:
 
     def free(self, child: "Child") -> None:
         """One has done its program: of all, it is now the last to be given up for another."""
-        self.by_kind[child.kind] = self.by_kind.pop(child.kind)
+        if self.by_kind.get(child.kind) is child:
+            self.by_kind[child.kind] = self.by_kind.pop(child.kind)
+        elif self.begun.get(child.kind) is not child:  # there is a better one by now
+            self.forget(child)
+            return
         child.deadline = time.monotonic() + IDLE
 
     def remove(self, child: "Child") -> None:
         """A keeper has no zygote, or is itself gone."""
         if self.by_kind.get(child.kind) is child:
             del self.by_kind[child.kind]
+        if self.begun.get(child.kind) is child:
+            self.begun[child.kind] = None

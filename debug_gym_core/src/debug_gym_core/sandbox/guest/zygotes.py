@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .surroundings import Surroundings
 
 FORK_PATIENCE = 3.0  # seconds that a zygote has to fork a program
+START_PATIENCE = 8.0  # seconds that a program waits for one which is started for it; the host waits for twice as many
 
 
 class Zygote:
@@ -63,16 +64,21 @@ class Zygote:
             process = spawn(arguments, environment, self.surroundings.root, given, passed, False)
             prefer_as_victim(process, 900)
             config = {"root": to_text(self.surroundings.root), "imports": warm["imports"], "limit": warm["limit"]}
+            config["workspace"] = not request.get("at_once")
             config["code"] = request["argv"][request["argv"].index("-c") + 1]
             self.connection.send(json.dumps(config).encode("ascii"))
         finally:
             for descriptor in {*passed, *given} - {*self.streams}:
                 os.close(descriptor)
 
+    def speaks(self, patience: float) -> bool:
+        """Whether it says something, or is gone, in so many seconds."""
+        return bool(select.select([self.connection], [], [], patience)[0])
+
     def receive(self, patience: float) -> "dict[str, Any]":
         """What it says; nothing when it does not in `patience` seconds, or is gone."""
         data = b""
-        if select.select([self.connection], [], [], patience)[0]:
+        if self.speaks(patience):
             with contextlib.suppress(OSError):
                 data = self.connection.recv(1 << 16)
         told = json.loads(data.decode("utf-8")) if data else {}  # type: dict[str, Any]

@@ -21,6 +21,7 @@ from .noting import Imports
 imports = Imports()
 """Comes before all other imports, wherever sorting would put them: what is imported for what is known from here on."""
 
+import gc
 import json
 import os
 import socket
@@ -59,6 +60,8 @@ def main(
         implicit: whether the current directory was first in `sys.path`
     """
     began = time.time()
+    collects = gc.isenabled()
+    gc.disable()  # of what importing makes, hardly anything is garbage
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, control)
     connection.set_inheritable(False)
     prepared = Prepared(program)
@@ -79,6 +82,7 @@ def main(
     # For each page on which a fork frees something the kernel makes a copy: it is freed before, or not at all. Our own
     # modules, which nothing else refers to, are among it.
     shelf.kept = (nursery, directories, stamp, path, globals())
+    more = shelf, stamp, prepared, codes, collects, config["workspace"]  # type: tuple[Any, ...]
     same_imports = all(entry in stamp for entry in sys.path)  # elsewhere a file might turn up that comes first
     space.clear()
     space.update(first)
@@ -87,9 +91,9 @@ def main(
     if READY in text and same_imports:
         if PREPARED in text:
             space[PREPARED] = prepared.codes
-        space[READY] = lambda: serve(connection, shelf, stamp, prepared, codes)
+        space[READY] = lambda: serve(connection, *more)
         return codes[text]
-    request = serve(connection, shelf, stamp, prepared, codes)
+    request = serve(connection, *more)
     if request["same"] and PREPARED in request["code"]:
         space[PREPARED] = prepared.codes
     return codes[request["code"]]

@@ -13,7 +13,7 @@ import warnings
 
 from .installed import installed_places, is_built_in, is_inside
 from .noting import DENIED
-from .wanted import imported_names, pytest_plugins
+from .wanted import imported_names, pytest_modules, pytest_plugins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,23 +45,24 @@ class Nursery(object):
         own = (importlib.machinery.BuiltinImporter, importlib.machinery.FrozenImporter, importlib.machinery.PathFinder)
         sys.meta_path[:] = [self.imports, *own]
         end = time.monotonic() + PREPARE_SECONDS
-        for name in self.wanted():
-            if name not in sys.modules and self.may_import(name):
-                self.attempt(name)
+        for names in self.wanted():
+            self.attempt(names)
             if time.monotonic() > end:
                 break
         self.imports.end()
         sys.path[:], sys.meta_path[:] = path, finders
 
-    def wanted(self) -> "Iterator[str]":
+    def wanted(self) -> "Iterator[list[str]]":
         """The modules to load: those that our program uses, pytest's, those that the workspace's files import."""
-        for name in self.config["imports"]:
-            yield name
-        if "pytest" in sys.modules and not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
-            for name in pytest_plugins():
-                yield name
-        for name in imported_names(self.root)[:CANDIDATES]:
-            yield name
+        yield self.config["imports"]
+        if "_pytest.config" in sys.modules:
+            yield pytest_modules()
+        if self.config["workspace"]:
+            if "pytest" in sys.modules and not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+                for name in pytest_plugins():
+                    yield [name]
+            for name in imported_names(self.root)[:CANDIDATES]:
+                yield [name]
 
     def may_import(self, name: str) -> bool:
         """Whether a module is installed and, as far as can be told without importing it, harmless."""
@@ -86,13 +87,16 @@ class Nursery(object):
         real = os.path.realpath(origin)
         return not is_inside(real, self.root) or is_inside(real, os.path.realpath(sys.prefix))
 
-    def attempt(self, name: str) -> None:
-        """Import a module in a fork, which takes our place if nothing but modules came of it."""
+    def attempt(self, names: "list[str]") -> None:
+        """Import modules in a fork, which takes our place if nothing but modules came of it; else in halves."""
+        names = [name for name in names if name not in sys.modules]
+        if not names or (len(names) == 1 and not self.may_import(names[0])):
+            return
         read_end, write_end = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(read_end)
-            if self.imports_cleanly(name):
+            if self.imports_cleanly(names):
                 os.write(write_end, b"1")
                 os.close(write_end)
                 return
@@ -104,10 +108,14 @@ class Nursery(object):
             os._exit(0)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        self.imports.failed.add(name)
+        if len(names) == 1:
+            self.imports.failed.add(names[0])
+            return
+        self.attempt(names[: len(names) // 2])
+        self.attempt(names[len(names) // 2 :])
 
-    def imports_cleanly(self, name: str) -> bool:
-        """Import a module; whether nothing else came of it."""
+    def imports_cleanly(self, names: "list[str]") -> bool:
+        """Import those modules of some that may be; whether nothing else came of it."""
         known = set(sys.modules)
         printed, write_end = os.pipe()
         streams = os.dup(1), os.dup(2)
@@ -118,7 +126,9 @@ class Nursery(object):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 filters = list(warnings.filters)
-                __import__(name)
+                self.import_all(names)
+                if "pytest" in names and len(names) > 1 and "_pytest.config" in sys.modules:
+                    self.import_all(pytest_modules())
                 clean = not caught and list(warnings.filters) == filters
             sys.stdout.flush()
             sys.stderr.flush()
@@ -132,6 +142,12 @@ class Nursery(object):
         os.close(write_end)
         fresh = [(key, sys.modules[key]) for key in sys.modules if key not in known]
         return clean and all(self.is_fine(key, module) for key, module in fresh) and resident() < self.config["limit"]
+
+    def import_all(self, names: "list[str]") -> None:
+        """Import those modules of some that may be imported and are not yet."""
+        for name in names:
+            if name not in sys.modules and self.may_import(name):
+                __import__(name)
 
     def is_fine(self, key: str, module: "ModuleType | None") -> bool:
         """Whether a module that was loaded can be kept apart and handed out later."""

@@ -54,7 +54,13 @@ class Prepared(object):
 
 
 def serve(
-    connection: socket.socket, shelf: "Shelf", stamp: "dict[str, Any]", prepared: Prepared, codes: "dict[str, CodeType]"
+    connection: socket.socket,
+    shelf: "Shelf",
+    stamp: "dict[str, Any]",
+    prepared: Prepared,
+    codes: "dict[str, CodeType]",
+    collects: bool,
+    thorough: bool,
 ) -> "dict[str, Any]":
     """Fork a program at each request, until the keeper goes; returns, in each fork, the request.
 
@@ -64,10 +70,17 @@ def serve(
         stamp: of what was loaded from, and where something might be installed
         prepared: the programs' code
         codes: what programs are told to run by `-c`, compiled
+        collects: whether they begin with the collection of garbage switched on
+        thorough: whether there is time to free what is garbage by now
     """
     stamp.update(stamps(files_of(list(sys.modules.values()))))  # what the programs' own code loaded, if it ran
     stamped = Stamped(stamp)
-    gc.collect()
+    if thorough:
+        gc.collect()
+    if hasattr(gc, "freeze"):
+        gc.freeze()  # nobody looks through all of it, only because there is so much, as soon as that is done again
+    if collects:
+        gc.enable()
     sys.path_importer_cache.clear()
     connection.send(b'{"ready":%d}' % os.getpid())
     while True:
@@ -86,6 +99,8 @@ def serve(
         process = fork_orphan()
         if process == 0:
             os.close(connection.detach())
+            if hasattr(gc, "unfreeze"):
+                gc.unfreeze()
             begin(request, descriptors, prepared.blob)
             reseed(shelf.modules)
             return request

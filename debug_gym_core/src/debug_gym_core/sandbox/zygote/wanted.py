@@ -17,9 +17,14 @@ ENTRIES = 20000
 SKIPPED_DIRECTORIES = frozenset(("node_modules", "site-packages", "__pycache__", "build", "dist"))
 
 
+def pytest_modules() -> "list[str]":
+    """What pytest itself imports when it starts."""
+    return ["_pytest." + name for name in sys.modules["_pytest.config"].default_plugins]
+
+
 def pytest_plugins() -> "list[str]":
-    """The modules of installed plugins of pytest, and what pytest itself imports when it starts."""
-    names = ["_pytest.config", *("_pytest." + name for name in sys.modules["_pytest.config"].default_plugins)]
+    """The modules of installed plugins of pytest."""
+    names = []  # type: list[str]
     try:
         from importlib.metadata import distributions
     except ImportError:

@@ -1,6 +1,7 @@
 """Runs pytest as `python -m pytest` would, and stops at each failing test."""
 
 import copy
+import gc
 import os
 import sys
 
@@ -34,8 +35,13 @@ class Pytest(Module):
 
     def run(self, debugger: "Stops") -> int:
         """See Program."""
-        import pytest
-
+        collects = gc.isenabled()
+        gc.disable()  # what importing makes stays
+        try:
+            import pytest
+        finally:
+            if collects:
+                gc.enable()
         if debugger.files.ignored:
             hide_source(debugger)
         args = [arg for arg in self.args if arg not in ("--pdb", "--trace")]
