@@ -247,7 +247,7 @@ class Keeper:
         assert zygote is not None
         told = zygote.receive(0.0)
         if "ready" not in told or zygote.printed():
-            self._lose_zygote("lost" if zygote.process else "failed")
+            self._lose_zygote("lost" if zygote.process or told else "failed")
             return
         zygote.process = self.family.spared = told["ready"]
         self.family.reap()

@@ -69,7 +69,9 @@ def main(
     config = json.loads(connection.recv(1 << 18).decode())
     nursery = Nursery(config, imports)
     directories = stamps(places_of(nursery.places))
-    nursery.prepare()
+    if not nursery.prepare():
+        connection.send(b'{"unfit":true}')
+        os._exit(0)
     shelf = Shelf(modules, imports.edges)
     stamp = stamps(files_of(list(sys.modules.values())))
     if any(one is not None and one[0] > began * 1e9 for one in stamp.values()):

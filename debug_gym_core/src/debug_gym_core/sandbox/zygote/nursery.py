@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 IMPORT_SECONDS = 10.0
 PREPARE_SECONDS = 30.0
+KEPT_APART = 3, 11
+"""Since this Python, importing pytest changes nothing else; before, its `exceptiongroup` replaces `sys.excepthook`."""
 CANDIDATES = 80
 """Modules that are imported because the workspace imports them."""
 
@@ -38,19 +40,27 @@ class Nursery(object):
         self.root = os.path.realpath(config["root"])
         self.places = installed_places(self.root)
 
-    def prepare(self) -> None:
-        """Load what programs will need."""
+    def prepare(self) -> bool:
+        """Load what programs will need; whether it is worth while.
+
+        Where what a program imports at once cannot be kept apart, it is sooner started cold.
+        """
+        thorough = self.config["workspace"]
+        if not thorough and "pytest" in self.config["imports"] and sys.version_info < KEPT_APART:
+            return False
         path, finders = list(sys.path), list(sys.meta_path)
         sys.path[:] = self.places
         own = (importlib.machinery.BuiltinImporter, importlib.machinery.FrozenImporter, importlib.machinery.PathFinder)
         sys.meta_path[:] = [self.imports, *own]
         end = time.monotonic() + PREPARE_SECONDS
         for names in self.wanted():
-            self.attempt(names)
+            if not self.attempt(names, thorough) and not thorough:
+                return False
             if time.monotonic() > end:
                 break
         self.imports.end()
         sys.path[:], sys.meta_path[:] = path, finders
+        return True
 
     def wanted(self) -> "Iterator[list[str]]":
         """The modules to load: those that our program uses, pytest's, those that the workspace's files import."""
@@ -87,11 +97,16 @@ class Nursery(object):
         real = os.path.realpath(origin)
         return not is_inside(real, self.root) or is_inside(real, os.path.realpath(sys.prefix))
 
-    def attempt(self, names: "list[str]") -> None:
-        """Import modules in a fork, which takes our place if nothing but modules came of it; else in halves."""
+    def attempt(self, names: "list[str]", thorough: bool = True) -> bool:
+        """Import modules in a fork, which takes our place if nothing but modules came of it; whether that was so.
+
+        Args:
+            names: modules
+            thorough: whether to try again with halves of them
+        """
         names = [name for name in names if name not in sys.modules]
         if not names or (len(names) == 1 and not self.may_import(names[0])):
-            return
+            return True
         read_end, write_end = os.pipe()
         child = os.fork()
         if child == 0:
@@ -99,7 +114,7 @@ class Nursery(object):
             if self.imports_cleanly(names):
                 os.write(write_end, b"1")
                 os.close(write_end)
-                return
+                return True
             os._exit(1)
         os.close(write_end)
         told = select.select([read_end], [], [], IMPORT_SECONDS)[0] and os.read(read_end, 1)
@@ -110,9 +125,10 @@ class Nursery(object):
         os.waitpid(child, 0)
         if len(names) == 1:
             self.imports.failed.add(names[0])
-            return
-        self.attempt(names[: len(names) // 2])
-        self.attempt(names[len(names) // 2 :])
+        elif thorough:
+            self.attempt(names[: len(names) // 2])
+            self.attempt(names[len(names) // 2 :])
+        return False
 
     def imports_cleanly(self, names: "list[str]") -> bool:
         """Import those modules of some that may be; whether nothing else came of it."""
