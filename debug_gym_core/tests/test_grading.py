@@ -180,7 +180,6 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
         class Plugin:
             def pytest_sessionfinish(self):
                 os._exit(0)
-        getattr(gc, "unfreeze", int)()
         for one in gc.get_objects():
             if type(one).__name__ == "PytestPluginManager":
                 one.register(Plugin())
@@ -293,7 +292,6 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
                 outcome = yield
                 if item.name == "test_add":
                     outcome.force_result(None)
-        getattr(gc, "unfreeze", int)()
         for one in gc.get_objects():
             if type(one).__name__ == "PytestPluginManager":
                 one.register(Plugin())

@@ -247,7 +247,6 @@ def test_tested_code_that_replaces_the_runners_functions_is_found_out(
 
     def buy():
         found = {{}}
-        getattr(gc, "unfreeze", int)()
         for one in gc.get_objects():
             if type(one) is type(buy) and str(one.__module__).startswith({shipping.NAME + "."!r}):
                 found[one.__module__.partition(".")[2]] = one.__globals__

@@ -40,7 +40,7 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     Returns:
         pytest's exit status
     """
-    pytest = imported_for_good()
+    pytest = imported()
     if config["mode"] == "collect":
         gc.set_threshold(GARBAGE, 50, 50)
     describer = Describer(config["root"])
@@ -67,11 +67,8 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     return status
 
 
-def imported_for_good() -> "Any":
-    """Import pytest, which stays to the end: neither it nor what it imports is looked through for garbage ever again.
-
-    pytest itself looks a dozen times, at its end; that takes a seventh of a small run.
-    """
+def imported() -> "Any":
+    """Import pytest, without a look for garbage meanwhile: what importing makes stays."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -79,8 +76,6 @@ def imported_for_good() -> "Any":
     finally:
         if collects:
             gc.enable()
-    if hasattr(gc, "freeze"):
-        gc.freeze()
     return pytest
 
 
