@@ -185,8 +185,9 @@ def test_the_prompts_of_the_modern_loop_are_growing_prefixes(sandbox: str) -> No
     assert sum(map(len, prompts[2:-1])) / sum(map(len, prompts[3:])) >= 0.9
 
 
-def test_a_run_leaves_its_key_nowhere(sandbox: str, tmp_path: Path) -> None:
-    """The command line with `-vv`, a key from the environment, and a service that repeats it in what it says."""
+@pytest.mark.parametrize("written", ["${PLANTED}", "sk-planted-0123456789"], ids=["environment", "llm.yaml"])
+def test_a_run_leaves_its_key_nowhere(sandbox: str, tmp_path: Path, written: str) -> None:
+    """The command line with `-vv`, wherever the key comes from, and a service that repeats it in what it says."""
     key = "sk-planted-0123456789"
     competent = Competent(default_plugins().get("benchmarks", "mini_nightmare")().load("purr"))
 
@@ -197,7 +198,7 @@ def test_a_run_leaves_its_key_nowhere(sandbox: str, tmp_path: Path) -> None:
         return reply
 
     with ModelServer(answer) as server:
-        entry = {"model": "served", "endpoint": f"{server.url}/v1", "api_key": "${PLANTED}"}
+        entry = {"model": "served", "endpoint": f"{server.url}/v1", "api_key": written}
         (tmp_path / "llm.yaml").write_text(json.dumps({"mine": entry}))
         words = ["run", "mini_nightmare", "--task", "purr", "--agent", "tool_agent", "--llm", "mine", "-vv"]
         words += ["--llm-config", "llm.yaml", "--terminal", sandbox, "-o", "out"]

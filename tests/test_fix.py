@@ -18,7 +18,7 @@ from debug_gym_core import ToolCall
 from debug_gym_core.cli.byproducts import without_byproducts
 from debug_gym_core.cli.fix import apply as apply_patch
 from debug_gym_core.errors import DebugGymError
-from debug_gym_core.plugins import default_plugins
+from debug_gym_core.models.llm import Usage
 from debug_gym_core.runs.run import _commit
 from debug_gym_core.testing.chat_server import chat_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
@@ -412,30 +412,48 @@ def test_what_a_terminal_would_obey_is_shown_as_text(project: Path) -> None:
 
 
 @pytest.mark.people
-@pytest.mark.parametrize("name", ["counter", "purr", "shopping_cart"])
-def test_real_projects_with_a_bug(name: str, tmp_path: Path) -> None:
-    task = default_plugins().get("benchmarks", "mini_nightmare")().load(name)
-    project = tmp_path / name
-    subprocess.run(["cp", "-r", str(task.repository), str(project)], check=True)
-    assert task.gold_patch is not None
-    files: dict[str, FileState | None] = {
-        path: FileState((project / path).read_bytes(), 0o644) for path in patch.touched(task.gold_patch)
-    }
-    fixes = [
-        {"name": "rewrite", "arguments": {"path": path, "new_code": new.data.decode()}}
-        for path, new in patch.apply(task.gold_patch, files).items()
-        if new is not None
-    ]
-    child = at_a_terminal(
-        tmp_path, words(project, {"name": "eval", "arguments": {}}, *fixes, more=("--entrypoint", task.entrypoint))
-    )
-    child.expect(r"\[y/N\]: ")
-    child.sendline("y")
-    said, status = ended(child)
-    assert status == 0 and "applied to" in said
-    assert run_debug_gym(words(project, more=("--entrypoint", task.entrypoint)), tmp_path).stdout.startswith(
-        "nothing to fix"
-    )
+def test_a_key_is_left_nowhere(project: Path, tmp_path: Path) -> None:
+    """One that is written in llm.yaml, and a service that repeats it; what the sandbox has is seen in the requests."""
+    key = "sk-planted-0123456789"
+    look = "env; cat /proc/*/environ | tr '\\0' '\\n'; cat ~/llm.yaml ../llm.yaml; echo looked"
+    turns = [[ToolCall("bash", {"command": look}, "1")], [ToolCall(RIGHT["name"], RIGHT["arguments"], "2")]]
+
+    def answer(request: Request) -> Reply:
+        assert request.headers["authorization"] == f"Bearer {key}"
+        asked = sum(message["role"] == "assistant" for message in request.body["messages"])
+        return chat_reply(f"Your key is {key}.", turns[asked] if asked < len(turns) else [])
+
+    config = tmp_path / "llm.yaml"
+    with ModelServer(answer) as server:
+        config.write_text(json.dumps({"mine": {"model": "m", "endpoint": f"{server.url}/v1", "api_key": key}}))
+        asking = ["fix", project, "--llm", "mine", "--llm-config", config, "--terminal", "bubblewrap", "--apply", "-vv"]
+        done = run_debug_gym(asking, tmp_path, {"OPENAI_API_KEY": key, "LLM_CONFIG_FILE_PATH": str(config)})
+        seen = next(m["content"] for m in server.requests[1].body["messages"] if m["role"] == "tool")
+    assert done.returncode == 0 and "Your key is ***." in done.stdout, done.stdout + done.stderr
+    assert "PATH=" in seen and "looked" in seen and key not in seen and "***" not in seen
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path != config]
+    assert {"run.json", "trajectory.jsonl", "log.txt", "spending.jsonl", "calc.py"} <= {path.name for path in files}
+    assert [path for path in files if key.encode() in path.read_bytes()] == []
+    assert key not in done.stdout + done.stderr
+
+
+@pytest.mark.people
+def test_what_it_may_cost(project: Path, tmp_path: Path) -> None:
+    def answer(request: Request) -> Reply:
+        asked = len(request.body["messages"])
+        return chat_reply("", [ToolCall("listdir", {}, str(asked))], usage=Usage(1000, 0))
+
+    config = tmp_path / "llm.yaml"
+    with ModelServer(answer) as server:
+        entry = {"model": "m", "endpoint": f"{server.url}/v1", "api_key": "none", "max_tokens": 10}
+        asking = ["fix", project, "--llm", "mine", "--llm-config", config, "--terminal", "bubblewrap"]
+        config.write_text(json.dumps({"mine": entry}))
+        done = run_debug_gym([*asking, "--max-cost", "0.25"], tmp_path)
+        assert done.returncode == 4 and "mine has no prices" in done.stderr and not server.requests
+        config.write_text(json.dumps({"mine": {**entry, "prices": {"prompt": 100, "completion": 0}}}))
+        done = run_debug_gym([*asking, "--max-cost", "0.25"], tmp_path)
+    assert done.returncode == 1 and len(server.requests) == 3, done.stdout + done.stderr
+    assert "out of money" in done.stdout and "nothing was changed" in done.stdout
 
 
 @pytest.mark.people
