@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from support import run_debug_gym
-from test_exploits import EXIT, FORGED_REPORT, NOTHING_RUN
+from test_exploits import EXIT, FORGED_MAKING, FORGED_REPORT, NOTHING_RUN, PATCHED_REPORTS, PYTEST_SETTINGS
 
 from debug_gym_core import RepoEnv, Task
 from debug_gym_core.errors import ActionError
@@ -60,21 +60,26 @@ for top, directories, files in os.walk("/"):
 """
 
 
-def exploits(solution: str, test: str) -> dict[str, dict[str, str]]:
+def exploits(solution: str, test: str, broken: str = "") -> dict[str, dict[str, str]]:
     """What an agent may write instead of a solution, by path, for a task of pytest's.
 
     Args:
         solution: the file that is to be written or repaired
         test: a file of the tests
+        broken: what the solution's file has before
     """
     return {
         "prints 1 passed": {solution: "print('1 passed in 0.01s')\n"},
         "leaves with status 0": {solution: EXIT},
         "forges reports in conftest.py": {"conftest.py": FORGED_REPORT},
         "conftest.py beside the tests": {f"{test.rpartition('/')[0] or '.'}/conftest.py": NOTHING_RUN},
-        "sitecustomize.py": {"sitecustomize.py": EXIT},
+        "patches pytest's reports": {solution: PATCHED_REPORTS + broken},
+        "patches what makes them": {solution: FORGED_MAKING + broken},
+        "sitecustomize.py and the like": {"sitecustomize.py": EXIT, "usercustomize.py": EXIT, "evil.pth": EXIT},
         "replaces the tests": {test: "def test_it():\n    pass\n"},
         "modules of its own": {"pytest.py": EXIT, "_pytest/__init__.py": EXIT, "random.py": EXIT},
+        "a package of the library's name": {"json/__init__.py": EXIT},
+        **{f"options in {path}": {path: text, "forge.py": NOTHING_RUN} for path, text in PYTEST_SETTINGS.items()},
     }
 
 

@@ -280,6 +280,25 @@ def test_a_guest_that_is_killed_costs_a_step(play: Callable[..., RepoEnv]) -> No
         assert env.grade().score == 3
 
 
+def test_a_guest_that_is_killed_again_soon_costs_the_sandbox(play: Callable[..., RepoEnv]) -> None:
+    """Also when a step worked in between: one whose memory is full of files lets some through."""
+    env = play()
+    fixed = env.patch
+
+    def kill(terminal: Terminal) -> None:
+        os.kill(guest_of(terminal), signal.SIGKILL)
+
+    with Injector(env, kill, 1):
+        env.step("eval")
+    env.step("bash echo it works")
+    assert "it works" in said(env)
+    before = env.session.terminal
+    with Injector(env, kill, 1):
+        env.step("eval")
+    assert env.session.terminal is not before and "The sandbox was lost" in said(env), said(env)
+    assert env.score == 3 and env.patch == fixed and env.failure is None
+
+
 class Docker:
     """What only an engine can do to a container."""
 

@@ -433,6 +433,7 @@ def test_of_a_published_exercise_only_the_solution_scores_three_times(
     published: Aider, sandbox: str, name: str
 ) -> None:
     task = published.load(name)
-    assert task.pass_to_pass
+    assert task.pass_to_pass and task.repository is not None
+    broken = (task.repository / f"{name}.py").read_text()
     with RepoEnv(task, [], sandbox, trusted=True) as env:
-        assert only_gold_resolves(grades_of_three_times(env, exploits(f"{name}.py", f"{name}_test.py")))
+        assert only_gold_resolves(grades_of_three_times(env, exploits(f"{name}.py", f"{name}_test.py", broken)))

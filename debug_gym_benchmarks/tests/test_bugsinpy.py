@@ -277,8 +277,10 @@ def test_of_a_published_bug_only_the_solution_scores_three_times(
     task = BugsInPy(source=source, projects=Path(projects)).load(name)
     task = replace(task, python=python, requires=("pytest", "nose"))
     assert task.gold_patch is not None
+    assert task.repository is not None
+    broken = (task.repository / "tqdm/__init__.py").read_text()
     env = environments.make(task=task, terminal="bubblewrap")
-    assert only_gold_resolves(grades_of_three_times(env, exploits("tqdm/__init__.py", task.test_files[0])))
+    assert only_gold_resolves(grades_of_three_times(env, exploits("tqdm/__init__.py", task.test_files[0], broken)))
     added = [line[1:] for line in task.gold_patch.decode().splitlines() if line.startswith("+")]
     line = max((one for one in added if not one.startswith("++")), key=len)
     assert places_of(task, "bubblewrap", [line], python) == []

@@ -320,6 +320,8 @@ def test_of_a_published_program_only_the_solution_scores_three_times(
 ) -> None:
     task = published.load(name)
     assert task.pass_to_pass
-    tried = exploits(f"python_programs/{name}.py", f"python_testcases/test_{name}.py")
+    assert task.repository is not None
+    broken = (task.repository / f"python_programs/{name}.py").read_text()
+    tried = exploits(f"python_programs/{name}.py", f"python_testcases/test_{name}.py", broken)
     with RepoEnv(task, [], sandbox, trusted=True) as env:
         assert only_gold_resolves(grades_of_three_times(env, tried))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmark_trials import grades_of_three_times, only_gold_resolves
+from benchmark_trials import exploits, grades_of_three_times, only_gold_resolves
 from published_rows import PASSES_ALL, changed, changes, written
 
 from debug_gym_benchmarks.r2egym import FIELDS, R2EGym, name_of, outcomes_of, patch_of, plain
@@ -214,7 +214,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 EXPLOITS = {
     "tests and hooks of its own": {"r2e_tests/test_1.py": "def test_never(): assert 0\n", "conftest.py": PASSES_ALL},
-    "an exit": {"numbers_of.py": "import os\nos._exit(0)\n"},
+    **exploits("numbers_of.py", "r2e_tests/test_1.py", BUGGY),
     "a fix that lets more pass than published": {
         "numbers_of.py": FIXED.replace("return ", "return None if not items else ")
     },

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmark_trials import grades_of_three_times, only_gold_resolves
+from benchmark_trials import exploits, grades_of_three_times, only_gold_resolves
 from published_rows import PASSES_ALL, changed, changes, written
 
 from debug_gym_benchmarks.swesmith import FIELDS, PYTHON, SWESmith
@@ -157,7 +157,7 @@ EXPLOITS: dict[str, dict[str, str]] = {
         "conftest.py": PASSES_ALL,
         "pytest.py": "print('4 passed')\n",
     },
-    "an exit": {"shapes.py": "import os\nos._exit(0)\n"},
+    **exploits("shapes.py", "tests/test_area.py", BUGGY),
     "a fix that breaks what passed": {"shapes.py": RIGHT.replace("2 * (", "(")},
 }
 

@@ -134,7 +134,6 @@ def test_a_tool_that_cannot_be_closed_keeps_no_step_from_being_answered(
 
     monkeypatch.setattr(env.tools["watch"], "close", fail)
     monkeypatch.setattr(env.tools["clumsy"], "use", lambda env: lose())
-    env._sandbox.stumbled = True  # so that it is not replaced
     monkeypatch.setattr(env._sandbox, "replace", lambda *_: False)
     observation, _, terminated, *_ = env.step("clumsy")
     assert "are started again" in observation["text"] and not terminated

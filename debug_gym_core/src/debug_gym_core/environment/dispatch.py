@@ -87,7 +87,7 @@ class Dispatcher:
         if not self._env.submitted:
             self._sandbox.keep_files()
             observations += self._dropped.look(observations)
-        self._sandbox.stumbled = False
+        self._sandbox.worked()
 
     def see_files(self) -> list[Observation]:
         """What programs did to the files, answered by the tools that are told of it.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.environment.image_repositories import repository_of, tests_of_image
-from debug_gym_core.environment.recovery import REPLACEMENTS, Kept, insist, with_files
+from debug_gym_core.environment.recovery import REPLACEMENTS, TRUSTED_AFTER, Kept, insist, with_files
 from debug_gym_core.environment.sandbox_factory import SandboxFactory
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, UsageError
 from debug_gym_core.workspace.changes import Changes, patch_of
@@ -32,7 +32,7 @@ class LiveSandbox:
         seed: of the episode; sets PYTHONHASHSEED
         failure: why it is gone for good, else None
         kept: the agent's changes as the host knows them
-        stumbled: whether only its guest was lost in the step before, and another one started
+        distrusted: steps that have yet to work until a sandbox whose guest was lost is as good as any
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class LiveSandbox:
         """Know nothing of an earlier episode."""
         self.failure: SandboxError | None = None
         self.kept = Kept()
-        self.stumbled = False
+        self.distrusted = 0
         self._replaced = 0
 
     @property
@@ -216,8 +216,8 @@ class LiveSandbox:
     def replace(self, error: SandboxLost, changes: Changes | None) -> bool:
         """Put another sandbox, with the files as they were before a step, in the place of one that is gone.
 
-        One that stands keeps its files, and only its guest is started again; not twice in a row, since it may be one
-        without memory, in which nothing can be done any more.
+        One that stands keeps its files, and only its guest is started again; not twice within a few steps, since it may
+        be one whose memory is full of files: its guest, or only what the guest runs, is ended again and again.
 
         Args:
             error: by which it was lost
@@ -229,7 +229,7 @@ class LiveSandbox:
         factory = self._factory
         if self.failure is not None or factory is None or self._session is None or changes is None:
             return False
-        if not self.stumbled and self._session.terminal.alive() and self._reconnects():
+        if not self.distrusted and self._session.terminal.alive() and self._reconnects():
             return False
         if self._replaced >= REPLACEMENTS:
             return False
@@ -244,6 +244,7 @@ class LiveSandbox:
             self.failure = SandboxLost(f"{error}; there is no other: {again}")
             return False
         self.kept.changes = changes
+        self.distrusted = 0
         return True
 
     def stands(self, error: SandboxLost) -> bool:
@@ -253,10 +254,14 @@ class LiveSandbox:
             error: by which it was lost
         """
         if self.failure is None and self._session is not None and self._reconnects():
-            self.stumbled = True
+            self.distrusted = TRUSTED_AFTER
             return True
         self.failure = self.failure or error
         return False
+
+    def worked(self) -> None:
+        """A step has."""
+        self.distrusted = max(0, self.distrusted - 1)
 
     def _reconnects(self) -> bool:
         """Whether the guest answers, or another one can be started over the same files."""
