@@ -40,6 +40,18 @@ def missing() -> str | None:
     return DockerTerminal.unavailable()  # the image comes from there
 
 
+def killed(place: Path) -> list[int]:
+    """Kill all processes of Podman's that work in a directory; those that were there."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if words[0].endswith((b"conmon", b"podman")) and any(str(place).encode() in word for word in words):
+                found.append(int(process.name))
+                os.kill(found[-1], signal.SIGKILL)
+    return found
+
+
 @pytest.fixture(scope="module")
 def podman() -> Iterator[Any]:
     """Starts Podman's service with the image in it, and has DOCKER_HOST name it."""
@@ -80,11 +92,8 @@ def podman() -> Iterator[Any]:
         if service is not None:
             service.kill()
             service.wait(30)
-        for process in Path("/proc").glob("[0-9]*"):  # a monitor outlives its command by minutes
-            with contextlib.suppress(OSError):
-                words = (process / "cmdline").read_bytes().split(b"\0")
-                if words[0].endswith(b"conmon") and any(str(place).encode() in word for word in words):
-                    os.kill(int(process.name), signal.SIGKILL)
+        # Monitors outlive their commands by minutes, and then clean up, which mounts what was unmounted.
+        wait_until(lambda: not killed(place), seconds=60)
         mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
         for mount in sorted((one for one in mounts if one.startswith(f"{place}/")), reverse=True):
             subprocess.run(["umount", mount], check=True)
