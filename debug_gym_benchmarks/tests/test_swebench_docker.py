@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import swebench_images as images
 import swebench_instance as instance
+from benchmark_trials import exploits, grades_of_three_times, only_gold_resolves
 
 from debug_gym_benchmarks.swebench import SWEBench, SWEBenchDebug
 from debug_gym_core import RepoEnv
@@ -97,20 +98,9 @@ def test_a_fix_that_breaks_what_passed_scores_nothing(env: RepoEnv) -> None:
 
 @pytest.mark.benchmarks
 def test_the_same_three_times(env: RepoEnv) -> None:
-    exploits = {name: f"{instance.FILES['till.py']}\n\n{text}" for name, text in EXPLOITS.items()}
-    tried = {"nothing": instance.FILES["till.py"], **exploits}
-    verdicts = []
-    for _ in range(3):
-        grades = []
-        for text in tried.values():
-            env.workspace.write_bytes("till.py", text.encode())
-            grades.append(env.grade())
-        env.workspace.write_bytes("till.py", instance.FILES["till.py"].encode())
-        env.workspace.apply(instance.GOLD.encode())
-        grades.append(env.grade())
-        verdicts.append([(one.resolved, one.score, one.tests, one.reason) for one in grades])
-    assert verdicts == [verdicts[0]] * 3
-    assert [one[:2] for one in verdicts[0]] == [(False, 0)] * len(tried) + [(True, 1)]
+    before = instance.FILES["till.py"]
+    ours = {name: {"till.py": f"{before}\n\n{text}"} for name, text in EXPLOITS.items()}
+    assert only_gold_resolves(grades_of_three_times(env, {**exploits("till.py", "tests/test_till.py", before), **ours}))
 
 
 @pytest.mark.benchmarks

@@ -139,6 +139,22 @@ def test_a_tool_that_cannot_be_closed_keeps_no_step_from_being_answered(
     assert "are started again" in observation["text"] and not terminated
 
 
+def test_a_sandbox_that_loses_its_guest_now_and_then_is_replaced(env: RepoEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    losses = iter([True, False, True, False])
+
+    def use(env: RepoEnv) -> str:
+        if next(losses):
+            raise SandboxLost("its guest was killed")
+        return "done"
+
+    monkeypatch.setattr(env.tools["clumsy"], "use", use)
+    session = env.session
+    said = [env.step("clumsy")[0]["text"] for _ in range(3)]
+    assert "are started again" in said[0] and "done" in said[1]
+    assert said[2].startswith("done") and "done again in a new one" in said[2]
+    assert env.session is not session and env._sandbox.distrusted == 0
+
+
 @pytest.mark.parametrize(
     ("how", "said"),
     [
