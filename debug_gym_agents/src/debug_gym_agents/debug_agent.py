@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Annotated, ClassVar
-
-from pydantic import Field
+from typing import TYPE_CHECKING, ClassVar
 
 from debug_gym_agents.loop import Turns, correction, with_ids
-from debug_gym_core import LLM, Agent, AgentSettings, Message, Settings
+from debug_gym_core import LLM, Agent, Message, Settings
+from debug_gym_core.agents.agent import LateDebuggerSettings
 from debug_gym_core.agents.history import History
 from debug_gym_core.agents.prompts import Prompt, Sight, facts
 from debug_gym_core.errors import ContextOverflow
@@ -112,22 +111,12 @@ class RewriteAgent(DebugAgent):
         env.withhold("pdb")
 
 
-class Debug5Settings(AgentSettings):
-    """Settings of debug_5_agent.
-
-    Attributes:
-        rewrites_before_pdb: changes of files before it gets the debugger
-    """
-
-    rewrites_before_pdb: Annotated[int, Field(ge=0)] = 5
-
-
 class Debug5Agent(DebugAgent):
     """Rewrites first; gets the debugger when that many rewrites (`rewrites_before_pdb`) did not fix the bug."""
 
     name = "debug_5_agent"
-    Settings: ClassVar[type[Settings]] = Debug5Settings
-    settings: Debug5Settings
+    Settings: ClassVar[type[Settings]] = LateDebuggerSettings
+    settings: LateDebuggerSettings
 
     def offer(self, env: RepoEnv) -> None:
         """Give the debugger back once there were enough rewrites."""

@@ -32,6 +32,16 @@ class AgentSettings(Settings):
     system_prompt: str | None = None
 
 
+class LateDebuggerSettings(AgentSettings):
+    """Those of an agent that begins without the debugger, which every config names, as the original's do.
+
+    Attributes:
+        rewrites_before_pdb: changes of files before it gets the debugger
+    """
+
+    rewrites_before_pdb: Count = 5
+
+
 class Agent(Component, abc.ABC):
     """A player.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pydantic
 
-from debug_gym_core.agents.agent import AgentSettings
+from debug_gym_core.agents.agent import LateDebuggerSettings
 from debug_gym_core.components.values import Count, Dollars, Positive, Seconds
 from debug_gym_core.config.layers import tool_name
 from debug_gym_core.environment.settings import DEFAULT_TOOLS, EnvSection, Section, Tools
@@ -76,7 +76,7 @@ class TerminalSection(SandboxSettings, ComponentSection):
     name: str = "auto"
 
 
-class AgentSection(AgentSettings, ComponentSection):
+class AgentSection(LateDebuggerSettings, ComponentSection):
     """Who plays.
 
     Attributes:
@@ -87,7 +87,6 @@ class AgentSection(AgentSettings, ComponentSection):
     """
 
     name: str = "debug_agent"
-    rewrites_before_pdb: Count = 5
 
 
 class LLMSection(AnswerSettings, ComponentSection):
