@@ -22,6 +22,7 @@ COMMANDS = {
     "run": "Play the tasks of a benchmark with an agent.",
     "fix": "Let an agent fix the failing tests of your own repository.",
     "play": "Find and fix a bug yourself, with an agent's tools.",
+    "report": "Put the results of runs side by side.",
     "tasks": "List the tasks of a benchmark.",
     "plugins": "List what is installed, and what failed to load.",
     "config": "Show the config of a run, or the schema of all configs.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rich.table import Table
 from rich.text import Text
@@ -33,7 +33,7 @@ LEAST = {"state": "unresolved", "score": "10/10", "tokens": "10.0k", "cost": "$0
 
 
 def table_of_tasks(tasks: Sequence[str], columns: Mapping[str, Sequence[str]], width: int, coloured: str) -> Table:
-    """A table that fits: the names of tasks are cut first, then columns that one can do without are left out.
+    """A table with a line a task that fits; on a narrow screen tasks of one benchmark are shown without its name.
 
     Args:
         tasks: names
@@ -43,7 +43,21 @@ def table_of_tasks(tasks: Sequence[str], columns: Mapping[str, Sequence[str]], w
     """
     benchmarks = {task.partition("/")[0] for task in tasks}
     prefix = f"{benchmarks.pop()}/" if len(benchmarks) == 1 and width < WIDE else ""
-    tasks = [task.removeprefix(prefix) for task in tasks]
+    return fitted_table("task", [task.removeprefix(prefix) for task in tasks], columns, width, (coloured,))
+
+
+def fitted_table(
+    heading: str, names: Sequence[str], columns: Mapping[str, Sequence[str]], width: int, words: Collection[str]
+) -> Table:
+    """A table that fits: the names are cut first, then columns that one can do without are left out.
+
+    Args:
+        heading: of the first column
+        names: what the lines are about
+        columns: cells by the column's name
+        width: columns of the screen
+        words: columns that have no figures: aligned at the left, words of `COLOURS` in their colour
+    """
     widths = {name: max(map(len, [name, LEAST.get(name, ""), *cells])) for name, cells in columns.items()}
 
     def room() -> int:
@@ -53,15 +67,14 @@ def table_of_tasks(tasks: Sequence[str], columns: Mapping[str, Sequence[str]], w
         if name in widths and room() < NARROWEST:
             del widths[name]
     table = new_table()
-    table.add_column(
-        "task", no_wrap=True, overflow="ellipsis", width=max(4, min(room(), max(map(len, ["task", *tasks]))))
-    )
+    longest = max(map(len, [heading, *names]))
+    table.add_column(heading, no_wrap=True, overflow="ellipsis", width=max(4, min(room(), longest)))
     for name, columns_wide in widths.items():
-        table.add_column(name, justify="left" if name == coloured else "right", no_wrap=True, width=columns_wide)
-    for number, task in enumerate(tasks):
+        table.add_column(name, justify="left" if name in words else "right", no_wrap=True, width=columns_wide)
+    for number, name_of_line in enumerate(names):
         cells = [
-            Text(columns[name][number], COLOURS.get(columns[name][number], "cyan") if name == coloured else "")
+            Text(columns[name][number], COLOURS.get(columns[name][number], "cyan") if name in words else "")
             for name in widths
         ]
-        table.add_row(Text(task), *cells)
+        table.add_row(Text(name_of_line), *cells)
     return table

@@ -140,6 +140,7 @@ class Experiment:
             finally:
                 done.set()
 
+        self.run.note_episodes(len(self.jobs))
         if self._again:
             self.run.forget(self._again)
         executing = threading.Thread(target=execute, name="executor", daemon=True)

@@ -91,7 +91,7 @@ class Run:
             raise
         try:
             if (directory / "run.json").exists():
-                record = _read_record(directory)
+                record = read_record(directory)
                 _refuse_other_config(directory, record.get("config", {}), config)
                 return cls._go_on(directory, config, record, lock)
             record = {
@@ -139,7 +139,7 @@ class Run:
         """
         if not (directory / "run.json").is_file():
             raise UsageError(f"{directory} holds no run (no run.json)")
-        record = _read_record(directory)
+        record = read_record(directory)
         kept = record.get("config", {})
         if config is not None:
             _refuse_other_config(directory, kept, config)
@@ -217,6 +217,12 @@ class Run:
                 known.append(dict(python))
                 self._write_record()
 
+    def note_episodes(self, count: int) -> None:
+        """Note in run.json how many episodes the run has, so that a reader sees what is missing."""
+        with self._mutex:
+            self._record["episodes"] = count
+            self._write_record()
+
     def discard(self) -> None:
         """Remove what this process made of a new run: its files, its directory and those made above it."""
         if self._made is None or self.results:
@@ -255,7 +261,7 @@ def look(directory: Path, plugins: Plugins | None = None) -> tuple[Config, dict[
         raise UsageError(f"{directory} holds no run (no run.json)")
     from debug_gym_core.config.loading import from_data
 
-    config = from_data(_read_record(directory).get("config", {}), str(directory / "run.json"), plugins)
+    config = from_data(read_record(directory).get("config", {}), str(directory / "run.json"), plugins)
     return config, {(item.task, item.repeat): item for item in read_results(directory / "results.jsonl")}
 
 
@@ -295,7 +301,12 @@ def _lock(directory: Path) -> int:
     return descriptor
 
 
-def _read_record(directory: Path) -> dict[str, Any]:
+def read_record(directory: Path) -> dict[str, Any]:
+    """Read the run.json of a run.
+
+    Raises:
+        UsageError: it cannot be read, is no record of a run, or was written by a newer version
+    """
     path = directory / "run.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
