@@ -7,7 +7,7 @@ import functools
 import importlib.metadata
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,11 +58,14 @@ class Doubtful(Exception):
     """A check found something that works, and should be better; the text says what."""
 
 
-def check(plugins: Plugins, builtin_commands: Collection[str] = ()) -> Iterator[Check]:
+def check(
+    plugins: Plugins, commands: Iterable[importlib.metadata.EntryPoint], builtin_commands: Collection[str]
+) -> Iterator[Check]:
     """Check every plugin.
 
     Args:
         plugins: what is installed
+        commands: entry points of the commands that plugins bring
         builtin_commands: names of the commands that core brings
 
     Yields:
@@ -82,7 +85,7 @@ def check(plugins: Plugins, builtin_commands: Collection[str] = ()) -> Iterator[
                 cls = plugins.get(kind, f"{record.distribution}:{name}")
                 look = functools.partial(_of, kind, cls, plugins)
                 yield _guarded(record.name, record.distribution, singular, name, look)
-    yield from _of_commands(builtin_commands)
+    yield from _of_commands(commands, builtin_commands)
 
 
 def _of_plugin(record: PluginRecord, plugins: Plugins) -> Check:
@@ -216,11 +219,11 @@ _MORE: Mapping[str, Callable[[type[Any], Plugins], str]] = {
 }
 
 
-def _of_commands(builtin: Collection[str]) -> Iterator[Check]:
+def _of_commands(commands: Iterable[importlib.metadata.EntryPoint], builtin: Collection[str]) -> Iterator[Check]:
     import click
 
     seen: dict[str, str] = {}
-    for entry in importlib.metadata.entry_points(group="debug_gym.commands"):
+    for entry in commands:
         distribution = entry.dist.name if entry.dist else "unknown"
 
         def look(entry: importlib.metadata.EntryPoint = entry) -> str:

@@ -246,17 +246,21 @@ def _traceback_if_asked(arguments: Sequence[str]) -> bool:
     return True
 
 
-_found: dict[str, EntryPoint] | None = None
+_found: tuple[EntryPoint, ...] | None = None
 
 
-def _entry_points() -> dict[str, EntryPoint]:
-    """The commands of plugins by name, looked for once."""
+def command_entry_points() -> tuple[EntryPoint, ...]:
+    """The commands of plugins, looked for once; of two with one name the last is the one that runs."""
     global _found
     if _found is None:
         import importlib.metadata
 
-        _found = {entry.name: entry for entry in importlib.metadata.entry_points(group=GROUP)}
+        _found = tuple(importlib.metadata.entry_points(group=GROUP))
     return _found
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in command_entry_points()}
 
 
 def _load(entry: EntryPoint) -> click.Command:

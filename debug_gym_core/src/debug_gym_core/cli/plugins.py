@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from debug_gym_core.cli import COMMANDS, Command
+from debug_gym_core.cli import COMMANDS, Command, command_entry_points
 from debug_gym_core.cli.options import common
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _check(plugins: Plugins, as_json: bool) -> int:
     from debug_gym_core.cli.tables import make_console, new_table, show_table
     from debug_gym_core.plugin_checks import State, check
 
-    found = list(check(plugins, COMMANDS))
+    found = list(check(plugins, command_entry_points(), COMMANDS))
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(item) for item in found], indent=2))
     else:
