@@ -10,6 +10,8 @@ from pydantic import AfterValidator, Field
 Count = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, ge=1)]
 Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+TimeLimit = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+"""Seconds after which something ends; 0: as soon as may be."""
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 Flag = Annotated[bool, Field(strict=True)]
 

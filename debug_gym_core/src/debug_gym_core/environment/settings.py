@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import pydantic
-from pydantic import Field
 
-from debug_gym_core.components.values import Count, Flag, Seconds
+from debug_gym_core.components.values import Count, Flag, Seconds, TimeLimit
 
 Tools = tuple[str | dict[str, dict[str, Any]], ...]
 """Tools by name or `{name: settings}`."""
@@ -65,12 +64,12 @@ class EnvSection(Section):
 
 
 class Conditions(Section):
-    """What an environment takes besides the section `env`; see `RepoEnv` for what it means."""
+    """What an environment takes besides the section `env`; `RepoEnv` says what it means and the defaults."""
 
-    trusted: Flag = False
-    allow_unsandboxed: Flag = False
-    max_steps: Count | None = None
-    max_rewrites: Count | None = None
-    max_seconds: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None = None
-    run: str = ""
-    render_mode: Literal["ansi"] | None = None
+    trusted: Flag
+    allow_unsandboxed: Flag
+    max_steps: Count | None
+    max_rewrites: Count | None
+    max_seconds: TimeLimit | None
+    run: str
+    render_mode: Literal["ansi"] | None
