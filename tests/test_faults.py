@@ -78,6 +78,11 @@ def destroy(terminal: Terminal) -> None:
     os.kill(guest_of(terminal), signal.SIGKILL)
 
 
+def kill_guest(terminal: Terminal) -> None:
+    """Let the guest end at once."""
+    os.kill(guest_of(terminal), signal.SIGKILL)
+
+
 def stop_guest(terminal: Terminal) -> None:
     """Have the guest do nothing any more."""
     os.kill(guest_of(terminal), signal.SIGSTOP)
@@ -265,10 +270,7 @@ def test_a_guest_that_is_killed_costs_a_step(play: Callable[..., RepoEnv]) -> No
     env = play()
     fixed = env.patch
 
-    def kill(terminal: Terminal) -> None:
-        os.kill(guest_of(terminal), signal.SIGKILL)
-
-    with Injector(env, kill, 1):
+    with Injector(env, kill_guest, 1):
         env.step("eval")
     if env.session.terminal.name == "bubblewrap":
         assert env.score == 3 and "The sandbox was lost" in said(env)
@@ -276,7 +278,7 @@ def test_a_guest_that_is_killed_costs_a_step(play: Callable[..., RepoEnv]) -> No
         assert "processes were lost and are started again" in said(env)
     assert env.patch == fixed and env.failure is None
     env.workspace.write_bytes("note", b"else the grade that confirmed is taken again")
-    with Injector(env, kill, 1):
+    with Injector(env, kill_guest, 1):
         assert env.grade().score == 3
 
 
@@ -285,15 +287,12 @@ def test_a_guest_that_is_killed_again_soon_costs_the_sandbox(play: Callable[...,
     env = play()
     fixed = env.patch
 
-    def kill(terminal: Terminal) -> None:
-        os.kill(guest_of(terminal), signal.SIGKILL)
-
-    with Injector(env, kill, 1):
+    with Injector(env, kill_guest, 1):
         env.step("eval")
     env.step("bash echo it works")
     assert "it works" in said(env)
     before = env.session.terminal
-    with Injector(env, kill, 1):
+    with Injector(env, kill_guest, 1):
         env.step("eval")
     assert env.session.terminal is not before and "The sandbox was lost" in said(env), said(env)
     assert env.score == 3 and env.patch == fixed and env.failure is None
