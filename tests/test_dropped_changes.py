@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import python_in
+from support import python_in, terminals
 
 from debug_gym_core import RepoEnv, Task, ToolCall
 from debug_gym_core.errors import GradingError, SandboxLost
@@ -175,7 +175,9 @@ def test_what_the_step_says_anyway_is_not_said_twice(make: Make) -> None:
     assert "env" in said(env, "bash", command="echo 1 > json.py")
 
 
+@pytest.mark.parametrize("terminal", ["local", *terminals("bubblewrap", "docker")], indirect=True)
 def test_what_the_step_puts_back_is_not_named_as_dropped(make: Make) -> None:
+    """Only `local` has anything to put back: elsewhere a program cannot write what is read-only."""
     env = make(readonly=["setup.cfg"])
     env.step(ToolCall("rewrite", {"path": "calc.py", "new_code": f"{WRITES}{BROKEN}"}))
     told = said(env, "eval")
