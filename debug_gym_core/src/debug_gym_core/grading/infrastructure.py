@@ -111,9 +111,8 @@ class Infrastructure:
         self._rules = rules
         self._allowed = GitIgnoreSpec.from_lines(allowed)
         parsed = Entrypoint.parse(entrypoint)
-        options = pytest_sections.options(
-            self._text("pyproject.toml"), {name: self._text(name) for name in pytest_sections.INI_FILES}
-        )
+        files = (*pytest_sections.INI_FILES, *pytest_sections.TOML_FILES)
+        options = pytest_sections.options(self._text("pyproject.toml"), {name: self._text(name) for name in files})
         self._test_names = (*TEST_NAMES, *options.get("python_files", ()))
         search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
         search = {posixpath.normpath(one) if one not in ("", ".") else "" for one in search}

@@ -8,6 +8,7 @@ from typing import Any
 
 INI_SECTIONS = {"tox.ini": ("pytest", "tool:pytest"), "setup.cfg": ("tool:pytest", "pytest")}
 INI_FILES = ("pytest.ini", ".pytest.ini", *INI_SECTIONS)
+TOML_FILES = ("pytest.toml", ".pytest.toml")
 SHARED_FILES = frozenset({"pyproject.toml", *INI_SECTIONS})
 """Files of which only sections are pytest's."""
 
@@ -127,19 +128,21 @@ def options(pyproject: str, files: Mapping[str, str]) -> dict[str, list[str]]:
 
     Args:
         pyproject: content of its pyproject.toml
-        files: content of its ini files by name
+        files: content of its ini files and pytest.toml by name
 
     Returns:
         the words of `python_files`, `pythonpath` and `addopts`
     """
     found: dict[str, list[str]] = {"python_files": [], "pythonpath": [], "addopts": []}
-    table = _pytest_table(_toml(pyproject) or {})
-    options = {**table, **table.get("ini_options", {})} if isinstance(table, dict) else {}
-    for name, words in found.items():
-        value = options.get(name, ())
-        words += value.split() if isinstance(value, str) else [one for one in value if isinstance(one, str)]
+    tables = [(_toml(files.get(name, "")) or {}).get("pytest") for name in TOML_FILES]
+    tables.append(_pytest_table(_toml(pyproject) or {}))
+    for table in tables:
+        options = {**table, **table.get("ini_options", {})} if isinstance(table, dict) else {}
+        for name, words in found.items():
+            value = options.get(name, ())
+            words += value.split() if isinstance(value, str) else [one for one in value if isinstance(one, str)]
     for file, text in files.items():
-        sections = INI_SECTIONS.get(file, ("pytest",))
+        sections = INI_SECTIONS.get(file, ("pytest",)) if file not in TOML_FILES else ()
         for section, block in _ini_blocks(text):
             current = ""
             for line in block.splitlines()[1:] if section in sections else ():
