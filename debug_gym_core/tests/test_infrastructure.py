@@ -32,6 +32,10 @@ PRISTINE = {
     "plugins/__init__.py": "",
     "plugins/reporting.py": "",
     "named_by_p.py": "",
+    "by_configuration.py": 'pytest_plugins = "named_in_turn"\n',
+    "named_in_turn.py": "",
+    "by_pytest_toml.py": "",
+    "pytest.toml": '[pytest]\naddopts = ["-p", "by_pytest_toml"]\n',
     "settings/ci.ini": "[pytest]\n",
     "notes.txt": "secret\n",
     "locked.py": "",
@@ -42,6 +46,7 @@ PRISTINE = {
     "setup.cfg": "[metadata]\nname = shop\n",
     "pyproject.toml": '[project]\nname = "shop"\n\n'
     '[tool.pytest.ini_options]\naddopts = "-q"\n\n[tool.black]\nline = 1\n',
+    ".pytest.ini": "[pytest]\naddopts =\n    -q -pby_configuration\n    -p not_here_but_named -p no:shop\n",
     ".debugreadonly": "locked.py\n",
     ".debugignore": "notes.txt\n",
 }
@@ -88,6 +93,9 @@ KEPT = [
     "Makefile",
     "json.txt",
     "tokens/__init__.py",
+    "tools/tests2/__init__.py",
+    "pkg/__init__.py",
+    "new/lib",
 ]
 DROPPED = {
     "locked.py": "read-only",
@@ -117,6 +125,20 @@ DROPPED = {
     "shop.pyc": "ignored",
     "evil.egg-info/entry_points.txt": "installed distribution",
     "src/evil-1.0.dist-info/entry_points.txt": "installed distribution",
+    "src/evil-1.0.DIST-INFO/entry_points.txt": "installed distribution",
+    "evil.Egg-Info/entry_points.txt": "installed distribution",
+    "evil-1.0.Dist-Info": "installed distribution",
+    "evil.egg": "installed distribution",
+    "src/evil.egg/EGG-INFO/entry_points.txt": "installed distribution",
+    "__init__.py": "rename the modules of the tests",
+    "__init__.abi3.so": "rename the modules of the tests",
+    "plain/__init__.py": "rename the modules of the tests",
+    "by_configuration.py": "names it",
+    "named_in_turn.py": "names it",
+    "by_pytest_toml.py": "names it",
+    "src/by_configuration.py": "shadows an installed module",
+    "plain/by_configuration/__init__.py": "shadows an installed module",
+    "not_here_but_named/__init__.py": "shadows an installed module",
     "json.py": "shadows",
     "json/__init__.py": "shadows",
     "src/json.py": "shadows",
@@ -189,6 +211,26 @@ def test_nothing_takes_the_place_of_directories_with_tests(build: Build) -> None
     assert set(filtered.kept) == {"pkg/__init__.py", "data", "data/rows.json"}
 
 
+@pytest.mark.parametrize("path", ["src", "lib", "plain"])
+def test_nothing_takes_the_place_of_directories_that_are_imported_from(build: Build, path: str) -> None:
+    for state in (FileState(b"PK"), FileState(b"elsewhere", 0o777, "link")):
+        filtered = build().filter({path: state})
+        assert (filtered.kept, [*filtered.dropped]) == ({}, [path])
+        assert build(allowed=["/src", "/lib", "/plain"]).filter({path: state}).kept == {path: state}
+    assert build().filter({path: None}).kept == {path: None}
+
+
+def test_what_shadows_where_a_linked_import_root_leads_is_not_taken_over(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "shop.py").write_text("")
+    (tmp_path / "src").symlink_to("code")
+    with Snapshot.take(tmp_path) as snapshot:
+        filtered = Infrastructure(snapshot, Rules.of(snapshot), "pytest").filter(
+            dict.fromkeys(["code/random.py", "code/shop.py"], FileState(b"changed"))
+        )
+    assert (set(filtered.kept), set(filtered.dropped)) == ({"code/shop.py"}, {"code/random.py"})
+
+
 def test_nothing_is_written_below_a_restored_file(build: Build) -> None:
     changes = {"locked.py": None, "locked.py/new.txt": FileState(b""), "shop.py": None, "shop.py/a": FileState(b"")}
     filtered = build().filter(changes)
@@ -216,6 +258,21 @@ SECTIONS = {
         "tox.ini",
         "[tox]\nenvlist = py3\x0c[pytest]\x0caddopts = -k nothing\n",
         "[tox]\nenvlist = py3\x0c\n[pytest]\naddopts = -q\npython_files = spec_*.py\n",
+    ),
+    "after a BOM": (
+        "tox.ini",
+        "\ufeff[pytest]\naddopts = -k nothing\n[tox]\nenvlist = py3\n",
+        "[tox]\nenvlist = py3\n[pytest]\naddopts = -q\npython_files = spec_*.py\n",
+    ),
+    "after a BOM that would come first": (
+        "setup.cfg",
+        "\ufeff\ufeff[pytest]\naddopts = -k nothing\n[tool:pytest]\naddopts = -x\n[metadata]\nname = shop\n",
+        "[metadata]\nname = shop\n",
+    ),
+    "nothing after a BOM": (
+        "setup.cfg",
+        "\ufeff[metadata]\nname = shop\nversion = 2\n",
+        "\ufeff[metadata]\nname = shop\nversion = 2\n",
     ),
     "added": (
         "setup.cfg",
@@ -326,7 +383,7 @@ def test_a_number_that_is_too_long_for_python_is_no_toml() -> None:
     text = f"number = {'9' * 5000}\n"
     assert pytest_sections.has_section("pyproject.toml", text)
     assert pytest_sections.restore("pyproject.toml", text, "") is None
-    assert pytest_sections.options(text, {}) == {"python_files": [], "pythonpath": []}
+    assert pytest_sections.options(text, {}) == {"python_files": [], "pythonpath": [], "addopts": []}
 
 
 def test_keys_of_thousands_of_parts_are_not_read_wherever_they_hide() -> None:

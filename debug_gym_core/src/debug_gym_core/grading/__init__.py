@@ -6,7 +6,7 @@ fail and `tampering` sees what was replaced. `collect` finds the tests that coun
 start.
 
 `grade` measures in a fresh sandbox, from the pristine repository with the agent's changes, of which `infrastructure`
-(with `pytest_sections`) leaves out what decides how tests are run: conftest files, settings of pytest, modules in the
-place of others. `masking` makes what pytest prints about itself equal from run to run. What a run's results are worth
-in points is in `tasks.results`.
+(with `pytest_sections` and `pytest_plugins`) leaves out what decides how tests are run: conftest files, settings and
+plugins of pytest, modules in the place of others. `masking` makes what pytest prints about itself equal from run to
+run. What a run's results are worth in points is in `tasks.results`.
 """

@@ -10,8 +10,11 @@ agent's changes except those to
   pytest's sections,
 - what Python runs by itself at its start (`sitecustomize.py`, `*.pth`), compiled files, installed metadata (which may
   name pytest plugins),
-- new modules that shadow the standard library, pytest or what pytest needs,
-- files that the entrypoint names as plugins, configuration or scripts, and the Makefile where it is `make`.
+- new modules that shadow the standard library, pytest, what pytest needs, or its plugins,
+- a new `__init__.py` that makes a package of a directory with test files, or of one that it is in,
+- files and links in place of directories that are imported from,
+- files that the entrypoint or pytest's configuration names as plugins, configuration or scripts, and the Makefile where
+  it is `make`.
 
 A task's `allowed` patterns (with .gitignore's syntax) take files out of this, except read-only and ignored ones.
 """
@@ -27,7 +30,7 @@ from dataclasses import dataclass, replace
 
 from pathspec import GitIgnoreSpec
 
-from debug_gym_core.grading import pytest_sections
+from debug_gym_core.grading import pytest_plugins, pytest_sections
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
@@ -41,7 +44,8 @@ PYTEST_FILES = frozenset({"conftest.py", "pytest.ini", ".pytest.ini", "pytest.to
 STARTUP_NAMES = frozenset({"sitecustomize", "usercustomize"})
 STARTUP_SUFFIXES = (".pth", ".egg-link")
 COMPILED_SUFFIXES = (".pyc", ".pyo")
-METADATA_SUFFIXES = (".egg-info", ".dist-info")
+METADATA_SUFFIXES = (".egg-info", ".dist-info", ".egg")
+"""Of names in lower case, as `importlib.metadata` compares them."""
 MODULE_SUFFIXES = (".py", ".pyc", ".pyo", ".so", ".pyd", ".pyw")
 MAKEFILES = {
     "make": ("Makefile", "makefile", "GNUmakefile", "*.mk"),
@@ -102,22 +106,27 @@ class Infrastructure:
             installed: names of further top-level modules that must not be shadowed
         """
         self._members = snapshot.members
+        self._conftests = [path for path in self._members if posixpath.basename(path) == "conftest.py"]
         self._snapshot = snapshot
         self._rules = rules
         self._allowed = GitIgnoreSpec.from_lines(allowed)
-        self._protected_modules = MACHINERY | sys.stdlib_module_names | frozenset(installed)
         parsed = Entrypoint.parse(entrypoint)
-        options = pytest_sections.options(
-            self._text("pyproject.toml"), {name: self._text(name) for name in pytest_sections.INI_FILES}
-        )
+        files = (*pytest_sections.INI_FILES, *pytest_sections.TOML_FILES)
+        options = pytest_sections.options(self._text("pyproject.toml"), {name: self._text(name) for name in files})
         self._test_names = (*TEST_NAMES, *options.get("python_files", ()))
         search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
-        self._search = {posixpath.normpath(one) if one not in ("", ".") else "" for one in search}
+        search = {posixpath.normpath(one) if one not in ("", ".") else "" for one in search}
+        self._search = search | {self._target(one) for one in search}
         self._test_files = frozenset(path for one in tests if (path := self._file_of(one))) | frozenset(test_files)
         self._test_directories = frozenset(self._test_directory(path) for path in self._test_files) - {""}
         self._roots = self._search | {self._import_root(path) for path in self._members if self._sets_import_root(path)}
         self._build_files = tuple(_build_files(parsed))
-        self._named = self._named_files(parsed)
+        plugins, plugin_files = self._plugins(parsed, options["addopts"])
+        named = {*installed, *(one.partition(".")[0] for one in plugins)}
+        self._protected_modules = MACHINERY | sys.stdlib_module_names | named
+        self._named = self._named_files(parsed) | plugin_files
+        self._package_places = frozenset(self._package_directories(plugin_files))
+        self._root_places = frozenset(place for root in self._roots for place in (root, *_above(root))) - {""}
 
     def filter(self, changes: Mapping[str, FileState | None]) -> Filtered:
         """Divide an agent's changes.
@@ -130,7 +139,7 @@ class Infrastructure:
         for path, state in sorted(changes.items()):
             reason = self.reason(path)
             if reason is None and state is not None:
-                reason = self._replaces_directory(path)
+                reason = self._replaces_directory(path) or self._replaces_root(path)
             if reason is not None:
                 dropped[path] = reason
                 continue
@@ -201,10 +210,12 @@ class Infrastructure:
             return "Python runs it by itself"
         if name.endswith(COMPILED_SUFFIXES) or "__pycache__" in parts:
             return "it is compiled"
-        if any(part.endswith(METADATA_SUFFIXES) for part in parts):
+        if any(part.lower().endswith(METADATA_SUFFIXES) for part in parts):
             return "it describes an installed distribution"
         if path in self._named or any(fnmatch.fnmatchcase(name, one) for one in self._build_files):
             return "the way the tests are run names it"
+        if _module_name(name) == "__init__" and posixpath.dirname(path) in self._package_places:
+            return "it would rename the modules of the tests"
         if self._shadows_tests(path):
             return "it shadows a test file"
         if self._shadows(path):
@@ -242,6 +253,12 @@ class Infrastructure:
         inside = (one for one in self._members if one.startswith(f"{path}/"))
         return "it takes the place of tests" if any(self.reason(one) is not None for one in inside) else None
 
+    def _replaces_root(self, path: str) -> str | None:
+        """Why a file (a zip file can be imported from) or link must not be where modules are imported from."""
+        if path not in self._root_places or self._is_allowed(path):
+            return None
+        return "it takes the place of a directory that is imported from"
+
     def _lies_in_file(self, path: str, kept: Mapping[str, FileState | None]) -> bool:
         """Whether one of a path's directories is a file or link once the changes that are kept are made."""
         while path := posixpath.dirname(path):
@@ -258,6 +275,14 @@ class Infrastructure:
         if member is None or member.kind != "file":
             return ""
         return self._snapshot.read(path).decode("utf-8", "surrogateescape")
+
+    def _target(self, path: str) -> str:
+        """Where a path leads: a pristine link's target, else itself."""
+        member = self._members.get(path)
+        if member is None or not member.target:
+            return path
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), member.target))
+        return "" if target == "." else target
 
     def _file_of(self, test: str) -> str | None:
         """The pristine file that holds a test; None when there is none."""
@@ -290,26 +315,36 @@ class Infrastructure:
             root = posixpath.dirname(root)
         return root
 
+    def _package_directories(self, plugin_files: Iterable[str]) -> Iterator[str]:
+        """Directories above the test infrastructure that are no packages.
+
+        A package's code runs before its modules are looked for, so a new one could make them itself. What is a package
+        already is code of the repository, which may change.
+        """
+        tests = self._test_files or {path for path in self._members if self._sets_import_root(path)}
+        for path in {*tests, *self._conftests, *plugin_files}:
+            for directory in _above(path):
+                prefix = posixpath.join(directory, "__init__")
+                if not any(f"{prefix}{suffix}" in self._members for suffix in MODULE_SUFFIXES):
+                    yield directory
+
+    def _plugins(self, entrypoint: Entrypoint, addopts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
+        """The modules that are named as pytest's plugins, and the pristine files that they are."""
+        words = shlex.split(entrypoint.text) if entrypoint.kind is Kind.COMMAND else entrypoint.args
+        words = [*words, *addopts, *entrypoint.env.get("PYTEST_ADDOPTS", "").split()]
+        modules = [*pytest_plugins.optional_plugins(words), *entrypoint.env.get("PYTEST_PLUGINS", "").split(",")]
+        for path in self._conftests:
+            modules += pytest_plugins.listed_plugins(self._text(path))
+        return pytest_plugins.files_of(filter(None, modules), self._search, self._members.keys(), self._text)
+
     def _named_files(self, entrypoint: Entrypoint) -> frozenset[str]:
-        """Files that the entrypoint, or the pristine test infrastructure, names: plugins, configuration, scripts."""
+        """Files that the entrypoint names: configuration, scripts."""
         words: list[str] = [*entrypoint.args]
-        modules = entrypoint.env.get("PYTEST_PLUGINS", "").split(",")
         if entrypoint.kind is Kind.COMMAND:
             words = shlex.split(entrypoint.text)
         elif entrypoint.kind is Kind.SCRIPT and "test" in posixpath.basename(entrypoint.target):
             words.append(entrypoint.target)
-        for place, word in enumerate(words):
-            if word.startswith("-p"):
-                modules += [word[2:], *words[place + 1 : place + 2]]
-        for path in self._members:
-            if posixpath.basename(path) == "conftest.py":
-                modules += pytest_sections.listed_plugins(self._text(path))
-        files = {path for word in words for path in self._paths_in(word)}
-        for module in modules:
-            for root in self._search:
-                prefix = posixpath.join(root, *module.split(".")) if module else ""
-                files |= {f"{prefix}.py", f"{prefix}/__init__.py"} & self._members.keys()
-        return frozenset(files)
+        return frozenset(path for word in words for path in self._paths_in(word))
 
     def _paths_in(self, word: str) -> Iterator[str]:
         """Pristine files that a word of a command names."""
@@ -349,6 +384,13 @@ def _build_files(entrypoint: Entrypoint) -> Iterator[str]:
     """Patterns of files that the programs of a command read by themselves, new ones before those that are there."""
     for word in shlex.split(entrypoint.text) if entrypoint.kind is Kind.COMMAND else ():
         yield from MAKEFILES.get(posixpath.basename(word), ())
+
+
+def _above(path: str) -> Iterator[str]:
+    """The directories that a path is in, the root (empty) last."""
+    while path:
+        path = posixpath.dirname(path)
+        yield path
 
 
 def _module_name(name: str) -> str | None:

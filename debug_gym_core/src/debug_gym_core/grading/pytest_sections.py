@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from debug_gym_core.sandbox.python_code import parse
-
 INI_SECTIONS = {"tox.ini": ("pytest", "tool:pytest"), "setup.cfg": ("tool:pytest", "pytest")}
 INI_FILES = ("pytest.ini", ".pytest.ini", *INI_SECTIONS)
+TOML_FILES = ("pytest.toml", ".pytest.toml")
 SHARED_FILES = frozenset({"pyproject.toml", *INI_SECTIONS})
 """Files of which only sections are pytest's."""
+
+BOM = "\ufeff"
+"""What iniconfig, and so pytest, passes over at the beginning of a file, once. Of several none may come first later."""
 
 LARGEST = 1 << 20
 """Characters of a pyproject.toml that are read."""
@@ -51,7 +52,7 @@ def restore(name: str, new: str, old: str) -> str | None:
 def _ini_blocks(text: str) -> list[tuple[str, str]]:
     """The sections of an ini file as pytest's iniconfig divides it: name and text, the first without a name."""
     blocks: list[tuple[str, list[str]]] = [("", [])]
-    for line in text.splitlines(keepends=True):
+    for line in text.lstrip(BOM).splitlines(keepends=True):
         header = line.partition("#")[0].partition(";")[0].rstrip()
         if line.startswith("[") and header.endswith("]"):
             blocks.append((header[1:-1].strip(), []))
@@ -123,20 +124,25 @@ def _without_pytest(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options(pyproject: str, files: Mapping[str, str]) -> dict[str, list[str]]:
-    """Words of `python_files` and `pythonpath` in a repository's pytest configuration, from all places together.
+    """Words of some options in a repository's pytest configuration, from all places together.
 
     Args:
         pyproject: content of its pyproject.toml
-        files: content of its ini files by name
+        files: content of its ini files and pytest.toml by name
+
+    Returns:
+        the words of `python_files`, `pythonpath` and `addopts`
     """
-    found: dict[str, list[str]] = {"python_files": [], "pythonpath": []}
-    table = _pytest_table(_toml(pyproject) or {})
-    options = {**table, **table.get("ini_options", {})} if isinstance(table, dict) else {}
-    for name, words in found.items():
-        value = options.get(name, ())
-        words += value.split() if isinstance(value, str) else [one for one in value if isinstance(one, str)]
+    found: dict[str, list[str]] = {"python_files": [], "pythonpath": [], "addopts": []}
+    tables = [(_toml(files.get(name, "")) or {}).get("pytest") for name in TOML_FILES]
+    tables.append(_pytest_table(_toml(pyproject) or {}))
+    for table in tables:
+        options = {**table, **table.get("ini_options", {})} if isinstance(table, dict) else {}
+        for name, words in found.items():
+            value = options.get(name, ())
+            words += value.split() if isinstance(value, str) else [one for one in value if isinstance(one, str)]
     for file, text in files.items():
-        sections = INI_SECTIONS.get(file, ("pytest",))
+        sections = INI_SECTIONS.get(file, ("pytest",)) if file not in TOML_FILES else ()
         for section, block in _ini_blocks(text):
             current = ""
             for line in block.splitlines()[1:] if section in sections else ():
@@ -145,25 +151,4 @@ def options(pyproject: str, files: Mapping[str, str]) -> dict[str, list[str]]:
                     current, line = key.strip(), value
                 if current in found:
                     found[current] += line.partition("#")[0].split()
-    return found
-
-
-def listed_plugins(text: str) -> list[str]:
-    """The modules in a conftest.py's `pytest_plugins`.
-
-    Args:
-        text: the file's content
-    """
-    try:
-        tree = parse(text)
-    except (SyntaxError, ValueError):
-        return []
-    found: list[str] = []
-    for node in tree.body:
-        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
-            continue
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        if any(isinstance(one, ast.Name) and one.id == "pytest_plugins" for one in targets):
-            constants = (one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant))
-            found += [one for one in constants if isinstance(one, str)]
     return found
