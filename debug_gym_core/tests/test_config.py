@@ -166,7 +166,7 @@ def refused(plugins: Plugins, source: str, *overrides: str, **options: Any) -> s
 def test_defaults_are_the_documented_ones() -> None:
     documented = """
     benchmark: {name: mini_nightmare, tasks: all, source: null, split: null, revision: null, mode: visible, path: null}
-    env: {entrypoint: null, debug_entrypoint: null, python: null, run_timeout: 300, auto_eval_on_rewrite: false, end_on_resolved: null, allow_passing: false, ignore: [], readonly: [], allowed: []}
+    env: {entrypoint: null, debug_entrypoint: null, python: null, run_timeout: 300, auto_eval_on_rewrite: false, end_on_resolved: null, allow_passing: false, twins: auto, ignore: [], readonly: [], allowed: []}
     tools: [view, listdir, rewrite, eval, {pdb: {timeout: 60, persistent_breakpoints: true, warm: true, rewind: false}}]
     terminal: {name: auto, image: null, network: none, memory: 4g, cpus: null, pids: 512, allow_unsandboxed: false, setup: []}
     agent: {name: debug_agent, max_steps: 50, max_rewrites: 10, memory_size: 20, reset_prompt_history_after_rewrite: false, system_prompt: null, rewrites_before_pdb: 5}

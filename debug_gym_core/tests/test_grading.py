@@ -137,7 +137,7 @@ def bench(make: Make) -> Bench:
 
 def test_a_right_fix_is_resolved(bench: Bench) -> None:
     result = bench.grade({"calc.py": FIXED})
-    assert result == Grade(True, 2, 2, dict.fromkeys(IDS, "passed"), "clean")
+    assert result == Grade(True, 2, 2, dict.fromkeys(IDS, "passed"), "clean", twins=2)
 
 
 def test_no_change_scores_what_passes(bench: Bench) -> None:
@@ -448,7 +448,7 @@ def test_code_that_cheats_is_not_resolved(
     assert result.score == (0 if tampered or reason == "the canary test did not fail" else outcomes.count("passed"))
 
 
-KNOWN_BYPASSES = {
+DISBELIEVED = {
     "takes the reporter from the stack": """
         import os, sys
         frame = sys._getframe()
@@ -471,13 +471,16 @@ KNOWN_BYPASSES = {
             return Same(0)
         """,
 }
-"""What gets through: the tested code runs in the process that reports, and tests believe the objects that they get."""
+"""What only a twin tells: the tested code runs in the process that reports, and tests believe what they get."""
 
 
-@pytest.mark.xfail(strict=True, reason="outside what one process can prove; see the docs on what a score proves")
-@pytest.mark.parametrize("attack", KNOWN_BYPASSES.values(), ids=KNOWN_BYPASSES)
-def test_known_bypasses_are_not_resolved(bench: Bench, attack: str) -> None:
-    assert not bench.grade({"calc.py": textwrap.dedent(attack)}).resolved
+@pytest.mark.parametrize("attack", DISBELIEVED.values(), ids=DISBELIEVED)
+def test_what_passes_whatever_it_expects_is_not_believed(bench: Bench, attack: str) -> None:
+    result = bench.grade({"calc.py": textwrap.dedent(attack)})
+    assert (result.resolved, result.score) == (False, 0)
+    assert set(result.doubts) == set(IDS)
+    assert "2 tests pass whatever" in result.reason
+    assert set(result.tests.values()) == {"failed"}
 
 
 FORCE_PASSED = """

@@ -187,7 +187,7 @@ def test_result_line_is_as_documented() -> None:
     assert list(line.as_json()) == [
         "task", "agent", "llm", "status", "resolved", "score", "max_score", "grading", "steps", "tool_calls", "tokens",
         "cost", "seconds", "error", "ended", "mode", "changed", "failed", "broken",
-        "reason", "dropped", "python",
+        "reason", "dropped", "doubts", "twins", "python",
     ]  # fmt: skip
     assert line.as_json()["tokens"] == {"prompt": 1, "completion": 2, "cached": 3}
 

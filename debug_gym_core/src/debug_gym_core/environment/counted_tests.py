@@ -14,6 +14,7 @@ from debug_gym_core.tasks import results
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.sandbox_factory import SandboxFactory
+    from debug_gym_core.grading.twins import When
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.tasks.results import Grade, Measurement
     from debug_gym_core.tasks.task import Task
@@ -44,9 +45,15 @@ class CountedTests:
         notes: what a person should know of them
     """
 
-    def __init__(self, task: Task) -> None:
-        """Know those that the task names."""
+    def __init__(self, task: Task, twins: When = "auto") -> None:
+        """Know those that the task names.
+
+        Args:
+            task: whose
+            twins: when a grade runs the twins of the tests that passed
+        """
         self._task = task
+        self._twins: When = twins
         self.ids: tuple[str, ...] = task.tests
         self.notes: list[str] = []
         self._found = False
@@ -140,6 +147,7 @@ class CountedTests:
                 max_score=self.max_score,
                 timeout=timeout,
                 rules=factory.rules,
+                twins=self._twins,
             )
 
         try:

@@ -78,7 +78,7 @@ class LiveTask:
         self.settings = settings
         self._all_tools = dict(tools)
         self._notify = notify
-        self._tests = CountedTests(task)
+        self._tests = CountedTests(task, settings.twins)
         self._events = EventQueue(tools, failed)
         self._files = FileEvents(self, self._events)
         self._sandbox = LiveSandbox(

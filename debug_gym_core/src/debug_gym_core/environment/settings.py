@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pydantic
 
 from debug_gym_core.components.values import Count, Flag, Seconds, TimeLimit
+from debug_gym_core.grading.twins import When as Twins
 
 Tools = tuple[str | dict[str, dict[str, Any]], ...]
 """Tools by name or `{name: settings}`."""
@@ -49,6 +50,8 @@ class EnvSection(Section):
         ignore: patterns of files that the agent never sees, as in .gitignore
         readonly: patterns of files that the agent may only read
         allowed: test infrastructure that the agent may change
+        twins: whether what passes is run again with its expectations turned: `auto` when the task would be resolved,
+            `always` or `never`
     """
 
     entrypoint: str | None = None
@@ -61,6 +64,7 @@ class EnvSection(Section):
     ignore: tuple[str, ...] = ()
     readonly: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
+    twins: Twins = "auto"
 
 
 class Conditions(Section):

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from debug_gym_core.errors import GradingError
 from debug_gym_core.grading.dropped import infrastructure_of
-from debug_gym_core.grading.infrastructure import Filtered
+from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.starting import require_start, why_not_started
-from debug_gym_core.tasks.results import Grade, Measurement, about_broken, broken, is_resolved, score
+from debug_gym_core.grading.twins import Twins, When, have_twins, run_twins, without
+from debug_gym_core.tasks.results import Grade, Measurement, about_broken, about_doubts, broken, is_resolved, score
 from debug_gym_core.workspace.changes import apply_changes
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def grade(
     max_score: int,
     timeout: float,
     rules: Rules,
+    twins: When = "auto",
 ) -> Grade:
     """Grade an agent's changes in a fresh sandbox.
 
@@ -48,6 +50,7 @@ def grade(
         max_score: how many count
         timeout: seconds for the run
         rules: which files are read-only or ignored
+        twins: when the tests that passed are run again with what they expect turned, in a sandbox of their own
 
     Raises:
         GradingError: the changes cannot be written
@@ -55,21 +58,34 @@ def grade(
         SandboxError: there is no sandbox, or it went away
     """
 
+    def changed(session: Session) -> tuple[Infrastructure, Filtered]:
+        """Write the changes into a sandbox."""
+        counted = (*tests, *task.pass_to_pass)
+        infrastructure = infrastructure_of(task, snapshot, rules, session, counted, task.test_files)
+        filtered = infrastructure.filter(changes)
+        try:
+            apply_changes(session, snapshot, filtered.kept)
+        except OSError as error:
+            raise GradingError(f"the changes cannot be written: {error}") from error
+        return infrastructure, filtered
+
     def run() -> tuple[Filtered, Measurement, str]:
         with open_session() as session:
-            infrastructure = infrastructure_of(
-                task, snapshot, rules, session, (*tests, *task.pass_to_pass), task.test_files
-            )
-            filtered = infrastructure.filter(changes)
-            try:
-                apply_changes(session, snapshot, filtered.kept)
-            except OSError as error:
-                raise GradingError(f"the changes cannot be written: {error}") from error
+            infrastructure, filtered = changed(session)
             if task.judge is not None:  # which may write to the tests itself
                 return filtered, task.judge.measure(session, timeout=timeout, clean=True), ""
             trusted = infrastructure.trusted(filtered.kept)
             measurement = measure(session, task.entrypoint, timeout=timeout, trusted=trusted)
             return filtered, measurement, _rewritten(session, snapshot, infrastructure.test_files())
+
+    def run_again() -> Twins:
+        with open_session() as session:
+            infrastructure, filtered = changed(session)
+            trusted, files = infrastructure.trusted(filtered.kept), infrastructure.test_files()
+            return run_twins(session, task.entrypoint, snapshot, files, trusted, measurement, timeout)
+
+    def resolves(measurement: Measurement) -> bool:
+        return not rewritten and is_resolved(measurement, tests, max_score, task.pass_to_pass)
 
     filtered, measurement, rewritten = run()
     if measurement.lost:  # once may be anybody's doing, twice it is what the run does
@@ -77,13 +93,19 @@ def grade(
     if why_not_started(task.entrypoint, measurement):
         with open_session() as session:  # the agent's doing, unless it is the same without the agent
             require_start(session, task.entrypoint, timeout)
+    found = None
+    asked = twins == "always" or (twins == "auto" and resolves(measurement))
+    if asked and task.judge is None and have_twins(task.entrypoint) and not measurement.tampered:
+        found = run_again()
+        measurement = without(measurement, found.doubts)
     count, outcomes = score(measurement, tests, max_score, task.pass_to_pass)
     lost = broken(measurement, task.pass_to_pass)
-    reason = measurement.reason or about_broken(lost)
+    doubts = found.doubts if found is not None else {}
+    reason = measurement.reason or about_doubts(tuple(doubts)) or about_broken(lost)
     if rewritten:
         count, reason = 0, f"the run wrote to the tests: {rewritten}"
     return Grade(
-        resolved=not rewritten and is_resolved(measurement, tests, max_score, task.pass_to_pass),
+        resolved=resolves(measurement),
         score=count,
         max_score=max_score,
         tests=outcomes,
@@ -91,6 +113,8 @@ def grade(
         reason=reason,
         dropped=filtered.dropped,
         broken=lost,
+        doubts=doubts,
+        twins=found.count if found is not None else None,
     )
 
 

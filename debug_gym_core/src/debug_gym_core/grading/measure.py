@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from debug_gym_core.grading import masking
-from debug_gym_core.grading.reported_run import REPORTING, UNSTARTED, ReportedRun
+from debug_gym_core.grading.reported_run import REPORTING, UNSTARTED, ReportedRun, Turned
 from debug_gym_core.sandbox.connection import CommandLost
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
@@ -27,6 +27,7 @@ def measure(
     trusted: Sequence[str] | None = None,
     warm: bool = False,
     ignored: Sequence[str] = (),
+    turned: Turned | None = None,
 ) -> Measurement:
     """Run the entrypoint and find out which tests pass.
 
@@ -39,6 +40,7 @@ def measure(
         trusted: files of the repository (directories end in `/`) that may add hooks to pytest; None goes by their names
         warm: the run may be a fork of an interpreter that is kept for this; never for a grade
         ignored: files of the repository whose source pytest's tracebacks do not show
+        turned: test modules that are run with what they expect turned
 
     Raises:
         UsageError: the entrypoint cannot be read
@@ -47,7 +49,7 @@ def measure(
     parsed = Entrypoint.parse(entrypoint)
     if parsed.module in REPORTING:
         nonce = nonce or secrets.token_hex(16)
-        return ReportedRun(session, parsed, timeout, nonce, python, trusted, "run", warm, ignored).measure()
+        return ReportedRun(session, parsed, timeout, nonce, python, trusted, "run", warm, ignored, turned).measure()
     return _exit_status(session, parsed, timeout, python)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -72,6 +73,26 @@ def _warm_start(target: str) -> Warm:
     return Warm(tuple(imports), at_once=AT_ONCE)
 
 
+@dataclass(frozen=True)
+class Turned:
+    """Test modules that are run with what they expect turned (see `runner.turning`).
+
+    Attributes:
+        sources: their texts by path
+        tests: names of the functions and methods that are tests
+        secret: what the failure says of a test that is believed, and of one that has no twin why it is skipped
+    """
+
+    sources: Mapping[str, bytes]
+    tests: Sequence[str]
+    secret: str
+
+    def told(self) -> dict[str, Any]:
+        """What the runner is told."""
+        sources = {path: base64.b64encode(text).decode() for path, text in self.sources.items()}
+        return {"sources": sources, "tests": list(self.tests), "secret": self.secret}
+
+
 @dataclass
 class ReportedRun:
     """One run that reports.
@@ -86,6 +107,7 @@ class ReportedRun:
         mode: whether the tests are run, or only found
         warm: the run may be a fork of an interpreter that is kept for this
         ignored: files of the repository whose source pytest's tracebacks do not show
+        turned: what is run of them instead of the test modules as they are; None: these
         elsewhere: name and file of packages that the repository has, and that were imported from another place, once
             it has run in mode `collect`
     """
@@ -99,6 +121,7 @@ class ReportedRun:
     mode: Literal["run", "collect"]
     warm: bool = False
     ignored: Sequence[str] = ()
+    turned: Turned | None = None
 
     results: dict[str, TestResult] = field(default_factory=dict)
     collected: tuple[str, ...] = ()
@@ -176,6 +199,7 @@ class ReportedRun:
             "mode": self.mode,
             "trusted": None if self.trusted is None else list(self.trusted),
             "ignored": list(self.ignored),
+            "turned": self.turned.told() if self.turned is not None else None,
         }
 
     def _listen(self, process: Process, deadline: float) -> bool:

@@ -149,6 +149,8 @@ class Recorder:
                 "broken": grade.broken[:FAILED],
                 "reason": redact(grade.reason),
                 "dropped": listed(grade.dropped),
+                "doubts": listed(grade.doubts),
+                "twins": grade.twins,
             }
         return Result(
             task=self.job.task,

@@ -178,7 +178,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     **dict.fromkeys(("task", "agent", "status"), (str, "text")),
     **dict.fromkeys(("score", "steps"), (int, "whole number")),
     **dict.fromkeys(("cost", "seconds"), (int | float, "number")),
-    **dict.fromkeys(("tool_calls", "tokens", "dropped"), (dict, "mapping")),
+    **dict.fromkeys(("tool_calls", "tokens", "dropped", "doubts"), (dict, "mapping")),
     **dict.fromkeys(("failed", "broken"), (list | tuple, "list")),
     "resolved": (bool, "truth value"),
     **dict.fromkeys(("error", "python"), (dict | None, "mapping")),
@@ -219,6 +219,8 @@ class Result:
         reason: why the graded run does not count as it stands, or is worth nothing: a timeout, tampering, tests that
             passed before and fail; empty: it counts
         dropped: the first fifty changes that grading did not take over, and why, by path
+        doubts: why a test that passed was not believed, by its id; the first fifty
+        twins: how many tests that passed were run again with what they expect turned; None: none was
         python: the interpreter of the task's code, `path` and `version`; None when no sandbox stood
     """
 
@@ -244,6 +246,8 @@ class Result:
     broken: Sequence[str] = ()
     reason: str = ""
     dropped: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    twins: int | None = None
     python: Mapping[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:

@@ -97,6 +97,8 @@ class Grade:
             or is worth nothing (tests that passed before fail)
         dropped: changes that were not taken over, and why, by path; those too that no patch can hold (too large, ...)
         broken: ids of tests that passed before (`Task.pass_to_pass`) and do not any more
+        doubts: why a test that passed was not believed, by its id; it counts as failed
+        twins: how many tests that passed were run again with what they expect turned; None: none was, nobody asked
     """
 
     resolved: bool
@@ -107,6 +109,8 @@ class Grade:
     reason: str = ""
     dropped: Mapping[str, str] = field(default_factory=dict)
     broken: tuple[str, ...] = ()
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    twins: int | None = None
 
 
 def score(
@@ -173,6 +177,15 @@ def about_broken(tests: Sequence[str]) -> str:
     more = f" and {len(tests) - NAMED} more" if len(tests) > NAMED else ""
     what = "1 test that passed before fails" if len(tests) == 1 else f"{len(tests)} tests that passed before fail"
     return f"{what}: {', '.join(tests[:NAMED])}{more}"
+
+
+def about_doubts(tests: Sequence[str]) -> str:
+    """That tests pass whatever they expect, and which; empty when there are none."""
+    if not tests:
+        return ""
+    more = f" and {len(tests) - NAMED} more" if len(tests) > NAMED else ""
+    what = "1 test passes" if len(tests) == 1 else f"{len(tests)} tests pass"
+    return f"{what} whatever it expects, or cannot be tried: {', '.join(tests[:NAMED])}{more}"
 
 
 def _count(measurement: Measurement, tests: Sequence[str], max_score: int, outcomes: dict[str, str]) -> int:

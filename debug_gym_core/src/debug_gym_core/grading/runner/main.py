@@ -16,18 +16,38 @@ Standard library only, Python 3.6 to 3.13. Everything that test code could repla
 
 import sys
 
-from . import canary, channel, describe, elsewhere, hooks, start, stuck, tampering, with_pytest, with_unittest
+from . import (
+    canary,
+    channel,
+    describe,
+    elsewhere,
+    expectations,
+    hooks,
+    start,
+    stuck,
+    tampering,
+    turning,
+    twins,
+    with_pytest,
+    with_unittest,
+)
 
-OWN = {
-    space["__name__"]: space
-    for space in (
-        globals(),
-        *map(
-            vars,
-            (canary, channel, describe, elsewhere, hooks, start, stuck, tampering, with_pytest, with_unittest),
-        ),
-    )
-}  # type: dict[str, dict[str, object]]
+_MODULES = (
+    canary,
+    channel,
+    describe,
+    elsewhere,
+    expectations,
+    hooks,
+    start,
+    stuck,
+    tampering,
+    turning,
+    twins,
+    with_pytest,
+    with_unittest,
+)
+OWN = {space["__name__"]: space for space in (globals(), *map(vars, _MODULES))}  # type: dict[str, dict[str, object]]
 """The namespaces of this package's modules, by name."""
 
 

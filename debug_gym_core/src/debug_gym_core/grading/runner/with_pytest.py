@@ -5,6 +5,7 @@ They are taken from the calls that pytest makes: what a report of its says count
 
 import gc
 import sys
+from functools import partial
 
 from .canary import Canaries
 from .describe import TEXT, Describer, one_line
@@ -13,6 +14,7 @@ from .hooks import Hooks
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
+from .twins import install, prepare
 
 GARBAGE = 200000
 """Objects that are made between two looks for garbage while tests are only found: of many tests hardly any is."""
@@ -20,7 +22,7 @@ GARBAGE = 200000
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
-    from typing import Any
+    from typing import Any, Union
 
     from .channel import Config, Send
     from .describe import Details
@@ -49,7 +51,11 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     if config.get("ignored"):
         hide_source(describer, frozenset(config["ignored"]))
     canaries = Canaries(pytest, config["canary"])
-    plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries)
+    turn = None  # type: Union[Callable[[], object], None]
+    if config.get("turned"):
+        describer.left = 0  # Every test is meant to fail.
+        turn = partial(install, prepare(config, partial(pytest.fail.Exception, pytrace=False)))
+    plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries, turn)
     pytest_main = pytest.main
     watch_stuck(send, plugin.captured)
     watch.remember()
@@ -105,7 +111,13 @@ def hide_source(describer: Describer, ignored: "frozenset[str]") -> None:
 
 
 def make_plugin(
-    pytest: "Any", mode: str, send: "Send", describer: Describer, watch: Watch, canaries: Canaries
+    pytest: "Any",
+    mode: str,
+    send: "Send",
+    describer: Describer,
+    watch: Watch,
+    canaries: Canaries,
+    turn: "Union[Callable[[], object], None]",
 ) -> "Any":
     """The pytest plugin that reports. Tests can reach it: what it works with is in a closure and no attribute.
 
@@ -116,6 +128,7 @@ def make_plugin(
         describer: describes failures
         watch: knows what must not change
         canaries: run before and after the tests
+        turn: lets modules be found turned; None: they are run as they are
     """
     hooks = Hooks(watch)
     first = pytest.hookimpl(tryfirst=True)  # type: Decorator
@@ -143,6 +156,8 @@ def make_plugin(
             watch.remember()
             hooks.remember(early_config)
             self.capture = early_config.pluginmanager.getplugin("capturemanager")
+            if turn is not None:
+                turn()  # Before pytest's own finder, which is there by now.
 
         @around
         def pytest_cmdline_main(self, config: "Any") -> "Iterator[None]":
@@ -155,6 +170,10 @@ def make_plugin(
                 option.forked = False
             if mode == "collect":
                 option.collectonly = True
+            if turn is not None:  # No failure ends the run, is tried again or shown.
+                option.maxfail, option.tbstyle = 0, "no"
+                if hasattr(option, "reruns"):
+                    option.reruns = 0
             yield
 
         # Collection

@@ -4,11 +4,12 @@ import os
 import sys
 
 from .canary import canary_fails
-from .describe import Describer
+from .describe import TEXT, Describer
 from .elsewhere import elsewhere
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
+from .twins import install, prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,9 +41,11 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
     sent = [0]
     canaries = []  # type: list[bool]
 
-    def tell(test: "Any", outcome: str, error: "Union[BaseException, None]" = None) -> None:
+    def tell(test: "Any", outcome: str, error: "Union[BaseException, None]" = None, why: str = "") -> None:
         sent[0] += 1
         details = describer.tell(error, error.__traceback__) if error is not None else {}
+        if why:
+            details["message"] = str(why)[:TEXT]
         send("test", id=unittest_id(test, describer), outcome=outcome, **details)
 
     class Result(result_class):  # type: ignore[misc,valid-type]
@@ -50,9 +53,10 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
 
         _bad = None  # type: Any
         _good = None  # type: Any
+        _why = ""
 
         def startTest(self, test: "Any") -> None:
-            self._bad = self._good = None
+            self._bad, self._good, self._why = None, None, ""
             watch.check_vital("before " + test.id())
             result_class.startTest(self, test)
 
@@ -61,7 +65,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
             if self._bad is not None:
                 tell(test, *self._bad)
             elif self._good is not None:
-                tell(test, self._good)
+                tell(test, self._good, why=self._why)
             result_class.stopTest(self, test)
             self._bad = self._good = None
 
@@ -90,7 +94,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
 
         def addSkip(self, test: "Any", reason: str) -> None:
             if isinstance(test, unittest.TestCase):
-                self._good = "skipped"
+                self._good, self._why = "skipped", reason
             result_class.addSkip(self, test, reason)
 
         def addExpectedFailure(self, test: "Any", err: "Any") -> None:
@@ -119,11 +123,16 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
                 raise SystemExit(0)
             for one in tests:
                 watch.remember_tests(sys.modules.get(type(one).__module__))
+            if config.get("turned"):
+                self.failfast = False
             canaries.append(canary_fails(unittest, config["canary"]))
             outcome = runner_class.run(self, test)
             canaries.append(canary_fails(unittest, config["canary"]))
             return outcome
 
+    if config.get("turned"):
+        describer.left = 0  # Every test is meant to fail.
+        install(prepare(config))
     watch_stuck(send, buffered)
     watch.remember()
     send("begun")  # from here on code of the repository runs, which must not run twice

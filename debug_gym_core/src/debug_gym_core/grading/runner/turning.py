@@ -1,0 +1,254 @@
+"""Rewrites a test module so that each expectation in it is asked of an `Expectations`, by syntax tree.
+
+`assert a == b` becomes `E.compare(number, "==", a, b)`, any other `a == b` becomes `E.equal(a, b)`, an assertion method
+or function `E.call(...)`, `raises` `E.raises(...)`; each test's body runs below `with E.test(...)`. Every line keeps
+its number, every name its meaning.
+"""
+
+import ast
+
+from .expectations import OPPOSITES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from typing import Any, Union
+
+    Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+
+OPERATORS = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}  # type: dict[type[ast.cmpop], str]
+
+RAISES = frozenset(("raises", "assertRaises", "assertRaisesRegex"))
+"""Functions and methods that expect an exception, whose class is their first argument."""
+
+UNTURNED = frozenset(("assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs"))
+"""Assertion methods that stay as they are: context managers of which no opposite can be made."""
+
+
+def turn(tree: ast.Module, name: str, tests: "Collection[str]") -> "dict[str, int]":
+    """Rewrite a test module in place.
+
+    Args:
+        tree: the module
+        name: of the global that is the `Expectations` when the module runs
+        tests: names of its functions and methods that are tests
+
+    Returns:
+        of each test, by its qualified name, how many expectations it asks in every run that passes
+    """
+    turner = _Turner(name, tests)
+    turner.scope(tree.body, "")
+    ast.fix_missing_locations(tree)
+    return turner.tests
+
+
+class _Turner(ast.NodeTransformer):
+    """Rewrites function by function.
+
+    Attributes:
+        tests: of each test met so far, how many expectations it asks in every run that passes
+        certain: how many of the function at hand
+        maybe: above zero where a run that passes may not come by
+        shielded: above zero where an expectation may fail in a test that passes
+    """
+
+    def __init__(self, name: str, names: "Collection[str]") -> None:
+        self.name = name
+        self.names = names
+        self.tests = {}  # type: dict[str, int]
+        self.certain = 0
+        self.maybe = 0
+        self.shielded = 0
+        self.number = 0
+
+    def scope(self, body: "list[Any]", prefix: str) -> None:
+        """Rewrite the functions of a module or class."""
+        for statement in body:
+            if isinstance(statement, ast.ClassDef):
+                self.scope(statement.body, prefix + statement.name + ".")
+            elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self.function(statement, prefix)
+            else:
+                for part in ("body", "orelse", "handlers", "finalbody"):
+                    self.scope(getattr(statement, part, []), prefix)
+
+    def function(self, function: "Function", prefix: str) -> None:
+        """Rewrite what a function of a module or class expects; put a test below `with`."""
+        head = 0 if ast.get_docstring(function, clean=False) is None else 1
+        is_test = function.name in self.names and not _yields(function)
+        # Who calls a helper may take what it raises.
+        self.certain, self.maybe, self.shielded = 0, 0, int(not is_test)
+        comparisons = _Comparisons(self.name)
+        body = [comparisons.visit(one) for one in self.statements(function.body[head:])]
+        if is_test and body:
+            qualified = prefix + function.name
+            self.tests[qualified] = self.certain
+            where = self.ask("test", [_constant(qualified), _constant(self.certain)], body[0])
+            body = [ast.copy_location(ast.With([ast.withitem(where, None)], body), body[0])]
+        function.body[head:] = body
+
+    def statements(self, body: "list[ast.stmt]") -> "list[ast.stmt]":
+        """Rewrite statements in their order; after one that may leave the test nothing is certain."""
+        before = self.maybe
+        made = []
+        for statement in body:
+            made.append(self.visit(statement))
+            self.maybe += _returns(statement)
+        self.maybe = before
+        return made
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Any other statement: what stands in it is not certain, and below `try` or in a function it may fail."""
+        shield = not isinstance(node, (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith))
+        self.maybe += 1
+        self.shielded += shield
+        for part in ("body", "orelse", "handlers", "finalbody"):
+            inner = getattr(node, part, None)
+            if isinstance(inner, list):
+                setattr(node, part, [self.visit(one) for one in inner])
+        self.shielded -= shield
+        self.maybe -= 1
+        return node
+
+    # What asks
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        test = node.test
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            operator = OPERATORS[type(test.ops[0])]
+            asked = self.ask("compare", [self.one(), _constant(operator), test.left, test.comparators[0]], node)
+        elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            asked = self.ask("holds", [self.one(), test.operand, _constant(False)], node)
+        else:
+            asked = self.ask("holds", [self.one(), test, _constant(True)], node)
+        return ast.copy_location(ast.Expr(asked), node)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        call = node.value
+        if not isinstance(call, ast.Call):
+            return node
+        name = _called(call.func)
+        if name in RAISES:
+            own = 2 if name == "assertRaisesRegex" else 1
+            return self.raising_call(node, call, own) if len(call.args) > own else node
+        plain = not any(isinstance(one, ast.Starred) for one in call.args) and all(one.arg for one in call.keywords)
+        if not name.startswith("assert") or name in UNTURNED or not plain:
+            return node
+        function = call.func
+        number = self.one(counted=name in OPPOSITES and _is_self(function))
+        if isinstance(function, ast.Attribute):
+            first = [number, function.value, _constant(function.attr)]  # type: list[ast.expr]
+            asked = self.ask("method", first + call.args, node)
+        else:
+            asked = self.ask("call", [number, function, *call.args], node)
+        asked.keywords = call.keywords
+        return ast.copy_location(ast.Expr(asked), node)
+
+    def raising_call(self, node: ast.stmt, call: ast.Call, own: int) -> ast.stmt:
+        """`raises(E, function, ...)` as `with raises(E): function(...)`."""
+        context = ast.copy_location(ast.Call(call.func, call.args[:own], []), node)
+        inner = ast.copy_location(ast.Call(call.args[own], call.args[own + 1 :], call.keywords), node)
+        below = ast.With([ast.withitem(context, None)], [ast.copy_location(ast.Expr(inner), node)])
+        return self.visit_With(ast.copy_location(below, node))
+
+    def visit_With(self, node: ast.With) -> ast.stmt:
+        # One that we don't know may take an exception, and with it what an expectation says.
+        calls = [item.context_expr for item in node.items]
+        known = all(isinstance(one, ast.Call) and _called(one.func) == "subTest" for one in calls)
+        for item in node.items:
+            call = item.context_expr
+            if isinstance(call, ast.Call) and _called(call.func) in RAISES and call.args:
+                item.context_expr = self.raises(call)
+        self.maybe += not known
+        self.shielded += not known
+        node.body = self.statements(node.body)
+        self.shielded -= not known
+        self.maybe -= not known
+        return node
+
+    def raises(self, call: ast.Call) -> ast.expr:
+        """What expects an exception, and the same of a class that nobody raises."""
+        number = self.one()
+        nobody = ast.Attribute(ast.Name(self.name, ast.Load()), "Nobody", ast.Load())
+        pattern = call.args[1:2] if _called(call.func) == "assertRaisesRegex" else []
+        turned = ast.Call(call.func, [nobody, *pattern], [])
+        return self.ask("raises", [number, call, _later(turned)], call)
+
+    # Making nodes
+
+    def one(self, counted: bool = True) -> ast.expr:
+        """The number of an expectation, negative for one that may fail in a test that passes."""
+        self.number += 1
+        self.certain += counted and not self.maybe and not self.shielded
+        return _constant(-self.number if self.shielded else self.number)
+
+    def ask(self, method: str, arguments: "list[ast.expr]", place: "Union[ast.stmt, ast.expr]") -> ast.Call:
+        """A call of the module's `Expectations`."""
+        function = ast.Attribute(ast.Name(self.name, ast.Load()), method, ast.Load())
+        return ast.copy_location(ast.Call(function, arguments, []), place)
+
+
+class _Comparisons(ast.NodeTransformer):
+    """Lets each `a == b` that is no expectation itself, but may be part of one, be looked at."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        if len(node.ops) > 1 or not isinstance(node.ops[0], ast.Eq):
+            return node
+        function = ast.Attribute(ast.Name(self.name, ast.Load()), "equal", ast.Load())
+        return ast.copy_location(ast.Call(function, [node.left, node.comparators[0]], []), node)
+
+
+def _later(expression: ast.expr) -> ast.expr:
+    """A function that evaluates an expression."""
+    made = ast.parse("lambda: 0", mode="eval").body
+    assert isinstance(made, ast.Lambda)
+    made.body = expression
+    return made
+
+
+def _constant(value: "Union[bool, int, str]") -> ast.expr:
+    """A literal, as this version writes it."""
+    return ast.parse(repr(value), mode="eval").body
+
+
+def _called(function: ast.expr) -> str:
+    """The last part of what a call names."""
+    return str(getattr(function, "attr", getattr(function, "id", "")))
+
+
+def _is_self(function: ast.expr) -> bool:
+    """Whether a method of `self` is called."""
+    value = getattr(function, "value", None)
+    return isinstance(value, ast.Name) and value.id == "self"
+
+
+def _own(node: ast.AST) -> "Iterator[ast.AST]":
+    """A node and what is in it, without functions and classes that it defines."""
+    yield node
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        for child in ast.iter_child_nodes(node):
+            for one in _own(child):
+                yield one
+
+
+def _returns(statement: ast.stmt) -> bool:
+    return any(isinstance(one, ast.Return) for one in _own(statement))
+
+
+def _yields(function: "Function") -> bool:
+    return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for part in function.body for one in _own(part))

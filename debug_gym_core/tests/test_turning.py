@@ -1,0 +1,253 @@
+"""Test modules with what they expect turned: what passes for a reason fails, what passes whatever it expects passes."""
+
+import ast
+import textwrap
+import unittest
+from typing import Any
+
+import pytest
+
+from debug_gym_core.grading.runner.expectations import Expectations, Nobody, other
+from debug_gym_core.grading.runner.turning import turn
+
+SECRET = "0123456789abcdef"
+
+BELIEVED = {
+    "assert": "assert value() == 5",
+    "literal on the left": "assert 5 == value()",
+    "no comparison": "assert value()",
+    "not": "assert not value() == 6",
+    "both": "assert value() == 5 and value() < 6",
+    "chain": "assert 4 < value() < 6",
+    "is": "assert value(None) is None",
+    "in": "assert value() in (4, 5)",
+    "message": "assert value() == 5, 'not five'",
+    "approx": "assert value(0.1) + 0.2 == pytest.approx(0.3)",
+    "approx on the left": "assert pytest.approx(0.3) == value(0.1) + 0.2",
+    "list": "assert value([1, 2]) == [1, 2]",
+    "dict": "assert value({1: 2}) == {1: 2}",
+    "nan": "assert value(float('nan')) != value(float('nan'))",
+    "loop": "for one in (1, 2):\n    assert value(one) == one",
+    "branch": "if value() == 5:\n    assert value() == 5\nelse:\n    assert value() == 6",
+    "after a return": "if value() == 6:\n    return\nassert value() == 5",
+    "polling": """
+        for attempt in range(3):
+            try:
+                assert value(attempt) == 2
+            except AssertionError:
+                continue
+            break
+    """,
+    "helper": "check(value(), 5)",
+    "helper that compares": "assert same(value(), 5) and not same(value(), 6)",
+    "helper that may fail": "try:\n    check(value(), 6)\nexcept AssertionError:\n    pass\nassert value() == 5",
+    "inner function": "def inner():\n    assert value() == 5\ninner()",
+    "raises": "with pytest.raises(ValueError) as caught:\n    int('x')\nassert 'x' in str(caught.value)",
+    "raises with a pattern": "with pytest.raises(ValueError, match='invalid'):\n    int('x')",
+    "raises of a call": "pytest.raises(ValueError, int, 'x')",
+    "raises of a failure": "with pytest.raises(AssertionError):\n    assert value() == 6\nassert value() == 5",
+    "any": "assert value() == mock.ANY",
+    "any, the other way round": "assert mock.ANY == 5",
+    "mock": "called = mock.Mock()\ncalled(5)\ncalled.assert_called_once_with(5)",
+    "warns": "with pytest.warns(UserWarning):\n    warnings.warn('x')\nassert value() == 5",
+    "nonlocal": "x = 1\ndef inner():\n    nonlocal x\n    x = 2\ninner()\nassert x == 2",
+}
+
+DISBELIEVED = {
+    "equal to everything": "assert value(Anything()) == 5",
+    "equal to everything, the other way round": "assert 5 == value(Anything())",
+    "a literal that no comparison looks at": "assert value(Anything()) == [1, 2]",
+    "equal to everything, in a helper": "assert same(value(Anything()), 5)",
+    "equal to everything, in a part": "assert all(value(Anything()) == one for one in (1, 2))",
+    "not so": "assert value() == 6",
+    "not so, in a loop": "for one in (1, 2):\n    assert value(one) == 0",
+    "not so, in a helper": "check(value(), 6)",
+    "not so, then an error": "assert value() == 6\nraise OSError",
+    "nothing raised": "with pytest.raises(ValueError):\n    int('5')",
+    "raises that takes anything": "with Lenient.raises(ValueError):\n    raise OSError",
+}
+
+WITHOUT = {
+    "no expectation": "value()",
+    "only another's": "unknown.assert_something(value())",
+    "a branch that is not taken": "if value() == 6:\n    assert value() == 5",
+}
+
+HEAD = """
+import contextlib, logging, pytest, unittest, warnings
+from unittest import mock
+
+class Anything:
+    def __eq__(self, other):
+        return True
+    __hash__ = None
+
+class Lenient:
+    @staticmethod
+    def raises(expected):
+        return contextlib.suppress(BaseException)
+
+unknown = mock.MagicMock(unsafe=True)
+
+def value(given=5):
+    return given
+
+def check(left, right):
+    assert left == right
+
+def same(left, right):
+    return left == right
+
+def test_it():
+    '''What it is.'''
+"""
+
+
+UNITTESTS = {
+    "assertEqual": "self.assertEqual(value(), 5)",
+    "assertEqual of others": "self.assertEqual(value(), value())",
+    "assertNotEqual": "self.assertNotEqual(value(), 6)",
+    "assertTrue": "self.assertTrue(value())",
+    "assertFalse": "self.assertFalse(value(0), 'a message')",
+    "assertIs": "self.assertIsNone(value(None))",
+    "assertIn": "self.assertIn(value(), [5])",
+    "assertGreater": "self.assertGreater(value(), 4)",
+    "assertAlmostEqual": "self.assertAlmostEqual(value(0.1) + 0.2, 0.3, places=7)",
+    "assertRegex": "self.assertRegex(value('abc'), 'b')",
+    "assertCountEqual": "self.assertCountEqual(value([1, 2]), [2, 1])",
+    "assertDictEqual": "self.assertDictEqual(value({1: 2}), {1: 2})",
+    "assertRaises": "with self.assertRaises(ValueError) as caught:\n    int('x')\n"
+    "self.assertIn('x', str(caught.exception))",
+    "assertRaises of a call": "self.assertRaises(ValueError, int, 'x')",
+    "assertRaisesRegex": "with self.assertRaisesRegex(ValueError, 'invalid'):\n    int('x')",
+    "assertRaisesRegex of a call": "self.assertRaisesRegex(ValueError, 'invalid', int, 'x')",
+    "subTest": "for one in (1, 2):\n    with self.subTest(one=one):\n        self.assertEqual(value(one), one)",
+    "assertLogs": "with self.assertLogs('x'):\n    logging.getLogger('x').error('')\nself.assertTrue(value())",
+}
+
+UNITTESTS_DISBELIEVED = {
+    "equal to everything": "self.assertEqual(value(Anything()), 5)",
+    "a method that asserts nothing": "self._getAssertEqualityFunc = lambda *_: lambda *_, **__: None\n"
+    "self.assertEqual(value(), 6)",
+    "not so, in a subTest": "for one in (1, 2):\n    with self.subTest(one=one):\n"
+    "        self.assertEqual(value(one), 1)",
+}
+
+UNITTEST_HEAD = HEAD.replace("def test_it():", "class Test(unittest.TestCase):\n  def test_it(self):")
+
+
+def unittests_outcome(body: str) -> str:
+    """What a method of a TestCase comes to when it is run turned."""
+    text = UNITTEST_HEAD + textwrap.indent(body, "    ") + "\n"
+    result = unittest.TestResult()
+    turned(text)["Test"]("test_it").run(result)
+    assert not result.errors, result.errors
+    if result.failures:
+        assert all(SECRET in text for _, text in result.failures)
+        return "failed"
+    return "skipped" if result.skipped else "passed"
+
+
+def turned(text: str) -> dict[str, Any]:
+    """The namespace of a module that is run turned."""
+    tree = ast.parse(text)
+    turn(tree, "_turned", ["test_it"])
+    space: dict[str, Any] = {"_turned": Expectations(SECRET), "__name__": "turned"}
+    exec(compile(tree, "<test>", "exec"), space)
+    return space
+
+
+def outcome(body: str) -> str:
+    """What a test with a body comes to when it is run turned."""
+    space = turned(HEAD + textwrap.indent(textwrap.dedent(body).strip("\n"), "    ") + "\n")
+    try:
+        space["test_it"]()
+    except AssertionError as error:
+        assert str(error) == SECRET
+        return "failed"
+    except unittest.SkipTest as error:
+        assert str(error) == SECRET
+        return "skipped"
+    return "passed"
+
+
+@pytest.mark.parametrize("body", BELIEVED.values(), ids=BELIEVED)
+def test_what_passes_for_a_reason_fails(body):
+    assert outcome(body) == "failed"
+
+
+@pytest.mark.parametrize("body", DISBELIEVED.values(), ids=DISBELIEVED)
+def test_what_passes_whatever_it_expects_passes(body):
+    assert outcome(body) == "passed"
+
+
+@pytest.mark.parametrize("body", WITHOUT.values(), ids=WITHOUT)
+def test_what_expects_nothing_that_is_known_is_skipped(body):
+    assert outcome(body) == "skipped"
+
+
+@pytest.mark.parametrize("body", UNITTESTS.values(), ids=UNITTESTS)
+def test_methods_of_unittest_that_pass_for_a_reason_fail(body):
+    assert unittests_outcome(body) == "failed"
+
+
+@pytest.mark.parametrize("body", UNITTESTS_DISBELIEVED.values(), ids=UNITTESTS_DISBELIEVED)
+def test_methods_of_unittest_that_pass_whatever_they_expect_pass(body):
+    assert unittests_outcome(body) == "passed"
+
+
+def test_a_test_that_is_left_before_it_asks_passes():
+    with Expectations(SECRET).test("test_it", 1):
+        pass
+
+
+def test_every_line_keeps_its_number():
+    text = textwrap.dedent(
+        """
+        def test_it():
+            'What it is.'
+
+            x = 5
+
+            assert x == 5, (
+                'not five'
+            )
+            raise KeyError(x)
+        """
+    )
+    before, after = ast.parse(text), ast.parse(text)
+    assert turn(after, "_turned", ["test_it"]) == {"test_it": 1}
+    lines = [{node.lineno for node in ast.walk(one) if isinstance(node, ast.stmt)} for one in (before, after)]
+    assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        0,
+        1,
+        -246913580,
+        1 << 80,
+        1.5,
+        1e308,
+        float("inf"),
+        2j,
+        True,
+        None,
+        "",
+        "x",
+        b"",
+        [],
+        [1],
+        (),
+        {},
+        {1: 2},
+        {"a": 1},
+        set(),
+        frozenset((1,)),
+    ],
+    ids=repr,
+)
+def test_another_value_is_equal_to_no_other(value):
+    assert other(value) != value
+    assert type(other(value)) in (type(value), Nobody)
