@@ -13,11 +13,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from grading_bench import ENTRYPOINT, REPOSITORY, Bench, Make
 from support import interpreters
 
 from debug_gym_core.cli import main
@@ -205,3 +206,21 @@ def blocked(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[..
     for process in processes:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    made: list[Bench] = []
+
+    def make(files: Mapping[str, str] = REPOSITORY, entrypoint: str = ENTRYPOINT, allowed: Sequence[str] = ()) -> Bench:
+        made.append(Bench(tmp_path, files, entrypoint, allowed))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.snapshot.close()
+
+
+@pytest.fixture
+def bench(make: Make) -> Bench:
+    return make()

@@ -122,6 +122,8 @@ def test_a_run_leaves_what_is_documented(play: Any, onlooker: Onlooker) -> None:
         "changed": True,
         "failed": [],
         "broken": [],
+        "doubts": {},
+        "twins": None,
         "reason": "",
         "dropped": {},
         "python": {"path": sys.executable, "version": platform.python_version()},

@@ -277,3 +277,21 @@ def test_a_name_steers_no_terminal(tmp_path: Path, report: Report) -> None:
     write(tmp_path / "run", [replace(result("a", True), task="toy/\x1b[2J")], notes=["\x1b]0;title\x07"])
     for way in ("text", "markdown", "json"):
         assert "\x1b" not in report("run", "--tasks", "--format", way)
+
+
+def test_passes_that_are_not_believed_are_named(tmp_path: Path, report: Report) -> None:
+    doubts = {"test_a.py::test_one": "it passes whatever it expects", "test_a.py::test_two": "its twin did not run"}
+    cheated = [result(f"t{number:02}", False, doubts=doubts) for number in range(12)]
+    write(tmp_path / "run", [*cheated, result("honest", True, twins=2)])
+    text = report("run")
+    both = "test_a.py::test_one, test_a.py::test_two"
+    assert f"toy/t00: 2 tests pass whatever they expect, or cannot be tried: {both}" in text
+    assert "toy/t09:" in text
+    assert "toy/t10:" not in text
+    assert "... and 2 more tasks with passes that are not believed, in --format json" in text
+    assert "honest:" not in text
+    ((line,),) = (section["runs"] for section in json.loads(report("run", "--format", "json")))
+    assert line["doubts"] == {f"toy/t{number:02}": doubts for number in range(12)}
+    (row,) = csv.DictReader(io.StringIO(report("run", "--format", "csv")))
+    assert row["doubts"] == "12"
+    assert "- toy/t00: 2 tests pass" in report("run", "--format", "markdown")

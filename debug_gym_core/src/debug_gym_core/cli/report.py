@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 PAIRS = 6
 """Comparisons of two runs that are shown at most; `--format json` has all."""
 
+DOUBTED = 10
+"""Tasks whose passes were not believed that are named for each run at most; `--format json` has all."""
+
 CELL = 6
 """Columns of a cell of the table of tasks, at least."""
 
@@ -147,6 +150,7 @@ def _remarks(section: Section, lines: Sequence[Line], compared: Sequence[Pair]) 
         others = {way: count for way, count in line.gradings.items() if way != "clean"}
         for way, count in others.items():
             yield f"{head}{count} of {line.counted} graded {way}, not by a report of the tests"
+        yield from (head + text for text in _doubts(line))
         for note in line.notes:
             yield f"{head}{note}"
     for pair in compared[:PAIRS]:
@@ -158,6 +162,16 @@ def _remarks(section: Section, lines: Sequence[Line], compared: Sequence[Pair]) 
         )
     if len(compared) > PAIRS:
         yield f"... and {len(compared) - PAIRS} more comparisons in --format json"
+
+
+def _doubts(line: Line) -> Iterator[str]:
+    """Whose passes were not believed."""
+    from debug_gym_core.tasks.results import about_doubts
+
+    for task, tests in list(line.doubts.items())[:DOUBTED]:
+        yield f"{task}: {about_doubts(tuple(tests))}"
+    if len(line.doubts) > DOUBTED:
+        yield f"... and {len(line.doubts) - DOUBTED} more tasks with passes that are not believed, in --format json"
 
 
 def _markdown(section: Section, lines: Sequence[Line], compared: Sequence[Pair], each_task: bool) -> Iterator[str]:
@@ -204,6 +218,7 @@ def _rows(sections: Mapping[Section, Sequence[Line]], each_task: bool) -> Iterat
             if not each_task:
                 facts = _line_data(line)
                 calls, interval = facts.pop("tool_calls"), facts.pop("interval") or (None, None)
+                facts["doubts"] = len(facts["doubts"])
                 del facts["notes"], facts["gradings"]
                 facts |= {"least": interval[0], "most": interval[1], "pdb": calls.get("pdb", 0)}
                 yield about | facts
@@ -250,6 +265,7 @@ def _line_data(line: Line) -> dict[str, Any]:
         "errors": line.errors,
         "missing": line.missing,
         "gradings": dict(line.gradings),
+        "doubts": {task: dict(tests) for task, tests in line.doubts.items()},
         "steps": line.steps,
         "tool_calls": dict(line.tool_calls),
         "tokens": line.tokens,

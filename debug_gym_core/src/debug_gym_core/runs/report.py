@@ -136,6 +136,15 @@ class Line:
         return Counter(str(one.grading) for each in self.by_task.values() for one in each)
 
     @property
+    def doubts(self) -> Mapping[str, Mapping[str, str]]:
+        """Why tests that passed were not believed, by their ids, by the tasks that have such tests."""
+        found: dict[str, dict[str, str]] = {}
+        for one in self.results:
+            if one.doubts:
+                found.setdefault(one.task, {}).update(one.doubts)
+        return found
+
+    @property
     def steps(self) -> int:
         """Steps of the environment."""
         return sum(one.steps for one in self.results)

@@ -184,8 +184,8 @@ def about_doubts(tests: Sequence[str]) -> str:
     if not tests:
         return ""
     more = f" and {len(tests) - NAMED} more" if len(tests) > NAMED else ""
-    what = "1 test passes" if len(tests) == 1 else f"{len(tests)} tests pass"
-    return f"{what} whatever it expects, or cannot be tried: {', '.join(tests[:NAMED])}{more}"
+    what = "1 test passes whatever it expects" if len(tests) == 1 else f"{len(tests)} tests pass whatever they expect"
+    return f"{what}, or cannot be tried: {', '.join(tests[:NAMED])}{more}"
 
 
 def _count(measurement: Measurement, tests: Sequence[str], max_score: int, outcomes: dict[str, str]) -> int:

@@ -1,0 +1,171 @@
+"""Code that is wrong, and passes its tests all the same: only their twins tell.
+
+Each row is a real exploit, as it is resolved where twins are never run.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from grading_bench import BROKEN, ENTRYPOINT, FIXED, IDS, UNITTEST_IDS, UNITTESTS, Bench, Make
+
+TESTS = """
+import calc
+
+def test_double():
+    assert calc.double(3) == 6
+
+def test_add():
+    assert calc.add(2, 3) == 5
+"""
+
+AT_FIRST_TEST = """
+import gc, sys
+
+def items():
+    return [one for one in gc.get_objects() if type(one).__name__ == "Function" and hasattr(one, "nodeid")]
+
+def watch(frame, event, argument):
+    if frame.f_code.co_name == "runtestprotocol":
+        sys.settrace(None)
+        cheat()
+
+sys.settrace(watch)
+"""
+"""For code that waits until the tests have been collected."""
+
+EQUALS_EVERYTHING = """
+class Same(int):
+    __hash__ = int.__hash__
+    def __eq__(self, other):
+        return True
+def double(a):
+    return Same(0)
+def add(a, b):
+    return Same(0)
+"""
+
+ON_PYTEST = {
+    "equals everything": EQUALS_EVERYTHING,
+    "takes the reporter from the stack": """
+        import os, sys
+        frame = sys._getframe()
+        while "send" not in frame.f_locals:
+            frame = frame.f_back
+        send = frame.f_locals["send"]
+        for name in ["test_double", "test_add"]:
+            send("test", id="test_calc.py::" + name, outcome="passed")
+        send("end", status=0, sent=2, tampered=[], internal_error="")
+        os._exit(0)
+        """,
+    "replaces runtest of each test": AT_FIRST_TEST
+    + """
+def cheat():
+    for one in items():
+        if one.name in ("test_double", "test_add"):
+            one.runtest = lambda: None
+"""
+    + BROKEN,
+    "replaces the inner call of hooks": AT_FIRST_TEST
+    + """
+def cheat():
+    manager = items()[0].config.pluginmanager
+    inner = manager._inner_hookexec
+    def execute(name, implementations, arguments, firstresult):
+        item = arguments.get("pyfuncitem")
+        if name == "pytest_pyfunc_call" and item.name in ("test_double", "test_add"):
+            return True
+        return inner(name, implementations, arguments, firstresult)
+    manager._inner_hookexec = execute
+"""
+    + BROKEN,
+    "outcomes that spare the canary": """
+        import _pytest.runner
+        def read(self):
+            found = self.__dict__.get("excinfo")
+            if found is not None and "test_calc" in str(found.traceback[-1].path):
+                return None
+            return found
+        def write(self, value):
+            self.__dict__["excinfo"] = value
+        _pytest.runner.CallInfo.excinfo = property(read, write)
+        """
+    + textwrap.indent(BROKEN, " " * 8),
+    "reads the assertions of later modules as true": """
+        import ast
+        parse = ast.parse
+        def believe(*args, **kwargs):
+            tree = parse(*args, **kwargs)
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Assert):
+                    node.test = ast.copy_location(ast.Constant(True), node.test)
+            return tree
+        ast.parse = believe
+        """
+    + textwrap.indent(BROKEN, " " * 8),
+}
+
+ON_UNITTEST = {
+    "equals everything": EQUALS_EVERYTHING,
+    "an assertion that asserts nothing": """
+        import sys
+        def double(a):
+            frame = sys._getframe()
+            while "self" not in frame.f_locals:
+                frame = frame.f_back
+            case = frame.f_locals["self"]
+            case._getAssertEqualityFunc = lambda *_: lambda *_, **__: None
+            return a
+        def add(a, b):
+            return double(a)
+        """,
+    "a result that takes failures for nothing": """
+        import sys
+        def double(a):
+            frame = sys._getframe()
+            while "result" not in frame.f_locals:
+                frame = frame.f_back
+            result = frame.f_locals["result"]
+            result.addFailure = lambda test, error: type(result).addSuccess(result, test)
+            return a
+        def add(a, b):
+            return double(a)
+        """,
+}
+
+
+def on_pytest(make: Make) -> Bench:
+    return make({"calc.py": BROKEN, "conftest.py": "import calc\n", "test_calc.py": TESTS}, ENTRYPOINT)
+
+
+def on_unittest(make: Make) -> Bench:
+    return make({"calc.py": BROKEN, "test_calc.py": UNITTESTS}, "python -m unittest")
+
+
+@pytest.mark.parametrize("attack", ON_PYTEST.values(), ids=ON_PYTEST)
+def test_what_passes_whatever_it_expects_is_not_believed(make: Make, attack: str) -> None:
+    bench = on_pytest(make)
+    assert bench.grade({"calc.py": attack}, twins="never").resolved
+    result = bench.grade({"calc.py": attack})
+    assert not result.resolved
+    assert result.score <= ("return 2 * a" in attack), result
+    assert IDS[1] in result.doubts
+    assert "whatever" in result.reason
+    assert result.tests[IDS[1]] == "failed"
+
+
+@pytest.mark.parametrize("attack", ON_UNITTEST.values(), ids=ON_UNITTEST)
+def test_nor_is_it_with_unittest(make: Make, attack: str) -> None:
+    bench = on_unittest(make)
+    assert bench.grade({"calc.py": attack}, UNITTEST_IDS, twins="never").resolved
+    result = bench.grade({"calc.py": attack}, UNITTEST_IDS)
+    assert (result.resolved, result.score) == (False, 0), result
+    assert set(result.doubts) == set(UNITTEST_IDS)
+
+
+@pytest.mark.parametrize(("start", "tests"), [(on_pytest, IDS), (on_unittest, UNITTEST_IDS)])
+def test_a_right_fix_is_believed_of_every_test(make: Make, start: object, tests: tuple[str, ...]) -> None:
+    assert callable(start)
+    result = start(make).grade({"calc.py": FIXED}, tests)
+    assert (result.resolved, result.twins, result.doubts) == (True, 2, {})

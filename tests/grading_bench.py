@@ -1,0 +1,125 @@
+"""A small repository, its changes, and real sandboxes to grade them in: what the tests of the grading share."""
+
+from __future__ import annotations
+
+import contextlib
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from debug_gym_core.grading.collect import collect
+from debug_gym_core.grading.grade import grade
+from debug_gym_core.grading.twins import When
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
+from debug_gym_core.tasks.results import Grade
+from debug_gym_core.tasks.task import Task
+from debug_gym_core.workspace.rules import Rules
+from debug_gym_core.workspace.snapshot import FileState, Snapshot
+from debug_gym_terminal_local import LocalTerminal
+
+BROKEN = """
+def double(a):
+    return 2 * a
+
+def add(a, b):
+    return a - b
+"""
+FIXED = BROKEN.replace("a - b", "a + b")
+TESTS = """
+import calc
+
+def same(one, other):
+    return one == other
+
+def test_double():
+    assert same(calc.double(3), 6)
+
+def test_add():
+    assert same(calc.add(2, 3), 5)
+"""
+UNITTESTS = """
+import unittest
+import calc
+
+class TestCalc(unittest.TestCase):
+    def test_double(self):
+        self.assertEqual(calc.double(3), 6)
+
+    def test_add(self):
+        self.assertEqual(calc.add(2, 3), 5)
+"""
+REPOSITORY = {"calc.py": BROKEN, "test_calc.py": TESTS}
+IDS = ("test_calc.py::test_double", "test_calc.py::test_add")
+ENTRYPOINT = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
+"""Without the plugins that we happen to have installed here: they take half a second to import."""
+
+
+class Bench:
+    """Grades changes of a small repository in real sandboxes."""
+
+    def __init__(self, directory: Path, files: Mapping[str, str], entrypoint: str, allowed: Sequence[str] = ()) -> None:
+        for name, text in files.items():
+            path = directory / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text))
+            if path.suffix == ".sh":
+                path.chmod(0o755)
+        self.snapshot = Snapshot.take(directory)
+        self.task = Task("bench", "mark", directory, entrypoint, allowed=tuple(allowed))
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        session = Session.start(LocalTerminal(), SandboxSpec(run="test"))
+        try:
+            session.put(self.snapshot.archive())
+            yield session
+        finally:
+            session.close()
+
+    def tests(self) -> tuple[str, ...]:
+        with self.session() as session:
+            return collect(session, self.task.entrypoint, 60)
+
+    def grade(
+        self,
+        changes: Mapping[str, str | FileState | None],
+        tests: Sequence[str] = IDS,
+        max_score: int | None = None,
+        timeout: float = 60,
+        twins: When = "auto",
+    ) -> Grade:
+        states = {
+            path: FileState(textwrap.dedent(one).encode()) if isinstance(one, str) else one
+            for path, one in changes.items()
+        }
+        return grade(
+            self.task,
+            self.snapshot,
+            states,
+            self.session,
+            tests=tests,
+            max_score=len(tests) if max_score is None else max_score,
+            timeout=timeout,
+            rules=Rules.of(self.snapshot),
+            twins=twins,
+        )
+
+
+class Make(Protocol):
+    def __call__(
+        self, files: Mapping[str, str] = ..., entrypoint: str = ..., allowed: Sequence[str] = ...
+    ) -> Bench: ...
+
+
+def instead(statement: str) -> str:
+    """The broken code with another statement where the bug is."""
+    return BROKEN.replace("return a - b", statement)
+
+
+UNITTEST_IDS = ("test_calc.TestCalc.test_add", "test_calc.TestCalc.test_double")
+
+
+def unittest_bench(make: Make) -> Bench:
+    return make({"calc.py": BROKEN, "test_calc.py": UNITTESTS}, "python -m unittest")
