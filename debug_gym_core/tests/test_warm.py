@@ -199,9 +199,15 @@ def test_what_the_workspace_imports_is_loaded_when_the_host_is_silent(programs: 
     assert programs.run(loaded) == ([True, True], True)
 
 
+def at_start(directory: Path, source: str) -> None:
+    """Have each start of an interpreter run some code: not as `sitecustomize`, of which Debian's has one already."""
+    (directory / "runs_first.py").write_text(source)
+    (directory / "runs_first.pth").write_text("import runs_first\n")
+
+
 def test_a_first_program_starts_cold_where_none_can_be_warm(programs: Programs, venv: Path) -> None:
     programs.warm = AT_ONCE
-    (venv / "sitecustomize.py").write_text("print('hello', flush=True)\n")
+    at_start(venv, "print('hello', flush=True)\n")
     for _ in range(2):
         with programs.start("say(0); print('bye')") as process:
             assert process.receive(30) == b"0"
@@ -213,8 +219,7 @@ def test_a_first_program_starts_cold_where_none_can_be_warm(programs: Programs, 
 def test_a_first_program_does_not_wait_for_an_interpreter_that_hangs(programs: Programs, venv: Path) -> None:
     programs.warm = AT_ONCE
     mark = MARK.encode()
-    hangs = f"import time\nwhile {mark!r} in open('/proc/self/cmdline', 'rb').read(): time.sleep(0.1)\n"
-    (venv / "sitecustomize.py").write_text(hangs)
+    at_start(venv, f"import time\nwhile {mark!r} in open('/proc/self/cmdline', 'rb').read(): time.sleep(0.1)\n")
     with programs.start("say(0)", timeout=6) as process:
         assert process.receive(30) == b"0"
         assert process.wait(30) == 0
