@@ -18,7 +18,7 @@ from support import examples, python_in, reason_not_to_use, terminals
 
 import debug_gym_core
 from debug_gym_core import RepoEnv, Tool, hookimpl
-from debug_gym_core.sandbox.connection import CommandLost
+from debug_gym_core.sandbox.replies import CommandLost
 
 READONLY = "test_*.py\n/data/\n*.ro\n/sealed/*/\n"
 FILES = {

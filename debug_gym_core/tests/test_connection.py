@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.sandbox.connection import STALL_TIMEOUT, VERSION, CommandEnded, CommandLost, Connection, Waiter
+from debug_gym_core.sandbox.connection import STALL_TIMEOUT, VERSION, Connection
+from debug_gym_core.sandbox.file_requests import FileRequests
 from debug_gym_core.sandbox.frames import FrameReader, Header, pack
+from debug_gym_core.sandbox.process import Process
+from debug_gym_core.sandbox.replies import CommandEnded, CommandLost, Waiter
 from debug_gym_core.sandbox.terminal import SandboxSpec, Terminal
 from debug_gym_core.testing import wait_until
 
@@ -136,6 +139,69 @@ def test_a_guest_that_sends_nonsense_is_given_up(connect: Connect, nonsense: byt
         connection.request("more", timeout=20)
     with pytest.raises(SandboxLost):
         connection.send({"of": 1})
+
+
+def flood(header: Header) -> bytes:
+    """More than anybody asked for: a frame that says that it is long, and some of it."""
+    whole = pack({"id": header["id"], "t": "data"}, bytes(1 << 22))
+    return whole[: 1 << 16]
+
+
+def trickle(header: Header) -> bytes:
+    """Small frames, of which there are too many."""
+    return pack({"id": header["id"], "t": "data", "x": "x" * 1000}) * 2000
+
+
+def long_header(header: Header) -> bytes:
+    return pack({"id": header["id"], "t": "done", "x": "x" * (1 << 22)})
+
+
+def to_nobody(header: Header) -> bytes:
+    return pack({"id": 10**6, "t": "data"}, bytes(1 << 21))
+
+
+@pytest.mark.parametrize("answer", [flood, trickle, long_header, to_nobody])
+def test_no_more_is_taken_than_was_asked_for(connect: Connect, answer: Answer) -> None:
+    connection = connect(answer)
+    connection.submit(Waiter(), "anything")
+    wait_until(lambda: not connection.alive)
+    with pytest.raises(SandboxLost, match=r"more than it was asked for|stream is corrupt"):
+        connection.request("more", timeout=20)
+
+
+def test_who_asks_for_much_gets_it(connect: Connect) -> None:
+    connection = connect(lambda header: pack({"id": header["id"], "t": "done"}, bytes(1 << 22)))
+    assert len(connection.request("anything", timeout=20, room=(1 << 22) + 100)[1]) == 1 << 22
+
+
+def test_a_file_is_no_longer_than_it_was_asked_for(connect: Connect) -> None:
+    """Whatever speaks for the guest: a hundred bytes of a file are not four hundred megabytes."""
+    connection = connect(flood)
+
+    class Files(FileRequests):
+        def _connect(self) -> Connection:
+            return connection
+
+    with pytest.raises(SandboxLost, match="more than it was asked for"):
+        Files().read("small.txt", 0, 100)
+
+
+def test_a_program_sends_no_more_than_is_taken(connect: Connect) -> None:
+    message = bytes(1 << 20)
+
+    def chatter(header: Header) -> bytes:
+        started = pack({"id": header["id"], "t": "started", "pid": 1, "warm": False})
+        return started + pack({"id": header["id"], "t": "message"}, message) * 200
+
+    connection = connect(chatter)
+    process = Process(connection, 1 << 16)
+    process.start(lambda handler: connection.submit(handler, "process"))
+    wait_until(lambda: not connection.alive)
+    taken = 0
+    with pytest.raises(SandboxLost, match="more than it was asked for"):
+        while process.receive(5) == message:
+            taken += 1
+    assert 1 < taken < 150
 
 
 def test_replies_to_nobody_are_passed_over(connect: Connect) -> None:

@@ -80,6 +80,13 @@ def test_a_test_that_counts_and_is_not_there_is_missing(bench: Bench) -> None:
     assert result.tests["test_calc.py::test_more"] == "missing"
 
 
+def test_changes_that_cannot_be_written_are_worth_nothing(bench: Bench) -> None:
+    """An agent that leaves more than fits has failed: nothing is wrong with the sandbox."""
+    result = bench.grade({"calc.py": FIXED, "x" * 300: "a name that no file system takes"})
+    assert (result.resolved, result.score, set(result.tests.values())) == (False, 0, {"missing"})
+    assert result.reason.startswith("the changes cannot be written: ")
+
+
 def test_a_killed_run_keeps_what_was_reported(bench: Bench) -> None:
     result = bench.grade({"calc.py": "import os" + instead("os.kill(os.getpid(), 9)")})
     assert (result.resolved, result.score) == (False, 1)

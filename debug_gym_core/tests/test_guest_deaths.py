@@ -18,8 +18,9 @@ import pytest
 from guest_programs import STUBBORN, children, pids, program
 
 from debug_gym_core.errors import SandboxLost
-from debug_gym_core.sandbox.connection import BOOT, CommandLost, guest_program
+from debug_gym_core.sandbox.connection import BOOT, guest_program
 from debug_gym_core.sandbox.frames import FrameReader, pack
+from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.testing import is_alive, wait_until
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from debug_gym_core.postponed import postponed_interrupts, wait_for
-from debug_gym_core.sandbox.connection import Waiter
+from debug_gym_core.sandbox.replies import Waiter
 
 
 class Ended(KeyboardInterrupt):

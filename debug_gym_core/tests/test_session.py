@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.sandbox.connection import CommandLost
 from debug_gym_core.sandbox.frames import FrameReader, PrintedOutput, decode_output, pack
+from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

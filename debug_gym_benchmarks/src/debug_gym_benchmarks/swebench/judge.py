@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from debug_gym_benchmarks.swebench import canaries, official, second
 from debug_gym_core.errors import TaskError
 from debug_gym_core.grading import masking
-from debug_gym_core.sandbox.connection import CommandLost
+from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.judge import Judge
 from debug_gym_core.tasks.results import Measurement, TestResult

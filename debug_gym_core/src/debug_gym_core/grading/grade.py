@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from debug_gym_core.errors import GradingError
 from debug_gym_core.grading.dropped import infrastructure_of
@@ -53,25 +53,24 @@ def grade(
         twins: when the tests that passed are run again with what they expect turned, in a sandbox of their own
 
     Raises:
-        GradingError: the changes cannot be written
+        GradingError: the changes cannot be written where they were before
         TaskError: the entrypoint cannot be started, and not in the pristine repository either
         SandboxError: there is no sandbox, or it went away
     """
 
-    def changed(session: Session) -> tuple[Infrastructure, Filtered]:
-        """Write the changes into a sandbox."""
+    def taken_over(session: Session) -> tuple[Infrastructure, Filtered]:
+        """What is taken over of the changes."""
         counted = (*tests, *task.pass_to_pass)
         infrastructure = infrastructure_of(task, snapshot, rules, session, counted, task.test_files)
-        filtered = infrastructure.filter(changes)
-        try:
-            apply_changes(session, snapshot, filtered.kept)
-        except OSError as error:
-            raise GradingError(f"the changes cannot be written: {error}") from error
-        return infrastructure, filtered
+        return infrastructure, infrastructure.filter(changes)
 
     def run() -> tuple[Filtered, Measurement, str]:
         with open_session() as session:
-            infrastructure, filtered = changed(session)
+            infrastructure, filtered = taken_over(session)
+            try:
+                apply_changes(session, snapshot, filtered.kept)
+            except OSError as error:  # More than a sandbox takes: the pristine repository was taken.
+                return filtered, _unwritten(task.entrypoint, error), ""
             if task.judge is not None:  # which may write to the tests itself
                 return filtered, task.judge.measure(session, timeout=timeout, clean=True), ""
             trusted = infrastructure.trusted(filtered.kept)
@@ -80,7 +79,11 @@ def grade(
 
     def run_again() -> Twins:
         with open_session() as session:
-            infrastructure, filtered = changed(session)
+            infrastructure, filtered = taken_over(session)
+            try:
+                apply_changes(session, snapshot, filtered.kept)
+            except OSError as error:
+                raise GradingError(f"the changes cannot be written a second time: {error}") from error
             trusted, files = infrastructure.trusted(filtered.kept), infrastructure.test_files()
             return run_twins(session, task.entrypoint, snapshot, files, trusted, measurement, timeout)
 
@@ -88,7 +91,7 @@ def grade(
         return not rewritten and is_resolved(measurement, tests, max_score, task.pass_to_pass)
 
     filtered, measurement, rewritten = run()
-    if measurement.lost:  # once may be anybody's doing, twice it is what the run does
+    if measurement.lost:  # once may be anybody's doing, twice it is what the changes do
         filtered, measurement, rewritten = run()
     if why_not_started(task.entrypoint, measurement):
         with open_session() as session:  # the agent's doing, unless it is the same without the agent
@@ -116,6 +119,13 @@ def grade(
         doubts=doubts,
         twins=found.count if found is not None else None,
     )
+
+
+def _unwritten(entrypoint: str, error: OSError) -> Measurement:
+    """What stands for the run of tests for which the changes left no room, or that cannot be put together."""
+    reason = f"the changes cannot be written: {error}"
+    kind: Literal["report", "exit_status"] = "report" if have_twins(entrypoint) else "exit_status"
+    return Measurement((), 1, "", kind=kind, valid=False, reason=reason, lost=True)
 
 
 def _rewritten(session: Session, snapshot: Snapshot, paths: frozenset[str]) -> str:

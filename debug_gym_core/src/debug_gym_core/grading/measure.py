@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from debug_gym_core.grading import masking
 from debug_gym_core.grading.reported_run import REPORTING, UNSTARTED, ReportedRun, Turned
-from debug_gym_core.sandbox.connection import CommandLost
+from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.results import Measurement

@@ -13,8 +13,8 @@ from typing import Any, Literal, cast
 from debug_gym_core.grading import masking
 from debug_gym_core.grading.runner import stuck
 from debug_gym_core.sandbox import shipping
-from debug_gym_core.sandbox.connection import CommandLost
 from debug_gym_core.sandbox.process import Process
+from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.stacks import split_stack
 from debug_gym_core.sandbox.warm import PREPARED, READY, Warm

@@ -7,7 +7,7 @@ import re
 from debug_gym_core.errors import TaskError
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import UNSTARTED
-from debug_gym_core.sandbox.connection import CommandLost
+from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
 from debug_gym_core.tasks.results import Measurement

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import os
-import queue
 import threading
 import time
 import weakref
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.postponed import NOTICED
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.frames import FrameReader, Header, pack
+from debug_gym_core.sandbox.replies import ROOM, Handler, Waiter
 from debug_gym_core.sandbox.terminal import Stream, Terminal
 
 VERSION = 1
@@ -57,77 +55,6 @@ GRACE = 6.0
 """Seconds over a command's timeout after which the guest, which enforces it, counts as hung."""
 
 _WRITE_SIZE = 1 << 20
-
-
-class CommandLost(SandboxError):
-    """The guest's process that served one request died; the sandbox itself goes on."""
-
-
-class CommandEnded(SandboxError):
-    """The program that a request is about has ended."""
-
-
-class Handler(Protocol):
-    """What takes the replies to a request; called on the reading thread, must not block."""
-
-    def reply(self, header: Header, body: bytes) -> None:
-        """Take a reply."""
-
-    def lost(self, error: SandboxLost) -> None:
-        """Learn that there will be no reply."""
-
-
-class Waiter:
-    """Replies to a request, waited for by the thread that made it."""
-
-    def __init__(self) -> None:
-        self._replies: queue.SimpleQueue[tuple[Header, bytes] | SandboxLost] = queue.SimpleQueue()
-
-    def reply(self, header: Header, body: bytes) -> None:
-        """Take a reply."""
-        self._replies.put((header, body))
-
-    def lost(self, error: SandboxLost) -> None:
-        """Learn that there will be no reply."""
-        self._replies.put(error)
-
-    def next(self, timeout: float | None) -> tuple[Header, bytes]:
-        """Wait for the next reply.
-
-        Raises:
-            TimeoutError: none came in `timeout` seconds
-            SandboxLost: the guest is gone
-            CommandLost: what served the request died
-            OSError: the guest refused or failed
-        """
-        end = None if timeout is None else time.monotonic() + timeout
-        while True:
-            left = NOTICED if end is None else min(NOTICED, max(0.0, end - time.monotonic()))
-            try:
-                item = self._replies.get(timeout=left)
-                break
-            except queue.Empty:
-                if end is not None and time.monotonic() >= end:
-                    raise TimeoutError from None
-        if isinstance(item, SandboxLost):
-            raise SandboxLost(str(item))
-        if item[0]["t"] == "error":
-            raise reply_error(item[0])
-        return item
-
-
-def reply_error(header: Header) -> Exception:
-    """The exception that an error frame tells of."""
-    kind, text = header.get("kind"), str(header.get("text"))
-    if kind == "os":
-        number = getattr(errno, str(header.get("errno")), errno.EIO)
-        path = header.get("path")
-        return OSError(number, text) if path is None else OSError(number, text, path)
-    if kind == "lost":
-        return CommandLost(text)
-    if kind == "ended":
-        return CommandEnded(text)
-    return SandboxError(f"the guest failed: {text}")
 
 
 @cache
@@ -230,13 +157,16 @@ class Connection:
             raise
         return number
 
-    def request(self, op: str, body: bytes = b"", *, timeout: float | None, **fields: Any) -> tuple[Header, bytes]:
+    def request(
+        self, op: str, body: bytes = b"", *, timeout: float | None, room: int = ROOM, **fields: Any
+    ) -> tuple[Header, bytes]:
         """Make a request that has one reply, and wait for it.
 
         Args:
             op: what the guest shall do
             body: raw bytes that go with it
             timeout: seconds after which the guest counts as hung; None: never
+            room: bytes that the reply may have
             fields: further fields of the request's header
 
         Raises:
@@ -244,7 +174,7 @@ class Connection:
             CommandLost: what served the request died
             OSError: the guest refused or failed
         """
-        waiter = Waiter()
+        waiter = Waiter(room)
         self.submit(waiter, op, body, **fields)
         return self.wait(waiter, op, timeout)
 
@@ -333,8 +263,12 @@ class Connection:
             self.fail("a request was interrupted while it was sent")
             raise
 
+    def _admit(self, header: Header, size: int) -> bool:
+        handler = self._handlers.get(int(header["id"]))
+        return size <= ROOM if handler is None else handler.admit(size)  # of what has ended, the last may be late
+
     def _read(self) -> None:
-        frames = FrameReader()
+        frames = FrameReader(self._admit)
         reason = "the guest is gone"
         try:
             while data := self._stream.read(1 << 16):

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from debug_gym_core.sandbox.connection import Waiter
+from debug_gym_core.sandbox.frames import BODY_LIMIT
+from debug_gym_core.sandbox.replies import ROOM, Waiter
 from debug_gym_core.sandbox.search import search
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 FILE_TIMEOUT = 120.0
 """Seconds that one file operation, or one piece of a long one, may take before the guest counts as hung."""
+
+LISTING = 1 << 29
+"""Bytes of a walk, or of what has changed: some hundred for each entry, of which a workspace has no end of."""
+
+_HASH = 80
+"""Bytes of an answer about a file's content, besides its path."""
 
 _CHUNK = 1 << 18
 _WINDOW = 8
@@ -89,7 +96,8 @@ class FileRequests(abc.ABC):
             OSError: it cannot be read
             SandboxLost: the guest is gone
         """
-        return b"".join(self._file("read", path=path, offset=offset, size=size)[1])
+        room = ROOM + (BODY_LIMIT if size is None else size)
+        return b"".join(self._file("read", room=room, path=path, offset=offset, size=size)[1])
 
     def read_later(self, path: str, size: int) -> Callable[[], bytes]:
         """Ask for a file, and go on: so many small ones come as fast as the guest reads them.
@@ -104,7 +112,7 @@ class FileRequests(abc.ABC):
         Raises:
             SandboxLost: the guest is gone
         """
-        reply = self._ask("read", path=path, offset=0, size=size)
+        reply = self._ask("read", room=ROOM + size, path=path, offset=0, size=size)
         return lambda: b"".join(reply()[1])
 
     def lines(self, path: str, start: int, count: int, limit: int) -> FileLines:
@@ -122,7 +130,7 @@ class FileRequests(abc.ABC):
             OSError: it cannot be read
             SandboxLost: the guest is gone
         """
-        fields, data = self._file("lines", path=path, start=start, count=count, limit=limit)
+        fields, data = self._file("lines", room=ROOM + limit, path=path, start=start, count=count, limit=limit)
         return FileLines(fields["real"], fields["total"], b"".join(data), fields["length"])
 
     def write(self, path: str, data: bytes, mode: int | None = None, *, follow: bool = False) -> None:
@@ -197,7 +205,8 @@ class FileRequests(abc.ABC):
             SandboxLost: the guest is gone
         """
         files = None if watch is None else list(watch)
-        _, bodies = self._file("walk", path=path, depth=depth, prune=list(prune), watch=files, open_up=open_up)
+        asked: dict[str, Any] = {"path": path, "depth": depth, "prune": list(prune), "watch": files, "open_up": open_up}
+        _, bodies = self._file("walk", room=LISTING, **asked)
         return (Entry(*entry) for body in bodies for entry in json.loads(body))
 
     def changed(self) -> dict[str, Entry | None] | None:
@@ -212,7 +221,7 @@ class FileRequests(abc.ABC):
         Raises:
             SandboxLost: the guest is gone
         """
-        header, bodies = self._file("changed")
+        header, bodies = self._file("changed", room=LISTING)
         if not header["known"]:
             return None
         pairs = [pair for body in bodies for pair in json.loads(body)]
@@ -224,7 +233,9 @@ class FileRequests(abc.ABC):
         Raises:
             SandboxLost: the guest is gone
         """
-        result: dict[str, str | None] = json.loads(b"".join(self._file("hash", paths=list(paths))[1]))
+        asked = list(paths)
+        room = ROOM + sum(_HASH + len(json.dumps(path)) for path in asked)
+        result: dict[str, str | None] = json.loads(b"".join(self._file("hash", room=room, paths=asked)[1]))
         return result
 
     def grep(self, path: str, query: Query, ignored: dict[str, Any]) -> Found:
@@ -257,7 +268,7 @@ class FileRequests(abc.ABC):
             SandboxLost: the guest is gone
         """
         connection = self._connect()
-        waiter = Waiter()
+        waiter = Waiter(LISTING)  # a word for each piece
         number = connection.submit(waiter, "put", path=".")
 
         def wait() -> str:
@@ -280,14 +291,18 @@ class FileRequests(abc.ABC):
         while wait() != "done":
             pass
 
-    def _file(self, op: str, body: bytes = b"", **fields: Any) -> tuple[dict[str, Any], list[bytes]]:
+    def _file(
+        self, op: str, body: bytes = b"", *, room: int = ROOM, **fields: Any
+    ) -> tuple[dict[str, Any], list[bytes]]:
         """Make a file request: the header of the last reply, the bodies of all."""
-        return self._ask(op, body, **fields)()
+        return self._ask(op, body, room=room, **fields)()
 
-    def _ask(self, op: str, body: bytes = b"", **fields: Any) -> Callable[[], tuple[dict[str, Any], list[bytes]]]:
-        """Make a file request; returns what waits for its replies."""
+    def _ask(
+        self, op: str, body: bytes = b"", *, room: int = ROOM, **fields: Any
+    ) -> Callable[[], tuple[dict[str, Any], list[bytes]]]:
+        """Make a file request whose replies have `room` bytes at most; returns what waits for them."""
         connection = self._connect()
-        waiter = Waiter()
+        waiter = Waiter(room)
         connection.submit(waiter, op, body, **fields)
 
         def replies() -> tuple[dict[str, Any], list[bytes]]:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from debug_gym_core.errors import SandboxLost
 
-HEADER_LIMIT = 1 << 26
+HEADER_LIMIT = 1 << 22
+"""Bytes of a header; what may be long travels in bodies."""
+
 BODY_LIMIT = 1 << 30
+"""Bytes of a body."""
 
 _LENGTHS = struct.Struct(">II")
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -37,11 +40,23 @@ def pack(header: Mapping[str, Any], body: bytes | memoryview = b"") -> bytes:
     return b"".join((_LENGTHS.pack(len(head), len(body)), head, body))
 
 
-class FrameReader:
-    """Cuts a stream of bytes into frames."""
+def _admit_all(header: Header, size: int) -> bool:
+    return True
 
-    def __init__(self) -> None:
+
+class FrameReader:
+    """Cuts a stream of bytes into frames, of which nothing is kept that nobody wants."""
+
+    def __init__(self, admit: Callable[[Header, int], bool] = _admit_all) -> None:
+        """Begin with an empty stream.
+
+        Args:
+            admit: whether a frame may come, of which this is the header and so many bytes long it is; asked once of
+                each frame, before its body is read
+        """
         self._data = bytearray()
+        self._admit = admit
+        self._header: Header | None = None
 
     def feed(self, data: bytes) -> Iterator[tuple[Header, bytes]]:
         """Take what was read from the stream.
@@ -53,7 +68,7 @@ class FrameReader:
             header and body of every frame that is complete now
 
         Raises:
-            SandboxLost: the stream holds something else than frames
+            SandboxLost: the stream holds something else than frames, or one that is not admitted
         """
         self._data += data
         while len(self._data) >= _LENGTHS.size:
@@ -61,12 +76,18 @@ class FrameReader:
             start = _LENGTHS.size + head
             if head > HEADER_LIMIT or body > BODY_LIMIT:
                 raise SandboxLost(f"the guest's stream is corrupt: {bytes(self._data[:40])!r}")
+            if len(self._data) < start:
+                return
+            if self._header is None:
+                try:
+                    self._header = json.loads(self._data[_LENGTHS.size : start])
+                except (ValueError, RecursionError) as error:
+                    raise SandboxLost(f"the guest's stream is corrupt: {error}") from error
+                if not self._admit(self._header, head + body):
+                    raise SandboxLost(f"the guest sent more than it was asked for ({head + body} bytes at once)")
             if len(self._data) < start + body:
                 return
-            try:
-                header = json.loads(self._data[_LENGTHS.size : start])
-            except (ValueError, RecursionError) as error:
-                raise SandboxLost(f"the guest's stream is corrupt: {error}") from error
+            header, self._header = self._header, None
             content = bytes(memoryview(self._data)[start : start + body])
             del self._data[: start + body]
             yield header, content

@@ -9,11 +9,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.sandbox.connection import CommandEnded, Connection, reply_error
 from debug_gym_core.sandbox.frames import Header, PrintedOutput
+from debug_gym_core.sandbox.replies import BACKLOG, ROOM, Backlog, CommandEnded, again, reply_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from debug_gym_core.sandbox.connection import Connection
 
 CONTROL_TIMEOUT = 15.0
 """Seconds that the guest has to answer a request about a running program."""
@@ -39,6 +41,8 @@ class Process:
         self._id = 0
         self._lock = threading.Lock()
         self._output = PrintedOutput(output_limit)
+        self._output_limit = output_limit
+        self._backlog = Backlog(output_limit + BACKLOG)
         self._messages: queue.SimpleQueue[bytes | Exception | None] = queue.SimpleQueue()
         self._text: queue.SimpleQueue[bytes | Exception | None] = queue.SimpleQueue()
         self._rest = b""
@@ -75,6 +79,10 @@ class Process:
 
     # -- the reading thread
 
+    def admit(self, size: int) -> bool:
+        """Whether a frame of so many bytes may come: as long as there is room beside what nobody has taken."""
+        return self._backlog.admit(size)
+
     def reply(self, header: Header, body: bytes) -> None:
         """Take a frame of the guest's."""
         self._take(header, body)
@@ -89,8 +97,10 @@ class Process:
                 if size:
                     self._output.add(header, body[:size])
                 self._fresh = True
+            self._backlog.add(body[size:])
             self._messages.put(body[size:])
         elif kind == "text":
+            self._backlog.add(body)
             self._text.put(body)
         elif kind == "started":
             self.pid = header["pid"]
@@ -171,14 +181,14 @@ class Process:
         except queue.Empty:
             raise TimeoutError(f"no message within {timeout:g} s") from None
         if isinstance(message, bytes):
-            self._consumed += len(message) + 64
+            self._consumed += self._backlog.take(message)
             if self._consumed > _ACKNOWLEDGE:
-                self._connection.send({"op": "ack", "of": self._id, "messages": self._consumed})
+                self._acknowledge(messages=self._consumed)
                 self._consumed = 0
             return message
         self._messages.put(message)
         if message is not None:
-            raise _again(message)
+            raise again(message)
         return None
 
     def take_output(self) -> tuple[str, int]:
@@ -195,7 +205,8 @@ class Process:
             self._fresh = False
         if not fresh and not self._ended.is_set():
             with contextlib.suppress(CommandEnded):
-                header, body = self._connection.request("output", timeout=CONTROL_TIMEOUT, of=self._id)
+                room = ROOM + self._output_limit
+                header, body = self._connection.request("output", timeout=CONTROL_TIMEOUT, room=room, of=self._id)
                 with self._lock:
                     self._output.add(header, body)
         with self._lock:
@@ -219,15 +230,21 @@ class Process:
         except queue.Empty:
             raise TimeoutError(f"no output within {timeout:g} s") from None
         if isinstance(data, bytes):
+            self._backlog.take(data)
             self._consumed_text += len(data)
             if self._consumed_text > _ACKNOWLEDGE_TEXT:
-                self._connection.send({"op": "ack", "of": self._id, "text": self._consumed_text})
+                self._acknowledge(text=self._consumed_text)
                 self._consumed_text = 0
             return data
         self._text.put(data)
         if data is not None:
-            raise _again(data)
+            raise again(data)
         return b""
+
+    def _acknowledge(self, **taken: int) -> None:
+        """Tell the guest that there is room for more; what has come before it went is taken all the same."""
+        with contextlib.suppress(SandboxLost):
+            self._connection.send({"op": "ack", "of": self._id, **taken})
 
     def wait_for_news(self, timeout: float | None = None) -> bool:
         """Wait for output of a program started with `follow`, for a message on its channel, or for the end.
@@ -364,7 +381,7 @@ class Process:
         if not self._ended.wait(timeout):
             raise TimeoutError(f"still running after {timeout:g} s")
         if self._failure is not None:
-            raise _again(self._failure)
+            raise again(self._failure)
         assert self._status is not None
         return self._status
 
@@ -375,8 +392,3 @@ class Process:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
-
-
-def _again(error: Exception) -> Exception:
-    """A copy to raise, since an exception raised twice gathers tracebacks."""
-    return type(error)(*error.args)

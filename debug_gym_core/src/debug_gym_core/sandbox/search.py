@@ -8,11 +8,15 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from debug_gym_core.errors import SandboxLost
-from debug_gym_core.sandbox.connection import GRACE, CommandLost, Waiter
+from debug_gym_core.sandbox.connection import GRACE
 from debug_gym_core.sandbox.grep import Found, FoundFile, InvalidPattern, Query, file_of, request_of
+from debug_gym_core.sandbox.replies import CommandLost, Waiter
 
 if TYPE_CHECKING:
     from debug_gym_core.sandbox.connection import Connection
+
+FOUND = 1 << 28
+"""Bytes of what a search finds: of lines only so many come as were asked for, but each file that has one is named."""
 
 
 def search(connection: Connection, path: str, query: Query, ignored: dict[str, Any]) -> Found:
@@ -29,7 +33,7 @@ def search(connection: Connection, path: str, query: Query, ignored: dict[str, A
         OSError: there is no such path, or it may not be read
         SandboxLost: the guest is gone
     """
-    waiter = Waiter()
+    waiter = Waiter(FOUND)
     started = time.monotonic()
     number = connection.submit(waiter, "grep", path=path, **request_of(query, ignored))
     files: list[FoundFile] = []

@@ -11,12 +11,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
-from debug_gym_core.sandbox.connection import GRACE, Connection, Waiter
+from debug_gym_core.sandbox.connection import GRACE, Connection
 from debug_gym_core.sandbox.file_requests import FileRequests, give_blob
 from debug_gym_core.sandbox.frames import decode_output
 from debug_gym_core.sandbox.held import Held
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.public_names import PublicNames
+from debug_gym_core.sandbox.replies import ROOM, Waiter
 from debug_gym_core.sandbox.supervision import supervisor
 from debug_gym_core.sandbox.terminal import RunResult, SandboxSpec, Terminal, parse_size
 from debug_gym_core.sandbox.warm import request_of, zygote_blob
@@ -188,7 +189,7 @@ class Session(FileRequests):
     ) -> RunResult:
         """Make the request and wait for its end."""
         connection = self._connect()
-        waiter = Waiter()
+        waiter = Waiter(ROOM + fields["output_limit"])
         number = connection.submit(waiter, "run", stdin, **fields)
         try:
             backstop = None if timeout is None else timeout + GRACE

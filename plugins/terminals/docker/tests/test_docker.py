@@ -121,6 +121,19 @@ def test_files_stay_when_the_guest_dies(start: Start) -> None:
 
 
 @needs_image
+def test_no_guest_starts_beside_what_another_one_left(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could take the new guest's descriptors before that is out of reach, and speak for it."""
+    monkeypatch.setattr(container, "QUIET_TIMEOUT", 1.0)
+    terminal = start()
+    first = terminal.open(["/bin/sh", "-c", "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo up"])
+    while first.read(10):
+        pass
+    with pytest.raises(SandboxLost, match="processes of its user stay"):
+        terminal.open(["echo", "hello"])
+    assert not terminal.alive()
+
+
+@needs_image
 def test_killed_container_is_lost_and_said_so(start: Start, engine: Any) -> None:
     run = f"killed-{os.getpid()}"
     terminal = start(SandboxSpec(run=run))

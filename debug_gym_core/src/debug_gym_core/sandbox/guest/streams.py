@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STREAM_WINDOW = 1 << 18  # bytes of followed output that the host has not acknowledged
 MESSAGE_WINDOW = 1 << 22  # the same for messages on a channel
-MESSAGE_LIMIT = 1 << 28  # a longer message means that something else than our program wrote to the channel
+MESSAGE_LIMIT = 1 << 26  # a longer message means that something else than our program wrote to the channel
 TURN = 1 << 21  # bytes of output that are taken before others have their turn
 DRAIN = 1 << 22  # bytes that are taken at most of a program that never stops printing
 

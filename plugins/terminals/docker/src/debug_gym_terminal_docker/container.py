@@ -21,6 +21,9 @@ _LEASE = 24 * 3600
 _PODMAN_SIZE = 64 << 20
 APP = "debug-gym"
 
+QUIET_TIMEOUT = 10.0
+"""Seconds that processes of a guest that died have to end; its keepers end them at once."""
+
 # Old runtimes give a file system in memory the mode of the image's directory of that name, whatever they were told.
 _MAIN = 'chmod 1777 "$@"; echo; exec cat >/dev/null'
 
@@ -104,6 +107,37 @@ def await_start(main: ExecStream) -> None:
         raise SandboxError(f"docker: the container's first process said nothing within {engine.TIMEOUT:g} s")
     if not said:
         raise SandboxError("docker: the container ended at once; its image needs a working sh, chmod and cat")
+
+
+def await_quiet(client: APIClient, identifier: str, settings: DockerSettings) -> bool:
+    """Wait until a container has no process but its main one, as the engine's own machine sees it.
+
+    What an old guest left may not stand beside a new one: of the same user, it could take the new guest's place.
+
+    Args:
+        client: the engine
+        identifier: of the container
+        settings: those that it was made with
+
+    Returns:
+        whether it has; False also where nobody can tell, since commands are the user that the main process is
+    """
+    main = _main_user(settings, podman=engine.is_podman(client)).partition(":")[0]
+    if settings.user.partition(":")[0].replace("root", "0") == main:
+        return False
+    end = time.monotonic() + QUIET_TIMEOUT
+    while _users(client, identifier) > 1:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _users(client: APIClient, identifier: str) -> int:
+    """How many users processes of a container have; the main one is there as long as the container is."""
+    listed = client.top(identifier)
+    column = next(place for place, title in enumerate(listed["Titles"]) if title in ("UID", "USER"))
+    return len({row[column] for row in listed["Processes"] or ()})
 
 
 def _main_user(settings: DockerSettings, *, podman: bool) -> str:

@@ -174,6 +174,8 @@ class DockerTerminal(Terminal):
             code = base64.b64encode(seccomp.program(self._python.machine)).decode("ascii")
             command = [self._python.executable, "-I", "-S", "-c", _FILTERED, code, *command]
         try:
+            if self._streams:
+                self._bury(client, identifier)
             with engine.explained("the guest did not start"):
                 started = client.exec_create(
                     identifier,
@@ -184,6 +186,8 @@ class DockerTerminal(Terminal):
                     environment=self._environment,
                 )
                 stream = ExecStream(client.exec_start(started["Id"], socket=True), self._log.extend)
+        except SandboxLost:
+            raise
         except SandboxError as error:
             cause = error.__cause__
             if isinstance(cause, docker.errors.NotFound) or not self.alive():
@@ -191,6 +195,17 @@ class DockerTerminal(Terminal):
             raise
         self._streams.append(stream)
         return stream
+
+    def _bury(self, client: APIClient, identifier: str) -> None:
+        """See that nothing is left of a guest that died."""
+        for stream in self._streams:
+            stream.close()
+        self._streams.clear()
+        with engine.explained("the container cannot be asked"):
+            quiet = container.await_quiet(client, identifier, self._effective)
+        if not quiet:
+            self.stop()
+            raise SandboxLost("the guest died, and processes of its user stay; the container was removed")
 
     def protect(self, paths: Protected) -> None:
         """Make read-only files another user's."""
