@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_exploits import EXIT, FORGED_MAKING, FORGED_REPORT, NOTHING_RUN, PATCHED_REPORTS, PYTEST_SETTINGS
 from support import run_debug_gym
-from test_exploits import EXIT, FORGED_MAKING, FORGED_REPORT, NOTHING_RUN, PATCHED_REPORTS, PYTEST_SETTINGS
 
 from debug_gym_core import RepoEnv, Task
 from debug_gym_core.errors import ActionError

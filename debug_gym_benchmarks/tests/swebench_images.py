@@ -159,6 +159,26 @@ def build(
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+def build_of(base: str, context: Path, tag: str, files: Mapping[str, str], commands: str) -> None:
+    """Build an image of files and what is run then in /testbed.
+
+    Args:
+        base: the image below
+        context: an empty directory
+        tag: what to call it
+        files: text by absolute path
+        commands: of a shell
+    """
+    for path, text in files.items():
+        target = context / "root" / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    (context / "Dockerfile").write_text(f"FROM {base}\nCOPY root /\nWORKDIR /testbed\nRUN {commands}\n")
+    command = ["docker", "build", "--quiet", "--network=none", "--pull=false", "--force-rm", "--tag", tag, context]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "DOCKER_BUILDKIT": "0"})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def added_line(fix: str) -> str:
     """The longest line that a patch adds: who finds it has found the fix."""
     return max((line[1:].strip() for line in re.findall(r"^\+(?!\+\+).*", fix, re.MULTILINE)), key=len)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -59,7 +60,7 @@ ROW: dict[str, Any] = {
     "FAIL_TO_PASS": json.dumps(FAIL_TO_PASS),
     "PASS_TO_PASS": json.dumps(PASS_TO_PASS),
 }
-IMAGE = "debug-gym-test-swebench:{name}"
+IMAGE = f"debug-gym-test-swebench-{os.getpid()}:{{name}}"
 """A template, as `benchmark.image` takes it."""
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import r2egym_instance as instance
 from benchmark_trials import exploits, grades_of_three_times, only_gold_resolves
 from published_rows import PASSES_ALL, changed, changes, written
+from r2egym_instance import AFTER, BEFORE, BUGGY, FIXED, IMAGE, NAME, commit, row
 
 from debug_gym_benchmarks.r2egym import FIELDS, R2EGym, name_of, outcomes_of, patch_of, plain
 from debug_gym_core import UsageError
@@ -20,73 +22,6 @@ from debug_gym_core.testing import BenchmarkContract
 from debug_gym_core.testing.environments import Environments
 from debug_gym_core.workspace import patch
 from debug_gym_core.workspace.snapshot import FileState
-
-BUGGY = "def middle(items):\n    return items[len(items) // 2 - 1]\n"
-FIXED = "def middle(items):\n    return items[len(items) // 2]\n"
-HIDDEN_TESTS = (
-    "import pytest\nfrom numbers_of import middle\n\n\nclass TestMiddle:\n    def test_odd(self):\n"
-    "        assert middle([1, 2, 3]) == 2\n\n    @pytest.mark.parametrize('n', [1, 5])\n    def test_range(self, n):\n"
-    "        assert middle(list(range(n))) == n // 2\n\n\ndef test_never():\n    assert middle([]) is None\n"
-)
-EXPECTED = {
-    "TestMiddle.test_odd": "PASSED",
-    "\x1b[1mTestMiddle.test_range[1]\x1b[0m": "PASSED",
-    "TestMiddle.test_range[5]": "PASSED",
-    "test_never - IndexError: list index out of range": "FAILED",
-}
-BEFORE = """\
-1 passed, 3 failed
-=========================== short test summary info ============================
-PASSED r2e_tests/test_1.py::TestMiddle::test_range[1]
-\x1b[31mFAILED\x1b[0m r2e_tests/test_1.py::TestMiddle::test_odd - assert 1 == 2
-FAILED r2e_tests/test_1.py::TestMiddle::test_range[5] - assert 1 == 2
-FAILED r2e_tests/test_1.py::test_never - IndexError: list index out of range
-"""
-IMAGE = "acme12/numbers_final:0123456789abcdef"
-AFTER = "short test summary info\n" + "".join(
-    f"{outcome} r2e_tests/test_1.py::{plain(test).replace('.', '::')}\n" for test, outcome in EXPECTED.items()
-)
-NAME = "numbers-0123456789abcdef"
-
-
-def commit(**changes: Any) -> dict[str, Any]:
-    """`parsed_commit_content` of the fix, as R2E-Gym takes diffs apart."""
-
-    def line(kind: str, content: str) -> dict[str, str]:
-        return {"type": kind, "content": content}
-
-    def file(path: str, old: str, new: str, **more: Any) -> dict[str, Any]:
-        lines = [line("context", "def middle(items):"), line("deleted", old), line("added", new)]
-        ranges = {"old_range": {"start": 1, "length": 2}, "new_range": {"start": 1, "length": 2}, "section": ""}
-        return {
-            "old_file_content": "",
-            "new_file_content": "",
-            "header": {"file": {"path": path}, "misc_line": None},
-            "index_line": {"old_commit_hash": "1" * 7, "new_commit_hash": "2" * 7, "mode": "100644"},
-            "is_binary_file": False,
-            "minus_file": {"path": f"a/{path}"},
-            "plus_file": {"path": f"b/{path}"},
-            "hunks": [{"descriptor": ranges, "line_group": {"all_lines": lines}}],
-            **more,
-        }
-
-    fix = file("numbers_of.py", "    return items[len(items) // 2 - 1]", "    return items[len(items) // 2]", **changes)
-    return {"file_diffs": [file("tests/test_numbers.py", "old", "new"), fix], "new_commit_hash": "0123456789abcdef"}
-
-
-def row(**changes: Any) -> dict[str, Any]:
-    return {
-        "repo_name": "numbers",
-        "docker_image": IMAGE,
-        "commit_hash": "0123456789abcdef",
-        "parsed_commit_content": json.dumps(commit()),
-        "execution_result_content": json.dumps({"old_commit_res_stdout": BEFORE}),
-        "modified_files": ["numbers_of.py"],
-        "prompt": "",
-        "problem_statement": "Write it.\n[ISSUE]\nmiddle() is one off.\n[/ISSUE]\n",
-        "expected_output_json": json.dumps(EXPECTED),
-        **changes,
-    }
 
 
 class TestR2EGym(BenchmarkContract):
@@ -183,29 +118,11 @@ def test_an_unknown_data_set_is_refused_with_the_nearest() -> None:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An image in the published layout: repository, history and environment at /testbed, tests at /r2e_tests."""
     base, python = os.environ.get("DEBUG_GYM_TEST_IMAGE"), os.environ.get("DEBUG_GYM_TEST_PYTHON")
     if not base or not python or not shutil.which("docker"):
         pytest.skip("set DEBUG_GYM_TEST_IMAGE and DEBUG_GYM_TEST_PYTHON, to an image and its Python; docker runs it")
-    venv = Path(python).parent.parent
-    context = tmp_path_factory.mktemp("r2egym-image")
-    files = {
-        "testbed/numbers_of.py": BUGGY,
-        "testbed/run_tests.sh": "python -m pytest -rA r2e_tests\n",
-        "r2e_tests/__init__.py": "",
-        "r2e_tests/test_1.py": HIDDEN_TESTS,
-    }
-    for path, text in files.items():
-        (context / path).parent.mkdir(parents=True, exist_ok=True)
-        (context / path).write_text(text)
-    (context / "Dockerfile").write_text(
-        f"FROM {base}\nCOPY testbed /testbed\nCOPY r2e_tests /r2e_tests\nWORKDIR /testbed\n"
-        f"RUN mkdir -p .venv/bin && ln -s $(readlink -f {python}) .venv/bin/python && ln -s {venv}/lib .venv/lib"
-        f" && cp {venv}/pyvenv.cfg .venv && git init -q && git add -A ."
-        " && git -c user.name=t -c user.email=t@localhost commit -qm 'all of it'\n"
-    )
     tag = f"debug-gym-r2egym-test:{os.getpid()}"
-    subprocess.run(["docker", "build", "-q", "-t", tag, str(context)], check=True, capture_output=True)
+    instance.build(base, python, tmp_path_factory.mktemp("r2egym-image"), tag, {})
     try:
         yield tag
     finally:

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import swesmith_instance as instance
 from benchmark_trials import exploits, grades_of_three_times, only_gold_resolves
 from published_rows import PASSES_ALL, changed, changes, written
+from swesmith_instance import BUGGY, NAME, RIGHT, row
 
 from debug_gym_benchmarks.swesmith import FIELDS, PYTHON, SWESmith
 from debug_gym_core import UsageError
@@ -19,44 +21,6 @@ from debug_gym_core.testing import BenchmarkContract
 from debug_gym_core.testing.environments import Environments
 from debug_gym_core.workspace import patch
 from debug_gym_core.workspace.snapshot import FileState
-
-RIGHT = """\
-def area(width, height):
-    return width * height
-
-
-def around(width, height):
-    return 2 * (width + height)
-"""
-BUGGY = RIGHT.replace("width * height", "width + height")
-FILES = {
-    "shapes.py": RIGHT,
-    "tests/test_area.py": (
-        "import pytest\nfrom shapes import area\n\n\n@pytest.mark.parametrize('n', [3, 4])\ndef test_area(n):\n"
-        "    assert area(n, 5) == 5 * n\n\n\ndef test_nothing():\n    assert area(0, 0) == 0\n"
-    ),
-    "tests/test_around.py": "from shapes import around\n\n\ndef test_around():\n    assert around(1, 2) == 6\n",
-    "conftest.py": "",
-}
-NAME = "acme__shapes.12345678.func_basic__abcdefgh"
-
-
-def made_patch(before: str, after: str, path: str = "shapes.py") -> str:
-    return patch.make({path: FileState(before.encode())}, {path: FileState(after.encode())}).decode()
-
-
-def row(**changes: Any) -> dict[str, Any]:
-    return {
-        "instance_id": NAME,
-        "repo": "swesmith/acme__shapes.12345678",
-        "patch": made_patch(RIGHT, BUGGY),
-        "FAIL_TO_PASS": ["tests/test_area.py::test_area[3]", "tests/test_area.py::test_area[4]"],
-        "PASS_TO_PASS": ["tests/test_area.py::test_nothing", "tests/test_around.py::test_around"],
-        "created_at": "2025-01-01T00:00:00",
-        "image_name": "swesmith.x86_64.acme__shapes.12345678",
-        "base_commit": "0" * 40,
-        "problem_statement": "The area of a rectangle is wrong.\n",
-    } | changes
 
 
 class TestSWESmith(BenchmarkContract):
@@ -128,22 +92,11 @@ def test_visible_tests_are_refused() -> None:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An image in the published layout: the right repository with its history at /testbed, the interpreter of conda."""
     base, python = os.environ.get("DEBUG_GYM_TEST_IMAGE"), os.environ.get("DEBUG_GYM_TEST_PYTHON")
     if not base or not python or not shutil.which("docker"):
         pytest.skip("set DEBUG_GYM_TEST_IMAGE and DEBUG_GYM_TEST_PYTHON, to an image and its Python; docker runs it")
-    context = tmp_path_factory.mktemp("swesmith-image")
-    for path, text in FILES.items():
-        (context / "files" / path).parent.mkdir(parents=True, exist_ok=True)
-        (context / "files" / path).write_text(text)
-    (context / "Dockerfile").write_text(
-        f"FROM {base}\nCOPY files /testbed\nWORKDIR /testbed\n"
-        f"RUN mkdir -p /opt/miniconda3/envs && ln -s {Path(python).parent.parent} /opt/miniconda3/envs/testbed"
-        " && git init -q -b main && git add -A"
-        " && git -c user.name=t -c user.email=t@localhost commit -qm 'the right code'\n"
-    )
     tag = f"debug-gym-swesmith-test:{os.getpid()}"
-    subprocess.run(["docker", "build", "-q", "-t", tag, str(context)], check=True, capture_output=True)
+    instance.build(base, python, tmp_path_factory.mktemp("swesmith-image"), tag, {})
     try:
         yield tag
     finally:
