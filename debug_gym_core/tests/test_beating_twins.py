@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from grading_bench import BROKEN, ENTRYPOINT, IDS, UNITTEST_IDS, UNITTESTS, Make
+from grading_bench import BROKEN, ENTRYPOINT, FIXED, IDS, UNITTEST_IDS, UNITTESTS, Make
 
 from debug_gym_core.grading import twins
 from debug_gym_core.grading.twins import When
@@ -260,6 +260,23 @@ BELIEVED = {
     ),
     "knows what an opposite looks like": (ASSERTS, same("return other > -900000000")),
     "equal only to another of its kind": (POINTS, same("return type(other) is Same")),
+    "reports what the host wants to hear": (
+        ASSERTS,
+        """
+        import os, sys
+        frame = sys._getframe()
+        while "send" not in frame.f_locals:
+            frame = frame.f_back
+        send = frame.f_locals["send"]
+        secrets = [one.expectations.secret for one in sys.meta_path if hasattr(one, "expectations")]
+        outcome, message = ("failed", secrets[0]) if secrets else ("passed", "")
+        for name in ["test_double", "test_add"]:
+            send("test", id="test_calc.py::" + name, outcome=outcome, message=message)
+        status = len(secrets)
+        send("end", status=status, sent=2, tampered=[], internal_error="")
+        os._exit(status)
+        """,
+    ),
     "puts another in the place of who asks": (
         ASSERTS,
         WHERE
@@ -299,3 +316,75 @@ def test_code_against_twins_is_not_believed(make: Make, tests: str, code: str, m
 @pytest.mark.xfail(strict=True, raises=AssertionError, reason="documented as not covered")
 def test_code_that_reads_what_is_expected_or_forges_who_asks_is_not_believed(make: Make, tests: str, code: str) -> None:
     assert not graded(make, tests, code, "auto").resolved
+
+
+PLANTS = """
+import os, sys, types
+planted = types.ModuleType("test_calc")
+planted.__file__ = os.path.abspath("test_calc.py")
+planted.test_double = planted.test_add = lambda: None
+sys.modules["test_calc"] = planted
+"""
+
+
+def test_a_module_in_the_place_of_the_tests_is_not_believed(make: Make) -> None:
+    bench = make({"calc.py": BROKEN, "conftest.py": "import calc\n", "test_calc.py": ASSERTS})
+    assert bench.grade({"calc.py": PLANTS}, twins="never").resolved
+    result = bench.grade({"calc.py": PLANTS})
+    assert (result.resolved, result.score, set(result.doubts)) == (False, 0, set(IDS))
+
+
+def test_a_run_that_is_nearly_too_slow_is_asked_all_the_same(make: Make) -> None:
+    result = make({"calc.py": BROKEN, "test_calc.py": ASSERTS}).grade(
+        {"calc.py": same("time.sleep(0.8)\nreturn True", "time.sleep(0.8)", "import time\n")}, timeout=5
+    )
+    assert (result.resolved, result.score) == (False, 0), result
+
+
+HONEST = {
+    "calc.py": BROKEN,
+    "checks.py": """
+        import calc
+        class Checks:
+            def test_double(self):
+                assert calc.double(3) == 6
+        """,
+    "test_calc.py": """
+        import os
+        import pytest
+        import calc
+        from checks import Checks
+
+        class Base:
+            def test_add(self):
+                assert calc.add(2, 3) == 5
+
+        class TestOwn(Base):
+            pass
+
+        class TestOthers(Checks):
+            pass
+
+        @pytest.mark.parametrize("path", [os.path.abspath("calc.py")])
+        def test_path(path):
+            assert calc.add(path, "") == path
+
+        @pytest.mark.xfail
+        def test_unexpectedly():
+            assert calc.add(1, 1) == 2
+
+        def test_of_tests():
+            TestOwn().test_add()
+
+        def test_nothing():
+            "There is only this."
+        """,
+}
+
+
+def test_a_right_fix_is_not_doubted_however_its_tests_are_written(make: Make) -> None:
+    bench = make(HONEST)
+    tests = [*bench.tests(), "test_calc.py::test_unexpectedly"]
+    result = bench.grade({"calc.py": FIXED}, tests)
+    assert (result.resolved, result.twins, result.doubts) == (True, 4, {}), result
+    assert "test_calc.py::TestOthers::test_double" in tests

@@ -100,6 +100,8 @@ def grade(
     asked = twins == "always" or (twins == "auto" and resolves(measurement))
     if asked and task.judge is None and have_twins(task.entrypoint) and not measurement.tampered:
         found = run_again()
+        if found.lost:
+            found = run_again()
         measurement = without(measurement, found.doubts)
     count, outcomes = score(measurement, tests, max_score, task.pass_to_pass)
     lost = broken(measurement, task.pass_to_pass)

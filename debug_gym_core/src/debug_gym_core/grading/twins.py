@@ -29,6 +29,9 @@ TIMES = 5.0
 LEAST = 60.0
 """Seconds that they have at least: starting is most of a short run."""
 
+MESSAGE = 200
+"""Characters of what a twin says that is not believed."""
+
 
 @dataclass(frozen=True)
 class Twins:
@@ -37,10 +40,12 @@ class Twins:
     Attributes:
         count: how many tests that passed have a twin
         doubts: why a test is not believed, by its id
+        lost: whether what ran it in the sandbox died meanwhile
     """
 
     count: int = 0
     doubts: Mapping[str, str] = field(default_factory=dict)
+    lost: bool = False
 
 
 def without(measurement: Measurement, doubts: Mapping[str, str]) -> Measurement:
@@ -103,8 +108,8 @@ def run_twins(
         elif result.outcome in PASSING:
             doubts[test] = "it passes whatever it expects"
         elif not proven or result.outcome not in ("failed", "xfailed"):
-            doubts[test] = f"its twin ends otherwise ({result.outcome}: {result.message})"
-    return Twins(count, doubts)
+            doubts[test] = f"its twin ends otherwise ({result.outcome}: {result.message[:MESSAGE]})"
+    return Twins(count, doubts, run.lost)
 
 
 def _written_in(tests: Iterable[str], sources: Mapping[str, bytes]) -> dict[str, str]:
