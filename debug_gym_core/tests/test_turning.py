@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from debug_gym_core.grading.runner.expectations import Expectations, Nobody, other
+from debug_gym_core.grading.runner.expectations import Expectations
+from debug_gym_core.grading.runner.opposites import Nobody, other
 from debug_gym_core.grading.runner.turning import turn
+from debug_gym_core.grading.runner.twins import within
 
 SECRET = "0123456789abcdef"
 
@@ -50,15 +52,26 @@ BELIEVED = {
     "any, the other way round": "assert mock.ANY == 5",
     "mock": "called = mock.Mock()\ncalled(5)\ncalled.assert_called_once_with(5)",
     "warns": "with pytest.warns(UserWarning):\n    warnings.warn('x')\nassert value() == 5",
+    "another test": "test_other()\nassert value() == 5",
+    "what is called lives as long as it is asked": "assert id(Anything()) != id(Anything())",
+    "equal to what the test made to equal anything": "assert value() == Anything() and Anything() == value(Number(5))",
+    "an object": "assert value(Number(5)) == Number(5)",
+    "unequal": "assert value(Number(5)) != Number(6)",
+    "in a set": "assert value() in {4, 5}",
+    "in an iterator": "assert value() in iter([4, 5])",
+    "order": "assert value() < 6 and value() >= 5\nassert value() <= 5",
     "nonlocal": "x = 1\ndef inner():\n    nonlocal x\n    x = 2\ninner()\nassert x == 2",
 }
 
 DISBELIEVED = {
-    "equal to everything": "assert value(Anything()) == 5",
-    "equal to everything, the other way round": "assert 5 == value(Anything())",
-    "a literal that no comparison looks at": "assert value(Anything()) == [1, 2]",
-    "equal to everything, in a helper": "assert same(value(Anything()), 5)",
-    "equal to everything, in a part": "assert all(value(Anything()) == one for one in (1, 2))",
+    "any, of who is tested": "assert 5 == value(mock.ANY)",
+    "any, of who is tested, on the left": "assert value(mock.ANY) == 5",
+    "any, of who is tested, by a name": "found = value(mock.ANY)\nassert found == 5",
+    "equal to everything": "assert value(Same()) == 5",
+    "equal to everything, the other way round": "assert 5 == value(Same())",
+    "a literal that no comparison looks at": "assert value(Same()) == [1, 2]",
+    "equal to everything, in a helper": "assert same(value(Same()), 5)",
+    "equal to everything, in a part": "assert all(value(Same()) == one for one in (1, 2))",
     "not so": "assert value() == 6",
     "not so, in a loop": "for one in (1, 2):\n    assert value(one) == 0",
     "not so, in a helper": "check(value(), 6)",
@@ -69,6 +82,7 @@ DISBELIEVED = {
 
 WITHOUT = {
     "no expectation": "value()",
+    "only what it is": "'''It is this.'''",
     "only another's": "unknown.assert_something(value())",
     "a branch that is not taken": "if value() == 6:\n    assert value() == 5",
 }
@@ -81,6 +95,8 @@ class Anything:
     def __eq__(self, other):
         return True
     __hash__ = None
+
+exec("class Same:\\n def __eq__(self, other):\\n  return True")
 
 class Lenient:
     @staticmethod
@@ -98,6 +114,14 @@ def check(left, right):
 def same(left, right):
     return left == right
 
+class Number(int):
+    __hash__ = int.__hash__
+    def __eq__(self, other):
+        return type(other) is Number and int(self) == int(other)
+
+def test_other():
+    assert value() == 5
+
 def test_it():
     '''What it is.'''
 """
@@ -111,6 +135,9 @@ UNITTESTS = {
     "assertFalse": "self.assertFalse(value(0), 'a message')",
     "assertIs": "self.assertIsNone(value(None))",
     "assertIn": "self.assertIn(value(), [5])",
+    "assertIn of others": "self.assertIn(value(Number(5)), [Number(5)])",
+    "assertCountEqual of an iterator": "self.assertCountEqual(iter([1, 2]), [2, 1])",
+    "assertEqual of any": "self.assertEqual(value(), mock.ANY)",
     "assertGreater": "self.assertGreater(value(), 4)",
     "assertAlmostEqual": "self.assertAlmostEqual(value(0.1) + 0.2, 0.3, places=7)",
     "assertRegex": "self.assertRegex(value('abc'), 'b')",
@@ -126,7 +153,7 @@ UNITTESTS = {
 }
 
 UNITTESTS_DISBELIEVED = {
-    "equal to everything": "self.assertEqual(value(Anything()), 5)",
+    "equal to everything": "self.assertEqual(value(Same()), 5)",
     "a method that asserts nothing": "self._getAssertEqualityFunc = lambda *_: lambda *_, **__: None\n"
     "self.assertEqual(value(), 6)",
     "not so, in a subTest": "for one in (1, 2):\n    with self.subTest(one=one):\n"
@@ -151,9 +178,12 @@ def unittests_outcome(body: str) -> str:
 def turned(text: str) -> dict[str, Any]:
     """The namespace of a module that is run turned."""
     tree = ast.parse(text)
-    turn(tree, "_turned", ["test_it"])
-    space: dict[str, Any] = {"_turned": Expectations(SECRET), "__name__": "turned"}
-    exec(compile(tree, "<test>", "exec"), space)
+    turn(tree, "_turned", ["test_it", "test_other"])
+    code = compile(tree, "<test>", "exec")
+    expectations = Expectations(SECRET, keeps=True)
+    expectations.own = frozenset(map(id, within(code)))
+    space: dict[str, Any] = {"_turned": expectations, "__name__": "turned", "_code": code}
+    exec(code, space)
     return space
 
 
@@ -197,7 +227,7 @@ def test_methods_of_unittest_that_pass_whatever_they_expect_pass(body):
 
 
 def test_a_test_that_is_left_before_it_asks_passes():
-    with Expectations(SECRET).test("test_it", 1):
+    with Expectations(SECRET).test(1):
         pass
 
 

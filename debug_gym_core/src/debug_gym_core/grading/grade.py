@@ -85,7 +85,7 @@ def grade(
             except OSError as error:
                 raise GradingError(f"the changes cannot be written a second time: {error}") from error
             trusted, files = infrastructure.trusted(filtered.kept), infrastructure.test_files()
-            return run_twins(session, task.entrypoint, snapshot, files, trusted, measurement, timeout)
+            return run_twins(session, task.entrypoint, snapshot, files, trusted, measurement)
 
     def resolves(measurement: Measurement) -> bool:
         return not rewritten and is_resolved(measurement, tests, max_score, task.pass_to_pass)
@@ -100,6 +100,8 @@ def grade(
     asked = twins == "always" or (twins == "auto" and resolves(measurement))
     if asked and task.judge is None and have_twins(task.entrypoint) and not measurement.tampered:
         found = run_again()
+        if found.lost:
+            found = run_again()
         measurement = without(measurement, found.doubts)
     count, outcomes = score(measurement, tests, max_score, task.pass_to_pass)
     lost = broken(measurement, task.pass_to_pass)

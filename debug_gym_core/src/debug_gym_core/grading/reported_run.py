@@ -81,16 +81,18 @@ class Turned:
         sources: their texts by path
         tests: names of the functions and methods that are tests
         secret: what the failure says of a test that is believed, and of one that has no twin why it is skipped
+        name: of the global by which a module asks; names nothing that a module could name
     """
 
     sources: Mapping[str, bytes]
     tests: Sequence[str]
     secret: str
+    name: str
 
     def told(self) -> dict[str, Any]:
         """What the runner is told."""
         sources = {path: base64.b64encode(text).decode() for path, text in self.sources.items()}
-        return {"sources": sources, "tests": list(self.tests), "secret": self.secret}
+        return {"sources": sources, "tests": list(self.tests), "secret": self.secret, "name": "_" + self.name}
 
 
 @dataclass
@@ -235,8 +237,8 @@ class ReportedRun:
         self.messages += 1
         kind = message["t"]
         if kind == "collected":
-            self.collected = tuple(map(str, message["ids"]))
-            self.unable = frozenset(map(str, message["cannot_pass"]))
+            self.collected = tuple(self.session.mask(str(one)) for one in message["ids"])
+            self.unable = frozenset(self.session.mask(str(one)) for one in message["cannot_pass"])
             copies = message.get("elsewhere", ())[:COPIES]
             self.elsewhere = tuple((str(name)[:200], self._mask(path)[:500]) for name, path in copies)
         elif kind == "test":
@@ -251,7 +253,7 @@ class ReportedRun:
 
     def _add(self, message: dict[str, Any]) -> None:
         """Keep a result; of several for one test, the worst."""
-        name, outcome = str(message["id"]), cast(Outcome, str(message["outcome"]))
+        name, outcome = self.session.mask(str(message["id"])), cast(Outcome, str(message["outcome"]))
         frames = tuple(
             {
                 "file": str(frame["file"]),

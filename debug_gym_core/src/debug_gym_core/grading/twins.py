@@ -6,8 +6,10 @@ believed. How that is told is in `runner.turning` and `runner.expectations`.
 
 from __future__ import annotations
 
+import ast
 import re
 import secrets
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -16,16 +18,19 @@ from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import REPORTING, Turned
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
-from debug_gym_core.tasks.results import FAILING, PASSING, Measurement
+from debug_gym_core.tasks.results import PASSING, Measurement
 from debug_gym_core.workspace.snapshot import Snapshot
 
 When = Literal["auto", "always", "never"]
 
-TIMES = 3.0
+TIMES = 5.0
 """How much longer than the tests themselves their twins may run."""
 
-LEAST = 10.0
+LEAST = 60.0
 """Seconds that they have at least: starting is most of a short run."""
+
+MESSAGE = 200
+"""Characters of what a twin says that is not believed."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +40,12 @@ class Twins:
     Attributes:
         count: how many tests that passed have a twin
         doubts: why a test is not believed, by its id
+        lost: whether what ran it in the sandbox died meanwhile
     """
 
     count: int = 0
     doubts: Mapping[str, str] = field(default_factory=dict)
+    lost: bool = False
 
 
 def without(measurement: Measurement, doubts: Mapping[str, str]) -> Measurement:
@@ -66,7 +73,6 @@ def run_twins(
     files: Iterable[str],
     trusted: Sequence[str],
     passed: Measurement,
-    timeout: float,
 ) -> Twins:
     """Run the twins of the tests that passed.
 
@@ -77,41 +83,74 @@ def run_twins(
         files: paths of the modules that hold tests that count
         trusted: files of the repository that may add hooks to pytest
         passed: the run in which they passed
-        timeout: seconds for a run of the tests
 
     Raises:
         SandboxLost: the sandbox went away
     """
-    sources = {path: snapshot.read(path) for path in files if path.endswith(".py")}
-    tests = [test.id for test in passed.tests if test.outcome in PASSING]
-    inside = [one for one in tests if _is_in(one, sources)]
+    texts = {path: snapshot.read(path) for path in files if path.endswith(".py")}
+    inside = _written_in([test.id for test in passed.tests if test.outcome in PASSING], texts)
     if not inside:
         return Twins()
-    turned = Turned(sources, sorted({_name(one) for one in inside}), secrets.token_hex(8))
-    bound = min(timeout, max(LEAST, TIMES * passed.seconds))
-    run = measure(session, entrypoint, timeout=bound, trusted=trusted, turned=turned)
-    told = {test.id: test for test in run.tests}
+    sources = {path: texts[path] for path in set(inside.values())}
+    turned = Turned(sources, sorted({_name(one) for one in inside}), secrets.token_hex(8), secrets.token_hex(8))
+    # Whoever makes the run hang, end or lie learns nothing: what its twin did not show is not believed.
+    run = measure(session, entrypoint, timeout=max(LEAST, TIMES * passed.seconds), trusted=trusted, turned=turned)
+    told = {} if run.tampered else {test.id: test for test in run.tests}
     count, doubts = 0, {}
     for test in inside:
         result = told.get(test)
+        proven = result is not None and turned.secret in result.message
+        if result is not None and result.outcome == "skipped" and proven:
+            continue
+        count += 1
         if result is None:
-            if not run.timed_out:
-                doubts[test] = "its twin did not run"
-        elif result.outcome in FAILING:
-            count += 1
-        elif result.outcome != "skipped" or turned.secret not in result.message:
-            count += 1
+            doubts[test] = f"its twin did not run ({run.reason})" if run.reason else "its twin did not run"
+        elif result.outcome in PASSING:
             doubts[test] = "it passes whatever it expects"
-    return Twins(count, doubts)
+        elif not proven or result.outcome not in ("failed", "xfailed"):
+            doubts[test] = f"its twin ends otherwise ({result.outcome}: {result.message[:MESSAGE]})"
+    return Twins(count, doubts, run.lost)
 
 
-def _is_in(test: str, sources: Mapping[str, bytes]) -> bool:
-    """Whether a test stands in one of some modules."""
-    if "::" in test:
-        return test.partition("::")[0] in sources
-    # unittest names a module from where it began to look for tests, which may be below the root.
-    modules = (path.removesuffix(".py").split("/") for path in sources)
-    return any(test.startswith(".".join(parts[first:]) + ".") for parts in modules for first in range(len(parts)))
+def _written_in(tests: Iterable[str], sources: Mapping[str, bytes]) -> dict[str, str]:
+    """Of those tests that are a function or method written in one of some modules, in which."""
+    places = {}
+    for path, text in sources.items():
+        parts = path.removesuffix(".py").split("/")
+        for name in _functions(text):
+            places[f"{path}::{name.replace('.', '::')}"] = path
+            # unittest names a module from where it began to look for tests, which may be below the root.
+            places.update({".".join((*parts[first:], name)): path for first in range(len(parts))})
+    bare = {test: test.partition("[")[0] for test in tests}
+    return {test: places[name] for test, name in bare.items() if name in places}
+
+
+def _functions(text: bytes) -> frozenset[str]:
+    """The qualified names of a module's functions and methods, of those too that a class has from another of it."""
+    found: set[str] = set()
+    bases: dict[str, list[str]] = {}
+
+    def look(body: Iterable[ast.stmt], prefix: str) -> None:
+        for one in body:
+            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                found.add(prefix + one.name)
+            elif isinstance(one, ast.ClassDef):
+                name = prefix + one.name
+                bases[name] = [ast.unparse(base) for base in one.bases]
+                look(one.body, name + ".")
+            else:
+                for part in ("body", "orelse", "handlers", "finalbody"):
+                    look(getattr(one, part, ()), prefix)
+
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            look(ast.parse(text).body, "")
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    for name, others in bases.items():  # A class comes after those that it is made of.
+        for other in others:
+            found |= {f"{name}.{one.removeprefix(other + '.')}" for one in found if one.startswith(other + ".")}
+    return frozenset(found)
 
 
 def _name(test: str) -> str:

@@ -5,6 +5,9 @@ that should fail makes it pass here, too, and is seen by that. See `turning`.
 """
 
 import operator
+import os
+
+from .opposites import PLAIN, SCALARS, Nobody, Unmet, fails, insist, other, turned_call, unordered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,42 +28,11 @@ ASKED = {
     "not in": lambda left, right: left not in right,
 }  # type: dict[str, Callable[[Any, Any], Any]]
 
-OPPOSITES = {
-    "assertEqual": "assertNotEqual",
-    "assertEquals": "assertNotEqual",
-    "assertTrue": "assertFalse",
-    "assertIs": "assertIsNot",
-    "assertIsNone": "assertIsNotNone",
-    "assertIn": "assertNotIn",
-    "assertIsInstance": "assertNotIsInstance",
-    "assertGreater": "assertLessEqual",
-    "assertGreaterEqual": "assertLess",
-    "assertAlmostEqual": "assertNotAlmostEqual",
-    "assertRegex": "assertNotRegex",
-}  # type: dict[str, str]
-OPPOSITES.update({opposite: name for name, opposite in OPPOSITES.items() if name != "assertEquals"})
-OPPOSITES.update(
-    assertCountEqual="", assertSequenceEqual="", assertListEqual="", assertTupleEqual="", assertSetEqual="",
-    assertDictEqual="", assertMultiLineEqual="",
-)  # fmt: skip
-"""Of each assertion method of unittest its opposite; empty: another second argument makes one."""
+KINDS = (TypeError, KeyError, OverflowError, AssertionError, RecursionError, EOFError, BufferError, IndexError)
+"""Exceptions that are not each other's: what is more than a few of them is made for being expected."""
 
-CALLED_WITH = frozenset(("assert_called_with", "assert_called_once_with", "assert_any_call"))
-"""Assertion methods of mocks: with one argument more they must fail."""
-
-SECOND = frozenset(("numpy", "pandas"))
-"""Packages whose assertion functions compare their first two arguments."""
-
-PLAIN = (int, float, complex, bool, str, bytes, list, tuple, dict, set, frozenset, type(None))
-"""Types that are equal only to what they are."""
-
-
-class Unmet(AssertionError):
-    """An expectation does not hold."""
-
-
-class Nobody(Exception):
-    """What nobody raises, and what equals nothing."""
+AGAIN = 6
+"""How often an expectation and its opposites are asked again, in an order that nobody can know."""
 
 
 class Expectations(object):
@@ -69,25 +41,43 @@ class Expectations(object):
     Args:
         secret: what the failure says of a test whose expectations hold, and the reason to skip one that has none
         failure: makes that failure of the secret
+        keeps: whether what an expectation calls lives as long as it is asked, as where pytest rewrites it
     """
+
+    # No attribute of one can stand before a method; a class that is changed is seen.
+    __slots__ = ("anything", "failure", "keeps", "kept", "made", "own", "secret", "under_way", "urandom")
 
     Nobody = Nobody
 
-    def __init__(self, secret: str, failure: "Callable[[str], BaseException]" = AssertionError) -> None:
+    def __init__(
+        self, secret: str, failure: "Callable[[str], BaseException]" = AssertionError, keeps: bool = False
+    ) -> None:
         self.secret = secret
         self.failure = failure
         self.under_way = []  # type: list[_Test]
+        self.anything = _anything()
+        self.made = None  # type: Any
+        self.kept = []  # type: list[object]
+        self.keeps = keeps
+        self.own = frozenset()  # type: frozenset[int]
+        self.urandom = os.urandom
 
-    def test(self, name: str, certain: int) -> "_Test":
+    def test(self, certain: int, yields: bool = False) -> "_Test":
         """Around a test's body.
 
         Args:
-            name: the test's
             certain: how many expectations it asks in every run that passes
+            yields: whether it is a generator; who runs it may not expect what is no `Exception`
         """
-        return _Test(self, certain)
+        return _Test(self, certain, AssertionError if yields else self.failure)
 
-    def compare(self, number: int, operator: str, left: "Any", right: "Any") -> None:
+    def keep(self, value: "Any") -> "Any":
+        """What is called in an expectation, as it is."""
+        if self.keeps:
+            self.kept.append(value)
+        return value
+
+    def compare(self, number: int, operator: str, left: "Any", right: "Any", free: str = "") -> None:
         """`assert left operator right`.
 
         Args:
@@ -95,38 +85,61 @@ class Expectations(object):
             operator: as it is written
             left: what is compared
             right: with what
+            free: which sides, `l` or `r`, the test itself may have made to equal anything, as `mock.ANY` does
         """
-        held = bool(ASKED[operator](left, right))
-        self.note(number, held, _unequal(left, right) if held and operator == "==" else [])
+        value = ASKED[operator](left, right)
+        held = bool(value)
+        if not held or (type(left) in SCALARS and type(right) in SCALARS):
+            self.note(number, held, [])
+        elif operator == "==":
+            self.note(number, held, self.unequal(left, right, free), again=lambda: insist(left == right))
+        else:
+            self.note(number, held, unordered(operator, left, right))
 
-    def equal(self, left: "Any", right: "Any") -> "Any":
+    def equal(self, left: "Any", right: "Any", free: str = "") -> "Any":
         """`left == right`, on which an expectation may rest."""
         value = left == right
-        if value is True and not all(_fails(one) for one in _unequal(left, right)):
+        if type(value) not in PLAIN:
+            self.made = value, left, right, free  # Only if it is what is expected it has to be true.
+        elif value and not (type(left) in SCALARS and type(right) in SCALARS):
+            self.doubt_equal(left, right, free)
+        return value
+
+    def doubt_equal(self, left: "Any", right: "Any", free: str) -> None:
+        """Ask for an equality, and its opposites, that is part of what is expected."""
+        if not self.is_believed(lambda: insist(left == right), self.unequal(left, right, free)):
             for test in self.under_way:
                 test.survived += 1
-        return value
 
     def holds(self, number: int, value: object, truth: bool) -> None:
         """`assert value`, or `assert not value` where `truth` is False."""
-        self.note(number, bool(value) is truth, [])
+        held = bool(value) is truth
+        made, self.made = self.made, None
+        if made is not None and made[0] is value and held and truth:
+            self.doubt_equal(*made[1:])
+        self.note(number, held, [])
 
-    def method(self, number: int, owner: "Any", name: str, *arguments: "Any", **named: "Any") -> None:
+    def method(self, asked: "tuple[int, str]", owner: "Any", name: str, *arguments: "Any", **named: "Any") -> None:
         """`owner.name(...)`, which asserts something."""
-        self.call(number, getattr(owner, name), *arguments, **named)
+        self.call(asked, getattr(owner, name), *arguments, **named)
 
-    def call(self, number: int, function: "Any", *arguments: "Any", **named: "Any") -> None:
+    def call(self, asked: "tuple[int, str]", function: "Any", *arguments: "Any", **named: "Any") -> None:
         """`function(...)`, which asserts something: known are those of unittest, its mocks, numpy and pandas."""
-        turned = _turned_call(function, arguments, named)
+        number, free = asked
+        anything = [self.is_anything(one, side in free) for one, side in zip(arguments, "lr")]  # noqa: B905 - Python 3.6
+        turned = turned_call(function, arguments, named, any(anything))
         if turned is None:
             function(*arguments, **named)
             return
+        again = None  # type: Union[Callable[[], object], None]
+        if not any(hasattr(type(one), "__next__") for one in arguments):  # An iterator can be looked at once.
+            again = lambda: function(*arguments, **named)  # noqa: E731
         try:
             function(*arguments, **named)
         except AssertionError as error:
             self.note(number, False, [], error)
             return
-        self.note(number, True, turned)
+        self.note(number, True, turned, again=again)
 
     def raises(self, number: int, expected: "Any", turned: "Callable[[], Any]") -> "_Raises":
         """`with expected`, which expects an exception; `turned` makes one that expects `Nobody`."""
@@ -138,6 +151,7 @@ class Expectations(object):
         held: bool,
         turned: "list[Callable[[], object]]",
         error: "Union[BaseException, None]" = None,
+        again: "Union[Callable[[], object], None]" = None,
     ) -> None:
         """Keep what an expectation came to.
 
@@ -146,24 +160,65 @@ class Expectations(object):
             held: whether it holds
             turned: its opposites, each of which has to raise
             error: what it raised when it does not hold
+            again: asks it once more; raises when it does not hold any more; None: it can be asked once
 
         Raises:
             Unmet: it does not hold, which the test may take
         """
-        believed = held and all(_fails(one) for one in turned)
+        believed = held and self.is_believed(again, turned)
+        del self.kept[:]
         for test in self.under_way:
             test.asked += 1
             test.survived += not believed and (held or number > 0)
         if not held and number < 0:
             raise error or Unmet("an expectation does not hold")
 
+    def is_believed(self, again: "Union[Callable[[], object], None]", turned: "list[Callable[[], object]]") -> bool:
+        """Whether an expectation holds as often as it is asked, and none of its opposites ever does.
+
+        What answers by how often it was asked would have to guess the order.
+        """
+        if not turned or again is None:
+            return all(fails(one) for one in turned)
+        order = bytearray(self.urandom(AGAIN))
+        if len({one & 1 for one in order}) == 1:
+            order[-1] ^= 1
+        for bits in order:
+            if bits & 1:
+                if fails(again):
+                    return False
+            elif not all(fails(one) for one in turned):
+                return False
+        return True
+
+    def is_anything(self, value: object, free: bool) -> bool:
+        """Whether the test itself has made a value that may equal any other."""
+        kind = type(value)
+        if kind in self.anything:
+            return free
+        return id(getattr(kind.__eq__, "__code__", None)) in self.own
+
+    def unequal(self, left: "Any", right: "Any", free: str) -> "list[Callable[[], object]]":
+        """The opposites of a comparison that holds."""
+        if self.is_anything(left, "l" in free) or self.is_anything(right, "r" in free):
+            return []
+        if type(right) in PLAIN:
+            return [lambda: insist(left == other(right))]
+        if type(left) in PLAIN:
+            return [lambda: insist(other(left) == right)]
+        nobody = Nobody()
+        return [lambda: insist(left == nobody), lambda: insist(nobody == right)]
+
 
 class _Test(object):
     """Around the body of one test, or of one run of it."""
 
-    def __init__(self, owner: Expectations, certain: int) -> None:
+    __slots__ = ("asked", "certain", "failure", "owner", "survived")
+
+    def __init__(self, owner: Expectations, certain: int, failure: "Callable[[str], BaseException]") -> None:
         self.owner = owner
         self.certain = certain
+        self.failure = failure
         self.asked = 0
         self.survived = 0
 
@@ -172,17 +227,21 @@ class _Test(object):
 
     def __exit__(self, kind: object, error: "Union[BaseException, None]", trace: "Union[TracebackType, None]") -> bool:
         self.owner.under_way.remove(self)
+        if self.owner.under_way:  # Another test calls this one, and has been told what it asked.
+            for test in self.owner.under_way:
+                test.survived += error is None and self.asked < self.certain
+            return False
         if self.survived or isinstance(error, Unmet):
             return True
-        if error is not None:
-            return False
+        if error is not None:  # One that knows the secret is none that a test raises.
+            return self.owner.secret in _text(error)
         if self.asked < self.certain:  # What the test asks in every run that passes was not asked.
             return True
         if not self.asked:
             import unittest
 
             raise unittest.SkipTest(self.owner.secret)
-        raise self.owner.failure(self.owner.secret)
+        raise self.failure(self.owner.secret)
 
 
 class _Raises(object):
@@ -211,96 +270,29 @@ class _Raises(object):
         if not taken:  # another exception, which goes on
             return False
 
+        if sum(isinstance(error, one) for one in KINDS) > len(KINDS) // 2:
+            self.owner.note(self.number, True, [lambda: None])
+            return True
+
         def takes_anything() -> None:
             other = self.turned()
             other.__enter__()
-            _insist(other.__exit__(kind, error, trace))
+            insist(other.__exit__(kind, error, trace))
 
         self.owner.note(self.number, True, [takes_anything])
         return True
 
 
-def _unequal(left: "Any", right: "Any") -> "list[Callable[[], object]]":
-    """The opposites of a comparison that holds."""
-    if _is_anything(left) or _is_anything(right):
-        return []
-    if type(right) in PLAIN:
-        return [lambda: _insist(left == other(right))]
-    if type(left) in PLAIN:
-        return [lambda: _insist(other(left) == right)]
-    return []
+def _anything() -> "frozenset[type]":
+    """Types that are made to equal any other, as `mock.ANY` is; those that are there before any tested code runs."""
+    from unittest import mock
+
+    return frozenset((type(mock.ANY), type(mock.call)))
 
 
-def _turned_call(
-    function: "Any", arguments: "tuple[Any, ...]", named: "dict[str, Any]"
-) -> "Union[list[Callable[[], object]], None]":
-    """The opposites of an assertion's call, each of which has to raise; None: it is not known what it asserts."""
-    import unittest
-
-    name = getattr(function, "__name__", "")
-    owner = getattr(function, "__self__", None)
-    nothing = Nobody()
-    if isinstance(owner, unittest.TestCase) and name in OPPOSITES and _is_unittests(function):
-        plain = len(arguments) > 1 and type(arguments[1]) in PLAIN and not _is_anything(arguments[0])
-        changes = OPPOSITES[name] in ("", "assertNotEqual")
-        if changes and plain:
-            return [lambda: function(arguments[0], other(arguments[1]), *arguments[2:], **named)]
-        return [lambda: getattr(owner, OPPOSITES[name])(*arguments, **named)] if OPPOSITES[name] else []
-    if type(owner).__module__ in ("unittest.mock", "mock.mock", "mock") and name in CALLED_WITH:
-        return [lambda: function(*arguments, nothing, **named)]
-    package = str(getattr(function, "__module__", "")).partition(".")[0]
-    if package in SECOND and len(arguments) > 1:
-        return [lambda: function(arguments[0], nothing, *arguments[2:], **named)]
-    return None
-
-
-def _is_unittests(function: "Any") -> bool:
-    """Whether a method is unittest's own, and not one that a test class put in its place."""
-    return str(getattr(function, "__module__", "")).partition(".")[0] == "unittest"
-
-
-def _is_anything(value: object) -> bool:
-    """Whether a value is made to equal any other, as `mock.ANY` is."""
-    return type(value).__module__.partition(".")[0] in ("unittest", "mock")
-
-
-def other(value: "Any") -> "Any":
-    """A value of a plain type that is not equal to this one, nor near it."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, (int, complex)):
-        return -3 * value - 987654321
-    if isinstance(value, float):
-        return -3 * value - 987654321.5 if abs(value) < 1e300 else 0.5
-    if isinstance(value, str):
-        return value + "~other"
-    if isinstance(value, bytes):
-        return value + b"~other"
-    if isinstance(value, list):
-        return [*value, Nobody()]
-    if isinstance(value, tuple):
-        return (*value, Nobody())
-    if isinstance(value, dict):
-        return dict(value, **{"~other": Nobody()}) if all(isinstance(one, str) for one in value) else {"~other": value}
-    if isinstance(value, (set, frozenset)):
-        return value | {"~other"}
-    return Nobody()
-
-
-def _insist(condition: object) -> None:
-    """Raise unless a condition holds."""
-    if not condition:
-        raise Unmet("the opposite does not hold")
-
-
-def _fails(opposite: "Callable[[], object]") -> bool:
-    """Whether it raises."""
+def _text(error: BaseException) -> str:
+    """What an exception says, with all that leads to it."""
     try:
-        opposite()
+        return "{!r} {!s} {!r}".format(error, error, vars(error))
     except Exception:
-        return True
-    except BaseException as error:  # pytest's own are none of these
-        if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
-            raise
-        return True
-    return False
+        return ""

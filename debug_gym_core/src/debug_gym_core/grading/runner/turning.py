@@ -7,7 +7,7 @@ its number, every name its meaning.
 
 import ast
 
-from .expectations import OPPOSITES
+from .opposites import OPPOSITES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,15 +86,17 @@ class _Turner(ast.NodeTransformer):
     def function(self, function: "Function", prefix: str) -> None:
         """Rewrite what a function of a module or class expects; put a test below `with`."""
         head = 0 if ast.get_docstring(function, clean=False) is None else 1
-        is_test = function.name in self.names and not _yields(function)
+        is_test = function.name in self.names
         # Who calls a helper may take what it raises.
         self.certain, self.maybe, self.shielded = 0, 0, int(not is_test)
         comparisons = _Comparisons(self.name)
         body = [comparisons.visit(one) for one in self.statements(function.body[head:])]
-        if is_test and body:
+        if is_test and not body:  # There is but a docstring.
+            body = [ast.copy_location(ast.Pass(), function.body[0])]
+        if is_test:
             qualified = prefix + function.name
             self.tests[qualified] = self.certain
-            where = self.ask("test", [_constant(qualified), _constant(self.certain)], body[0])
+            where = self.ask("test", [_constant(self.certain), _constant(_yields(function))], body[0])
             body = [ast.copy_location(ast.With([ast.withitem(where, None)], body), body[0])]
         function.body[head:] = body
 
@@ -124,10 +126,11 @@ class _Turner(ast.NodeTransformer):
     # What asks
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
-        test = node.test
+        test = node.test = _Calls(self.name).inside(node.test)
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
-            operator = OPERATORS[type(test.ops[0])]
-            asked = self.ask("compare", [self.one(), _constant(operator), test.left, test.comparators[0]], node)
+            sides = [test.left, test.comparators[0]]
+            operator = _constant(OPERATORS[type(test.ops[0])])
+            asked = self.ask("compare", [self.one(), operator, *sides, _constant(_free(*sides))], node)
         elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             asked = self.ask("holds", [self.one(), test.operand, _constant(False)], node)
         else:
@@ -147,6 +150,8 @@ class _Turner(ast.NodeTransformer):
             return node
         function = call.func
         number = self.one(counted=name in OPPOSITES and _is_self(function))
+        free = _constant(_free(*call.args[:2])) if len(call.args) > 1 else _constant("")
+        number = ast.copy_location(ast.Tuple([number, free], ast.Load()), node)
         if isinstance(function, ast.Attribute):
             first = [number, function.value, _constant(function.attr)]  # type: list[ast.expr]
             asked = self.ask("method", first + call.args, node)
@@ -210,7 +215,46 @@ class _Comparisons(ast.NodeTransformer):
         if len(node.ops) > 1 or not isinstance(node.ops[0], ast.Eq):
             return node
         function = ast.Attribute(ast.Name(self.name, ast.Load()), "equal", ast.Load())
-        return ast.copy_location(ast.Call(function, [node.left, node.comparators[0]], []), node)
+        sides = [node.left, node.comparators[0]]
+        return ast.copy_location(ast.Call(function, [*sides, _constant(_free(*sides))], []), node)
+
+
+class _Calls(ast.NodeTransformer):
+    """Lets what is called within an expectation be kept as long as it is asked."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def inside(self, node: ast.expr) -> ast.expr:
+        """An expression, in which what is called is kept, but for the outermost."""
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Name) and node.func.id in ("super", "locals", "globals", "vars", "dir", "eval"):
+            return node
+        self.generic_visit(node)
+        function = ast.Attribute(ast.Name(self.name, ast.Load()), "keep", ast.Load())
+        return ast.copy_location(ast.Call(function, [node], []), node)
+
+    def _leave(self, node: ast.expr) -> ast.expr:
+        """What is evaluated in a frame of its own, later or often."""
+        return node
+
+    visit_Lambda = visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _leave
+
+
+def _yields(function: "Function") -> bool:
+    return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for part in function.body for one in _own(part))
+
+
+def _free(left: ast.expr, right: ast.expr) -> str:
+    """Which sides of a comparison, `l` or `r`, may be what equals anything, as `mock.ANY` does.
+
+    One that is named so, and one that only the test has made: where nothing is called, but on the other side.
+    """
+    calls = [any(isinstance(one, ast.Call) for one in ast.walk(side)) for side in (left, right)]
+    free = [_called(side) == "ANY" for side in (left, right)]
+    return ("l" if free[0] or calls == [False, True] else "") + ("r" if free[1] or calls == [True, False] else "")
 
 
 def _later(expression: ast.expr) -> ast.expr:
@@ -248,7 +292,3 @@ def _own(node: ast.AST) -> "Iterator[ast.AST]":
 
 def _returns(statement: ast.stmt) -> bool:
     return any(isinstance(one, ast.Return) for one in _own(statement))
-
-
-def _yields(function: "Function") -> bool:
-    return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for part in function.body for one in _own(part))

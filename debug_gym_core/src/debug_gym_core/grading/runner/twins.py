@@ -12,7 +12,7 @@ from . import expectations, turning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
     from typing import Any, Union
@@ -25,8 +25,10 @@ class Finder(object):
         root: of the repository
         sources: texts of the modules by their paths in it
         tests: names of functions and methods that are tests
-        secret: of the run; names nothing that a module could name
+        name: of the global by which a module asks
+        secret: what only the failure says of a test whose expectations hold
         failure: makes the failure of a test whose expectations hold
+        keeps: whether pytest rewrites what is asserted, which keeps what is called
     """
 
     def __init__(
@@ -34,11 +36,13 @@ class Finder(object):
         root: str,
         sources: "Mapping[str, bytes]",
         tests: "Sequence[str]",
+        name: str,
         secret: str,
         failure: "Callable[[str], BaseException]" = AssertionError,
+        keeps: bool = False,
     ) -> None:
-        self.name = "_" + secret
-        self.expectations = expectations.Expectations(secret, failure)
+        self.name = name
+        self.expectations = expectations.Expectations(secret, failure, keeps)
         self.codes = {}  # type: dict[str, CodeType]
         for path, text in sources.items():
             place = os.path.join(root, path)
@@ -48,6 +52,7 @@ class Finder(object):
                 self.codes[os.path.realpath(place)] = compile(tree, place, "exec", dont_inherit=True)
             except (SyntaxError, ValueError, RecursionError):
                 continue  # It is loaded as it is, and fails as it does.
+        self.expectations.own = frozenset(id(one) for code in self.codes.values() for one in within(code))
 
     def find_spec(
         self, name: str, path: "Union[Sequence[str], None]" = None, target: "Union[ModuleType, None]" = None
@@ -82,18 +87,30 @@ class Loader(SourceFileLoader):
         SourceFileLoader.exec_module(self, module)
 
 
-def prepare(config: "Mapping[str, Any]", failure: "Callable[[str], BaseException]" = AssertionError) -> Finder:
+def within(code: "CodeType") -> "Iterator[CodeType]":
+    """A code object, and those of the functions and classes in it."""
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, type(code)):
+            for inner in within(one):
+                yield inner
+
+
+def prepare(
+    config: "dict[str, Any]", failure: "Callable[[str], BaseException]" = AssertionError, keeps: bool = False
+) -> Finder:
     """What finds modules turned, as the host asks; it has to be put into `sys.meta_path`.
 
     Args:
-        config: what the host asks for; `turned` has the texts, the names of the tests and a secret
+        config: what the host asks for; `turned` is taken out: the texts, the names of the tests, a name and a secret
         failure: makes the failure of a test whose expectations hold
+        keeps: whether pytest rewrites what is asserted
     """
     import base64
 
-    asked = config["turned"]
+    asked = config.pop("turned")
     sources = {path: base64.b64decode(text) for path, text in asked["sources"].items()}
-    return Finder(config["root"], sources, asked["tests"], asked["secret"], failure)
+    return Finder(config["root"], sources, asked["tests"], asked["name"], asked["secret"], failure, keeps)
 
 
 def install(finder: Finder) -> None:

@@ -54,7 +54,7 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     turn = None  # type: Union[Callable[[], object], None]
     if config.get("turned"):
         describer.left = 0  # Every test is meant to fail.
-        turn = partial(install, prepare(config, partial(pytest.fail.Exception, pytrace=False)))
+        turn = partial(install, prepare(config, partial(pytest.fail.Exception, pytrace=False), True))
     plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries, turn)
     pytest_main = pytest.main
     watch_stuck(send, plugin.captured)
@@ -258,7 +258,7 @@ def make_plugin(
                     current["details"] = describer.tell(error, call.excinfo.tb)
                 else:
                     current["details"] = {"message": " ".join(str(report.longrepr).split())[:TEXT]}
-            elif result == "skipped" and error is not None:
+            elif result in ("skipped", "xfailed") and error is not None:
                 current["details"] = {"message": one_line(error)}
             if phases.get(call.when) != "failed":  # Of several parts (subtests), the worst.
                 phases[call.when] = result

@@ -123,16 +123,17 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
                 raise SystemExit(0)
             for one in tests:
                 watch.remember_tests(sys.modules.get(type(one).__module__))
-            if config.get("turned"):
+            if finder is not None:
                 self.failfast = False
             canaries.append(canary_fails(unittest, config["canary"]))
             outcome = runner_class.run(self, test)
             canaries.append(canary_fails(unittest, config["canary"]))
             return outcome
 
-    if config.get("turned"):
+    finder = prepare(config) if config.get("turned") else None
+    if finder is not None:
         describer.left = 0  # Every test is meant to fail.
-        install(prepare(config))
+        install(finder)
     watch_stuck(send, buffered)
     watch.remember()
     send("begun")  # from here on code of the repository runs, which must not run twice
