@@ -159,7 +159,7 @@ def test_wrong_settings_are_named(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"say a name with \{id\} or \{name\}"):
             SWEBench(image=image)
     assert load(tmp_path, image="mine/{id}:2").image == "mine/psf__requests-990001:2"
-    assert load(tmp_path, image=instance.IMAGE).image == "debug-gym-test-swebench:psf_1776_requests-990001"
+    assert load(tmp_path, image=instance.IMAGE).image == instance.IMAGE.format(name="psf_1776_requests-990001")
 
 
 def test_a_prediction_is_as_the_official_harness_takes_it() -> None:
