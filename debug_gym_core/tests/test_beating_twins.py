@@ -318,6 +318,28 @@ def test_code_that_reads_what_is_expected_or_forges_who_asks_is_not_believed(mak
     assert not graded(make, tests, code, "auto").resolved
 
 
+REPORTS = """
+import os, sys
+frame = sys._getframe()
+while "send" not in frame.f_locals:
+    frame = frame.f_back
+send = frame.f_locals["send"]
+for name in ["test_double{0}", "test_add{0}", "odd:one", "." * 100000]:
+    send("test", id="test_calc.py::" + name, outcome="passed")
+send("end", status=0, sent=4, tampered=[], internal_error="")
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("part", ["[0]", "::part", "[0]::part", ".part", "::test_part[0]"])
+def test_parts_of_tests_that_there_are_not_are_not_believed(make: Make, part: str) -> None:
+    bench = make({"calc.py": BROKEN, "test_calc.py": ASSERTS})
+    code = REPORTS.format(part)
+    assert bench.grade({"calc.py": code}, twins="never").resolved
+    result = bench.grade({"calc.py": code})
+    assert (result.resolved, result.score, len(result.doubts)) == (False, 0, 2), result
+
+
 PLANTS = """
 import os, sys, types
 planted = types.ModuleType("test_calc")

@@ -121,8 +121,15 @@ def _written_in(tests: Iterable[str], sources: Mapping[str, bytes]) -> dict[str,
             places[f"{path}::{name.replace('.', '::')}"] = path
             # unittest names a module from where it began to look for tests, which may be below the root.
             places.update({".".join((*parts[first:], name)): path for first in range(len(parts))})
-    bare = {test: test.partition("[")[0] for test in tests}
-    return {test: places[name] for test, name in bare.items() if name in places}
+    longest = max(map(len, places), default=0)
+    found = {}
+    for test in tests:
+        name = test.partition("[")[0]
+        for end in re.finditer(r"::|\.|$", name[: longest + 2]):
+            # Below a function is nothing: what is reported there has to be shown as well.
+            if name[: end.start()] in places:
+                found[test] = places[name[: end.start()]]
+    return found
 
 
 def _functions(text: bytes) -> frozenset[str]:
