@@ -225,39 +225,53 @@ def test_double(given, expected):
 def test_add(given, expected):
     assert calc.add(given, 3) == expected
 """
+LOCALS = ASSERTS.replace(
+    "    assert calc.double(3) == 6", "    expected = 6\n    assert calc.double(3) == expected"
+).replace("    assert calc.add(2, 3) == 5", "    expected = 5\n    assert calc.add(2, 3) == expected")
+CONSTANTS = """
+import sys
+def double(a):
+    return [one for one in sys._getframe(1).f_code.co_consts if isinstance(one, int)][-1]
+def add(a, b):
+    return [one for one in sys._getframe(1).f_code.co_consts if isinstance(one, int)][-1]
+"""
+VARIABLES = """
+import sys
+def double(a):
+    return sys._getframe(1).f_locals["expected"]
+def add(a, b):
+    return sys._getframe(1).f_locals["expected"]
+"""
+TEXT = """
+import linecache, sys
+def read(frame):
+    return int(linecache.getline(frame.f_code.co_filename, frame.f_lineno).split("==")[1])
+def double(a):
+    return read(sys._getframe(1))
+def add(a, b):
+    return read(sys._getframe(1))
+"""
+READS = {
+    "the constants of the test's code": (ASSERTS, CONSTANTS),
+    "the same, with unittest": (UNITTESTS, CONSTANTS),
+    "the test's text": (ASSERTS, TEXT),
+    "the test's text, on disk": (
+        ASSERTS,
+        TEXT.replace("linecache.getline(", "line(").replace(
+            "import linecache, sys",
+            """
+import sys
+def line(path, number):
+    return open(path).read().splitlines()[number - 1]
+""",
+        ),
+    ),
+    "the test's parameters": (PARAMETERS, VARIABLES),
+    "the test's variables": (LOCALS, VARIABLES),
+}
+"""Looks the result up in the test that calls it, whatever it is that runs it."""
+
 BELIEVED = {
-    "reads the constants of the test's code": (
-        ASSERTS,
-        """
-        import sys
-        def double(a):
-            return [one for one in sys._getframe(1).f_code.co_consts if isinstance(one, int)][-1]
-        def add(a, b):
-            return [one for one in sys._getframe(1).f_code.co_consts if isinstance(one, int)][-1]
-        """,
-    ),
-    "reads the test's text": (
-        ASSERTS,
-        """
-        import linecache, sys
-        def read(frame):
-            return int(linecache.getline(frame.f_code.co_filename, frame.f_lineno).split("==")[1])
-        def double(a):
-            return read(sys._getframe(1))
-        def add(a, b):
-            return read(sys._getframe(1))
-        """,
-    ),
-    "reads the test's variables": (
-        PARAMETERS,
-        """
-        import sys
-        def double(a):
-            return sys._getframe(1).f_locals["expected"]
-        def add(a, b):
-            return sys._getframe(1).f_locals["expected"]
-        """,
-    ),
     "knows what an opposite looks like": (ASSERTS, same("return other > -900000000")),
     "equal only to another of its kind": (POINTS, same("return type(other) is Same")),
     "reports what the host wants to hear": (
@@ -312,9 +326,17 @@ def test_code_against_twins_is_not_believed(make: Make, tests: str, code: str, m
     assert set(result.doubts) == set(result.tests)
 
 
+@pytest.mark.parametrize(("tests", "code"), READS.values(), ids=READS)
+def test_code_that_reads_what_is_expected_is_not_believed(make: Make, tests: str, code: str) -> None:
+    assert graded(make, tests, code, "never").resolved
+    result = graded(make, tests, code, "auto")
+    assert (result.resolved, result.score) == (False, 0), result
+    assert len(result.doubts) == 2
+
+
 @pytest.mark.parametrize(("tests", "code"), BELIEVED.values(), ids=BELIEVED)
 @pytest.mark.xfail(strict=True, raises=AssertionError, reason="documented as not covered")
-def test_code_that_reads_what_is_expected_or_forges_who_asks_is_not_believed(make: Make, tests: str, code: str) -> None:
+def test_code_that_forges_who_asks_is_not_believed(make: Make, tests: str, code: str) -> None:
     assert not graded(make, tests, code, "auto").resolved
 
 

@@ -220,6 +220,7 @@ REPLACED = {
     "elsewhere": "_file",
     "expectations": "_anything",
     "hooks": "named_plugins",
+    "literals": "changed",
     "opposites": "fails",
     "main": "main",
     "start": "enter_workspace",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from debug_gym_core.grading.runner.expectations import Expectations
+from debug_gym_core.grading.runner.literals import blurred
 from debug_gym_core.grading.runner.opposites import Nobody, other
 from debug_gym_core.grading.runner.turning import turn
 from debug_gym_core.grading.runner.twins import within
@@ -57,6 +58,20 @@ BELIEVED = {
     "equal to what the test made to equal anything": "assert value() == Anything() and Anything() == value(Number(5))",
     "an object": "assert value(Number(5)) == Number(5)",
     "unequal": "assert value(Number(5)) != Number(6)",
+    "a variable": "expected = 5\nassert value() == expected\nassert value(5) == expected",
+    "a variable that changes": "expected = [1]\nexpected.append(2)\nassert value([1, 2]) == expected",
+    "a variable with several values": "x = 5\nassert value() == x\nx = 6\nassert value(6) == x",
+    "a variable of a loop": "for x in (1, 2):\n    assert value(x) <= x\nassert value(2) == x",
+    "another's variable of the same name": """
+        expected = 5
+        def inner(expected):
+            assert value(6) == expected
+        inner(6)
+        assert value() == expected
+    """,
+    "nested literals": "assert value([1, ('a', b'b', {1: -2.5})]) == [1, ('a', b'b', {1: -2.5})]",
+    "a literal of which some cannot be another": "assert value([None, True, ..., 1]) == [None, True, ..., 1]",
+    "parameters": "def inner(a, b=5, *, c=6):\n    assert value() == b\n    assert value(6) == c\ninner(1)",
     "in a set": "assert value() in {4, 5}",
     "in an iterator": "assert value() in iter([4, 5])",
     "order": "assert value() < 6 and value() >= 5\nassert value() <= 5",
@@ -178,9 +193,9 @@ def unittests_outcome(body: str) -> str:
 def turned(text: str) -> dict[str, Any]:
     """The namespace of a module that is run turned."""
     tree = ast.parse(text)
-    turn(tree, "_turned", ["test_it", "test_other"])
-    code = compile(tree, "<test>", "exec")
     expectations = Expectations(SECRET, keeps=True)
+    turn(tree, "_turned", ["test_it", "test_other"], expectations.literals)
+    code = compile(tree, "<test>", "exec")
     expectations.own = frozenset(map(id, within(code)))
     space: dict[str, Any] = {"_turned": expectations, "__name__": "turned", "_code": code}
     exec(code, space)
@@ -246,9 +261,49 @@ def test_every_line_keeps_its_number():
         """
     )
     before, after = ast.parse(text), ast.parse(text)
-    assert turn(after, "_turned", ["test_it"]) == {"test_it": 1}
+    assert turn(after, "_turned", ["test_it"], []) == {"test_it": 1}
     lines = [{node.lineno for node in ast.walk(one) if isinstance(node, ast.stmt)} for one in (before, after)]
     assert lines[0] == lines[1]
+
+
+def test_parameters_are_not_seen_by_what_is_called() -> None:
+    space = turned(
+        "import sys\n"
+        "def value(): seen.append(dict(sys._getframe(1).f_locals)); return 5\n"
+        "seen = []\n"
+        "def test_it(given, expected, *, named=6):\n"
+        "    assert value() == expected\n"
+        "    assert value() + given == named\n"
+        "    other = 5\n"
+        "    assert value() == other\n"
+    )
+    with pytest.raises(AssertionError, match=SECRET):
+        space["test_it"](1, 5)
+    assert len(space["seen"]) > 2
+    for seen in space["seen"]:
+        assert 5 not in seen.values() and 6 not in seen.values()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            b"def f():\n    assert g() == 5  # 5\n    assert 5 == 5\n",
+            b"def f():\n    assert g() == 12  # 5\n    assert 5 == 5\n",
+        ),
+        (b"def f():\r\n    assert 'x' == g()\r\n", b"def f():\r\n    assert 'x7' == g()\r\n"),
+        (
+            "def f():\n    assert g('ä') == 'ö' 'ü'\n".encode(),
+            "def f():\n    assert g('ä') == '\\xf6\\xfc7'\n".encode(),
+        ),
+        (b"def f():\n    assert g() == [1,\n        2]\n", b"def f():\n    assert g() == [1,\n        2]\n"),
+        (b"def f(self):\n    self.assertEqual(g(), -5, 6)\n", b"def f(self):\n    self.assertEqual(g(), 2, 6)\n"),
+        (b"def f():\n    def h():\n        assert g() == 5\n", b"def f():\n    def h():\n        assert g() == 12\n"),
+        (b"def f():\n    assert g() == None\n", b"def f():\n    assert g() == None\n"),
+    ],
+)
+def test_the_text_of_a_test_module_tells_something_else(before: bytes, after: bytes) -> None:
+    assert blurred(before) == after
 
 
 @pytest.mark.parametrize(

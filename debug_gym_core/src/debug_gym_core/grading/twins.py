@@ -7,6 +7,7 @@ believed. How that is told is in `runner.turning` and `runner.expectations`.
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import secrets
 import warnings
@@ -16,6 +17,7 @@ from typing import Literal
 
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import REPORTING, Turned
+from debug_gym_core.grading.runner.literals import blurred
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.results import PASSING, Measurement
@@ -93,6 +95,9 @@ def run_twins(
         return Twins()
     sources = {path: texts[path] for path in set(inside.values())}
     turned = Turned(sources, sorted({_name(one) for one in inside}), secrets.token_hex(8), secrets.token_hex(8))
+    for path, text in sources.items():
+        with contextlib.suppress(SyntaxError, ValueError, OSError):  # Then its text tells what it told before.
+            session.write(path, blurred(text))
     # Whoever makes the run hang, end or lie learns nothing: what its twin did not show is not believed.
     run = measure(session, entrypoint, timeout=max(LEAST, TIMES * passed.seconds), trusted=trusted, turned=turned)
     told = {} if run.tampered else {test.id: test for test in run.tests}

@@ -4,6 +4,7 @@ A test whose expectations hold and whose opposites fail ends with a failure, all
 that should fail makes it pass here, too, and is seen by that. See `turning`.
 """
 
+import copy
 import operator
 import os
 
@@ -45,7 +46,9 @@ class Expectations(object):
     """
 
     # No attribute of one can stand before a method; a class that is changed is seen.
-    __slots__ = ("anything", "failure", "keeps", "kept", "made", "own", "secret", "under_way", "urandom")
+    __slots__ = (
+        "anything", "failure", "hidden", "keeps", "kept", "literals", "made", "own", "secret", "under_way", "urandom",
+    )  # fmt: skip
 
     Nobody = Nobody
 
@@ -60,6 +63,8 @@ class Expectations(object):
         self.kept = []  # type: list[object]
         self.keeps = keeps
         self.own = frozenset()  # type: frozenset[int]
+        self.literals = []  # type: list[object]
+        self.hidden = {}  # type: dict[Hidden, Any]
         self.urandom = os.urandom
 
     def test(self, certain: int, yields: bool = False) -> "_Test":
@@ -76,6 +81,20 @@ class Expectations(object):
         if self.keeps:
             self.kept.append(value)
         return value
+
+    def literal(self, number: int, instead: object) -> "Any":
+        """What a test expects, which stands nowhere in its code but something else instead."""
+        return copy.deepcopy(self.literals[number])
+
+    def hide(self, value: "Any") -> "Hidden":
+        """What stands for a parameter that a test only compares with."""
+        hidden = Hidden()
+        self.hidden[hidden] = value
+        return hidden
+
+    def shown(self, hidden: "Hidden") -> "Any":
+        """The parameter."""
+        return self.hidden[hidden]
 
     def compare(self, number: int, operator: str, left: "Any", right: "Any", free: str = "") -> None:
         """`assert left operator right`.
@@ -210,6 +229,12 @@ class Expectations(object):
         return [lambda: insist(left == nobody), lambda: insist(nobody == right)]
 
 
+class Hidden(object):
+    """Stands for a value and says nothing of it."""
+
+    __slots__ = ()
+
+
 class _Test(object):
     """Around the body of one test, or of one run of it."""
 
@@ -227,6 +252,8 @@ class _Test(object):
 
     def __exit__(self, kind: object, error: "Union[BaseException, None]", trace: "Union[TracebackType, None]") -> bool:
         self.owner.under_way.remove(self)
+        if not self.owner.under_way:
+            self.owner.hidden.clear()
         if self.owner.under_way:  # Another test calls this one, and has been told what it asked.
             for test in self.owner.under_way:
                 test.survived += error is None and self.asked < self.certain

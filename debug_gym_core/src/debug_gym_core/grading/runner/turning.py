@@ -7,6 +7,7 @@ its number, every name its meaning.
 
 import ast
 
+from .literals import EQUALITIES, Literals
 from .opposites import OPPOSITES
 
 TYPE_CHECKING = False
@@ -36,18 +37,19 @@ UNTURNED = frozenset(("assertWarns", "assertWarnsRegex", "assertLogs", "assertNo
 """Assertion methods that stay as they are: context managers of which no opposite can be made."""
 
 
-def turn(tree: ast.Module, name: str, tests: "Collection[str]") -> "dict[str, int]":
+def turn(tree: ast.Module, name: str, tests: "Collection[str]", literals: "list[object]") -> "dict[str, int]":
     """Rewrite a test module in place.
 
     Args:
         tree: the module
         name: of the global that is the `Expectations` when the module runs
         tests: names of its functions and methods that are tests
+        literals: of what is expected, for `Expectations.literal`; those of this module are added
 
     Returns:
         of each test, by its qualified name, how many expectations it asks in every run that passes
     """
-    turner = _Turner(name, tests)
+    turner = _Turner(name, tests, Literals(name, literals))
     turner.scope(tree.body, "")
     ast.fix_missing_locations(tree)
     return turner.tests
@@ -63,9 +65,10 @@ class _Turner(ast.NodeTransformer):
         shielded: above zero where an expectation may fail in a test that passes
     """
 
-    def __init__(self, name: str, names: "Collection[str]") -> None:
+    def __init__(self, name: str, names: "Collection[str]", literals: Literals) -> None:
         self.name = name
         self.names = names
+        self.literals = literals
         self.tests = {}  # type: dict[str, int]
         self.certain = 0
         self.maybe = 0
@@ -90,7 +93,8 @@ class _Turner(ast.NodeTransformer):
         # Who calls a helper may take what it raises.
         self.certain, self.maybe, self.shielded = 0, 0, int(not is_test)
         comparisons = _Comparisons(self.name)
-        body = [comparisons.visit(one) for one in self.statements(function.body[head:])]
+        first = self.literals.begin(function, is_test)
+        body = first + [comparisons.visit(one) for one in self.statements(function.body[head:])]
         if is_test and not body:  # There is but a docstring.
             body = [ast.copy_location(ast.Pass(), function.body[0])]
         if is_test:
@@ -129,8 +133,9 @@ class _Turner(ast.NodeTransformer):
         test = node.test = _Calls(self.name).inside(node.test)
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             sides = [test.left, test.comparators[0]]
-            operator = _constant(OPERATORS[type(test.ops[0])])
-            asked = self.ask("compare", [self.one(), operator, *sides, _constant(_free(*sides))], node)
+            operator, free = OPERATORS[type(test.ops[0])], _constant(_free(*sides))
+            sides = self.literals.kept(sides) if operator == "==" else sides
+            asked = self.ask("compare", [self.one(), _constant(operator), *sides, free], node)
         elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             asked = self.ask("holds", [self.one(), test.operand, _constant(False)], node)
         else:
@@ -152,6 +157,8 @@ class _Turner(ast.NodeTransformer):
         number = self.one(counted=name in OPPOSITES and _is_self(function))
         free = _constant(_free(*call.args[:2])) if len(call.args) > 1 else _constant("")
         number = ast.copy_location(ast.Tuple([number, free], ast.Load()), node)
+        if name in EQUALITIES:
+            call.args[:2] = self.literals.kept(call.args[:2])
         if isinstance(function, ast.Attribute):
             first = [number, function.value, _constant(function.attr)]  # type: list[ast.expr]
             asked = self.ask("method", first + call.args, node)

@@ -48,7 +48,7 @@ class Finder(object):
             place = os.path.join(root, path)
             try:
                 tree = ast.parse(text, place)
-                turning.turn(tree, self.name, frozenset(tests))
+                turning.turn(tree, self.name, frozenset(tests), self.expectations.literals)
                 self.codes[os.path.realpath(place)] = compile(tree, place, "exec", dont_inherit=True)
             except (SyntaxError, ValueError, RecursionError):
                 continue  # It is loaded as it is, and fails as it does.

@@ -1,0 +1,175 @@
+"""Keeps what a test expects out of its code and variables, where what it calls could read it.
+
+`assert f(3) == 6` becomes `assert f(3) == E.literal(0, 13)`: `f` finds a 13 in the code that calls it, and if it
+returns that, it is found out. A variable or parameter that is only compared with is kept likewise.
+"""
+
+import ast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Union
+
+    Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+
+EQUALITIES = frozenset((
+    "assertEqual", "assertEquals", "assertAlmostEqual", "assertCountEqual", "assertSequenceEqual", "assertListEqual",
+    "assertTupleEqual", "assertSetEqual", "assertDictEqual", "assertMultiLineEqual",
+))  # fmt: skip
+"""Assertion methods of unittest that compare their first two arguments."""
+
+
+class Literals(object):
+    """The literals that are kept.
+
+    Args:
+        name: of the global that gives them back
+        values: those of other modules, to which this one's are added
+    """
+
+    def __init__(self, name: str, values: "list[object]") -> None:
+        self.name = name
+        self.values = values
+        self.variables = {}  # type: dict[str, Union[int, None]]
+
+    def begin(self, function: "Function", is_test: bool) -> "list[ast.stmt]":
+        """Look at a function before it is rewritten.
+
+        Args:
+            function: with the lines as they are written
+            is_test: whether it is a test; a helper has its variables for others, too
+
+        Returns:
+            what is to be done at its beginning
+        """
+        self.variables = {}
+        first = []  # type: list[ast.stmt]
+        if not is_test:
+            return first
+        sides = [one for node in ast.walk(function) for one in _sides(node) if isinstance(one, ast.Name)]
+        parameters = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+        for name in sorted({one.id for one in sides}):
+            uses = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == name]
+            loads = [one for one in uses if isinstance(one.ctx, ast.Load)]
+            if len(loads) != len([one for one in sides if one.id == name]) or _is_declared(function, name):
+                continue
+            if len(loads) == len(uses) and name in parameters:
+                self.variables[name] = None
+                asked = self.ask("hide", [ast.Name(name, ast.Load())], function.body[0])
+                made = ast.Assign([ast.Name(name, ast.Store())], asked)
+                first.append(ast.copy_location(made, function.body[0]))
+            elif len(uses) == len(loads) + 1 and name not in parameters:
+                self.assigned(function, name)
+        return first
+
+    def assigned(self, function: "Function", name: str) -> None:
+        """Keep the literal that a variable of a function is made of."""
+        for one in function.body:
+            if isinstance(one, ast.Assign) and len(one.targets) == 1 and getattr(one.targets[0], "id", "") == name:
+                value = literal(one.value)
+                if value is not None:
+                    self.variables[name] = len(self.values)
+                    self.values.append(value[0])
+                    one.value = ast.copy_location(_written(changed(value[0])), one.value)
+
+    def kept(self, sides: "list[ast.expr]") -> "list[ast.expr]":
+        """Both sides of a comparison, with what is expected to be asked for."""
+        return [self.side(one) for one in sides] if is_kept(sides) else sides
+
+    def side(self, node: "ast.expr") -> "ast.expr":
+        """One side."""
+        if isinstance(node, ast.Name) and node.id in self.variables:
+            number = self.variables[node.id]
+            return self.ask("shown", [node], node) if number is None else self.asked(number, node)
+        value = literal(node)
+        if value is None:
+            return node
+        self.values.append(value[0])
+        return self.asked(len(self.values) - 1, _written(changed(value[0])))
+
+    def asked(self, number: int, instead: "ast.expr") -> ast.expr:
+        """What gives back a literal."""
+        return self.ask("literal", [_written(number), instead], instead)
+
+    def ask(self, method: str, arguments: "list[ast.expr]", place: "Any") -> ast.expr:
+        """A call of the module's `Expectations`."""
+        function = ast.Attribute(ast.Name(self.name, ast.Load()), method, ast.Load())
+        made = ast.Call(function, arguments, [])
+        return ast.copy_location(made, place) if hasattr(place, "lineno") else made
+
+
+def is_kept(sides: "list[ast.expr]") -> bool:
+    """Whether one side of a comparison is called, and the other is not."""
+    return sorted(any(isinstance(one, ast.Call) for one in ast.walk(side)) for side in sides) == [False, True]
+
+
+def literal(node: ast.AST) -> "Union[tuple[Any], None]":
+    """The value of a literal, if another one can stand in its place; None: it is none."""
+    try:
+        value = ast.literal_eval(node)
+        return (value,) if changed(value) != value else None
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def changed(value: "Any") -> "Any":
+    """Another value that looks like this one; what cannot be told from others stays."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, (int, float, complex)):
+        return value + 7
+    if isinstance(value, str):
+        return value + "7"
+    if isinstance(value, bytes):
+        return value + b"7"
+    if isinstance(value, (list, tuple, set)):
+        return type(value)(changed(one) for one in value)
+    if isinstance(value, dict):
+        return {key: changed(one) for key, one in value.items()}
+    return value
+
+
+def blurred(text: bytes) -> bytes:
+    """The text of a test module with other literals in the place of those that it expects, on the same lines.
+
+    Args:
+        text: of the module
+
+    Raises:
+        SyntaxError, ValueError: it is none
+    """
+    text.decode("utf-8")
+    lines = text.splitlines(True)
+    places = {}
+    for node in ast.walk(ast.parse(text)):
+        for one in _sides(node):
+            value = literal(one)
+            if value is not None and one.end_lineno == one.lineno:
+                places[one.lineno, one.col_offset] = one.end_col_offset, ascii(changed(value[0])).encode("ascii")
+    for (line, start), (end, written) in sorted(places.items(), reverse=True):
+        lines[line - 1] = lines[line - 1][:start] + written + lines[line - 1][end:]
+    return b"".join(lines)
+
+
+def _sides(node: ast.AST) -> "list[ast.expr]":
+    """Both sides of the equality that a statement expects, where one of them is called; none where it is another."""
+    sides = []  # type: list[ast.expr]
+    if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
+        sides = [node.test.left, *node.test.comparators] if isinstance(node.test.ops[0], ast.Eq) else []
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        sides = node.value.args[:2] if getattr(node.value.func, "attr", "") in EQUALITIES else []
+    return sides if len(sides) == 2 and is_kept(sides) else []
+
+
+def _is_declared(function: "Function", name: str) -> bool:
+    """Whether a function says that a name is another's, or has functions or classes in which it could be another."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+    inner = [node for node in ast.walk(function) if isinstance(node, kinds) and node is not function]
+    declared = [node for node in ast.walk(function) if isinstance(node, (ast.Global, ast.Nonlocal))]
+    return any(name in node.names for node in declared) or any(
+        getattr(one, "id", "") == name for node in inner for one in ast.walk(node)
+    )
+
+
+def _written(value: "Any") -> ast.expr:
+    return ast.parse(repr(value), mode="eval").body
