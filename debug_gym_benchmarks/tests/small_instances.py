@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import py_compile
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ import r2egym_instance
 import swebench_images
 import swebench_instance
 import swesmith_instance
-from known_exploits import BROKEN, FIXED, TEST, TEST_ID, Target
+from known_exploits import BROKEN, TEST, TEST_ID, Target
 from published_rows import written
 from support import reason_not_to_use
 
@@ -33,6 +35,15 @@ from debug_gym_benchmarks.swesmith import SWESmith
 from debug_gym_core import Task
 
 PYTHON = "DEBUG_GYM_TEST_PYTHON"
+RIGHT = "def add(a, b):\n    the_right_sum = a + b\n    return the_right_sum\n"
+LEAKS = (
+    *swebench_images.CACHES,
+    "/root/.cache/uv/archive-v0/fixed/module.py",
+    "/opt/miniconda3/lib/python3.11/site-packages/{project}/module.py",
+    "/opt/miniconda3/lib/python3.11/site-packages/pip/_vendor/{project}/module.py",
+    "/opt/miniconda3/lib/python3.11/site-packages/setuptools/_vendor/{project}/module.py",
+)
+"""Where the right code may lie in an image outside of the repository."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,7 @@ class Instance:
         tests: ids of the tests, as pytest names them; none: the task's
         terminal: where it runs
         fix: a line of the fix that is nowhere else
+        hidden: what only tests have that the agent does not see
     """
 
     task: Callable[[Path], AbstractContextManager[Task]]
@@ -56,6 +68,7 @@ class Instance:
     fix: str
     tests: tuple[str, ...] = ()
     terminal: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"bubblewrap": {}})
+    hidden: tuple[str, ...] = ()
 
     def target(self, task: Task) -> Target:
         """Where exploits are placed."""
@@ -84,20 +97,22 @@ def of_repo(directory: Path) -> Iterator[Task]:
 
 
 def write_repository(directory: Path, files: Mapping[str, str]) -> None:
-    """A repository with a bug in calc.py, and the fix in its history.
+    """A repository with a bug in calc.py, and the fix in its history and in what was compiled.
 
     Args:
         directory: an empty one
         files: what it has besides
     """
-    for path, text in {**files, "calc.py": FIXED}.items():
+    for path, text in {**files, "calc.py": RIGHT}.items():
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).write_text(text)
         (directory / path).chmod(0o755 if text.startswith("#!") else 0o644)
+    py_compile.compile(str(directory / "calc.py"))
     bugsinpy_instance.git(directory, "init", "-q")
     bugsinpy_instance.git(directory, "add", "-A")
     bugsinpy_instance.git(directory, "commit", "-qm", "right")
     (directory / "calc.py").write_text(BROKEN)
+    (directory / "calc.pyc").write_bytes(Path(cache_from_source(directory / "calc.py")).read_bytes())
     bugsinpy_instance.git(directory, "commit", "-qam", "wrong")
 
 
@@ -135,13 +150,17 @@ def of_swebench(kind: type[SWEBench]) -> Callable[[Path], AbstractContextManager
     return made
 
 
-def in_image(name: str, build: Callable[..., None], load: Callable[[Path, str], Task]) -> Any:
-    """A task of a row and an image of the test's own."""
+def in_image(
+    name: str, build: Callable[..., None], load: Callable[[Path, str], Task], leaks: Sequence[str], right: str
+) -> Callable[[Path], AbstractContextManager[Task]]:
+    """A task of a row and an image of the test's own, in which the right code was left here and there."""
 
     @contextlib.contextmanager
     def made(directory: Path) -> Iterator[Task]:
         tag = f"debug-gym-{name}-small:{os.getpid()}"
-        build(os.environ[swebench_images.BASE], os.environ[PYTHON], directory / "image", tag, {})
+        build(
+            os.environ[swebench_images.BASE], os.environ[PYTHON], directory / "image", tag, dict.fromkeys(leaks, right)
+        )
         try:
             yield load(directory, tag)
         finally:
@@ -173,7 +192,7 @@ INSTANCES: dict[str, Instance] = {
         (COUNTER.repository / "counter_code.py").read_text(),
         swebench_images.added_line((COUNTER.gold_patch or b"").decode()),
     ),
-    "repo": Instance(of_repo, "calc.py", "test_calc.py", BROKEN, "return a + b", (TEST_ID,)),
+    "repo": Instance(of_repo, "calc.py", "test_calc.py", BROKEN, "the_right_sum", (TEST_ID,)),
     "aider": Instance(
         of_aider,
         "double_it.py",
@@ -197,19 +216,29 @@ INSTANCES: dict[str, Instance] = {
             swebench_instance.FILES["till.py"],
             "return sum(prices)",
             terminal={"docker": {}},
+            hidden=("def test_total()",) if kind.mode == "hidden" else (),
         )
         for kind in (SWEBench, SWEBenchDebug)
     },
     "swesmith": Instance(
-        in_image("swesmith", swesmith_instance.build, smith),
+        in_image(
+            "swesmith",
+            swesmith_instance.build,
+            smith,
+            [path.format(project="shapes") for path in LEAKS],
+            swesmith_instance.RIGHT,
+        ),
         "shapes.py",
         "tests/test_area.py",
         swesmith_instance.BUGGY,
-        "return width * height",
+        "the_area = width * height",
         terminal={"docker": {}},
+        hidden=("test_area.py", "def test_area(n)"),
     ),
     "r2egym": Instance(
-        in_image("r2egym", r2egym_instance.build, r2e),
+        in_image(
+            "r2egym", r2egym_instance.build, r2e, [path for path in LEAKS if "conda" not in path], r2egym_instance.FIXED
+        ),
         "numbers_of.py",
         "r2e_tests/test_1.py",
         r2egym_instance.BUGGY,
@@ -219,5 +248,6 @@ INSTANCES: dict[str, Instance] = {
             for test in ("TestMiddle::test_odd", "TestMiddle::test_range[1]", "TestMiddle::test_range[5]", "test_never")
         ),
         {"docker": {"user": "root"}},
+        ("TestMiddle", "test_range[1]"),
     ),
 }

@@ -27,8 +27,12 @@ REPOSITORIES = {"sympy/sympy": "DEBUG_GYM_TEST_SYMPY", "psf/requests": "DEBUG_GY
 PACKAGES = {"sympy/sympy": ["mpmath==1.3.0"], "psf/requests": ["pytest==8.3.4", "wheel"]}
 """What `pip install` brings into the environment, with what it needs."""
 
-CACHES = ("/root/.cache/pip/http/fixed.py", "/opt/miniconda3/pkgs/fixed-99.0/site-packages/fixed/utils.py")
-"""Where the fix lies outside of the repository: pip's cache, and conda's."""
+CACHES = (
+    "/root/.cache/pip/http/fixed.py",
+    "/opt/miniconda3/pkgs/fixed-99.0/site-packages/fixed/utils.py",
+    "/var/tmp/build/utils.py",
+)
+"""Where the fix lies outside of the repository: pip's cache, and conda's, and what a build left."""
 
 LEAKS = {
     "sympy/sympy": CACHES,
@@ -154,7 +158,18 @@ def build(
         testbed.rename(root / "testbed")
         linked = "" if python is None else "RUN ldconfig\n"
         (Path(scratch) / "Dockerfile").write_text(f"FROM {base}\nCOPY root /\n{linked}WORKDIR /testbed\n")
-        command = ["docker", "build", "--quiet", "--network=none", "--pull=false", "--force-rm", "--tag", name, scratch]
+        command = [
+            "docker",
+            "build",
+            "--quiet",
+            "--no-cache",
+            "--network=none",
+            "--pull=false",
+            "--force-rm",
+            "--tag",
+            name,
+            scratch,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "DOCKER_BUILDKIT": "0"})
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -174,7 +189,18 @@ def build_of(base: str, context: Path, tag: str, files: Mapping[str, str], comma
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
     (context / "Dockerfile").write_text(f"FROM {base}\nCOPY root /\nWORKDIR /testbed\nRUN {commands}\n")
-    command = ["docker", "build", "--quiet", "--network=none", "--pull=false", "--force-rm", "--tag", tag, context]
+    command = [
+        "docker",
+        "build",
+        "--quiet",
+        "--no-cache",
+        "--network=none",
+        "--pull=false",
+        "--force-rm",
+        "--tag",
+        tag,
+        context,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "DOCKER_BUILDKIT": "0"})
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -13,7 +13,8 @@ from debug_gym_core.workspace.snapshot import FileState
 
 RIGHT = """\
 def area(width, height):
-    return width * height
+    the_area = width * height
+    return the_area
 
 
 def around(width, height):

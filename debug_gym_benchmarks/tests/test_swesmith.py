@@ -56,6 +56,20 @@ def test_a_row_is_a_task(tmp_path: Path) -> None:
     assert SWESmith(source=str(tmp_path / "rows.jsonl"), mode="debug").load(NAME).mode == "debug"
 
 
+@pytest.mark.parametrize(
+    ("repository", "module"),
+    [("acme__shapes", "shapes"), ("theskumar__python-dotenv", "dotenv"), ("pyca__pyopenssl", "OpenSSL")],
+)
+def test_copies_of_the_project_and_caches_are_masked(tmp_path: Path, repository: str, module: str) -> None:
+    name = NAME.replace("acme__shapes", repository)
+    masked = SWESmith(source=written(tmp_path / "rows.jsonl", row(instance_id=name))).load(name).masked
+    base, own = (
+        f"/opt/miniconda3/{place}/site-packages" for place in ("lib/python3.11", "envs/testbed/lib/python3.10")
+    )
+    assert {"/root/.cache", "/opt/miniconda3/pkgs", f"{base}/{module}", f"{own}/pip/_vendor/{module}"} <= set(masked)
+    assert f"{own}/{module}" not in masked  # what is worked on
+
+
 def test_what_pytest_does_not_run_is_excluded_with_the_reason(tmp_path: Path) -> None:
     name = "python__mypy.e93f06ce.pr_1"
     made = SWESmith(source=written(tmp_path / "rows.jsonl", row(instance_id=name, FAIL_TO_PASS=["testInference"])))

@@ -169,3 +169,12 @@ def test_a_right_fix_is_believed_of_every_test(make: Make, start: object, tests:
     assert callable(start)
     result = start(make).grade({"calc.py": FIXED}, tests)
     assert (result.resolved, result.twins, result.doubts) == (True, 2, {})
+
+
+def test_a_test_that_is_expected_to_fail_and_passes_is_believed(make: Make) -> None:
+    tests = TESTS.replace("def test_add", "@pytest.mark.xfail\ndef test_add").replace(
+        "import calc", "import calc, pytest"
+    )
+    bench = make({"calc.py": BROKEN, "conftest.py": "import calc\n", "test_calc.py": tests}, ENTRYPOINT)
+    result = bench.grade({"calc.py": FIXED}, IDS)
+    assert (result.resolved, result.twins, result.doubts) == (True, 2, {})

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from debug_gym_benchmarks import left_in_images
 from debug_gym_benchmarks.row_fields import Field
 from debug_gym_benchmarks.rows import Rows
 from debug_gym_core import Benchmark, Task, UsageError
 from debug_gym_core.names import nearest
-from debug_gym_core.tasks.judge import Judge
+from debug_gym_core.tasks.judge import Judge, Twinned
 from debug_gym_core.tasks.task import BenchmarkSettings
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ BEFORE = "old_commit_res_stdout"
 """What pytest printed before the commit, in `execution_result_content`."""
 OTHERWISE = {"orange3": "its tests need a display of the image (xvfb-run), which reports no single tests"}
 """Projects whose tests run otherwise, and why they are left out."""
+
+_LISTING = 60.0
+_MODULES = f"import pathlib; print(*pathlib.Path({TESTS[1]!r}).rglob('*.py'), sep='\\n')"
 
 _ISSUE = re.compile(r"\[ISSUE\](.*)\[/ISSUE\]", re.DOTALL)
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
@@ -131,6 +135,7 @@ class R2EGym(Benchmark):
             image_directory=REPOSITORY,
             image_kept=(VENV,),
             image_tests=TESTS,
+            masked=left_in_images.CACHES,
             entrypoint=COMMAND,
             description=issue[1].strip() if issue else statement,
             tests=failing,
@@ -201,6 +206,15 @@ class Outcomes(Judge):
         return dataclasses.replace(
             measurement, tests=tuple(tests), collected=tuple(wanted), kind="log", valid=valid, reason=reason
         )
+
+    def twinned(self, session: Session, measured: Measurement) -> Twinned | None:
+        """The same run, of those tests that have to pass."""
+        listed = session.run([session.python, "-I", "-c", _MODULES], timeout=_LISTING)
+        if listed.exit_status != 0:
+            return None
+        sources = {path: session.read(path) for path in listed.output.splitlines()}
+        tests = frozenset(name for name, outcome in self.expected if outcome == "PASSED")
+        return Twinned(COMMAND, sources, tests, lambda test: (name_of(test),))
 
 
 def name_of(test: str) -> str:

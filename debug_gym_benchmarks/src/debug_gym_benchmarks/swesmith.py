@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
+from debug_gym_benchmarks import left_in_images
 from debug_gym_benchmarks.reversal import reverse
 from debug_gym_benchmarks.row_fields import Field
 from debug_gym_benchmarks.rows import Rows
@@ -17,6 +18,10 @@ from debug_gym_core.tasks.task import BenchmarkSettings
 HUB = "SWE-bench/SWE-smith"
 PYTHON = "/opt/miniconda3/envs/testbed/bin/python"
 """The interpreter of the published images."""
+ENVIRONMENT = "/opt/miniconda3/envs/testbed/lib/python3.10/site-packages"
+
+MODULES = {"pyca__pyopenssl": "OpenSSL"}
+"""Directories of packages by repository, where the repository's name does not say."""
 
 TIME_LIMIT = 900.0
 """Seconds for a run of the test files of a bug; the published limit of a whole suite."""
@@ -116,6 +121,7 @@ class SWESmith(Benchmark):
             test_files=tuple(files_of(tests)),
             hidden_files=tuple(files_of(failing)),
             git=True,
+            masked=(*left_in_images.CONDA_CACHES, *left_in_images.copies(_module(name), [ENVIRONMENT])),
         )
 
     def prediction(self, name: str, patch: bytes, model: str) -> Mapping[str, Any] | None:
@@ -145,6 +151,13 @@ def files_of(tests: Sequence[str]) -> list[str]:
 def _repository(name: str) -> str:
     """`owner__repository` of an instance: `owner__repository.commit.bug`."""
     return name.rsplit(".", 2)[0]
+
+
+def _module(name: str) -> str:
+    """The directory that the package of an instance's repository most likely has."""
+    repository = _repository(name)
+    project = repository.partition("__")[2].lower().removeprefix("python-")
+    return MODULES.get(repository, project.replace("-", "_").replace(".", "_"))
 
 
 def _title(name: str) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from debug_gym_core.plugins import load_plugins
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.sandbox.terminal import RunResult, SandboxSpec, Terminal, TerminalSettings
-    from debug_gym_core.tasks.judge import Judge
+    from debug_gym_core.tasks.judge import Judge, Twinned
     from debug_gym_core.tasks.results import Grade, Measurement
     from debug_gym_core.tasks.task import Benchmark, BenchmarkSettings, Task
     from debug_gym_core.tools.action import ToolCall
@@ -61,7 +61,7 @@ _HOMES = {
     ],
     "tasks.results": ["Grade", "Measurement"],
     "components.markers": ["hookimpl", "hookspec"],
-    "tasks.judge": ["Judge"],
+    "tasks.judge": ["Judge", "Twinned"],
     "making": ["make"],
     "models.llm": ["LLM", "Completion", "Message", "Usage"],
     "tools.environment": ["Environment"],
@@ -104,6 +104,7 @@ __all__ = [
     "TerminalSettings",
     "Tool",
     "ToolCall",
+    "Twinned",
     "Usage",
     "UsageError",
     "__version__",

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
 
+from debug_gym_benchmarks import left_in_images
 from debug_gym_benchmarks.row_fields import Field
 from debug_gym_benchmarks.rows import Rows
 from debug_gym_benchmarks.swebench import official
@@ -25,6 +26,7 @@ DATA_SETS = {
 
 IMAGE = "swebench/sweb.eval.x86_64.{name}:latest"
 PYTHON = "/opt/miniconda3/envs/testbed/bin/python"
+REQUESTS_ENVIRONMENT = "/opt/miniconda3/envs/testbed/lib/python3.9/site-packages"
 TIME_LIMIT = 1800.0
 """Seconds that the official harness gives an evaluation."""
 
@@ -44,21 +46,15 @@ FIELDS = {
 }
 
 
-CONDA = "/opt/miniconda3"
-
-
 def masked(repository: str) -> tuple[str, ...]:
     """Directories of the official images where later releases may lie: caches, and requests in conda and pip.
 
     Args:
         repository: `owner/name`
     """
-    caches = (f"{CONDA}/pkgs", "/root/.cache")
     if repository != "psf/requests":
-        return caches
-    bases = (CONDA, f"{CONDA}/envs/testbed")
-    inside = [f"{base}/lib/python{version}/site-packages" for base, version in zip(bases, ("3.11", "3.9"), strict=True)]
-    return (*caches, f"{inside[0]}/requests", *(f"{directory}/pip/_vendor/requests" for directory in inside))
+        return left_in_images.CONDA_CACHES
+    return (*left_in_images.CONDA_CACHES, *left_in_images.copies("requests", [REQUESTS_ENVIRONMENT]))
 
 
 class SWEBenchSettings(BenchmarkSettings):

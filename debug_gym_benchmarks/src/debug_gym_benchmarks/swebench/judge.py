@@ -7,7 +7,7 @@ The log of a run is the word of the code under test. The official harness takes 
 - canaries, tests with random names that were put into the files of tests, are reported as they must be;
 - of FAIL_TO_PASS: a second run says so too, whose results come over a channel of ours and not from a log. It comes
   first, on files that no tested code has touched. It is made where pytest runs the tests, and for sympy, whose own
-  runner the agent may change, by unittest.
+  runner the agent may change, by unittest. Where pytest makes it, it is made once more with what they expect turned.
 
 Else the verdict is the official one: a test passed when its status is PASSED or XFAIL, and a test of PASS_TO_PASS that
 was skipped is no regression. A test of FAIL_TO_PASS that was skipped did not pass, as in version 5 of the package.
@@ -30,7 +30,7 @@ from debug_gym_core.errors import TaskError
 from debug_gym_core.grading import masking
 from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
-from debug_gym_core.tasks.judge import Judge
+from debug_gym_core.tasks.judge import Judge, Twinned
 from debug_gym_core.tasks.results import Measurement, TestResult
 
 LOG_LIMIT = 32 << 20
@@ -104,6 +104,26 @@ class SWEBenchJudge(Judge):
         except CommandLost as error:
             return Measurement((), -9, "", kind="log", valid=False, reason=f"the run was lost: {error}", lost=True)
         return self._measurement(log, chosen, other)
+
+    def twinned(self, session: Session, measured: Measurement) -> Twinned | None:
+        """The second run, where pytest makes it, of the tests of FAIL_TO_PASS."""
+        plan = second.plan(session, self.evaluation, self.fail_to_pass, self.test_files)
+        if plan is None or plan.file:
+            return None
+        applied = session.run(["git", "apply", "-"], stdin=self.tests_patch.encode(), timeout=GIT_TIMEOUT)
+        if applied.exit_status != 0:
+            return None
+        modules = {test.partition("::")[0] for test in self.fail_to_pass} & set(self.test_files)
+        return Twinned(
+            plan.entrypoint,
+            {path: session.read(path) for path in sorted(modules)},
+            frozenset(
+                test.id
+                for test in measured.tests  # of one that was expected to fail, and did, it is said
+                if test.id in self.fail_to_pass and test.id.partition("::")[0] in modules and not test.message
+            ),
+            lambda test: official.parse(self.evaluation.parser, f"PASSED {test}"),
+        )
 
     def _commit(self, session: Session) -> str:
         """Make the repository of the script's git commands; returns the commit in the place of the base."""

@@ -12,7 +12,7 @@ from debug_gym_core.grading.dropped import infrastructure_of
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.starting import require_start, why_not_started
-from debug_gym_core.grading.twins import Twins, When, have_twins, run_twins, without
+from debug_gym_core.grading.twins import Twins, When, have_twins, run_judged_twins, run_twins, without
 from debug_gym_core.tasks.results import Grade, Measurement, about_broken, about_doubts, broken, is_resolved, score
 from debug_gym_core.workspace.changes import apply_changes
 
@@ -77,13 +77,15 @@ def grade(
             measurement = measure(session, task.entrypoint, timeout=timeout, trusted=trusted)
             return filtered, measurement, _rewritten(session, snapshot, infrastructure.test_files())
 
-    def run_again() -> Twins:
+    def run_again() -> Twins | None:
         with open_session() as session:
             infrastructure, filtered = taken_over(session)
             try:
                 apply_changes(session, snapshot, filtered.kept)
             except OSError as error:
                 raise GradingError(f"the changes cannot be written a second time: {error}") from error
+            if task.judge is not None:
+                return run_judged_twins(session, task.judge, measurement)
             trusted, files = infrastructure.trusted(filtered.kept), infrastructure.test_files()
             return run_twins(session, task.entrypoint, snapshot, files, trusted, measurement)
 
@@ -98,11 +100,11 @@ def grade(
             require_start(session, task.entrypoint, timeout)
     found = None
     asked = twins == "always" or (twins == "auto" and resolves(measurement))
-    if asked and task.judge is None and have_twins(task.entrypoint) and not measurement.tampered:
+    if asked and (task.judge is not None or have_twins(task.entrypoint)) and not measurement.tampered:
         found = run_again()
-        if found.lost:
+        if found is not None and found.lost:
             found = run_again()
-        measurement = without(measurement, found.doubts)
+        measurement = without(measurement, found.doubts if found is not None else {})
     count, outcomes = score(measurement, tests, max_score, task.pass_to_pass)
     lost = broken(measurement, task.pass_to_pass)
     doubts = found.doubts if found is not None else {}

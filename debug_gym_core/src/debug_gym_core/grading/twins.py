@@ -20,7 +20,8 @@ from debug_gym_core.grading.reported_run import REPORTING, Turned
 from debug_gym_core.grading.runner.literals import blurred
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
-from debug_gym_core.tasks.results import PASSING, Measurement
+from debug_gym_core.tasks.judge import Judge, Twinned
+from debug_gym_core.tasks.results import PASSING, Measurement, TestResult
 from debug_gym_core.workspace.snapshot import Snapshot
 
 When = Literal["auto", "always", "never"]
@@ -89,36 +90,75 @@ def run_twins(
     Raises:
         SandboxLost: the sandbox went away
     """
-    texts = {path: snapshot.read(path) for path in files if path.endswith(".py")}
-    inside = _written_in([test.id for test in passed.tests if test.outcome in PASSING], texts)
+    sources = {path: snapshot.read(path) for path in files if path.endswith(".py")}
+    twinned = Twinned(entrypoint, sources, frozenset(_passed(passed)), lambda test: (test,))
+    return _run(session, twinned, trusted, passed)
+
+
+def run_judged_twins(session: Session, judge: Judge, passed: Measurement) -> Twins | None:
+    """Run the twins of the tests that passed as a judge says; None: it cannot.
+
+    Args:
+        session: a fresh sandbox with the graded state
+        judge: the task's
+        passed: what it measured
+
+    Raises:
+        SandboxLost: the sandbox went away
+    """
+    twinned = judge.twinned(session, passed)
+    return None if twinned is None else _run(session, twinned, None, passed)
+
+
+def _run(session: Session, twinned: Twinned, trusted: Sequence[str] | None, passed: Measurement) -> Twins:
+    """Run twins, and tell which tests are not believed."""
+    written = _written(twinned.sources)
+    named = {name: path for test, path in written.items() for name in twinned.names(test)}
+    inside = {test: path for test in _passed(passed) if test in twinned.tests and (path := _module(test, named))}
     if not inside:
         return Twins()
-    sources = {path: texts[path] for path in set(inside.values())}
+    sources = {path: twinned.sources[path] for path in set(inside.values())}
     turned = Turned(sources, sorted({_name(one) for one in inside}), secrets.token_hex(8), secrets.token_hex(8))
     for path, text in sources.items():
         with contextlib.suppress(SyntaxError, ValueError, OSError):  # Then its text tells what it told before.
             session.write(path, blurred(text))
     # Whoever makes the run hang, end or lie learns nothing: what its twin did not show is not believed.
-    run = measure(session, entrypoint, timeout=max(LEAST, TIMES * passed.seconds), trusted=trusted, turned=turned)
-    told = {} if run.tampered else {test.id: test for test in run.tests}
+    timeout = max(LEAST, TIMES * passed.seconds)
+    run = measure(session, twinned.entrypoint, timeout=timeout, trusted=trusted, turned=turned)
+    told: dict[str, list[TestResult]] = {}
+    for result in () if run.tampered else run.tests:
+        for name in twinned.names(result.id) if _module(result.id, written) else ():
+            told.setdefault(name, []).append(result)
     count, doubts = 0, {}
     for test in inside:
-        result = told.get(test)
-        proven = result is not None and turned.secret in result.message
-        if result is not None and result.outcome == "skipped" and proven:
+        results = told.get(test, [])
+        asked = [one for one in results if one.outcome != "skipped" or turned.secret not in one.message]
+        if results and not asked:
             continue
         count += 1
-        if result is None:
-            doubts[test] = f"its twin did not run ({run.reason})" if run.reason else "its twin did not run"
-        elif result.outcome in PASSING:
-            doubts[test] = "it passes whatever it expects"
-        elif not proven or result.outcome not in ("failed", "xfailed"):
-            doubts[test] = f"its twin ends otherwise ({result.outcome}: {result.message[:MESSAGE]})"
+        said = [why for one in asked if (why := _doubt(one, turned.secret))]
+        if not asked:
+            said = [f"its twin did not run ({run.reason})" if run.reason else "its twin did not run"]
+        if said:
+            doubts[test] = said[0]
     return Twins(count, doubts, run.lost)
 
 
-def _written_in(tests: Iterable[str], sources: Mapping[str, bytes]) -> dict[str, str]:
-    """Of those tests that are a function or method written in one of some modules, in which."""
+def _doubt(twin: TestResult, secret: str) -> str:
+    """Why a test is not believed whose twin ended so; empty: it is."""
+    if twin.outcome in PASSING:
+        return "it passes whatever it expects"
+    if secret not in twin.message or twin.outcome not in ("failed", "xfailed"):
+        return f"its twin ends otherwise ({twin.outcome}: {twin.message[:MESSAGE]})"
+    return ""
+
+
+def _passed(measurement: Measurement) -> list[str]:
+    return [test.id for test in measurement.tests if test.outcome in PASSING]
+
+
+def _written(sources: Mapping[str, bytes]) -> dict[str, str]:
+    """The modules of the functions and methods that are written in one of some, by the ids that a test has of them."""
     places = {}
     for path, text in sources.items():
         parts = path.removesuffix(".py").split("/")
@@ -126,15 +166,23 @@ def _written_in(tests: Iterable[str], sources: Mapping[str, bytes]) -> dict[str,
             places[f"{path}::{name.replace('.', '::')}"] = path
             # unittest names a module from where it began to look for tests, which may be below the root.
             places.update({".".join((*parts[first:], name)): path for first in range(len(parts))})
-    longest = max(map(len, places), default=0)
-    found = {}
-    for test in tests:
-        name = test.partition("[")[0]
-        for end in re.finditer(r"::|\.|$", name[: longest + 2]):
-            # Below a function is nothing: what is reported there has to be shown as well.
-            if name[: end.start()] in places:
-                found[test] = places[name[: end.start()]]
-    return found
+    return places
+
+
+def _module(test: str, written: Mapping[str, str]) -> str | None:
+    """The module that a test's function is written in; None: it is in none.
+
+    Args:
+        test: its id
+        written: modules by the ids of functions and methods
+    """
+    longest = max(map(len, written), default=0)
+    name = test.partition("[")[0]
+    for end in re.finditer(r"::|\.|$", name[: longest + 2]):
+        # Below a function is nothing: what is reported there has to be shown as well.
+        if name[: end.start()] in written:
+            return written[name[: end.start()]]
+    return None
 
 
 def _functions(text: bytes) -> frozenset[str]:

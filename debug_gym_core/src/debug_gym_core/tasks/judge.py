@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.tasks.results import Measurement
+
+
+@dataclass(frozen=True)
+class Twinned:
+    """How tests that a judge read run once more, with what they expect turned.
+
+    Attributes:
+        entrypoint: pytest or unittest, which runs them
+        sources: their modules' texts as the task has them, by path
+        tests: ids, as the judge has them, of those that should fail there
+        names: the judge's ids of a test that pytest or unittest reports by its own
+    """
+
+    entrypoint: str
+    sources: Mapping[str, bytes]
+    tests: frozenset[str]
+    names: Callable[[str], Iterable[str]]
 
 
 class Judge(abc.ABC):
@@ -32,3 +51,16 @@ class Judge(abc.ABC):
         Raises:
             SandboxLost: the sandbox went away
         """
+
+    def twinned(self, session: Session, measured: Measurement) -> Twinned | None:
+        """How the tests that passed run with what they expect turned; None: they cannot.
+
+        Args:
+            session: a fresh sandbox with the graded state, in which no tested code has run; what is missing of the
+                tests is to be put there
+            measured: what was measured in another one
+
+        Raises:
+            SandboxLost: the sandbox went away
+        """
+        return None

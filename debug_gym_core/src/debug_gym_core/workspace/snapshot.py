@@ -23,7 +23,7 @@ from debug_gym_core.sandbox.patterns import Patterns
 from debug_gym_core.workspace.lines import decode, encode, shown
 
 LEFT_OUT = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".nox"})
-"""Names that are never copied, in any directory; neither are virtual environments."""
+"""Names that are never copied, in any directory; nor are virtual environments, and what was compiled of a source."""
 
 MTIME = 1_577_836_800
 """Time of last change of every entry, 2020-01-01: equal repositories give equal archives, and any edit is later."""
@@ -260,9 +260,12 @@ class _Archiver:
         """The paths and entries of a directory, in order."""
         with os.scandir(os.path.join(self._root, encode(path))) as found:  # noqa: PTH118 (bytes)
             entries = sorted(found, key=lambda entry: entry.name)
+        names = {decode(entry.name) for entry in entries}
         for entry in entries:
             name = decode(entry.name)
-            if name not in LEFT_OUT:
+            # Python reads nothing that was compiled of a source beside it, which may have been another one then.
+            stale = name.endswith((".pyc", ".pyo")) and name[:-1] in names
+            if name not in LEFT_OUT and not stale:
                 yield f"{path}/{name}" if path else name, entry
 
     def _entry(self, path: str, entry: os.DirEntry[bytes]) -> bool:
