@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import threading
@@ -12,7 +13,8 @@ import pytest
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.sandbox.connection import STALL_TIMEOUT, VERSION, Connection
 from debug_gym_core.sandbox.file_requests import FileRequests
-from debug_gym_core.sandbox.frames import FrameReader, Header, pack
+from debug_gym_core.sandbox.frames import Header, pack
+from debug_gym_core.sandbox.guest.frames import LENGTHS
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.replies import CommandEnded, CommandLost, Waiter
 from debug_gym_core.sandbox.terminal import SandboxSpec, Terminal
@@ -28,7 +30,7 @@ class Guest:
         self.answer = answer
         self.version = version
         self.said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self.frames: FrameReader | None = None
+        self.has_program = False
         self.closed = threading.Event()
         self.taking = threading.Event()
         self.taking.set()
@@ -41,14 +43,15 @@ class Guest:
         self.taking.wait(20)
         if self.closed.is_set():
             raise BrokenPipeError("closed")
-        if self.frames is None:  # the program
-            self.frames = FrameReader()
+        if not self.has_program:
+            self.has_program = True
             return
-        for header, _ in self.frames.feed(bytes(data)):
-            if header["op"] == "start":
-                self.said.put(pack({"id": header["id"], "t": "hello", "version": self.version}))
-            else:
-                self.said.put(self.answer(header))
+        length, _ = LENGTHS.unpack_from(data)
+        header = json.loads(bytes(data[LENGTHS.size : LENGTHS.size + length]))  # whoever asks sends a frame at once
+        if header["op"] == "start":
+            self.said.put(pack({"id": header["id"], "t": "hello", "version": self.version}))
+        else:
+            self.said.put(self.answer(header))
 
     def close(self) -> None:
         self.closed.set()

@@ -492,6 +492,7 @@ def test_close_twice(session: Session) -> None:
     st.integers(1, 50),
 )
 def test_frames_survive_any_cuts(frames: list[tuple[dict[str, object], bytes]], size: int) -> None:
+    frames = [({"id": 1, "t": "done", "fields": fields}, body) for fields, body in frames]
     data = b"".join(pack(header, body) for header, body in frames)
     reader = FrameReader()
     received = [frame for start in range(0, len(data), size) for frame in reader.feed(data[start : start + size])]
@@ -503,7 +504,7 @@ def test_garbage_is_lost_or_incomplete_never_a_crash(data: bytes) -> None:
     try:
         list(FrameReader().feed(data))
     except SandboxLost as error:
-        assert "corrupt" in str(error)
+        assert "corrupt" in str(error) or "cannot be understood" in str(error)
 
 
 @given(st.text(max_size=200), st.integers(0, 300), st.integers(0, 300))

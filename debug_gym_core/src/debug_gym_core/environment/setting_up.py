@@ -25,7 +25,7 @@ from debug_gym_core.workspace.snapshot import BLOCK, MTIME
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from debug_gym_core.sandbox.file_requests import Entry
+    from debug_gym_core.sandbox.answers import Entry
     from debug_gym_core.sandbox.interpreter import Interpreter
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.sandbox.terminal import Terminal

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import abc
+import functools
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from debug_gym_core.sandbox.answers import Entry, changes_of, entries_of, entry_of, hashes_of
 from debug_gym_core.sandbox.frames import BODY_LIMIT
-from debug_gym_core.sandbox.replies import ROOM, Waiter
+from debug_gym_core.sandbox.replies import PIECE, ROOM, Waiter
 from debug_gym_core.sandbox.search import search
 
 if TYPE_CHECKING:
@@ -26,31 +29,10 @@ LISTING = 1 << 29
 _HASH = 80
 """Bytes of an answer about a file's content, besides its path."""
 
+_Part = TypeVar("_Part")
+
 _CHUNK = 1 << 18
 _WINDOW = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry of a directory walk.
-
-    Attributes:
-        path: relative to the workspace, `/` between parts
-        kind: what it is
-        size: bytes (of a file)
-        mode: permission bits
-        mtime_ns: time of last change
-        target: where a symbolic link points
-        stamp: differs whenever the entry was changed or replaced: size, mode, times and inode, joined
-    """
-
-    path: str
-    kind: Literal["file", "directory", "link", "other"]
-    size: int
-    mode: int
-    mtime_ns: int
-    target: str | None = None
-    stamp: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +94,7 @@ class FileRequests(abc.ABC):
         Raises:
             SandboxLost: the guest is gone
         """
-        reply = self._ask("read", room=ROOM + size, path=path, offset=0, size=size)
+        reply = self._ask("read", room=ROOM + size, understand=bytes, path=path, offset=0, size=size)
         return lambda: b"".join(reply()[1])
 
     def lines(self, path: str, start: int, count: int, limit: int) -> FileLines:
@@ -167,7 +149,7 @@ class FileRequests(abc.ABC):
             SandboxLost: the guest is gone
         """
         entry = self._file("stat", path=path)[0]["entry"]
-        return None if entry is None else Entry(*entry)
+        return None if entry is None else entry_of(entry)
 
     def realpath(self, path: str) -> str:
         """The absolute path in the sandbox with every link resolved, whether there is something or not.
@@ -206,8 +188,9 @@ class FileRequests(abc.ABC):
         """
         files = None if watch is None else list(watch)
         asked: dict[str, Any] = {"path": path, "depth": depth, "prune": list(prune), "watch": files, "open_up": open_up}
-        _, bodies = self._file("walk", room=LISTING, **asked)
-        return (Entry(*entry) for body in bodies for entry in json.loads(body))
+        understand = functools.partial(entries_of, above=path)
+        _, parts = self._ask("walk", room=LISTING, understand=understand, longest=PIECE, **asked)()
+        return itertools.chain.from_iterable(parts)
 
     def changed(self) -> dict[str, Entry | None] | None:
         """What may have changed since the last `walk` with `watch`, or since this was last asked.
@@ -221,11 +204,8 @@ class FileRequests(abc.ABC):
         Raises:
             SandboxLost: the guest is gone
         """
-        header, bodies = self._file("changed", room=LISTING)
-        if not header["known"]:
-            return None
-        pairs = [pair for body in bodies for pair in json.loads(body)]
-        return {path: None if entry is None else Entry(*entry) for path, entry in pairs}
+        header, parts = self._ask("changed", room=LISTING, understand=changes_of, longest=PIECE)()
+        return {path: entry for part in parts for path, entry in part.items()} if header["known"] else None
 
     def hashes(self, paths: Iterable[str]) -> dict[str, str | None]:
         """SHA-256 of files, hexadecimal; None for what is no file, cannot be read or leads out of the workspace.
@@ -235,8 +215,7 @@ class FileRequests(abc.ABC):
         """
         asked = list(paths)
         room = ROOM + sum(_HASH + len(json.dumps(path)) for path in asked)
-        result: dict[str, str | None] = json.loads(b"".join(self._file("hash", room=room, paths=asked)[1]))
-        return result
+        return hashes_of(b"".join(self._file("hash", room=room, paths=asked)[1]))
 
     def grep(self, path: str, query: Query, ignored: dict[str, Any]) -> Found:
         """Search the files below a directory, or one file, in the sandbox; links are not followed on the way.
@@ -295,23 +274,43 @@ class FileRequests(abc.ABC):
         self, op: str, body: bytes = b"", *, room: int = ROOM, **fields: Any
     ) -> tuple[dict[str, Any], list[bytes]]:
         """Make a file request: the header of the last reply, the bodies of all."""
-        return self._ask(op, body, room=room, **fields)()
+        return self._ask(op, body, room=room, understand=bytes, **fields)()
 
     def _ask(
-        self, op: str, body: bytes = b"", *, room: int = ROOM, **fields: Any
-    ) -> Callable[[], tuple[dict[str, Any], list[bytes]]]:
-        """Make a file request whose replies have `room` bytes at most; returns what waits for them."""
+        self,
+        op: str,
+        body: bytes = b"",
+        *,
+        room: int = ROOM,
+        longest: int | None = None,
+        understand: Callable[[bytes], _Part],
+        **fields: Any,
+    ) -> Callable[[], tuple[dict[str, Any], list[_Part]]]:
+        """Make a file request.
+
+        Args:
+            op: what the guest shall do
+            body: raw bytes that go with it
+            room: bytes that the replies may have together
+            longest: bytes that one of them may have; None: all
+            understand: what is made of the body of each; raises SandboxLost if it is no answer
+            fields: further fields of the request's header
+
+        Returns:
+            what waits for the replies: the header of the last one, and what was made of the bodies of all
+        """
         connection = self._connect()
-        waiter = Waiter(room)
+        waiter = Waiter(room, longest)
         connection.submit(waiter, op, body, **fields)
 
-        def replies() -> tuple[dict[str, Any], list[bytes]]:
-            bodies = []
+        def replies() -> tuple[dict[str, Any], list[_Part]]:
+            parts = []
             while True:
                 header, data = connection.wait(waiter, op, FILE_TIMEOUT)
-                bodies.append(data)
+                with connection.believing():
+                    parts.append(understand(data))
                 if header["t"] == "done":
-                    return header, bodies
+                    return header, parts
 
         return replies
 

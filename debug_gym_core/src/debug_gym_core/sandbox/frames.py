@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from debug_gym_core.errors import SandboxLost
+from debug_gym_core.sandbox.answers import header_of
 
 HEADER_LIMIT = 1 << 22
 """Bytes of a header; what may be long travels in bodies."""
@@ -79,10 +80,7 @@ class FrameReader:
             if len(self._data) < start:
                 return
             if self._header is None:
-                try:
-                    self._header = json.loads(self._data[_LENGTHS.size : start])
-                except (ValueError, RecursionError) as error:
-                    raise SandboxLost(f"the guest's stream is corrupt: {error}") from error
+                self._header = header_of(self._data[_LENGTHS.size : start])
                 if not self._admit(self._header, head + body):
                     raise SandboxLost(f"the guest sent more than it was asked for ({head + body} bytes at once)")
             if len(self._data) < start + body:
@@ -105,8 +103,8 @@ class PrintedOutput:
 
     def add(self, header: Header, data: bytes) -> None:
         """Take a piece: `data`, of which `header["cut"]` bytes were left out after `header["head"]` bytes."""
-        cut = int(header.get("cut", 0))
-        middle = int(header.get("head", len(data)))
+        cut = header.get("cut", 0)
+        middle = header.get("head", len(data))
         if self._cut == 0:
             self._head += data[:middle]
             self._tail += data[middle:]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from debug_gym_core.errors import ActionError, UsageError
+from debug_gym_core.sandbox.answers import FoundFile
 from debug_gym_core.sandbox.patterns import Patterns
 from debug_gym_core.sandbox.terminal import ROOT
 
@@ -95,42 +96,6 @@ class Glob:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundLine:
-    """A line that matches, or is near one.
-
-    Attributes:
-        number: from 1
-        matches: whether the pattern is in it
-        text: without its end; bytes that are no UTF-8 as surrogates
-        before: how many characters of it are left out before the text
-        behind: how many behind it
-    """
-
-    number: int
-    matches: bool
-    text: str
-    before: int = 0
-    behind: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class FoundFile:
-    """A file with matching lines.
-
-    Attributes:
-        path: relative to the root
-        binary: whether it holds NULs at its beginning; of such a file no lines are returned
-        count: how many lines match; 1 or more for a binary one
-        lines: those that are returned, from the top
-    """
-
-    path: str
-    binary: bool
-    count: int
-    lines: tuple[FoundLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """What a search found.
 
@@ -176,12 +141,6 @@ def request_of(query: Query, ignored: dict[str, Any]) -> dict[str, Any]:
         "exclude": glob.exclude,
         "ignored": ignored,
     }
-
-
-def file_of(record: dict[str, Any]) -> FoundFile:
-    """What the guest says of one file."""
-    lines = tuple(FoundLine(*line) for line in record["lines"])
-    return FoundFile(record["path"], record["binary"], record["count"], lines)
 
 
 def _without_braces(text: str) -> list[str]:

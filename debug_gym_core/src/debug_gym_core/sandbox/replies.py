@@ -18,7 +18,11 @@ ROOM = 1 << 20
 BACKLOG = 1 << 27
 """Bytes that a program may have sent and nobody taken: a longest message, and what the guest sends before it waits."""
 
+PIECE = 1 << 25
+"""Bytes of one frame where many come: five hundred entries of a walk, with the longest names that there are."""
+
 _FRAME = 64  # what the guest counts for a message besides its bytes
+_KEPT = 512  # what the host needs for a frame besides its bytes
 
 
 class CommandLost(SandboxError):
@@ -48,19 +52,21 @@ class Handler(Protocol):
 class Waiter:
     """Replies to a request, waited for by the thread that made it."""
 
-    def __init__(self, room: int = ROOM) -> None:
+    def __init__(self, room: int = ROOM, longest: int | None = None) -> None:
         """Expect replies.
 
         Args:
             room: bytes that they may have together
+            longest: bytes that one may have; None: all
         """
         self._replies: queue.SimpleQueue[tuple[Header, bytes] | SandboxLost] = queue.SimpleQueue()
-        self._room = room
+        self._room = room + _KEPT
+        self._longest = room if longest is None else longest
 
     def admit(self, size: int) -> bool:
         """Whether a frame of so many bytes may come: as long as there is room."""
-        self._room -= size
-        return self._room >= 0
+        self._room -= size + _KEPT
+        return self._room >= 0 and size <= self._longest
 
     def reply(self, header: Header, body: bytes) -> None:
         """Take a reply."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from debug_gym_core.errors import SandboxLost
+from debug_gym_core.sandbox.answers import FoundFile, found_of
 from debug_gym_core.sandbox.connection import GRACE
-from debug_gym_core.sandbox.grep import Found, FoundFile, InvalidPattern, Query, file_of, request_of
-from debug_gym_core.sandbox.replies import CommandLost, Waiter
+from debug_gym_core.sandbox.grep import Found, InvalidPattern, Query, request_of
+from debug_gym_core.sandbox.replies import PIECE, CommandLost, Waiter
 
 if TYPE_CHECKING:
     from debug_gym_core.sandbox.connection import Connection
@@ -33,7 +33,7 @@ def search(connection: Connection, path: str, query: Query, ignored: dict[str, A
         OSError: there is no such path, or it may not be read
         SandboxLost: the guest is gone
     """
-    waiter = Waiter(FOUND)
+    waiter = Waiter(FOUND, PIECE)
     started = time.monotonic()
     number = connection.submit(waiter, "grep", path=path, **request_of(query, ignored))
     files: list[FoundFile] = []
@@ -42,7 +42,8 @@ def search(connection: Connection, path: str, query: Query, ignored: dict[str, A
             header, body = connection.wait(waiter, "grep", query.timeout + GRACE)
             if header["t"] == "done":
                 break
-            files.append(file_of(json.loads(body)))
+            with connection.believing():
+                files.append(found_of(body))
     except CommandLost:  # the search was killed, or took all memory
         stopped: Literal["time", "memory"] = "time" if time.monotonic() - started >= query.timeout else "memory"
         lines = sum(one.count for one in files if not one.binary)

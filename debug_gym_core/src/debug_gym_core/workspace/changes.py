@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from debug_gym_core.errors import SandboxError
-from debug_gym_core.sandbox.file_requests import Entry
+from debug_gym_core.sandbox.answers import Entry
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.workspace import patch
 from debug_gym_core.workspace.lines import encode

@@ -11,7 +11,7 @@ from debug_gym_core.workspace.program_changes import UNKNOWN, FileChange, Progra
 from debug_gym_core.workspace.restoring import ReadOnlyFiles
 
 if TYPE_CHECKING:
-    from debug_gym_core.sandbox.file_requests import Entry
+    from debug_gym_core.sandbox.answers import Entry
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.workspace.changes import Changes
     from debug_gym_core.workspace.program_changes import Unknown

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from debug_gym_core.sandbox.file_requests import Entry
+    from debug_gym_core.sandbox.answers import Entry
     from debug_gym_core.workspace.rules import Rules
 
 

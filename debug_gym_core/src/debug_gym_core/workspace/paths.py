@@ -14,7 +14,7 @@ from debug_gym_core.sandbox.terminal import ROOT
 from debug_gym_core.workspace.lines import encode, shown
 
 if TYPE_CHECKING:
-    from debug_gym_core.sandbox.file_requests import Entry
+    from debug_gym_core.sandbox.answers import Entry
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.workspace.rules import Rules
     from debug_gym_core.workspace.snapshot import Snapshot

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from debug_gym_core.sandbox.file_requests import Entry
+from debug_gym_core.sandbox.answers import Entry
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.workspace.edits import Edit, edits_between
 from debug_gym_core.workspace.rules import Rules

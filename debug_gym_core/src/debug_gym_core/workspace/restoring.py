@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.sandbox.file_requests import Entry
+from debug_gym_core.sandbox.answers import Entry
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.workspace.changes import write_state
 from debug_gym_core.workspace.patch import above_of

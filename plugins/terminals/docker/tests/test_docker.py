@@ -121,11 +121,40 @@ def test_files_stay_when_the_guest_dies(start: Start) -> None:
 
 
 @needs_image
-def test_no_guest_starts_beside_what_another_one_left(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("left", ["setsid sleep 1000", "(kill -STOP 0)", "(while :; do :; done)"])
+def test_what_a_guest_left_is_ended_before_the_next_one_starts(start: Start, left: str) -> None:
     """It could take the new guest's descriptors before that is out of reach, and speak for it."""
+    terminal = start()
+    first = terminal.open(["/bin/sh", "-c", f"{left} </dev/null >/dev/null 2>&1 & echo up"])
+    while first.read(10):
+        pass
+    then = terminal.open(["/bin/sh", "-c", "cat /proc/[0-9]*/stat | wc -l"])
+    assert then.read(10) == b"5\n"  # init, the main process, this shell, cat and wc
+
+
+@needs_image
+@pytest.mark.parametrize(
+    "move",
+    [
+        pytest.param("fork() and _exit(0)", id="that goes from one process to the next"),
+        pytest.param("[kill(int(one), 9) for one in listdir('/proc') if one.isdigit()]", id="that kills"),
+    ],
+)
+def test_no_guest_starts_beside_something_that_cannot_be_ended(
+    start: Start, monkeypatch: pytest.MonkeyPatch, move: str
+) -> None:
     monkeypatch.setattr(container, "QUIET_TIMEOUT", 1.0)
     terminal = start()
-    first = terminal.open(["/bin/sh", "-c", "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo up"])
+    program = f"""
+from os import _exit, fork, getpid, listdir
+from os import kill as end
+def kill(process, number):
+    if process != getpid():
+        try: end(process, number)
+        except OSError: pass
+while True: {move}
+"""
+    first = terminal.open([terminal.python, "-c", f"import os\nif os.fork(): os._exit(0)\nos.setsid(){program}"])
     while first.read(10):
         pass
     with pytest.raises(SandboxLost, match="processes of its user stay"):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.errors import SandboxError
+from debug_gym_core.errors import RequirementError, SandboxError
 from debug_gym_core.sandbox.ownership import gone, owner
 from debug_gym_core.sandbox.terminal import ROOT, files_in, parse_size
 from debug_gym_terminal_docker import engine
@@ -21,8 +22,11 @@ _LEASE = 24 * 3600
 _PODMAN_SIZE = 64 << 20
 APP = "debug-gym"
 
-QUIET_TIMEOUT = 10.0
-"""Seconds that processes of a guest that died have to end; its keepers end them at once."""
+QUIET_TIMEOUT = 5.0
+"""Seconds for which it is tried to end what a guest that died has left."""
+
+KILL_TIMEOUT = 3.0
+"""Seconds that the engine has to start what ends it."""
 
 # Old runtimes give a file system in memory the mode of the image's directory of that name, whatever they were told.
 _MAIN = 'chmod 1777 "$@"; echo; exec cat >/dev/null'
@@ -109,10 +113,13 @@ def await_start(main: ExecStream) -> None:
         raise SandboxError("docker: the container ended at once; its image needs a working sh, chmod and cat")
 
 
-def await_quiet(client: APIClient, identifier: str, settings: DockerSettings) -> bool:
-    """Wait until a container has no process but its main one, as the engine's own machine sees it.
+def quieten(client: APIClient, identifier: str, settings: DockerSettings) -> bool:
+    """End every process of a container but its main one, as far as that is possible.
 
-    What an old guest left may not stand beside a new one: of the same user, it could take the new guest's place.
+    What an old guest left may not stand beside a new one: of the same user, it could take the new guest's place. Nobody
+    can kill it from outside of the container but together with the main process, so a program of its own user does,
+    which it may kill in turn. What counts is what the engine's own machine sees while the container stands still: a
+    program that goes from one process to the next is in no list of one that runs.
 
     Args:
         client: the engine
@@ -120,17 +127,44 @@ def await_quiet(client: APIClient, identifier: str, settings: DockerSettings) ->
         settings: those that it was made with
 
     Returns:
-        whether it has; False also where nobody can tell, since commands are the user that the main process is
+        whether nothing is left; False also where nobody can tell: commands are the user that the main process is, or
+        it is Podman, which lists nothing of a container that stands still
     """
-    main = _main_user(settings, podman=engine.is_podman(client)).partition(":")[0]
-    if settings.user.partition(":")[0].replace("root", "0") == main:
+    main = _main_user(settings, podman=False).partition(":")[0]
+    if engine.is_podman(client) or settings.user.partition(":")[0].replace("root", "0") == main:
         return False
     end = time.monotonic() + QUIET_TIMEOUT
     while _users(client, identifier) > 1:
-        if time.monotonic() > end:
+        if time.monotonic() > end or not _kill_all(identifier, settings.user):
             return False
         time.sleep(0.05)
+    with _standing_still(client, identifier):
+        return _users(client, identifier) == 1
+
+
+def _kill_all(identifier: str, user: str) -> bool:
+    """Kill every process of a user in the container; False when the program that does it cannot be started.
+
+    Who is there can stop it while it starts, for which the engine waits: so with a connection of its own, not for long.
+    """
+    command = ["/bin/sh", "-c", "kill -KILL -1"]
+    try:
+        with contextlib.closing(engine.connect(KILL_TIMEOUT)) as client, engine.explained("nothing can be killed"):
+            killer = client.exec_create(identifier, command, stdout=False, stderr=False, user=user)
+            client.exec_start(killer["Id"], detach=True)
+    except (SandboxError, RequirementError):
+        return False
     return True
+
+
+@contextlib.contextmanager
+def _standing_still(client: APIClient, identifier: str) -> Iterator[None]:
+    """Have no process of a container run meanwhile."""
+    client.pause(identifier)
+    try:
+        yield
+    finally:
+        client.unpause(identifier)
 
 
 def _users(client: APIClient, identifier: str) -> int:

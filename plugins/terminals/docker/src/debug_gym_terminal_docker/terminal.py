@@ -202,7 +202,7 @@ class DockerTerminal(Terminal):
             stream.close()
         self._streams.clear()
         with engine.explained("the container cannot be asked"):
-            quiet = container.await_quiet(client, identifier, self._effective)
+            quiet = container.quieten(client, identifier, self._effective)
         if not quiet:
             self.stop()
             raise SandboxLost("the guest died, and processes of its user stay; the container was removed")

@@ -15,7 +15,8 @@ from debug_gym_core.workspace.lines import encode, show, shown
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
-    from debug_gym_core.sandbox.grep import Found, FoundFile, FoundLine
+    from debug_gym_core.sandbox.answers import FoundFile, FoundLine
+    from debug_gym_core.sandbox.grep import Found
 
 CHARACTERS = 16_000
 """Characters of matches shown at most."""
