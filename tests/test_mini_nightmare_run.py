@@ -83,6 +83,7 @@ def test_the_solution_agent_resolves_all(terminal: str, reference: Callable[[str
         assert row["score"] == row["max_score"] > 0
         assert (row["grading"], row["mode"]) == ("clean", "visible")
         assert row["changed"] is True and row["failed"] == [] and row["reason"] == ""
+        assert row["doubts"] == {} and row["twins"] >= row["max_score"]
         assert row["tool_calls"]["pdb"] >= 2 and row["tool_calls"]["eval"] == 2
         assert row["error"] is None and row["llm"] is None and row["cost"] == 0
         stops = [
