@@ -53,7 +53,8 @@ def is_entry(entry: object) -> bool:
         isinstance(entry, Entry)
         and (type(entry.path), type(entry.stamp)) == (str, str)
         and entry.kind in ("file", "directory", "link", "other")
-        and all(type(one) is int and one <= LARGEST for one in (entry.size, entry.mode, entry.mtime_ns))
+        and all(type(one) is int and one <= LARGEST for one in (entry.size, entry.mode))
+        and type(entry.mtime_ns) is int
         and min(entry.size, entry.mode) >= 0
         and (entry.target is None or type(entry.target) is str)
     )
@@ -159,3 +160,10 @@ def test_of_a_walk_elsewhere_the_paths_are_below_it() -> None:
         entries_of(there, "/usr/bin")
     with pytest.raises(SandboxLost):
         entries_of(json.dumps([["/usr/lib/../x", *FILE[1:]]]).encode(), "/usr/lib")
+
+
+@pytest.mark.parametrize("seconds", [(1 << 63) - 1, -(1 << 63), 253_402_300_799])
+def test_a_file_may_be_of_any_time(seconds: int) -> None:
+    """A program sets what it likes; where files are kept in memory, all of it is kept."""
+    fields = ["a.py", "file", 12, 0o644, seconds * 10**9, None, f"12-100644-{seconds}-7-3"]
+    assert entry_of(fields).mtime_ns == seconds * 10**9

@@ -268,3 +268,15 @@ def test_a_forked_process_has_no_part_in_it(connect: Connect) -> None:
     with os.fdopen(read) as told:
         assert "belongs to the process that this one was forked from" in told.read()
     assert connection.request("anything", timeout=20)[0]["t"] == "done"
+
+
+def test_a_program_whose_end_is_no_answer_is_lost(connect: Connect) -> None:
+    def end(header: Header) -> bytes:
+        started = pack({"id": header["id"], "t": "started", "pid": 1, "warm": False})
+        return started + pack({"id": header["id"], "t": "exit"})
+
+    connection = connect(end)
+    process = Process(connection, 1 << 16)
+    process.start(lambda handler: connection.submit(handler, "process"))
+    with pytest.raises(SandboxLost, match="lacks 'status'"):
+        process.wait(20)

@@ -93,6 +93,11 @@ def _is_count(value: object) -> bool:
     return type(value) is int and 0 <= value <= LARGEST
 
 
+def _is_time(value: object) -> bool:
+    """Nanoseconds, of which a file may have more than 64 bits: its seconds have as many."""
+    return type(value) is int and abs(value) < 1 << 96
+
+
 def _is_whole(value: object) -> bool:
     return type(value) is int and -LARGEST <= value <= LARGEST
 
@@ -184,7 +189,7 @@ def entry_of(fields: Sequence[Any]) -> Entry:
     """
     path, kind, size, mode, time, target, stamp = fields
     texts = _is_text(path) and _is_text(stamp) and (target is None or _is_text(target))
-    if not (texts and "-" in stamp and kind in _KINDS and _is_count(size) and _is_count(mode) and _is_whole(time)):
+    if not (texts and "-" in stamp and kind in _KINDS and _is_count(size) and _is_count(mode) and _is_time(time)):
         raise TypeError(f"an entry is {fields!r:.60}")
     return Entry(path, kind, size, mode, time, target, stamp)
 

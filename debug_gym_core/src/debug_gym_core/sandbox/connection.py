@@ -288,7 +288,11 @@ class Connection:
                     final = header["t"] in ("done", "error", "exit", "hello", "boot")
                     handler = self._handlers.pop(number, None) if final else self._handlers.get(number)
                     if handler is not None:
-                        handler.reply(header, body)
+                        try:
+                            handler.reply(header, body)
+                        except SandboxLost as error:  # no answer: nobody else tells it
+                            handler.lost(error)
+                            raise
         except (OSError, SandboxLost) as error:
             reason = str(error)
         finally:  # nobody waits for what will not be read

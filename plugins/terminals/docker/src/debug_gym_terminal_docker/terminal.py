@@ -198,14 +198,14 @@ class DockerTerminal(Terminal):
 
     def _bury(self, client: APIClient, identifier: str) -> None:
         """See that nothing is left of a guest that died."""
-        for stream in self._streams:
+        for stream in self._streams:  # which stay known until nothing is left, as that may have to be seen to once more
             stream.close()
-        self._streams.clear()
         with engine.explained("the container cannot be asked"):
             quiet = container.quieten(client, identifier, self._effective)
         if not quiet:
             self.stop()
             raise SandboxLost("the guest died, and processes of its user stay; the container was removed")
+        self._streams.clear()
 
     def protect(self, paths: Protected) -> None:
         """Make read-only files another user's."""
