@@ -36,6 +36,9 @@ def requests():
             yield header["id"], header["op"]
 """
 
+NEVER_STARTS = "reads nothing"
+"""The one of `IMPOSTORS` that is given up before anything is asked."""
+
 IMPOSTORS: Mapping[str, str] = {
     "a body without end": """
 for number, op in requests():

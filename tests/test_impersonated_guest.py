@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import pytest
 from impersonations import ATTACKS, LIE, LITTER, attack
-from impostors import IMPOSTORS, impostor
+from impostors import IMPOSTORS, NEVER_STARTS, impostor
 
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.sandbox import connection, file_requests, process
@@ -179,14 +179,17 @@ class ImpersonationTests(SandboxTests):
     def impersonated(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """What has the stream can lie; it is not believed more than it was asked, and what it breaks is typed."""
         for what in Asked.QUESTIONS:
+            answered = False
             terminal = self.terminal(**self.settings)
             monkeypatch.setattr(terminal, "open", speaking(terminal, impostor(name)))
             with little_memory(), contextlib.suppress(SandboxError), self.opened(terminal) as session:
                 answer = bounded(Asked(session, b"").questions()[what])
+                answered = True
                 if isinstance(answer, bytes):
                     assert len(answer) <= SIZE
                 elif not isinstance(answer, dict):
                     assert isinstance(answer, SandboxError), f"{what}: {str(answer)[:500]!r}"
+            assert answered is (name != NEVER_STARTS)
             assert not terminal.alive()
 
 

@@ -13,10 +13,10 @@ import pytest
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.sandbox.connection import STALL_TIMEOUT, VERSION, Connection
 from debug_gym_core.sandbox.file_requests import FileRequests
-from debug_gym_core.sandbox.frames import Header, pack
+from debug_gym_core.sandbox.frames import Header, PrintedOutput, pack
 from debug_gym_core.sandbox.guest.frames import LENGTHS
 from debug_gym_core.sandbox.process import Process
-from debug_gym_core.sandbox.replies import CommandEnded, CommandLost, Waiter
+from debug_gym_core.sandbox.replies import ROOM, CommandEnded, CommandLost, Waiter
 from debug_gym_core.sandbox.terminal import SandboxSpec, Terminal
 from debug_gym_core.testing import wait_until
 
@@ -280,3 +280,30 @@ def test_a_program_whose_end_is_no_answer_is_lost(connect: Connect) -> None:
     process.start(lambda handler: connection.submit(handler, "process"))
     with pytest.raises(SandboxLost, match="lacks 'status'"):
         process.wait(20)
+
+
+@pytest.mark.parametrize("kind", ["", "started", "text of no kind"])
+def test_a_program_says_nothing_that_nobody_counts(connect: Connect, kind: str) -> None:
+    def flood(header: Header) -> bytes:
+        started = pack({"id": header["id"], "t": "started", "pid": 1, "warm": False})
+        return started + pack({"id": header["id"], "t": kind, "pid": 1, "warm": False})
+
+    connection = connect(flood)
+    process = Process(connection, 1 << 16)
+    process.start(lambda handler: connection.submit(handler, "process"))
+    with pytest.raises(SandboxLost, match="of a program"):
+        process.wait(20)
+    assert not connection.alive
+
+
+def test_a_large_file_comes_in_pieces_of_which_none_costs_more_than_its_bytes() -> None:
+    size, piece = 1 << 30, 1 << 18
+    waiter = Waiter(ROOM + size)
+    assert all(waiter.admit(piece + 30) for _ in range(size // piece))
+
+
+def test_output_without_a_gap_is_bounded_whatever_its_head() -> None:
+    printed = PrintedOutput(1000)
+    for _ in range(100):
+        printed.add({"head": 0}, b"x" * 10_000)
+    assert len(printed.take()[0]) < 1100

@@ -110,6 +110,19 @@ def _is_text(value: object) -> bool:
     return type(value) is str
 
 
+def _stands_for_bytes(text: str) -> bool:
+    """Whether what is no UTF-8 are surrogates, and there are no others."""
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_name(value: object) -> bool:
+    return type(value) is str and "\0" not in value and _stands_for_bytes(value)
+
+
 def _is_flag(value: object) -> bool:
     return type(value) is bool
 
@@ -188,7 +201,7 @@ def entry_of(fields: Sequence[Any]) -> Entry:
         SandboxLost: it is none
     """
     path, kind, size, mode, time, target, stamp = fields
-    texts = _is_text(path) and _is_text(stamp) and (target is None or _is_text(target))
+    texts = _is_name(path) and _is_text(stamp) and (target is None or _is_name(target))
     if not (texts and "-" in stamp and kind in _KINDS and _is_count(size) and _is_count(mode) and _is_time(time)):
         raise TypeError(f"an entry is {fields!r:.60}")
     return Entry(path, kind, size, mode, time, target, stamp)
@@ -263,13 +276,13 @@ def found_of(body: bytes) -> FoundFile:
     """
     record = json.loads(body)
     path, binary, count, lines = (record[name] for name in ("path", "binary", "count", "lines"))
-    if not (_is_text(path) and _is_flag(binary) and _is_count(count) and _is_list(lines)):
+    if not (_is_name(path) and _is_flag(binary) and _is_count(count) and _is_list(lines)):
         raise TypeError(f"{path!r:.60} is no file that was found")
     return FoundFile(path, binary, count, tuple(_line_of(*line) for line in lines))
 
 
 def _line_of(number: object, matches: object, text: object, before: object = 0, behind: object = 0) -> FoundLine:
-    if not (type(matches) is bool and type(text) is str):
+    if not (type(matches) is bool and type(text) is str and _stands_for_bytes(text)):
         raise TypeError(f"a line is {text!r:.60}")
     if not (type(number) is int and type(before) is int and type(behind) is int):
         raise TypeError(f"the place of a line is {number!r:.60}")
@@ -283,7 +296,7 @@ def _list_of(body: bytes) -> list[Any]:
 
 def _require_inside(path: object) -> None:
     """Refuse a path that leads out of the workspace, or is none."""
-    if type(path) is not str or path.startswith("/") or "\0" in path or ".." in path.split("/"):
+    if type(path) is not str or not _is_name(path) or path.startswith("/") or ".." in path.split("/"):
         raise ValueError(f"{path!r:.60} is no path of the workspace")
 
 

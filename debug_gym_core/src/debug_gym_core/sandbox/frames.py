@@ -104,7 +104,7 @@ class PrintedOutput:
     def add(self, header: Header, data: bytes) -> None:
         """Take a piece: `data`, of which `header["cut"]` bytes were left out after `header["head"]` bytes."""
         cut = header.get("cut", 0)
-        middle = header.get("head", len(data))
+        middle = header.get("head", len(data)) if cut else len(data)
         if self._cut == 0:
             self._head += data[:middle]
             self._tail += data[middle:]

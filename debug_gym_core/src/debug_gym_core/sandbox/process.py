@@ -46,6 +46,7 @@ class Process:
         self._messages: queue.SimpleQueue[bytes | Exception | None] = queue.SimpleQueue()
         self._text: queue.SimpleQueue[bytes | Exception | None] = queue.SimpleQueue()
         self._rest = b""
+        self._has_started = False
         self._started: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
         self._news = threading.Condition()
         self._ended = threading.Event()
@@ -102,7 +103,8 @@ class Process:
         elif kind == "text":
             self._backlog.add(body)
             self._text.put(body)
-        elif kind == "started":
+        elif kind == "started" and not self._has_started:
+            self._has_started = True
             self.pid = header["pid"]
             self.warm = header["warm"]
             self._started.put(None)
@@ -112,8 +114,10 @@ class Process:
             self._status = header["status"]
             self._timed_out = header["timed_out"]
             self._end(None)
-        else:
+        elif kind == "error":
             self._end(reply_error(header))
+        else:  # nobody counts it
+            raise SandboxLost(f"the guest said {kind!r:.60} of a program")
 
     def lost(self, error: SandboxLost) -> None:
         """Learn that the guest is gone."""

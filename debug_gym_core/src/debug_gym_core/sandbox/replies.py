@@ -18,11 +18,12 @@ ROOM = 1 << 20
 BACKLOG = 1 << 27
 """Bytes that a program may have sent and nobody taken: a longest message, and what the guest sends before it waits."""
 
-PIECE = 1 << 25
-"""Bytes of one frame where many come: five hundred entries of a walk, with the longest names that there are."""
+PIECE = 1 << 26
+"""Bytes of one frame where many come: five hundred changes, with the longest names that there are."""
 
 _FRAME = 64  # what the guest counts for a message besides its bytes
-_KEPT = 512  # what the host needs for a frame besides its bytes
+_KEPT = 512  # what the host needs for a frame besides its bytes, which is much only where these are few
+_FEW = 1 << 14
 
 
 class CommandLost(SandboxError):
@@ -65,7 +66,7 @@ class Waiter:
 
     def admit(self, size: int) -> bool:
         """Whether a frame of so many bytes may come: as long as there is room."""
-        self._room -= size + _KEPT
+        self._room -= size + (_KEPT if size < _FEW else 0)
         return self._room >= 0 and size <= self._longest
 
     def reply(self, header: Header, body: bytes) -> None:

@@ -135,33 +135,40 @@ def quieten(client: APIClient, identifier: str, settings: DockerSettings) -> boo
         return False
     end = time.monotonic() + QUIET_TIMEOUT
     while _users(client, identifier) > 1:
-        if time.monotonic() > end or not _kill_all(identifier, settings.user):
+        if time.monotonic() > end:
             return False
+        _kill_all(identifier, settings.user)
         time.sleep(0.05)
     with _standing_still(client, identifier):
         return _users(client, identifier) == 1
 
 
-def _kill_all(identifier: str, user: str) -> bool:
-    """Kill every process of a user in the container; False when the program that does it cannot be started.
+def _kill_all(identifier: str, user: str) -> None:
+    """Kill every process of a user in the container, unless there is no room for the program that does it.
 
-    Who is there can stop it while it starts, for which the engine waits: so with a connection of its own, not for long.
+    Raises:
+        SandboxError: the engine did not start it in `KILL_TIMEOUT`: who is there can stop it while it starts, for which
+            the engine waits, and so this has a connection of its own
     """
+    import docker.errors
+
     command = ["/bin/sh", "-c", "kill -KILL -1"]
     try:
         with contextlib.closing(engine.connect(KILL_TIMEOUT)) as client, engine.explained("nothing can be killed"):
             killer = client.exec_create(identifier, command, stdout=False, stderr=False, user=user)
             client.exec_start(killer["Id"], detach=True)
-    except (SandboxError, RequirementError):
-        return False
-    return True
+    except RequirementError as error:
+        raise SandboxError(str(error)) from error
+    except SandboxError as error:
+        if not isinstance(error.__cause__, docker.errors.APIError):
+            raise
 
 
 @contextlib.contextmanager
 def _standing_still(client: APIClient, identifier: str) -> Iterator[None]:
     """Have no process of a container run meanwhile."""
-    client.pause(identifier)
     try:
+        client.pause(identifier)
         yield
     finally:
         client.unpause(identifier)

@@ -200,11 +200,15 @@ class DockerTerminal(Terminal):
         """See that nothing is left of a guest that died."""
         for stream in self._streams:  # which stay known until nothing is left, as that may have to be seen to once more
             stream.close()
-        with engine.explained("the container cannot be asked"):
-            quiet = container.quieten(client, identifier, self._effective)
+        why = "processes of its user stay"
+        try:
+            with engine.explained("it is not known what it left"):
+                quiet = container.quieten(client, identifier, self._effective)
+        except SandboxError as error:
+            quiet, why = False, str(error)
         if not quiet:
             self.stop()
-            raise SandboxLost("the guest died, and processes of its user stay; the container was removed")
+            raise SandboxLost(f"the guest died, and {why}; the container was removed")
         self._streams.clear()
 
     def protect(self, paths: Protected) -> None:
