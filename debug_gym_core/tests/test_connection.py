@@ -282,11 +282,13 @@ def test_a_program_whose_end_is_no_answer_is_lost(connect: Connect) -> None:
         process.wait(20)
 
 
-@pytest.mark.parametrize("kind", ["", "started", "text of no kind"])
-def test_a_program_says_nothing_that_nobody_counts(connect: Connect, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "warm"), [("", False), ("text of no kind", False), ("started", False), ("started", True)]
+)
+def test_a_program_says_nothing_that_nobody_counts(connect: Connect, kind: str, warm: bool) -> None:
     def flood(header: Header) -> bytes:
-        started = pack({"id": header["id"], "t": "started", "pid": 1, "warm": False})
-        return started + pack({"id": header["id"], "t": kind, "pid": 1, "warm": False})
+        started = pack({"id": header["id"], "t": "started", "pid": 1, "warm": warm})
+        return started + pack({"id": header["id"], "t": kind, "pid": 1, "warm": warm})
 
     connection = connect(flood)
     process = Process(connection, 1 << 16)

@@ -103,8 +103,8 @@ class Process:
         elif kind == "text":
             self._backlog.add(body)
             self._text.put(body)
-        elif kind == "started" and not self._has_started:
-            self._has_started = True
+        elif kind == "started" and (not self._has_started or (self.warm and not header["warm"])):
+            self._has_started = True  # once more, cold, where a warm start died before it spoke
             self.pid = header["pid"]
             self.warm = header["warm"]
             self._started.put(None)
