@@ -155,6 +155,18 @@ def await_others(act, seconds):
 def race(act, seconds=4):
     alone(lambda: await_others(act, seconds))
 
+def wander(act):
+    # Never the same process for long, so that who lists them first and looks at them then finds none.
+    def run():
+        end, known = time.time() + 60, set(processes())
+        while time.time() < end:
+            if os.fork():
+                os._exit(0)
+            for process in processes():
+                if process not in known:
+                    act(process)
+    alone(run)
+
 leave("began")
 """
 
@@ -218,29 +230,12 @@ def act(process):
 race(act, 90)
 """,
     "goes from one process to the next": """
-# Never the same process for long, so that who lists them first and looks at them then finds none.
-def run():
-    end, known = time.time() + 60, set(os.listdir("/proc"))
-    while time.time() < end:
-        if os.fork():
-            os._exit(0)
-        for name in os.listdir("/proc"):
-            if name.isdigit() and name not in known and int(name) != os.getpid():
-                by_pidfd(int(name))
-                by_path(int(name))
-alone(run)
+def act(process):
+    by_pidfd(process)
+    by_path(process)
+wander(act)
 """,
-    "goes from one process to the next, and stops what comes": """
-def run():
-    end, known = time.time() + 60, set(os.listdir("/proc"))
-    while time.time() < end:
-        if os.fork():
-            os._exit(0)
-        for name in os.listdir("/proc"):
-            if name.isdigit() and name not in known and int(name) != os.getpid():
-                attempt(os.kill, int(name), signal.SIGSTOP)
-alone(run)
-""",
+    "goes from one process to the next, and stops what comes": "wander(signalled(signal.SIGSTOP))",
     "doubles": """
 def run():
     end = time.time() + 4

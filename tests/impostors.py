@@ -103,6 +103,11 @@ for number, op in requests():
 for number, op in requests():
     say({"id": number, "t": "done"}, b"")
 """,
+    "more than was asked for": """
+for number, op in requests():
+    body = b'{"impostor": null}' if op == "hash" else b"impostor" * 100
+    say({"id": number, "t": "done", "real": "impostor", "total": 1, "length": 1, "entry": [], "count": -1}, body)
+""",
     "answers whose fields are of other types": """
 fields = dict(status="x", timed_out=[], seconds={}, cut="much", head=[], known=1, entry=7, real=None)
 for number, op in requests():

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from patience import shorten
 
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.grading.measure import measure
-from debug_gym_core.sandbox import connection, file_requests, process
 from debug_gym_core.sandbox.frames import pack
 from debug_gym_core.sandbox.grep import Query
 from debug_gym_core.sandbox.session import Session
@@ -33,15 +33,7 @@ BIG = b"x" * (8 << 20)
 @pytest.fixture(autouse=True)
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits, which are about a minute, made short; those of commands and programs stay."""
-    for module, name, seconds in (
-        (connection, "START_TIMEOUT", 2.0),
-        (connection, "STALL_TIMEOUT", 2.0),
-        (connection, "SILENCE", 0.5),
-        (connection, "ANSWER_TIMEOUT", 2.0),
-        (file_requests, "FILE_TIMEOUT", 3.0),
-        (process, "CONTROL_TIMEOUT", 3.0),
-    ):
-        monkeypatch.setattr(module, name, seconds)
+    shorten(monkeypatch, start=2.0, stall=2.0, silence=0.5, answer=2.0, file=3.0, control=3.0)
 
 
 @pytest.fixture

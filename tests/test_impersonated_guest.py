@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
+import hashlib
 import os
+import posixpath
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 from impersonations import ATTACKS, LIE, LITTER, attack
 from impostors import IMPOSTORS, NEVER_STARTS, impostor
+from patience import shorten
 
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.sandbox import connection, file_requests, process
+from debug_gym_core.sandbox.grep import Query
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import Stream, Terminal
 from debug_gym_core.testing import wait_until
 from debug_gym_core.testing.sandboxes import SandboxTests
 from debug_gym_core.testing.waiting import processes_with
+from debug_gym_core.workspace.rules import Rules
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal
 from debug_gym_terminal_docker import DockerTerminal
 
@@ -43,53 +48,30 @@ SIZE = 100
 TRIES = 4
 """How often the host asks: what was damaged may cost some requests."""
 
-Answer = Callable[[], object]
+NOTHING_IGNORED = Rules().ignore_patterns()
 
 
 @pytest.fixture(autouse=True)
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits, which are about a minute, made short; that of a command stays."""
-    for module, name, seconds in (
-        (connection, "START_TIMEOUT", 8.0),
-        (connection, "STALL_TIMEOUT", 4.0),
-        (connection, "SILENCE", 1.0),
-        (connection, "ANSWER_TIMEOUT", 4.0),
-        (file_requests, "FILE_TIMEOUT", 6.0),
-        (process, "CONTROL_TIMEOUT", 6.0),
-    ):
-        monkeypatch.setattr(module, name, seconds)
+    shorten(monkeypatch, start=8.0, stall=4.0, silence=1.0, answer=4.0, file=6.0, control=6.0)
 
 
 class Asked:
     """What the host asks of a sandbox, and what it was told."""
 
-    QUESTIONS = ("a file", "a command", "a command of the shell", "a walk")
-
     def __init__(self, session: Session, content: bytes) -> None:
+        """Expect the truth.
+
+        Args:
+            session: whose guest is asked
+            content: of the file `known`, one line
+        """
         self.session = session
         self.content = content
+        self.line = content.decode().rstrip("\n")
         self.word = uuid.uuid4().hex
         self.answered: set[str] = set()
-
-    def questions(self) -> Mapping[str, Answer]:
-        answers: Sequence[Answer] = (
-            lambda: self.session.read("known", 0, SIZE),
-            lambda: self._said(["echo", self.word]),
-            lambda: self._said(f"echo {self.word}"),
-            self._found,
-        )
-        return dict(zip(self.QUESTIONS, answers, strict=True))
-
-    def truth(self) -> Mapping[str, object]:
-        answers = (self.content, f"{self.word}\n", f"{self.word}\n", {"known": SIZE})
-        return dict(zip(self.QUESTIONS, answers, strict=True))
-
-    def _said(self, command: str | list[str]) -> str:
-        return self.session.run(command, timeout=5).output
-
-    def _found(self) -> dict[str, int]:
-        found = self.session.walk(prune=[LITTER])
-        return {one.path: one.size for one in found if one.path != LITTER}
 
     def all(self) -> None:
         """Ask until each was answered, or the sandbox is gone.
@@ -97,22 +79,75 @@ class Asked:
         Raises:
             AssertionError: an answer is not true, or none came in time
         """
-        truth = self.truth()
         for _ in range(TRIES):
-            for what, question in self.questions().items():
-                answer = bounded(question)
+            for what, question in QUESTIONS.items():
+                answer = bounded(functools.partial(question.ask, self))
                 if isinstance(answer, BaseException):
                     assert is_typed(answer), f"{what}: {answer!r}"
                     assert LIE not in str(answer)
                 else:
-                    assert answer == truth[what], f"{what}: {str(answer)[:500]}"
+                    assert answer == question.truth(self), f"{what}: {str(answer)[:500]}"
                     self.answered.add(what)
-            if self.answered == set(truth) or not self.session.terminal.alive():
+            if self.answered == set(QUESTIONS) or not self.session.terminal.alive():
                 return
         raise AssertionError(f"the sandbox stands and answers only {sorted(self.answered)}")
 
 
-def bounded(question: Answer) -> object:
+class Question(NamedTuple):
+    """Something that can be asked of a sandbox.
+
+    Attributes:
+        ask: asks it
+        truth: what a guest answers
+    """
+
+    ask: Callable[[Asked], object]
+    truth: Callable[[Asked], object]
+
+
+def entry(asked: Asked) -> int | None:
+    found = asked.session.stat("known")
+    return None if found is None else found.size
+
+
+def search(asked: Asked) -> list[str]:
+    query = Query(asked.line, regex=False, timeout=5)
+    files = asked.session.grep("known", query, NOTHING_IGNORED).files
+    return [line.text for file in files for line in file.lines]
+
+
+def walk(asked: Asked) -> dict[str, int]:
+    return {one.path: one.size for one in asked.session.walk(prune=[LITTER]) if one.path != LITTER}
+
+
+def program(asked: Asked) -> str:
+    with asked.session.process(["echo", asked.word], channel=False, timeout=5) as started:
+        started.wait()
+        return started.take_output()[0]
+
+
+def said(asked: Asked) -> str:
+    return f"{asked.word}\n"
+
+
+QUESTIONS: Mapping[str, Question] = {
+    "a file": Question(lambda asked: asked.session.read("known", 0, SIZE), lambda asked: asked.content),
+    "lines": Question(lambda asked: asked.session.lines("known", 1, 1, SIZE).data, lambda asked: asked.content),
+    "an entry": Question(entry, lambda asked: SIZE),
+    "a path": Question(lambda asked: posixpath.basename(asked.session.realpath("known")), lambda asked: "known"),
+    "hashes": Question(
+        lambda asked: asked.session.hashes(["known"]),
+        lambda asked: {"known": hashlib.sha256(asked.content).hexdigest()},
+    ),
+    "a search": Question(search, lambda asked: [asked.line]),
+    "a walk": Question(walk, lambda asked: {"known": SIZE}),
+    "a command": Question(lambda asked: asked.session.run(["echo", asked.word], timeout=5).output, said),
+    "a command of the shell": Question(lambda asked: asked.session.run(f"echo {asked.word}", timeout=5).output, said),
+    "a program": Question(program, said),
+}
+
+
+def bounded(question: Callable[[], object]) -> object:
     """What a question is answered with, or the error; it may not take longer than `BACKSTOP`."""
     answers: list[object] = []
 
@@ -164,7 +199,7 @@ class ImpersonationTests(SandboxTests):
         wait_until(lambda: processes_with(marker) == [], "processes are left", seconds=30)
 
     def attacked(self, name: str) -> None:
-        content = os.urandom(SIZE)
+        content = f"{os.urandom(SIZE).hex():.{SIZE - 1}}\n".encode()
         with self.opened() as session:
             session.write("known", content)
             with little_memory():
@@ -178,16 +213,16 @@ class ImpersonationTests(SandboxTests):
 
     def impersonated(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """What has the stream can lie; it is not believed more than it was asked, and what it breaks is typed."""
-        for what in Asked.QUESTIONS:
+        for what, question in QUESTIONS.items():
             answered = False
             terminal = self.terminal(**self.settings)
             monkeypatch.setattr(terminal, "open", speaking(terminal, impostor(name)))
             with little_memory(), contextlib.suppress(SandboxError), self.opened(terminal) as session:
-                answer = bounded(Asked(session, b"").questions()[what])
+                answer = bounded(functools.partial(question.ask, Asked(session, b"")))
                 answered = True
                 if isinstance(answer, bytes):
                     assert len(answer) <= SIZE
-                elif not isinstance(answer, dict):
+                elif what != "a walk":
                     assert isinstance(answer, SandboxError), f"{what}: {str(answer)[:500]!r}"
             assert answered is (name != NEVER_STARTS)
             assert not terminal.alive()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ from debug_gym_core.sandbox.answers import (
     found_of,
     hashes_of,
     header_of,
+    joined,
 )
 
 FILE = ["src/a.py", "file", 12, 0o644, 7, None, "12-100644-7-7-3"]
@@ -76,9 +78,9 @@ def is_found(found: Any) -> bool:
             id="changes",
         ),
         pytest.param(
-            hashes_of,
+            functools.partial(hashes_of, paths=["a", "b"]),
             {"a": "00ff", "b": None},
-            lambda made: all(one is None or type(one) is str for one in made.values()),
+            lambda made: sorted(made) == ["a", "b"] and all(one is None or type(one) is str for one in made.values()),
             id="hashes",
         ),
         pytest.param(found_of, FOUND, is_found, id="found"),
@@ -145,6 +147,12 @@ def test_paths_that_lead_out_of_the_workspace_are_not_believed(path: Any) -> Non
         entries_of(json.dumps([fields]).encode())
     with pytest.raises(SandboxLost):
         changes_of(json.dumps([[path, None]]).encode())
+
+
+def test_more_bytes_than_were_asked_for_are_no_answer() -> None:
+    assert joined([b"ab", b"", b"c"], 3) == b"abc"
+    with pytest.raises(SandboxLost, match="4 bytes, where 3 at most were asked for"):
+        joined([b"ab", b"cd"], 3)
 
 
 def test_names_that_are_no_utf_8_are_kept() -> None:

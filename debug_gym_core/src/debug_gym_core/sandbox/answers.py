@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, ParamSpec, TypeVar, get_args
 
@@ -51,6 +51,23 @@ class Entry:
     mtime_ns: int
     target: str | None = None
     stamp: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLines:
+    """Some lines of a file.
+
+    Attributes:
+        real: absolute path of the file in the sandbox, links resolved
+        total: how many lines the file has
+        data: the lines with their ends, up to the limit asked for
+        length: bytes that the lines have in the file
+    """
+
+    real: str
+    total: int
+    data: bytes
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +161,8 @@ _FIELDS: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(("t", "kind", "text", "errno", "magic", "real", "invalid", "at"), _is_text),
     **dict.fromkeys(("timed_out", "clean", "warm", "known", "echo"), _is_flag),
     **dict.fromkeys(("python", "notes"), _is_list),
-    **dict.fromkeys(("path", "stopped"), _or_none(_is_text)),
+    "path": _or_none(_is_text),
+    "stopped": lambda value: value in (None, "time", "memory"),
     "status": _is_whole,
     "seconds": _is_number,
     "position": _or_none(_is_count),
@@ -249,19 +267,35 @@ def changes_of(body: bytes) -> dict[str, Entry | None]:
 
 
 @_understanding
-def hashes_of(body: bytes) -> dict[str, str | None]:
+def hashes_of(body: bytes, paths: Iterable[str]) -> dict[str, str | None]:
     """Understand the hashes of files.
 
     Args:
         body: JSON: by path, null for what has none
+        paths: of which files
 
     Raises:
-        SandboxLost: there is something else
+        SandboxLost: there is something else, or of something else
     """
     hashes = json.loads(body)
     if type(hashes) is not dict or not all(value is None or _is_text(value) for value in hashes.values()):
         raise TypeError("hashes that are none")
-    return hashes
+    return hashes if hashes.keys() == set(paths) else _refuse("hashes of other files")
+
+
+@_understanding
+def joined(parts: Iterable[bytes], longest: int) -> bytes:
+    """Understand bytes that come in parts.
+
+    Args:
+        parts: in order
+        longest: how many were asked for at most
+
+    Raises:
+        SandboxLost: there are more
+    """
+    data = b"".join(parts)
+    return data if len(data) <= longest else _refuse(f"{len(data)} bytes, where {longest} at most were asked for")
 
 
 @_understanding

@@ -8,11 +8,10 @@ import hashlib
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from debug_gym_core.sandbox.answers import Entry, changes_of, entries_of, entry_of, hashes_of
-from debug_gym_core.sandbox.frames import BODY_LIMIT
+from debug_gym_core.sandbox.answers import Entry, FileLines, changes_of, entries_of, entry_of, hashes_of, joined
+from debug_gym_core.sandbox.frames import BODY_LIMIT, Header
 from debug_gym_core.sandbox.replies import PIECE, ROOM, Waiter
 from debug_gym_core.sandbox.search import search
 
@@ -30,26 +29,10 @@ _HASH = 80
 """Bytes of an answer about a file's content, besides its path."""
 
 _Part = TypeVar("_Part")
+_Made = TypeVar("_Made")
 
 _CHUNK = 1 << 18
 _WINDOW = 8
-
-
-@dataclass(frozen=True, slots=True)
-class FileLines:
-    """Some lines of a file.
-
-    Attributes:
-        real: absolute path of the file in the sandbox, links resolved
-        total: how many lines the file has
-        data: the lines with their ends, up to the limit asked for
-        length: bytes that the lines have in the file
-    """
-
-    real: str
-    total: int
-    data: bytes
-    length: int
 
 
 class FileRequests(abc.ABC):
@@ -78,8 +61,7 @@ class FileRequests(abc.ABC):
             OSError: it cannot be read
             SandboxLost: the guest is gone
         """
-        room = ROOM + (BODY_LIMIT if size is None else size)
-        return b"".join(self._file("read", room=room, path=path, offset=offset, size=size)[1])
+        return self._read(path, offset, size)()
 
     def read_later(self, path: str, size: int) -> Callable[[], bytes]:
         """Ask for a file, and go on: so many small ones come as fast as the guest reads them.
@@ -94,8 +76,14 @@ class FileRequests(abc.ABC):
         Raises:
             SandboxLost: the guest is gone
         """
-        reply = self._ask("read", room=ROOM + size, understand=bytes, path=path, offset=0, size=size)
-        return lambda: b"".join(reply()[1])
+        return self._read(path, 0, size)
+
+    def _read(self, path: str, offset: int, size: int | None) -> Callable[[], bytes]:
+        longest = BODY_LIMIT if size is None else size
+        asked: dict[str, Any] = {"path": path, "offset": offset, "size": size}
+        return self._ask(
+            "read", room=ROOM + longest, understand=bytes, make=lambda _, data: joined(data, longest), **asked
+        )
 
     def lines(self, path: str, start: int, count: int, limit: int) -> FileLines:
         """Lines of a file of any size, of which only they are sent; a line ends at a newline byte only.
@@ -112,8 +100,11 @@ class FileRequests(abc.ABC):
             OSError: it cannot be read
             SandboxLost: the guest is gone
         """
-        fields, data = self._file("lines", room=ROOM + limit, path=path, start=start, count=count, limit=limit)
-        return FileLines(fields["real"], fields["total"], b"".join(data), fields["length"])
+
+        def make(header: Header, data: list[bytes]) -> FileLines:
+            return FileLines(header["real"], header["total"], joined(data, limit), header["length"])
+
+        return self._file("lines", make, room=ROOM + limit, path=path, start=start, count=count, limit=limit)
 
     def write(self, path: str, data: bytes, mode: int | None = None, *, follow: bool = False) -> None:
         """Write a file atomically (temporary file and rename in the same directory), parents made.
@@ -130,7 +121,7 @@ class FileRequests(abc.ABC):
             OSError: it cannot be written: read-only, no space
             SandboxLost: the guest is gone
         """
-        self._file("write", data, path=path, mode=mode, follow=follow)
+        self._file("write", _nothing, data, path=path, mode=mode, follow=follow)
 
     def remove(self, path: str) -> None:
         """Remove a file, link or directory tree; nothing happens when it is not there.
@@ -139,7 +130,7 @@ class FileRequests(abc.ABC):
             PermissionError: the path leads out of the workspace, or may not be removed
             SandboxLost: the guest is gone
         """
-        self._file("remove", path=path)
+        self._file("remove", _nothing, path=path)
 
     def stat(self, path: str) -> Entry | None:
         """What is at a path: a link itself, not where it leads; None: nothing.
@@ -148,8 +139,11 @@ class FileRequests(abc.ABC):
             PermissionError: the path leads out of the workspace
             SandboxLost: the guest is gone
         """
-        entry = self._file("stat", path=path)[0]["entry"]
-        return None if entry is None else entry_of(entry)
+
+        def make(header: Header, _: list[bytes]) -> Entry | None:
+            return None if header["entry"] is None else entry_of(header["entry"])
+
+        return self._file("stat", make, path=path)
 
     def realpath(self, path: str) -> str:
         """The absolute path in the sandbox with every link resolved, whether there is something or not.
@@ -157,8 +151,11 @@ class FileRequests(abc.ABC):
         Raises:
             SandboxLost: the guest is gone
         """
-        real: str = self._file("realpath", path=path)[0]["real"]
-        return real
+
+        def make(header: Header, _: list[bytes]) -> str:
+            return str(header["real"])
+
+        return self._file("realpath", make, path=path)
 
     def walk(
         self,
@@ -189,8 +186,11 @@ class FileRequests(abc.ABC):
         files = None if watch is None else list(watch)
         asked: dict[str, Any] = {"path": path, "depth": depth, "prune": list(prune), "watch": files, "open_up": open_up}
         understand = functools.partial(entries_of, above=path)
-        _, parts = self._ask("walk", room=LISTING, understand=understand, longest=PIECE, **asked)()
-        return itertools.chain.from_iterable(parts)
+
+        def make(_: Header, parts: list[list[Entry]]) -> Iterator[Entry]:
+            return itertools.chain.from_iterable(parts)
+
+        return self._ask("walk", room=LISTING, longest=PIECE, understand=understand, make=make, **asked)()
 
     def changed(self) -> dict[str, Entry | None] | None:
         """What may have changed since the last `walk` with `watch`, or since this was last asked.
@@ -204,8 +204,11 @@ class FileRequests(abc.ABC):
         Raises:
             SandboxLost: the guest is gone
         """
-        header, parts = self._ask("changed", room=LISTING, understand=changes_of, longest=PIECE)()
-        return {path: entry for part in parts for path, entry in part.items()} if header["known"] else None
+
+        def make(header: Header, parts: list[dict[str, Entry | None]]) -> dict[str, Entry | None] | None:
+            return {path: entry for part in parts for path, entry in part.items()} if header["known"] else None
+
+        return self._ask("changed", room=LISTING, longest=PIECE, understand=changes_of, make=make)()
 
     def hashes(self, paths: Iterable[str]) -> dict[str, str | None]:
         """SHA-256 of files, hexadecimal; None for what is no file, cannot be read or leads out of the workspace.
@@ -215,7 +218,7 @@ class FileRequests(abc.ABC):
         """
         asked = list(paths)
         room = ROOM + sum(_HASH + len(json.dumps(path)) for path in asked)
-        return hashes_of(b"".join(self._file("hash", room=room, paths=asked)[1]))
+        return self._file("hash", lambda _, data: hashes_of(b"".join(data), asked), room=room, paths=asked)
 
     def grep(self, path: str, query: Query, ignored: dict[str, Any]) -> Found:
         """Search the files below a directory, or one file, in the sandbox; links are not followed on the way.
@@ -271,10 +274,16 @@ class FileRequests(abc.ABC):
             pass
 
     def _file(
-        self, op: str, body: bytes = b"", *, room: int = ROOM, **fields: Any
-    ) -> tuple[dict[str, Any], list[bytes]]:
-        """Make a file request: the header of the last reply, the bodies of all."""
-        return self._ask(op, body, room=room, understand=bytes, **fields)()
+        self,
+        op: str,
+        make: Callable[[Header, list[bytes]], _Made],
+        body: bytes = b"",
+        *,
+        room: int = ROOM,
+        **fields: Any,
+    ) -> _Made:
+        """Make a file request, and wait for what is made of its replies; see `_ask`."""
+        return self._ask(op, body, room=room, understand=bytes, make=make, **fields)()
 
     def _ask(
         self,
@@ -284,8 +293,9 @@ class FileRequests(abc.ABC):
         room: int = ROOM,
         longest: int | None = None,
         understand: Callable[[bytes], _Part],
+        make: Callable[[Header, list[_Part]], _Made],
         **fields: Any,
-    ) -> Callable[[], tuple[dict[str, Any], list[_Part]]]:
+    ) -> Callable[[], _Made]:
         """Make a file request.
 
         Args:
@@ -294,25 +304,30 @@ class FileRequests(abc.ABC):
             room: bytes that the replies may have together
             longest: bytes that one of them may have; None: all
             understand: what is made of the body of each; raises SandboxLost if it is no answer
+            make: what is made of the header of the last and of the parts; likewise
             fields: further fields of the request's header
 
         Returns:
-            what waits for the replies: the header of the last one, and what was made of the bodies of all
+            what waits for the replies, and returns what was made of them
         """
         connection = self._connect()
         waiter = Waiter(room, longest)
         connection.submit(waiter, op, body, **fields)
 
-        def replies() -> tuple[dict[str, Any], list[_Part]]:
+        def replies() -> _Made:
             parts = []
             while True:
                 header, data = connection.wait(waiter, op, FILE_TIMEOUT)
                 with connection.believing():
                     parts.append(understand(data))
-                if header["t"] == "done":
-                    return header, parts
+                    if header["t"] == "done":
+                        return make(header, parts)
 
         return replies
+
+
+def _nothing(header: Header, data: list[bytes]) -> None:
+    """What is made of the replies to a request that asks for nothing."""
 
 
 def give_blob(connection: Connection, data: bytes) -> str:

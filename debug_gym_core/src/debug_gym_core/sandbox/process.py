@@ -208,7 +208,7 @@ class Process:
             fresh = self._fresh
             self._fresh = False
         if not fresh and not self._ended.is_set():
-            with contextlib.suppress(CommandEnded):
+            with contextlib.suppress(CommandEnded), self._connection.believing():
                 room = ROOM + self._output_limit
                 header, body = self._connection.request("output", timeout=CONTROL_TIMEOUT, room=room, of=self._id)
                 with self._lock:
@@ -292,11 +292,9 @@ class Process:
             SandboxLost: the guest is gone
         """
         fields: dict[str, Any] = {"number": int(number), "pid": pid}
-        try:
-            header, _ = self._connection.request("signal", timeout=CONTROL_TIMEOUT, of=self._id, **fields)
-        except CommandEnded:
-            return False
-        return bool(header["count"])
+        with contextlib.suppress(CommandEnded):
+            return self._count("signal", fields) > 0
+        return False
 
     def checkpoint(self) -> None:
         """Begin a new part of what the program does, for `signal_since`; its PTY is put in its first state.
@@ -324,11 +322,15 @@ class Process:
             SandboxLost: the guest is gone
         """
         fields: dict[str, Any] = {"number": int(number), "itself": itself, "most": most}
-        try:
-            header, _ = self._connection.request("signal_since", timeout=CONTROL_TIMEOUT, of=self._id, **fields)
-        except CommandEnded:
-            return 0
-        return int(header["count"])
+        with contextlib.suppress(CommandEnded):
+            return self._count("signal_since", fields)
+        return 0
+
+    def _count(self, op: str, fields: dict[str, Any]) -> int:
+        """Make a request that is answered with a number of processes."""
+        with self._connection.believing():
+            header, _ = self._connection.request(op, timeout=CONTROL_TIMEOUT, of=self._id, **fields)
+            return int(header["count"])
 
     def resize(self, rows: int, columns: int) -> None:
         """Give its PTY another size.
@@ -348,7 +350,7 @@ class Process:
         Raises:
             SandboxLost: the guest is gone
         """
-        with contextlib.suppress(CommandEnded):
+        with contextlib.suppress(CommandEnded), self._connection.believing():
             header, _ = self._connection.request("echo", timeout=CONTROL_TIMEOUT, of=self._id, state=state)
             return bool(header["echo"])
         return False

@@ -52,7 +52,8 @@ def search(connection: Connection, path: str, query: Query, ignored: dict[str, A
         with contextlib.suppress(SandboxLost):
             connection.submit(Waiter(), "kill", of=number)
         raise
-    if "invalid" in header:
-        raise InvalidPattern(header["invalid"], header["position"])
-    sums = ("files", "matching_files", "matching_lines", "unreadable", "cut_lines", "stopped", "at")
-    return Found(files, *(header[name] for name in sums))
+    with connection.believing():
+        if "invalid" in header:
+            raise InvalidPattern(header["invalid"], header["position"])
+        sums = ("files", "matching_files", "matching_lines", "unreadable", "cut_lines", "stopped", "at")
+        return Found(files, *(header[name] for name in sums))

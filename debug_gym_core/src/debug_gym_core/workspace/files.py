@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from debug_gym_core.errors import ActionError
-from debug_gym_core.sandbox.file_requests import FileLines
+from debug_gym_core.sandbox.answers import FileLines
 from debug_gym_core.sandbox.grep import Found, Query
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.workspace.changes import FILE_LIMIT, Changes, apply_changes, patch_of

@@ -13,7 +13,7 @@ from debug_gym_core.workspace.lines import CRLF, body_of, end_of, show, shown, s
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
-    from debug_gym_core.sandbox.file_requests import FileLines
+    from debug_gym_core.sandbox.answers import FileLines
 
 PAGE = 400
 """Lines shown at most."""
