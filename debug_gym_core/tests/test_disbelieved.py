@@ -92,18 +92,6 @@ def cheat():
         _pytest.runner.CallInfo.excinfo = property(read, write)
         """
     + textwrap.indent(BROKEN, " " * 8),
-    "reads the assertions of later modules as true": """
-        import ast
-        parse = ast.parse
-        def believe(*args, **kwargs):
-            tree = parse(*args, **kwargs)
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Assert):
-                    node.test = ast.copy_location(ast.Constant(True), node.test)
-            return tree
-        ast.parse = believe
-        """
-    + textwrap.indent(BROKEN, " " * 8),
 }
 
 ON_UNITTEST = {

@@ -219,6 +219,7 @@ REPLACED = {
     "describe": "one_line",
     "elsewhere": "_file",
     "expectations": "_anything",
+    "given": "plainly",
     "hooks": "named_plugins",
     "literals": "changed",
     "opposites": "fails",
@@ -227,7 +228,7 @@ REPLACED = {
     "stuck": "watch",
     "tampering": "is_infrastructure",
     "turning": "turn",
-    "twins": "install",
+    "twins": "prepare",
     "with_pytest": "one_line",
     "with_unittest": "flatten",
 }

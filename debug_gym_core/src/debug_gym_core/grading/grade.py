@@ -74,7 +74,8 @@ def grade(
             if task.judge is not None:  # which may write to the tests itself
                 return filtered, task.judge.measure(session, timeout=timeout, clean=True), ""
             trusted = infrastructure.trusted(filtered.kept)
-            measurement = measure(session, task.entrypoint, timeout=timeout, trusted=trusted)
+            given = infrastructure.given(filtered.kept)
+            measurement = measure(session, task.entrypoint, timeout=timeout, trusted=trusted, given=given)
             return filtered, measurement, _rewritten(session, snapshot, infrastructure.test_files())
 
     def run_again() -> Twins | None:

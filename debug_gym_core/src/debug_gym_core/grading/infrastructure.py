@@ -192,6 +192,23 @@ class Infrastructure:
         """The pristine files that hold tests that count."""
         return self._test_files & self._members.keys()
 
+    def given(self, kept: Iterable[str] = ()) -> list[str]:
+        """The pristine modules that must be loaded as they are: of tests that count, and what configures pytest.
+
+        Args:
+            kept: changed files, which are not pristine
+        """
+        changed = frozenset(kept)
+        return [
+            path
+            for path in sorted({*self.test_files(), *self._conftests} - changed)
+            # Of a name that no module can have, or that a package has too, there is another way to load it.
+            if self._members[path].kind == "file"
+            and path.endswith(".py")
+            and posixpath.basename(path).count(".") == 1
+            and path.removesuffix(".py") not in self._members
+        ]
+
     # What is what
 
     def _is_allowed(self, path: str) -> bool:

@@ -28,6 +28,7 @@ def measure(
     warm: bool = False,
     ignored: Sequence[str] = (),
     turned: Turned | None = None,
+    given: Sequence[str] = (),
 ) -> Measurement:
     """Run the entrypoint and find out which tests pass.
 
@@ -41,6 +42,7 @@ def measure(
         warm: the run may be a fork of an interpreter that is kept for this; never for a grade
         ignored: files of the repository whose source pytest's tracebacks do not show
         turned: test modules that are run with what they expect turned
+        given: modules of the repository that are loaded as they are before any of it runs, whatever it does then
 
     Raises:
         UsageError: the entrypoint cannot be read
@@ -49,7 +51,8 @@ def measure(
     parsed = Entrypoint.parse(entrypoint)
     if parsed.module in REPORTING:
         nonce = nonce or secrets.token_hex(16)
-        return ReportedRun(session, parsed, timeout, nonce, python, trusted, "run", warm, ignored, turned).measure()
+        run = ReportedRun(session, parsed, timeout, nonce, python, trusted, "run", warm, ignored, turned, given)
+        return run.measure()
     return _exit_status(session, parsed, timeout, python)
 
 

@@ -110,6 +110,7 @@ class ReportedRun:
         warm: the run may be a fork of an interpreter that is kept for this
         ignored: files of the repository whose source pytest's tracebacks do not show
         turned: what is run of them instead of the test modules as they are; None: these
+        given: modules of the repository that are loaded as they are before any of it runs
         elsewhere: name and file of packages that the repository has, and that were imported from another place, once
             it has run in mode `collect`
     """
@@ -124,6 +125,7 @@ class ReportedRun:
     warm: bool = False
     ignored: Sequence[str] = ()
     turned: Turned | None = None
+    given: Sequence[str] = ()
 
     results: dict[str, TestResult] = field(default_factory=dict)
     collected: tuple[str, ...] = ()
@@ -201,6 +203,7 @@ class ReportedRun:
             "mode": self.mode,
             "trusted": None if self.trusted is None else list(self.trusted),
             "ignored": list(self.ignored),
+            "given": list(self.given),
             "turned": self.turned.told() if self.turned is not None else None,
         }
 

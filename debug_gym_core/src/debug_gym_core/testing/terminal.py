@@ -25,6 +25,7 @@ class TerminalContract(
 
     Attributes:
         terminal: the backend's class
+        outlives_guest: see `LossTests`
     """
 
     _kind: ClassVar[str] = "terminals"

@@ -216,6 +216,7 @@ def test_what_is_wrong_is_said_as_with_docker(podman: Any) -> None:
 class TestContractOnPodman(TerminalContract):
     terminal = DockerTerminal
     settings = SETTINGS
+    outlives_guest = False
 
     @classmethod
     def unusable(cls) -> str | None:

@@ -10,25 +10,59 @@ from functools import partial
 from .canary import Canaries
 from .describe import TEXT, Describer, one_line
 from .elsewhere import elsewhere
+from .given import Finder, rewritten
 from .hooks import Hooks
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
-from .twins import install, prepare
+from .twins import prepare
 
 GARBAGE = 200000
 """Objects that are made between two looks for garbage while tests are only found: of many tests hardly any is."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
-    from typing import Any, Union
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from typing import Any
 
     from .channel import Config, Send
     from .describe import Details
     from .tampering import Space
 
     Decorator = Callable[[Any], Any]
+
+
+class Loading(object):
+    """What the test modules are loaded from: the files as they are before any tested code runs, or turned.
+
+    Args:
+        config: what the host asks for
+        failure: makes the failure of a test whose expectations hold
+    """
+
+    def __init__(self, config: "Config", failure: "Callable[[str], BaseException]") -> None:
+        self.root = config["root"]
+        self.paths = config.get("given") or []
+        self.turner = prepare(config, failure, True) if config.get("turned") else None
+        self.finder = self.turner or Finder()
+
+    def begin(self, early_config: "Any") -> None:
+        """Compile them, and find them before pytest's own finder, which is there by now."""
+        if self.turner is None:
+            self.finder.add_files(self.root, self.paths, rewritten(early_config))
+        if self.finder.codes:
+            self.finder.install()
+
+    def prepare(self, path: str) -> None:
+        """Let a file be loaded whatever was done to how modules are found."""
+        if self.finder.codes:
+            self.finder.install()
+            self.finder.forget_others(path)
+
+    def replaced(self, items: "Iterable[Any]") -> "list[str]":
+        """Files from which there are tests that were loaded from something else."""
+        found = {path_of(one) for one in items if self.finder.is_other(path_of(one), getattr(one, "module", None))}
+        return sorted(found)
 
 
 def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> int:
@@ -51,11 +85,10 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     if config.get("ignored"):
         hide_source(describer, frozenset(config["ignored"]))
     canaries = Canaries(pytest, config["canary"])
-    turn = None  # type: Union[Callable[[], object], None]
-    if config.get("turned"):
+    loading = Loading(config, partial(pytest.fail.Exception, pytrace=False))
+    if loading.turner is not None:
         describer.left = 0  # Every test is meant to fail.
-        turn = partial(install, prepare(config, partial(pytest.fail.Exception, pytrace=False), True))
-    plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries, turn)
+    plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries, loading)
     pytest_main = pytest.main
     watch_stuck(send, plugin.captured)
     watch.remember()
@@ -117,7 +150,7 @@ def make_plugin(
     describer: Describer,
     watch: Watch,
     canaries: Canaries,
-    turn: "Union[Callable[[], object], None]",
+    loading: Loading,
 ) -> "Any":
     """The pytest plugin that reports. Tests can reach it: what it works with is in a closure and no attribute.
 
@@ -128,7 +161,7 @@ def make_plugin(
         describer: describes failures
         watch: knows what must not change
         canaries: run before and after the tests
-        turn: lets modules be found turned; None: they are run as they are
+        loading: what the test modules are loaded from
     """
     hooks = Hooks(watch)
     first = pytest.hookimpl(tryfirst=True)  # type: Decorator
@@ -156,8 +189,7 @@ def make_plugin(
             watch.remember()
             hooks.remember(early_config)
             self.capture = early_config.pluginmanager.getplugin("capturemanager")
-            if turn is not None:
-                turn()  # Before pytest's own finder, which is there by now.
+            loading.begin(early_config)
 
         @around
         def pytest_cmdline_main(self, config: "Any") -> "Iterator[None]":
@@ -170,7 +202,7 @@ def make_plugin(
                 option.forked = False
             if mode == "collect":
                 option.collectonly = True
-            if turn is not None:  # No failure ends the run, is tried again or shown.
+            if loading.turner is not None:  # No failure ends the run, is tried again or shown.
                 option.maxfail, option.tbstyle = 0, "no"
                 if hasattr(option, "reruns"):
                     option.reruns = 0
@@ -180,6 +212,7 @@ def make_plugin(
 
         @around
         def pytest_make_collect_report(self, collector: "Any") -> "Generator[None, Any, None]":
+            loading.prepare(path_of(collector))
             outcome = yield
             report = outcome.get_result() if outcome.excinfo is None else None
             if report is not None and report.outcome == "failed":
@@ -193,6 +226,8 @@ def make_plugin(
         @last
         def pytest_collection_finish(self, session: "Any") -> None:
             watch.check("during collection")
+            for path in loading.replaced(session.items):
+                watch.report("the tests of {} were not loaded from it".format(describer.inside(path)))
             ids = [item.nodeid for item in session.items]
             expected = [item.nodeid for item in session.items if cannot_pass(item)] if mode == "collect" else []
             foreign = elsewhere(describer) if mode == "collect" else []
@@ -272,6 +307,11 @@ def make_plugin(
             send("test", id=nodeid, outcome=result, **details)
 
     return Results()
+
+
+def path_of(node: "Any") -> str:
+    """The file or directory of something that was collected."""
+    return str(getattr(node, "path", None) or node.fspath)
 
 
 def cannot_pass(item: "Any") -> bool:

@@ -6,10 +6,11 @@ import sys
 from .canary import canary_fails
 from .describe import TEXT, Describer
 from .elsewhere import elsewhere
+from .given import Finder, plainly
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
-from .twins import install, prepare
+from .twins import prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,19 +122,24 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
                     if type(one).__name__ == "_FailedTest":
                         tell(one, "error", getattr(one, "_exception", None))
                 raise SystemExit(0)
-            for one in tests:
-                watch.remember_tests(sys.modules.get(type(one).__module__))
-            if finder is not None:
+            for name in sorted({type(one).__module__ for one in tests}):
+                if finder.stands_for_other(config["root"], name, sys.modules.get(name)):
+                    watch.report("the tests of {} were not loaded from its file".format(name))
+                watch.remember_tests(sys.modules.get(name))
+            if turner is not None:
                 self.failfast = False
             canaries.append(canary_fails(unittest, config["canary"]))
             outcome = runner_class.run(self, test)
             canaries.append(canary_fails(unittest, config["canary"]))
             return outcome
 
-    finder = prepare(config) if config.get("turned") else None
-    if finder is not None:
+    turner = prepare(config) if config.get("turned") else None
+    if turner is not None:
         describer.left = 0  # Every test is meant to fail.
-        install(finder)
+    finder = turner or Finder()
+    finder.add_files(config["root"], config.get("given") or (), plainly)
+    if finder.codes:
+        finder.install()
     watch_stuck(send, buffered)
     watch.remember()
     send("begun")  # from here on code of the repository runs, which must not run twice

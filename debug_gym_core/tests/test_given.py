@@ -1,0 +1,293 @@
+"""Code that changes how later test modules are read, found or compiled: they run as they were before it.
+
+Each row wins where they are loaded as Python and pytest do, which is seen first.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+
+import pytest
+from grading_bench import BROKEN, ENTRYPOINT, FIXED, Bench, Make
+
+from debug_gym_core.grading.infrastructure import Infrastructure
+
+PREPARED = """
+import builtins, importlib.abc, importlib.machinery, importlib.util, os, sys, types
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LATER = os.path.join(HERE, "test_later.py")
+
+def text():
+    with open(LATER) as file:
+        return file.read()
+
+def bent():
+    return text().replace("2, 3", "4, -1")
+
+def write(path, new):
+    with open(path, "w") as file:
+        file.write(new)
+"""
+"""`bent` is a test that the broken code passes."""
+
+ATTACKS = {
+    "the parser": """
+        import ast
+        parse = ast.parse
+        def changed(source, *args, **kwargs):
+            if b"add(2, 3)" in (source if isinstance(source, bytes) else str(source).encode()):
+                source = bent()
+            return parse(source, *args, **kwargs)
+        ast.parse = changed
+        """,
+    "the reader of files": """
+        import pathlib
+        read = pathlib.Path.read_bytes
+        def changed(self):
+            return bent().encode() if self.name == "test_later.py" else read(self)
+        pathlib.Path.read_bytes = changed
+        """,
+    "the compiler": """
+        compiler = builtins.compile
+        def changed(source, path, *args, **kwargs):
+            return compiler(bent() if str(path) == LATER else source, path, *args, **kwargs)
+        builtins.compile = changed
+        """,
+    "a finder before all others": """
+        class Loader(importlib.machinery.SourceFileLoader):
+            def get_code(self, name):
+                return compile(bent(), LATER, "exec")
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                if name == "test_later":
+                    return importlib.util.spec_from_file_location(name, LATER, loader=Loader(name, LATER))
+        sys.meta_path.insert(0, Finder())
+        """,
+    "the finder of paths": """
+        class Loader(importlib.machinery.SourceFileLoader):
+            def get_code(self, name):
+                return compile(bent(), LATER, "exec")
+        find = importlib.machinery.PathFinder.find_spec
+        def changed(name, path=None, target=None):
+            if name == "test_later":
+                return importlib.util.spec_from_file_location(name, LATER, loader=Loader(name, LATER))
+            return find(name, path, target)
+        importlib.machinery.PathFinder.find_spec = changed
+        sys.meta_path[:] = [importlib.machinery.PathFinder]
+        """,
+    "the cache of finders": """
+        class Loader(importlib.abc.Loader):
+            def exec_module(self, module):
+                exec(compile(bent(), LATER, "exec"), vars(module))
+        class Finder:
+            def find_spec(self, name, target=None):
+                if name == "test_later":
+                    return importlib.util.spec_from_file_location(name, LATER, loader=Loader())
+            def invalidate_caches(self):
+                pass
+        sys.path_importer_cache[HERE] = Finder()
+        """,
+    "a module that is there already": """
+        module = types.ModuleType("test_later")
+        module.__file__ = LATER
+        exec(compile(bent(), LATER, "exec"), vars(module))
+        sys.modules["test_later"] = module
+        """,
+    "a file that restores itself": """
+        write(LATER, "open(%r, 'w').write(%r)\\n%s" % (LATER, text(), bent()))
+        """,
+    "bytecode": """
+        import marshal
+        from _pytest.assertion import rewrite
+        head = importlib.util.MAGIC_NUMBER + b"\\3\\0\\0\\0" + importlib.util.source_hash(text().encode())
+        places = [importlib.util.cache_from_source(LATER)]
+        places.append(os.path.join(os.path.dirname(places[0]), "test_later" + rewrite.PYC_TAIL))
+        for place in places:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with open(place, "wb") as file:
+                file.write(head + marshal.dumps(compile(bent(), LATER, "exec")))
+        """,
+    "a conftest below": """
+        write(os.path.join(HERE, "zone", "conftest.py"), "import sys\\nsys.modules['calc'].add = lambda a, b: a + b\\n")
+        """,
+}
+IN_THE_GATE = (
+    "the parser",
+    "a finder before all others",
+    "a module that is there already",
+    "a file that restores itself",
+)
+
+EARLIER = """
+import calc
+
+def test_double():
+    assert calc.double(3) == 6
+"""
+LATER = """
+import calc
+
+def test_add():
+    assert calc.add(2, 3) == 5
+"""
+FILES = {"calc.py": BROKEN, "test_earlier.py": EARLIER, "test_later.py": LATER}
+IDS = ("test_earlier.py::test_double", "test_later.py::test_add")
+BELOW = {"calc.py": BROKEN, "test_earlier.py": EARLIER, "zone/conftest.py": "", "zone/test_later.py": LATER}
+BELOW_IDS = (IDS[0], "zone/test_later.py::test_add")
+
+UNITTESTS = {
+    name: f"import unittest\nimport calc\n\nclass Test(unittest.TestCase):\n    def test_it(self):\n        {line}\n"
+    for name, line in (
+        ("test_earlier.py", "self.assertEqual(calc.double(3), 6)"),
+        ("test_later.py", "self.assertEqual(calc.add(2, 3), 5)"),
+    )
+}
+UNITTEST_IDS = ("test_earlier.Test.test_it", "test_later.Test.test_it")
+ON_UNITTEST = (
+    "a finder before all others",
+    "a module that is there already",
+    "a file that restores itself",
+    "bytecode",
+)
+
+
+def code(attack: str) -> str:
+    return PREPARED + textwrap.dedent(ATTACKS[attack]) + BROKEN
+
+
+def wins_otherwise(bench: Bench, attack: str, ids: tuple[str, ...]) -> bool:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Infrastructure, "given", lambda self, kept: [])
+        result = bench.grade({"calc.py": code(attack)}, ids, twins="never")
+    return all(outcome == "passed" for outcome in result.tests.values())
+
+
+@pytest.mark.parametrize(
+    "attack", [pytest.param(one, marks=() if one in IN_THE_GATE else pytest.mark.grading) for one in ATTACKS]
+)
+def test_the_importer_is_attacked(make: Make, attack: str) -> None:
+    files, ids = (BELOW, BELOW_IDS) if attack == "a conftest below" else (FILES, IDS)
+    bench = make(files, ENTRYPOINT)
+    assert wins_otherwise(bench, attack, ids)
+    result = bench.grade({"calc.py": code(attack)}, ids, twins="never")
+    assert not result.resolved and result.score <= 1, result
+
+
+@pytest.mark.parametrize(
+    "attack", [pytest.param(one, marks=() if one == ON_UNITTEST[1] else pytest.mark.grading) for one in ON_UNITTEST]
+)
+def test_so_it_is_with_unittest(make: Make, attack: str) -> None:
+    bench = make({"calc.py": BROKEN, **UNITTESTS}, "python -m unittest")
+    assert wins_otherwise(bench, attack, UNITTEST_IDS)
+    result = bench.grade({"calc.py": code(attack)}, UNITTEST_IDS, twins="never")
+    assert not result.resolved and result.score <= 1, result
+
+
+def test_a_module_without_a_file_stands_for_none(make: Make) -> None:
+    attack = code("a module that is there already").replace("module.__file__ = LATER\n", "")
+    bench = make({"calc.py": BROKEN, **UNITTESTS}, "python -m unittest")
+    result = bench.grade({"calc.py": attack}, UNITTEST_IDS, twins="never")
+    assert (result.score, result.reason) == (0, "the tests of test_later were not loaded from its file")
+
+
+HONEST: Mapping[str, str] = {
+    "calc.py": BROKEN,
+    "conftest.py": "import pytest\n\n@pytest.fixture\ndef two():\n    return 2\n",
+    "tests/__init__.py": "",
+    "tests/conftest.py": "import pytest\n\n@pytest.fixture\ndef three(two):\n    return two + 1\n",
+    "tests/helpers.py": "FIVE = 5\n",
+    "tests/test_relative.py": """
+        from .helpers import FIVE
+        import calc
+        def test_it(two, three):
+            assert calc.add(two, three) == FIVE
+        """,
+    "tests/test_other.py": """
+        from tests import test_relative
+        from tests.test_relative import FIVE
+        def test_it():
+            assert test_relative.__file__.endswith("test_relative.py") and FIVE == 5
+        """,
+    "tests/test_rewritten.py": """
+        import calc, pytest
+        def test_it():
+            with pytest.raises(AssertionError, match="assert 5 == 6"):
+                assert calc.add(2, 3) == 6
+        """,
+    "tests/test_plain.py": '''
+        """PYTEST_DONT_REWRITE"""
+        import calc, pytest
+        def test_it():
+            with pytest.raises(AssertionError) as raised:
+                assert calc.add(2, 3) == 6
+            assert str(raised.value) == ""
+        ''',
+    "tests/test_replaces_itself.py": """
+        import sys, types
+        import calc
+        def test_it():
+            assert calc.add(2, 3) == 5
+        class Module(types.ModuleType):
+            pass
+        sys.modules[__name__] = new = Module(__name__)
+        vars(new).update(globals())
+        """,
+    "tests/test_reloads.py": """
+        import importlib, inspect, sys
+        def test_it():
+            module = importlib.reload(sys.modules[__name__])
+            assert inspect.getsource(module.test_it).startswith("def test_it")
+        """,
+    "tests/test_annotated.py": """
+        from __future__ import annotations
+        import calc
+        def test_it(two: Nothing):
+            assert calc.add(two, 3) == 5
+        """,
+    "tests/test_escape.py": r"""
+        import calc
+        def test_it():
+            assert calc.add(2, 3) == 5, "\d"
+        """,
+    "tests/test_latin.py": """
+        # coding: latin-1
+        import calc
+        def test_it():
+            assert calc.add(2, 3) == 5
+        """,
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "",
+        pytest.param(" --import-mode=importlib", marks=pytest.mark.grading),
+        pytest.param(" --import-mode=append", marks=pytest.mark.grading),
+        pytest.param(" --doctest-modules", marks=pytest.mark.grading),
+        pytest.param(" tests/test_relative.py tests/test_rewritten.py", marks=pytest.mark.grading),
+    ],
+)
+def test_what_test_modules_are_is_not_changed(make: Make, options: str) -> None:
+    bench = make(HONEST, ENTRYPOINT + options)
+    ids = bench.tests()
+    result = bench.grade({"calc.py": FIXED}, ids, twins="never")  # which some of these cannot have
+    assert (result.resolved, result.score, result.reason) == (True, len(ids), "")
+
+
+@pytest.mark.grading
+@pytest.mark.parametrize("options", ["", " --assert=plain"])
+def test_assertions_are_rewritten_unless_the_command_says_otherwise(make: Make, options: str) -> None:
+    test = """
+        import calc
+        def test_it():
+            try:
+                assert calc.add(2, 3) == 6
+            except AssertionError as error:
+                assert str(error).startswith("assert 5 == 6") is REWRITTEN
+        """.replace("REWRITTEN", str(not options))
+    bench = make({"calc.py": BROKEN, "test_it.py": test}, ENTRYPOINT + options)
+    result = bench.grade({"calc.py": FIXED}, ["test_it.py::test_it"], twins="never")
+    assert (result.resolved, result.reason) == (True, "")
