@@ -46,6 +46,12 @@ def version_of(python: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
+@functools.cache
+def has(python: str, module: str) -> bool:
+    """Whether an interpreter has a module."""
+    return subprocess.run([python, "-c", f"import {module}"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
 def interpreters(handful: bool = False) -> list[ParameterSet]:
     """A parameter for the interpreter that runs the tests, and one, marked `interpreters`, for each other of `PYTHONS`.
 

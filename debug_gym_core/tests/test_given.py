@@ -10,8 +10,13 @@ from collections.abc import Mapping
 
 import pytest
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, Bench, Make
+from support import has
 
 from debug_gym_core.grading.infrastructure import Infrastructure
+from debug_gym_core.grading.measure import measure
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
+from debug_gym_terminal_local import LocalTerminal
 
 PREPARED = """
 import builtins, importlib.abc, importlib.machinery, importlib.util, os, sys, types
@@ -113,6 +118,7 @@ ATTACKS = {
         write(os.path.join(HERE, "zone", "conftest.py"), "import sys\\nsys.modules['calc'].add = lambda a, b: a + b\\n")
         """,
 }
+UNITTEST = "python -m unittest"
 IN_THE_GATE = (
     "the parser",
     "a finder before all others",
@@ -179,7 +185,7 @@ def test_the_importer_is_attacked(make: Make, attack: str) -> None:
     "attack", [pytest.param(one, marks=() if one == ON_UNITTEST[1] else pytest.mark.grading) for one in ON_UNITTEST]
 )
 def test_so_it_is_with_unittest(make: Make, attack: str) -> None:
-    bench = make({"calc.py": BROKEN, **UNITTESTS}, "python -m unittest")
+    bench = make({"calc.py": BROKEN, **UNITTESTS}, UNITTEST)
     assert wins_otherwise(bench, attack, UNITTEST_IDS)
     result = bench.grade({"calc.py": code(attack)}, UNITTEST_IDS, twins="never")
     assert not result.resolved and result.score <= 1, result
@@ -187,7 +193,7 @@ def test_so_it_is_with_unittest(make: Make, attack: str) -> None:
 
 def test_a_module_without_a_file_stands_for_none(make: Make) -> None:
     attack = code("a module that is there already").replace("module.__file__ = LATER\n", "")
-    bench = make({"calc.py": BROKEN, **UNITTESTS}, "python -m unittest")
+    bench = make({"calc.py": BROKEN, **UNITTESTS}, UNITTEST)
     result = bench.grade({"calc.py": attack}, UNITTEST_IDS, twins="never")
     assert (result.score, result.reason) == (0, "the tests of test_later were not loaded from its file")
 
@@ -291,3 +297,25 @@ def test_assertions_are_rewritten_unless_the_command_says_otherwise(make: Make, 
     bench = make({"calc.py": BROKEN, "test_it.py": test}, ENTRYPOINT + options)
     result = bench.grade({"calc.py": FIXED}, ["test_it.py::test_it"], twins="never")
     assert (result.resolved, result.reason) == (True, "")
+
+
+CHANGES_LATER_TESTS = """
+import os
+path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "test_later.py")
+with open(path, "w") as file:
+    file.write("def test_it():\\n    assert False\\n")
+"""
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "files"), [(ENTRYPOINT, {"test_earlier.py": EARLIER, "test_later.py": LATER}), (UNITTEST, UNITTESTS)]
+)
+def test_each_interpreter_loads_what_was_there_at_first(python: str, entrypoint: str, files: Mapping[str, str]) -> None:
+    if "pytest" in entrypoint and not has(python, "pytest"):
+        pytest.skip(f"{python} has no pytest")
+    with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
+        for name, text in {**files, "calc.py": FIXED + CHANGES_LATER_TESTS}.items():
+            session.write(name, text.encode())
+        result = measure(session, entrypoint, timeout=60, python=python, given=["test_later.py"])
+        assert [test.outcome for test in result.tests] == ["passed", "passed"], result
+        assert b"assert False" in session.read("test_later.py")

@@ -9,11 +9,10 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
-from support import interpreters, repeated
+from support import has, interpreters, repeated
 
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.measure import measure
@@ -24,11 +23,6 @@ from debug_gym_terminal_local import LocalTerminal
 
 QUICK = "-p no:hypothesispytest -p no:pytest_cov"
 """Without plugins that we happen to have here: they take half a second to import."""
-
-
-@cache
-def has(python: str, module: str) -> bool:
-    return subprocess.run([python, "-c", f"import {module}"], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 @pytest.fixture(scope="module")

@@ -163,15 +163,12 @@ def rewritten(config: "Any") -> "Compile":
 
     from _pytest.assertion import rewrite
 
-    rewrite_asserts = rewrite.rewrite_asserts  # type: Any
     if not any(type(one) is rewrite.AssertionRewritingHook for one in sys.meta_path):
         return plainly
 
     def compiled(text: bytes, path: str) -> "CodeType":
         tree = ast.parse(text, path)
-        # Before pytest 5 it read the text itself.
-        arguments = (text,) if "source" in rewrite_asserts.__code__.co_varnames else ()
-        rewrite_asserts(tree, *arguments, path, config)
+        rewrite.rewrite_asserts(tree, text, path, config)
         return compile(tree, path, "exec", dont_inherit=True)
 
     return compiled
