@@ -56,7 +56,7 @@ class Finder(object):
             compiled: makes code of a text and a path
         """
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # They are for when it is loaded, and told then where it is not ours.
+            warnings.simplefilter("ignore")  # What Python warns of when it compiles is for when it is loaded.
             for path in paths:
                 with open(os.path.join(root, path), "rb") as file:
                     self.add(root, path, file.read(), compiled)

@@ -5,11 +5,12 @@ the host is the configuration; then the target runs as `python -m pytest ...` or
 output untouched. A message to the host is the nonce and a JSON object: `t` (what it is), `i` (its number), the rest.
 
 The tested code runs in this very process and may try to make its tests pass by other means than passing them. What is
-done against that, and what cannot be done, is a page of the docs ("What a score proves"). In short: results are taken
-from pytest's own calls and not from its reports or output; a canary test that must fail runs before and after the
-others; functions of pytest, pluggy, unittest and of the test modules must be those that were there before any tested
-code ran; only the process that was started reports, and only with the nonce. That is not proof: code that walks the
-stack or the heap to `send` can report what it likes. It stops children, writes to open descriptors and accidents.
+done against that, and what cannot be done, is a page of the docs ("What a score proves"). In short: tests are compiled
+before any tested code runs; results are taken from pytest's own calls and not from its reports or output; a canary test
+that must fail runs before and after the others; functions of pytest, pluggy, unittest and of the test modules must be
+those that were there before any tested code ran; only the process that was started reports, and only with the nonce.
+That is not proof: code that walks the stack or the heap to `send` can report what it likes. It stops children, writes
+to open descriptors and accidents.
 
 Standard library only, Python 3.6 to 3.13. Everything that test code could replace is taken into local names first.
 """
