@@ -11,6 +11,7 @@ from typing import Protocol
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.grade import grade
 from debug_gym_core.grading.twins import When
+from debug_gym_core.sandbox.interpreter import Interpreter
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.tasks.results import Grade
@@ -59,7 +60,14 @@ ENTRYPOINT = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
 class Bench:
     """Grades changes of a small repository in real sandboxes."""
 
-    def __init__(self, directory: Path, files: Mapping[str, str], entrypoint: str, allowed: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        files: Mapping[str, str],
+        entrypoint: str,
+        allowed: Sequence[str] = (),
+        interpreter: Interpreter | None = None,
+    ) -> None:
         for name, text in files.items():
             path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,11 +75,12 @@ class Bench:
             if path.suffix == ".sh":
                 path.chmod(0o755)
         self.snapshot = Snapshot.take(directory)
+        self.interpreter = interpreter
         self.task = Task("bench", "mark", directory, entrypoint, allowed=tuple(allowed))
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
-        session = Session.start(LocalTerminal(), SandboxSpec(run="test"))
+        session = Session.start(LocalTerminal(), SandboxSpec("test", self.interpreter))
         try:
             session.put(self.snapshot.archive())
             yield session
