@@ -371,11 +371,10 @@ sys.modules["test_calc"] = planted
 """
 
 
-def test_a_module_in_the_place_of_the_tests_is_not_believed(make: Make) -> None:
+def test_a_module_in_the_place_of_the_tests_is_not_run(make: Make) -> None:
     bench = make({"calc.py": BROKEN, "conftest.py": "import calc\n", "test_calc.py": ASSERTS})
-    assert bench.grade({"calc.py": PLANTS}, twins="never").resolved
-    result = bench.grade({"calc.py": PLANTS})
-    assert (result.resolved, result.score, set(result.doubts)) == (False, 0, set(IDS))
+    result = bench.grade({"calc.py": PLANTS}, twins="never")
+    assert (result.resolved, result.score) == (False, 0)
 
 
 def test_a_run_that_is_nearly_too_slow_is_asked_all_the_same(make: Make) -> None:

@@ -12,6 +12,7 @@ import pytest
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, Bench, Make
 from support import has
 
+from debug_gym_core.grading.given import Given
 from debug_gym_core.grading.infrastructure import Infrastructure
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.sandbox.session import Session
@@ -114,6 +115,18 @@ ATTACKS = {
             with open(place, "wb") as file:
                 file.write(head + marshal.dumps(compile(bent(), LATER, "exec")))
         """,
+    "a helper that restores itself": """
+        path = os.path.join(HERE, "tests", "checks.py")
+        with open(path) as file:
+            old = file.read()
+        write(path, "open(%r, 'w').write(%r)\\ndef same(one, other):\\n    pass\\n" % (path, old))
+        """,
+    "a helper that is replaced": """
+        import tests.checks
+        def same(one, other):
+            pass
+        tests.checks.same = same
+        """,
     "a conftest below": """
         write(os.path.join(HERE, "zone", "conftest.py"), "import sys\\nsys.modules['calc'].add = lambda a, b: a + b\\n")
         """,
@@ -142,6 +155,20 @@ FILES = {"calc.py": BROKEN, "test_earlier.py": EARLIER, "test_later.py": LATER}
 IDS = ("test_earlier.py::test_double", "test_later.py::test_add")
 BELOW = {"calc.py": BROKEN, "test_earlier.py": EARLIER, "zone/conftest.py": "", "zone/test_later.py": LATER}
 BELOW_IDS = (IDS[0], "zone/test_later.py::test_add")
+HELPED = {
+    "calc.py": BROKEN,
+    "tests/__init__.py": "",
+    "tests/test_earlier.py": EARLIER,
+    "tests/test_later.py": """
+import calc
+from tests import checks
+
+def test_add():
+    checks.same(calc.add(2, 3), 5)
+""",
+    "tests/checks.py": "def same(one, other):\n    assert one == other\n",
+}
+HELPED_IDS = ("tests/test_earlier.py::test_double", "tests/test_later.py::test_add")
 
 UNITTESTS = {
     name: f"import unittest\nimport calc\n\nclass Test(unittest.TestCase):\n    def test_it(self):\n        {line}\n"
@@ -165,7 +192,7 @@ def code(attack: str) -> str:
 
 def wins_otherwise(bench: Bench, attack: str, ids: tuple[str, ...]) -> bool:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Infrastructure, "given", lambda self, kept: [])
+        patch.setattr(Infrastructure, "given", lambda self, kept: Given())
         result = bench.grade({"calc.py": code(attack)}, ids, twins="never")
     return all(outcome == "passed" for outcome in result.tests.values())
 
@@ -174,7 +201,9 @@ def wins_otherwise(bench: Bench, attack: str, ids: tuple[str, ...]) -> bool:
     "attack", [pytest.param(one, marks=() if one in IN_THE_GATE else pytest.mark.grading) for one in ATTACKS]
 )
 def test_the_importer_is_attacked(make: Make, attack: str) -> None:
-    files, ids = (BELOW, BELOW_IDS) if attack == "a conftest below" else (FILES, IDS)
+    files, ids = (
+        (BELOW, BELOW_IDS) if "conftest" in attack else (HELPED, HELPED_IDS) if "helper" in attack else (FILES, IDS)
+    )
     bench = make(files, ENTRYPOINT)
     assert wins_otherwise(bench, attack, ids)
     result = bench.grade({"calc.py": code(attack)}, ids, twins="never")
@@ -316,6 +345,6 @@ def test_each_interpreter_loads_what_was_there_at_first(python: str, entrypoint:
     with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
         for name, text in {**files, "calc.py": FIXED + CHANGES_LATER_TESTS}.items():
             session.write(name, text.encode())
-        result = measure(session, entrypoint, timeout=60, python=python, given=["test_later.py"])
+        result = measure(session, entrypoint, timeout=60, python=python, given=Given(("test_later.py",)))
         assert [test.outcome for test in result.tests] == ["passed", "passed"], result
         assert b"assert False" in session.read("test_later.py")

@@ -31,6 +31,8 @@ from dataclasses import dataclass, replace
 from pathspec import GitIgnoreSpec
 
 from debug_gym_core.grading import pytest_plugins, pytest_sections
+from debug_gym_core.grading.build_files import build_files
+from debug_gym_core.grading.given import Given
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
@@ -47,14 +49,6 @@ COMPILED_SUFFIXES = (".pyc", ".pyo")
 METADATA_SUFFIXES = (".egg-info", ".dist-info", ".egg")
 """Of names in lower case, as `importlib.metadata` compares them."""
 MODULE_SUFFIXES = (".py", ".pyc", ".pyo", ".so", ".pyd", ".pyw")
-MAKEFILES = {
-    "make": ("Makefile", "makefile", "GNUmakefile", "*.mk"),
-    "gmake": ("Makefile", "makefile", "GNUmakefile", "*.mk"),
-    "tox": ("tox.ini",),
-    "nox": ("noxfile.py",),
-    "just": ("justfile", "Justfile", ".justfile"),
-    "invoke": ("tasks.py",),
-}
 
 # fmt: off
 MACHINERY = frozenset({
@@ -120,7 +114,7 @@ class Infrastructure:
         self._test_files = frozenset(path for one in tests if (path := self._file_of(one))) | frozenset(test_files)
         self._test_directories = frozenset(self._test_directory(path) for path in self._test_files) - {""}
         self._roots = self._search | {self._import_root(path) for path in self._members if self._sets_import_root(path)}
-        self._build_files = tuple(_build_files(parsed))
+        self._build_files = tuple(build_files(parsed))
         plugins, plugin_files = self._plugins(parsed, options["addopts"])
         named = {*installed, *(one.partition(".")[0] for one in plugins)}
         self._protected_modules = MACHINERY | sys.stdlib_module_names | named
@@ -192,22 +186,9 @@ class Infrastructure:
         """The pristine files that hold tests that count."""
         return self._test_files & self._members.keys()
 
-    def given(self, kept: Iterable[str] = ()) -> list[str]:
-        """The pristine modules that must be loaded as they are: of tests that count, and what configures pytest.
-
-        Args:
-            kept: changed files, which are not pristine
-        """
-        changed = frozenset(kept)
-        return [
-            path
-            for path in sorted({*self.test_files(), *self._conftests} - changed)
-            # Of a name that no module can have, or that a package has too, there is another way to load it.
-            if self._members[path].kind == "file"
-            and path.endswith(".py")
-            and posixpath.basename(path).count(".") == 1
-            and path.removesuffix(".py") not in self._members
-        ]
+    def given(self, kept: Iterable[str] = ()) -> Given:
+        """The pristine modules of the tests, which must be loaded as they are; `kept` are changed files."""
+        return Given.of(self._members, {*self.test_files(), *self._conftests}, self._test_directories, kept)
 
     # What is what
 
@@ -395,12 +376,6 @@ class Infrastructure:
 
 
 _SAME = object()
-
-
-def _build_files(entrypoint: Entrypoint) -> Iterator[str]:
-    """Patterns of files that the programs of a command read by themselves, new ones before those that are there."""
-    for word in shlex.split(entrypoint.text) if entrypoint.kind is Kind.COMMAND else ():
-        yield from MAKEFILES.get(posixpath.basename(word), ())
 
 
 def _above(path: str) -> Iterator[str]:

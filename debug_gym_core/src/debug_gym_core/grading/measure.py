@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from debug_gym_core.grading import masking
+from debug_gym_core.grading.given import Given
 from debug_gym_core.grading.reported_run import REPORTING, UNSTARTED, ReportedRun, Turned
 from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
@@ -28,7 +29,7 @@ def measure(
     warm: bool = False,
     ignored: Sequence[str] = (),
     turned: Turned | None = None,
-    given: Sequence[str] = (),
+    given: Given | None = None,
 ) -> Measurement:
     """Run the entrypoint and find out which tests pass.
 
@@ -42,7 +43,7 @@ def measure(
         warm: the run may be a fork of an interpreter that is kept for this; never for a grade
         ignored: files of the repository whose source pytest's tracebacks do not show
         turned: test modules that are run with what they expect turned
-        given: modules of the repository that are loaded as they are before any of it runs, whatever it does then
+        given: modules that are loaded as they are before any of the repository runs, whatever it does then
 
     Raises:
         UsageError: the entrypoint cannot be read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import secrets
 import time
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from debug_gym_core.grading import masking
+from debug_gym_core.grading.given import Given
 from debug_gym_core.grading.runner import stuck
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.process import Process
@@ -110,7 +112,7 @@ class ReportedRun:
         warm: the run may be a fork of an interpreter that is kept for this
         ignored: files of the repository whose source pytest's tracebacks do not show
         turned: what is run of them instead of the test modules as they are; None: these
-        given: modules of the repository that are loaded as they are before any of it runs
+        given: modules that are loaded as they are before any of the repository runs
         elsewhere: name and file of packages that the repository has, and that were imported from another place, once
             it has run in mode `collect`
     """
@@ -125,7 +127,7 @@ class ReportedRun:
     warm: bool = False
     ignored: Sequence[str] = ()
     turned: Turned | None = None
-    given: Sequence[str] = ()
+    given: Given | None = None
 
     results: dict[str, TestResult] = field(default_factory=dict)
     collected: tuple[str, ...] = ()
@@ -203,7 +205,7 @@ class ReportedRun:
             "mode": self.mode,
             "trusted": None if self.trusted is None else list(self.trusted),
             "ignored": list(self.ignored),
-            "given": list(self.given),
+            "given": dataclasses.asdict(self.given) if self.given is not None else {},
             "turned": self.turned.told() if self.turned is not None else None,
         }
 

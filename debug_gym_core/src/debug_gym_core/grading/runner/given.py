@@ -12,13 +12,14 @@ from importlib.machinery import PathFinder, SourceFileLoader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
     from typing import Any, Union
 
     Compile = Callable[[bytes, str], CodeType]
 
+_compile = compile
 _execute = exec
 _modules = sys.modules
 _meta_path = sys.meta_path
@@ -27,10 +28,16 @@ _resolve = os.path.realpath
 
 
 class Finder(object):
-    """Stands first in `sys.meta_path` and finds the modules of which the code is there already."""
+    """Stands first in `sys.meta_path` and finds the modules of which the code is there already.
 
-    def __init__(self) -> None:
+    Args:
+        loaded: is told of each module when it has run, before anybody else has it
+    """
+
+    def __init__(self, loaded: "Callable[[Any], object]" = id) -> None:
+        self.loaded = loaded
         self.codes = {}  # type: dict[str, CodeType]
+        self.texts = {}  # type: dict[str, bytes]
         self.before = {}  # type: dict[int, ModuleType]
         self.made = {}  # type: dict[int, Any]
 
@@ -47,17 +54,21 @@ class Finder(object):
         with contextlib.suppress(SyntaxError, ValueError, RecursionError):
             self.codes[_resolve(place)] = compiled(text, place)
 
-    def add_files(self, root: str, paths: "Iterable[str]", compiled: "Compile") -> None:
-        """Compile modules as they are now; see `add`.
+    def add_given(self, root: str, given: "Mapping[str, Sequence[str]]", compiled: "Compile") -> None:
+        """Take modules as they are now.
 
         Args:
             root: of the repository
-            paths: of the modules in it
+            given: paths of the modules in it: `tests` are compiled, `helpers` when they are imported
             compiled: makes code of a text and a path
         """
+        for path in given["helpers"]:
+            place = os.path.join(root, path)
+            with open(place, "rb") as file:
+                self.texts[_resolve(place)] = file.read()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # What Python warns of when it compiles is for when it is loaded.
-            for path in paths:
+            for path in given["tests"]:
                 with open(os.path.join(root, path), "rb") as file:
                     self.add(root, path, file.read(), compiled)
 
@@ -73,12 +84,21 @@ class Finder(object):
         spec = _find(name, path, target)
         if spec is None or not isinstance(spec.loader, SourceFileLoader) or not spec.origin:
             return None
-        code = self.codes.get(_resolve(spec.origin))
+        code = self.code_of(spec.origin)
         if code is None:
             return None
         spec.loader = Loader(name, spec.origin, self, code)
         spec.cached = None
         return spec
+
+    def code_of(self, origin: str) -> "Union[CodeType, None]":
+        """The code of a module by its file; None: it is none of ours, or none can be made of it."""
+        path = _resolve(origin)
+        text = self.texts.pop(path, None)
+        if text is not None:
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+                self.codes[path] = _compile(text, origin, "exec", 0, True)
+        return self.codes.get(path)
 
     def enter(self, module: "Any") -> None:
         """Learn that a module begins to run."""
@@ -143,6 +163,7 @@ class Loader(SourceFileLoader):
         """Run the module."""
         self.finder.enter(module)
         _execute(self.code, vars(module))
+        self.finder.loaded(module)
         replaced = _modules.get(self.name)
         if replaced is not None:  # By itself, as modules do that are objects of their own.
             self.finder.made[id(replaced)] = replaced

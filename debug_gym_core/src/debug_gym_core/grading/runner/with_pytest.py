@@ -38,18 +38,19 @@ class Loading(object):
     Args:
         config: what the host asks for
         failure: makes the failure of a test whose expectations hold
+        watch: takes in what they define
     """
 
-    def __init__(self, config: "Config", failure: "Callable[[str], BaseException]") -> None:
+    def __init__(self, config: "Config", failure: "Callable[[str], BaseException]", watch: Watch) -> None:
         self.root = config["root"]
-        self.paths = config.get("given") or []
+        self.given = config.get("given") or {}
         self.turner = prepare(config, failure, True) if config.get("turned") else None
-        self.finder = self.turner or Finder()
+        self.finder = self.turner or Finder(watch.remember_tests)
 
     def begin(self, early_config: "Any") -> None:
         """Compile them, and find them before pytest's own finder, which is there by now."""
-        if self.turner is None:
-            self.finder.add_files(self.root, self.paths, rewritten(early_config))
+        if self.given:
+            self.finder.add_given(self.root, self.given, rewritten(early_config))
         if self.finder.codes:
             self.finder.install()
 
@@ -85,7 +86,7 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     if config.get("ignored"):
         hide_source(describer, frozenset(config["ignored"]))
     canaries = Canaries(pytest, config["canary"])
-    loading = Loading(config, partial(pytest.fail.Exception, pytrace=False))
+    loading = Loading(config, partial(pytest.fail.Exception, pytrace=False), watch)
     if loading.turner is not None:
         describer.left = 0  # Every test is meant to fail.
     plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries, loading)

@@ -136,8 +136,9 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
     turner = prepare(config) if config.get("turned") else None
     if turner is not None:
         describer.left = 0  # Every test is meant to fail.
-    finder = turner or Finder()
-    finder.add_files(config["root"], config.get("given") or (), plainly)
+    finder = turner or Finder(watch.remember_tests)
+    if config.get("given"):
+        finder.add_given(config["root"], config["given"], plainly)
     if finder.codes:
         finder.install()
     watch_stuck(send, buffered)
