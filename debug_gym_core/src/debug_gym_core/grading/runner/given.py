@@ -38,6 +38,7 @@ class Finder(object):
         self.loaded = loaded
         self.codes = {}  # type: dict[str, CodeType]
         self.texts = {}  # type: dict[str, bytes]
+        self.names = set()  # type: set[str]
         self.before = {}  # type: dict[int, ModuleType]
         self.made = {}  # type: dict[int, Any]
 
@@ -51,6 +52,7 @@ class Finder(object):
             compiled: makes code of a text and the path that it is to have
         """
         place = os.path.join(root, path)
+        self.names.add(_name(path))
         with contextlib.suppress(SyntaxError, ValueError, RecursionError):
             self.codes[_resolve(place)] = compiled(text, place)
 
@@ -64,6 +66,7 @@ class Finder(object):
         """
         for path in given["helpers"]:
             place = os.path.join(root, path)
+            self.names.add(_name(path))
             with open(place, "rb") as file:
                 self.texts[_resolve(place)] = file.read()
         with warnings.catch_warnings():
@@ -81,6 +84,8 @@ class Finder(object):
         self, name: str, path: "Union[Sequence[str], None]" = None, target: "Union[ModuleType, None]" = None
     ) -> "Union[ModuleSpec, None]":
         """Find a module, as every finder does; None: it is none of ours."""
+        if name.rpartition(".")[2] not in self.names:
+            return None  # Of thousands that are imported hardly one is a test.
         spec = _find(name, path, target)
         if spec is None or not isinstance(spec.loader, SourceFileLoader) or not spec.origin:
             return None
@@ -167,6 +172,12 @@ class Loader(SourceFileLoader):
         replaced = _modules.get(self.name)
         if replaced is not None:  # By itself, as modules do that are objects of their own.
             self.finder.made[id(replaced)] = replaced
+
+
+def _name(path: str) -> str:
+    """What a module is called, without the packages that it is in."""
+    stem = os.path.basename(path).partition(".")[0]
+    return os.path.basename(os.path.dirname(path)) if stem == "__init__" else stem
 
 
 def plainly(text: bytes, path: str) -> "CodeType":
