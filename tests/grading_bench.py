@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.grade import grade
 from debug_gym_core.grading.twins import When
-from debug_gym_core.sandbox.interpreter import Interpreter
+from debug_gym_core.plugins import default_plugins
+from debug_gym_core.sandbox.interpreter import probe
 from debug_gym_core.sandbox.session import Session
-from debug_gym_core.sandbox.terminal import SandboxSpec
+from debug_gym_core.sandbox.terminal import SandboxSpec, Terminal
 from debug_gym_core.tasks.results import Grade
 from debug_gym_core.tasks.task import Task
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
-from debug_gym_terminal_local import LocalTerminal
 
 BROKEN = """
 def double(a):
@@ -66,8 +68,19 @@ class Bench:
         files: Mapping[str, str],
         entrypoint: str,
         allowed: Sequence[str] = (),
-        interpreter: Interpreter | None = None,
+        terminal: str = "local",
+        python: str = sys.executable,
     ) -> None:
+        """Take a repository.
+
+        Args:
+            directory: where it is
+            files: that are written there first
+            entrypoint: runs its tests
+            allowed: patterns of what may be changed all the same
+            terminal: where it is graded
+            python: by which, where the terminal runs no images
+        """
         for name, text in files.items():
             path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,12 +88,17 @@ class Bench:
             if path.suffix == ".sh":
                 path.chmod(0o755)
         self.snapshot = Snapshot.take(directory)
-        self.interpreter = interpreter
+        self.terminal: type[Terminal] = default_plugins().get("terminals", terminal)
+        self.settings: dict[str, Any] = {}
+        self.spec = SandboxSpec("test", probe(python))
+        if self.terminal.runs_images:
+            self.settings = {"image": os.environ["DEBUG_GYM_TEST_IMAGE"]}
+            self.spec = SandboxSpec("test", python=os.environ.get("DEBUG_GYM_TEST_PYTHON"))
         self.task = Task("bench", "mark", directory, entrypoint, allowed=tuple(allowed))
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
-        session = Session.start(LocalTerminal(), SandboxSpec("test", self.interpreter))
+        session = Session.start(self.terminal(**self.settings), self.spec)
         try:
             session.put(self.snapshot.archive())
             yield session

@@ -12,7 +12,6 @@ from grading_bench import Bench
 from support import published
 
 from debug_gym_core.grading.measure import measure
-from debug_gym_core.sandbox.interpreter import probe
 from debug_gym_core.tasks.results import PASSING
 
 pytestmark = pytest.mark.grading
@@ -63,7 +62,7 @@ def test_no_test_is_doubted(name: str, tmp_path: Path) -> None:
     sources = published(project.release, tmp_path)
     python = interpreter(tmp_path, sources, project.needs)
     entrypoint = f"{project.variables}python -m pytest -q -p no:cacheprovider"
-    bench = Bench(sources, {}, entrypoint, interpreter=probe(python))
+    bench = Bench(sources, {}, entrypoint, python=python)
     with bench.session() as session:
         run = measure(session, entrypoint, timeout=600)
     passing = tuple(test.id for test in run.tests if test.outcome in PASSING)

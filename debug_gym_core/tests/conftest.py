@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from grading_bench import ENTRYPOINT, REPOSITORY, Bench, Make
-from support import interpreters
+from support import interpreters, reason_not_to_use
 
 from debug_gym_core.cli import main
 from debug_gym_core.sandbox.session import Session
@@ -208,12 +208,19 @@ def blocked(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[..
         process.communicate()
 
 
-@pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
+GRADED_ON = ["local", *(pytest.param(name, marks=pytest.mark.grading) for name in ("bubblewrap", "docker"))]
+
+
+@pytest.fixture(params=GRADED_ON)
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+    """Makes repositories that are graded on a terminal; the gate tries `local` alone."""
+    reason = reason_not_to_use(request.param)
+    if reason:
+        pytest.skip(reason)
     made: list[Bench] = []
 
     def make(files: Mapping[str, str] = REPOSITORY, entrypoint: str = ENTRYPOINT, allowed: Sequence[str] = ()) -> Bench:
-        made.append(Bench(tmp_path, files, entrypoint, allowed))
+        made.append(Bench(tmp_path, files, entrypoint, allowed, request.param))
         return made[-1]
 
     yield make
