@@ -87,13 +87,13 @@ class Bench:
             path.write_text(textwrap.dedent(text))
             if path.suffix == ".sh":
                 path.chmod(0o755)
-        self.snapshot = Snapshot.take(directory)
         self.terminal: type[Terminal] = default_plugins().get("terminals", terminal)
         self.settings: dict[str, Any] = {}
         self.spec = SandboxSpec("test", probe(python))
         if self.terminal.runs_images:
             self.settings = {"image": os.environ["DEBUG_GYM_TEST_IMAGE"]}
             self.spec = SandboxSpec("test", python=os.environ.get("DEBUG_GYM_TEST_PYTHON"))
+        self.snapshot = Snapshot.take(directory)
         self.task = Task("bench", "mark", directory, entrypoint, allowed=tuple(allowed))
 
     @contextlib.contextmanager

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, Bench, Make
 from support import has
 
-from debug_gym_core.grading.given import Given
 from debug_gym_core.grading.infrastructure import Infrastructure
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.sandbox.session import Session
@@ -115,17 +115,15 @@ ATTACKS = {
             with open(place, "wb") as file:
                 file.write(head + marshal.dumps(compile(bent(), LATER, "exec")))
         """,
-    "a helper that restores itself": """
-        path = os.path.join(HERE, "tests", "checks.py")
-        with open(path) as file:
-            old = file.read()
-        write(path, "open(%r, 'w').write(%r)\\ndef same(one, other):\\n    pass\\n" % (path, old))
-        """,
-    "a helper that is replaced": """
-        import tests.checks
-        def same(one, other):
-            pass
-        tests.checks.same = same
+    "a new list of finders": """
+        class Loader(importlib.machinery.SourceFileLoader):
+            def get_code(self, name):
+                return compile(bent(), LATER, "exec")
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                if name == "test_later":
+                    return importlib.util.spec_from_file_location(name, LATER, loader=Loader(name, LATER))
+        sys.meta_path = [Finder()] + sys.meta_path
         """,
     "a conftest below": """
         write(os.path.join(HERE, "zone", "conftest.py"), "import sys\\nsys.modules['calc'].add = lambda a, b: a + b\\n")
@@ -155,21 +153,6 @@ FILES = {"calc.py": BROKEN, "test_earlier.py": EARLIER, "test_later.py": LATER}
 IDS = ("test_earlier.py::test_double", "test_later.py::test_add")
 BELOW = {"calc.py": BROKEN, "test_earlier.py": EARLIER, "zone/conftest.py": "", "zone/test_later.py": LATER}
 BELOW_IDS = (IDS[0], "zone/test_later.py::test_add")
-HELPED = {
-    "calc.py": BROKEN,
-    "tests/__init__.py": "",
-    "tests/test_earlier.py": EARLIER,
-    "tests/test_later.py": """
-import calc
-from tests import checks
-
-def test_add():
-    checks.same(calc.add(2, 3), 5)
-""",
-    "tests/checks.py": "def same(one, other):\n    assert one == other\n",
-}
-HELPED_IDS = ("tests/test_earlier.py::test_double", "tests/test_later.py::test_add")
-
 UNITTESTS = {
     name: f"import unittest\nimport calc\n\nclass Test(unittest.TestCase):\n    def test_it(self):\n        {line}\n"
     for name, line in (
@@ -192,7 +175,7 @@ def code(attack: str) -> str:
 
 def wins_otherwise(bench: Bench, attack: str, ids: tuple[str, ...]) -> bool:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Infrastructure, "given", lambda self, kept: Given())
+        patch.setattr(Infrastructure, "given", lambda self, kept: [])
         result = bench.grade({"calc.py": code(attack)}, ids, twins="never")
     return all(outcome == "passed" for outcome in result.tests.values())
 
@@ -201,13 +184,37 @@ def wins_otherwise(bench: Bench, attack: str, ids: tuple[str, ...]) -> bool:
     "attack", [pytest.param(one, marks=() if one in IN_THE_GATE else pytest.mark.grading) for one in ATTACKS]
 )
 def test_the_importer_is_attacked(make: Make, attack: str) -> None:
-    files, ids = (
-        (BELOW, BELOW_IDS) if "conftest" in attack else (HELPED, HELPED_IDS) if "helper" in attack else (FILES, IDS)
-    )
+    files, ids = (BELOW, BELOW_IDS) if "conftest" in attack else (FILES, IDS)
     bench = make(files, ENTRYPOINT)
     assert wins_otherwise(bench, attack, ids)
     result = bench.grade({"calc.py": code(attack)}, ids, twins="never")
     assert not result.resolved and result.score <= 1, result
+
+
+@pytest.mark.grading
+@pytest.mark.parametrize("attack", ["a module that is there already", "a file that restores itself"])
+def test_by_the_import_of_the_very_module(make: Make, attack: str) -> None:
+    """There is a module of that name by then, and what it puts in its own place is its own affair, not its imports'."""
+    bench = make({"calc.py": BROKEN, "test_later.py": LATER}, ENTRYPOINT)
+    result = bench.grade({"calc.py": code(attack)}, IDS[1:], twins="never")
+    assert (result.resolved, result.score) == (False, 0), result
+
+
+@pytest.mark.grading
+@pytest.mark.parametrize("attack", ["a module that is there already", "the reader of files"])
+def test_tests_beside_a_directory_of_their_data(make: Make, attack: str) -> None:
+    bench = make({**FILES, "test_later/data.txt": "5"}, ENTRYPOINT)
+    assert wins_otherwise(bench, attack, IDS)
+    result = bench.grade({"calc.py": code(attack)}, IDS, twins="never")
+    assert not result.resolved and result.score <= 1, result
+
+
+@pytest.mark.grading
+def test_a_plugin_that_imports_what_is_tested_before_anything_else(make: Make) -> None:
+    early = {"plug.py": "import calc\n", "pytest.ini": "[pytest]\naddopts = -p plug\n"}
+    bench = make({"calc.py": BROKEN, "test_later.py": LATER, **early}, ENTRYPOINT)
+    result = bench.grade({"calc.py": code("a file that restores itself")}, IDS[1:], twins="never")
+    assert (result.resolved, result.score) == (False, 0), result
 
 
 @pytest.mark.parametrize(
@@ -328,6 +335,35 @@ def test_assertions_are_rewritten_unless_the_command_says_otherwise(make: Make, 
     assert (result.resolved, result.reason) == (True, "")
 
 
+@pytest.mark.grading
+def test_links_to_tests(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "test_link.py").symlink_to("test_later.py")
+    (tmp_path / "linked").symlink_to("zone")
+    bench = make({"calc.py": BROKEN, "test_later.py": LATER, "zone/test_far.py": LATER}, ENTRYPOINT)
+    ids = bench.tests()
+    assert "test_link.py::test_add" in ids
+    result = bench.grade({"calc.py": FIXED}, ids, twins="never")
+    assert (result.score, result.reason) == (len(ids), "")
+
+
+def test_what_a_link_to_tests_leads_to_belongs_to_them(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "test_link.py").symlink_to("cases.py")
+    bench = make({"calc.py": BROKEN, "cases.py": LATER}, ENTRYPOINT)
+    result = bench.grade({"cases.py": LATER.replace("calc.add(2, 3)", "5")}, ["test_link.py::test_add"])
+    assert (result.score, dict(result.dropped)) == (0, {"cases.py": "it is a test file"})
+
+
+@pytest.mark.grading
+def test_two_test_modules_of_one_name(make: Make) -> None:
+    files = {"calc.py": BROKEN}
+    for place in ("tests", "backend/tests"):
+        files |= {f"{place}/__init__.py": "", f"{place}/test_later.py": UNITTESTS["test_later.py"]}
+    bench = make(files, "python -m unittest discover -s backend")
+    ids = bench.tests()
+    result = bench.grade({"calc.py": FIXED}, ids, twins="never")
+    assert (result.score, result.reason, len(ids)) == (1, "", 1)
+
+
 CHANGES_LATER_TESTS = """
 import os
 path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "test_later.py")
@@ -345,6 +381,6 @@ def test_each_interpreter_loads_what_was_there_at_first(python: str, entrypoint:
     with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
         for name, text in {**files, "calc.py": FIXED + CHANGES_LATER_TESTS}.items():
             session.write(name, text.encode())
-        result = measure(session, entrypoint, timeout=60, python=python, given=Given(("test_later.py",)))
+        result = measure(session, entrypoint, timeout=60, python=python, given=["test_later.py"])
         assert [test.outcome for test in result.tests] == ["passed", "passed"], result
         assert b"assert False" in session.read("test_later.py")

@@ -171,6 +171,54 @@ def test_what_decides_on_results_is_not_replaced(run: Run, code: str, said: str)
     assert said in result.reason
 
 
+def test_values_that_do_not_like_to_be_asked(run: Run) -> None:
+    result = run(
+        shop="""
+        class Proxy(object):
+            def __getattribute__(self, name):
+                raise RuntimeError("working outside of the application")
+            __class__ = property(lambda self: self.nothing)
+        current = Proxy()
+        class Meta(type):
+            __hash__ = None
+        class Odd(metaclass=Meta):
+            pass
+        """,
+        test_it="""
+        from shop import Odd, current
+        class Own(metaclass=type(Odd)): pass
+        def test_it(): pass
+        """,
+    )
+    assert (result.outcomes, result.reason) == ({"test_it.py::test_it": "passed"}, "")
+
+
+def test_classes_that_others_complete(run: Run) -> None:
+    """As typing does with the class that implements a protocol, attrs with itself, and a reload with all."""
+    result = run(
+        shop="""
+        from typing import Protocol
+        class Buyer(Protocol):
+            def buy(self) -> int: ...
+        def resolve(kind):
+            kind.__resolved__ = kind
+        """,
+        test_it="""
+        import importlib, sys
+        import shop
+        class Fake(shop.Buyer):
+            def buy(self): return 1
+        def test_it():
+            assert Fake().buy() == 1
+            shop.resolve(Fake)
+        def test_later():
+            importlib.reload(sys.modules[__name__])
+        """,
+    )
+    assert set(result.outcomes.values()) == {"passed"}
+    assert result.reason == ""
+
+
 def test_conditions_that_cannot_be_evaluated_count(session: Session) -> None:
     session.write(
         "test_it.py",

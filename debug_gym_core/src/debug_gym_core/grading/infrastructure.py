@@ -32,7 +32,6 @@ from pathspec import GitIgnoreSpec
 
 from debug_gym_core.grading import pytest_plugins, pytest_sections
 from debug_gym_core.grading.build_files import build_files
-from debug_gym_core.grading.given import Given
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
@@ -111,7 +110,8 @@ class Infrastructure:
         search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
         search = {posixpath.normpath(one) if one not in ("", ".") else "" for one in search}
         self._search = search | {self._target(one) for one in search}
-        self._test_files = frozenset(path for one in tests if (path := self._file_of(one))) | frozenset(test_files)
+        found = {path for one in tests if (path := self._file_of(one))} | frozenset(test_files)
+        self._test_files = frozenset({*found, *map(self._target, found)})
         self._test_directories = frozenset(self._test_directory(path) for path in self._test_files) - {""}
         self._roots = self._search | {self._import_root(path) for path in self._members if self._sets_import_root(path)}
         self._build_files = tuple(build_files(parsed))
@@ -186,9 +186,16 @@ class Infrastructure:
         """The pristine files that hold tests that count."""
         return self._test_files & self._members.keys()
 
-    def given(self, kept: Iterable[str] = ()) -> Given:
-        """The pristine modules of the tests, which must be loaded as they are; `kept` are changed files."""
-        return Given.of(self._members, {*self.test_files(), *self._conftests}, self._test_directories, kept)
+    def given(self, kept: Iterable[str] = ()) -> list[str]:
+        """What a clean run loads as it is: modules of tests that count and conftests, but for changes that are kept."""
+        paths = sorted({*self.test_files(), *self._conftests} - frozenset(kept))
+        return [one for one in paths if self._members[one].kind == "file" and self._is_plain_module(one)]
+
+    def _is_plain_module(self, path: str) -> bool:
+        """Whether a file is loaded as a module by its name; a package may have it too, and a name with dots nothing."""
+        stem, _, suffix = posixpath.basename(path).partition(".")
+        package = posixpath.join(posixpath.dirname(path), stem, "__init__")
+        return suffix == "py" and not any(f"{package}{one}" in self._members for one in MODULE_SUFFIXES)
 
     # What is what
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 
 from debug_gym_core.grading import masking
-from debug_gym_core.grading.given import Given
 from debug_gym_core.grading.reported_run import REPORTING, UNSTARTED, ReportedRun, Turned
 from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
@@ -29,7 +28,7 @@ def measure(
     warm: bool = False,
     ignored: Sequence[str] = (),
     turned: Turned | None = None,
-    given: Given | None = None,
+    given: Sequence[str] = (),
 ) -> Measurement:
     """Run the entrypoint and find out which tests pass.
 

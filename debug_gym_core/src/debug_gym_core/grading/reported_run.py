@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 import secrets
 import time
@@ -12,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from debug_gym_core.grading import masking
-from debug_gym_core.grading.given import Given
 from debug_gym_core.grading.runner import stuck
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.process import Process
@@ -127,7 +125,7 @@ class ReportedRun:
     warm: bool = False
     ignored: Sequence[str] = ()
     turned: Turned | None = None
-    given: Given | None = None
+    given: Sequence[str] = ()
 
     results: dict[str, TestResult] = field(default_factory=dict)
     collected: tuple[str, ...] = ()
@@ -205,7 +203,7 @@ class ReportedRun:
             "mode": self.mode,
             "trusted": None if self.trusted is None else list(self.trusted),
             "ignored": list(self.ignored),
-            "given": dataclasses.asdict(self.given) if self.given is not None else {},
+            "given": list(self.given),
             "turned": self.turned.told() if self.turned is not None else None,
         }
 

@@ -1,7 +1,7 @@
 """Loads test modules as they were before any tested code ran, whatever became of their files and of the importer.
 
-They are compiled first of all. So it helps nobody to change how Python reads, parses, caches or finds modules, or to
-write to a test and restore it.
+They are read first of all, and compiled before code of the repository runs. So it helps nobody to change how Python
+reads, parses, caches or finds modules, or to write to a test and restore it.
 """
 
 import contextlib
@@ -12,17 +12,15 @@ from importlib.machinery import PathFinder, SourceFileLoader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
     from typing import Any, Union
 
     Compile = Callable[[bytes, str], CodeType]
 
-_compile = compile
 _execute = exec
 _modules = sys.modules
-_meta_path = sys.meta_path
 _find = PathFinder.find_spec
 _resolve = os.path.realpath
 
@@ -30,55 +28,36 @@ _resolve = os.path.realpath
 class Finder(object):
     """Stands first in `sys.meta_path` and finds the modules of which the code is there already.
 
-    Args:
-        loaded: is told of each module when it has run, before anybody else has it
+    Attributes:
+        codes: by real path
+        before: modules that there were when it was made, by id
+        made: modules that it loaded, and what they put in their own place, likewise
     """
 
-    def __init__(self, loaded: "Callable[[Any], object]" = id) -> None:
-        self.loaded = loaded
+    def __init__(self) -> None:
         self.codes = {}  # type: dict[str, CodeType]
-        self.texts = {}  # type: dict[str, bytes]
-        self.names = set()  # type: set[str]
-        self.before = {}  # type: dict[int, ModuleType]
+        self.before = {id(one): one for one in list(_modules.values())}  # type: dict[int, ModuleType]
         self.made = {}  # type: dict[int, Any]
+        self.names = set()  # type: set[str]
+        self.cleared = set()  # type: set[str]
 
-    def add(self, root: str, path: str, text: bytes, compiled: "Compile") -> None:
-        """Compile a module; one that cannot be is loaded as it is, and fails as it does.
-
-        Args:
-            root: of the repository
-            path: of the module in it
-            text: of the module
-            compiled: makes code of a text and the path that it is to have
-        """
-        place = os.path.join(root, path)
-        self.names.add(_name(path))
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-            self.codes[_resolve(place)] = compiled(text, place)
-
-    def add_given(self, root: str, given: "Mapping[str, Sequence[str]]", compiled: "Compile") -> None:
-        """Take modules as they are now.
+    def compile(self, texts: "Mapping[str, bytes]", compiled: "Compile") -> None:
+        """Compile modules; one that cannot be is loaded as it is, and fails as it does.
 
         Args:
-            root: of the repository
-            given: paths of the modules in it: `tests` are compiled, `helpers` when they are imported
+            texts: of modules by their absolute paths
             compiled: makes code of a text and a path
         """
-        for path in given["helpers"]:
-            place = os.path.join(root, path)
-            self.names.add(_name(path))
-            with open(place, "rb") as file:
-                self.texts[_resolve(place)] = file.read()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # What Python warns of when it compiles is for when it is loaded.
-            for path in given["tests"]:
-                with open(os.path.join(root, path), "rb") as file:
-                    self.add(root, path, file.read(), compiled)
+            warnings.simplefilter("ignore")
+            for path, text in texts.items():
+                with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                    self.codes[_resolve(path)] = compiled(text, path)
+                    self.names.add(_stem(path))
 
     def install(self) -> None:
         """Let modules be found here, before any other finder that is there; may be called again."""
-        self.before = self.before or {id(one): one for one in list(_modules.values())}
-        _meta_path[:] = [self] + [one for one in _meta_path if one is not self]
+        sys.meta_path[:] = [self] + [one for one in sys.meta_path if one is not self]
 
     def find_spec(
         self, name: str, path: "Union[Sequence[str], None]" = None, target: "Union[ModuleType, None]" = None
@@ -89,39 +68,31 @@ class Finder(object):
         spec = _find(name, path, target)
         if spec is None or not isinstance(spec.loader, SourceFileLoader) or not spec.origin:
             return None
-        code = self.code_of(spec.origin)
+        code = self.codes.get(_resolve(spec.origin))
         if code is None:
             return None
         spec.loader = Loader(name, spec.origin, self, code)
         spec.cached = None
         return spec
 
-    def code_of(self, origin: str) -> "Union[CodeType, None]":
-        """The code of a module by its file; None: it is none of ours, or none can be made of it."""
-        path = _resolve(origin)
-        text = self.texts.pop(path, None)
-        if text is not None:
-            with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-                self.codes[path] = _compile(text, origin, "exec", 0, True)
-        return self.codes.get(path)
-
     def enter(self, module: "Any") -> None:
         """Learn that a module begins to run."""
         self.made[id(module)] = module
 
     def forget_others(self, path: str) -> None:
-        """Have a module be imported anew that says it is of a file and was not loaded here.
+        """Have a module be imported anew that says it is of a file and was not loaded here; once a file.
 
         Args:
             path: of the file
         """
         path = _resolve(path)
-        if path not in self.codes:
+        if path in self.cleared or path not in self.codes:
             return
+        self.cleared.add(path)
         end = os.path.basename(path)
         for name, module in list(_modules.items()):
-            file = getattr(module, "__file__", None) if type(module) is type(sys) else None
-            if not self.is_genuine(module) and type(file) is str and file.endswith(end) and _resolve(file) == path:
+            file = _file_of(module)
+            if file.endswith(end) and not self.is_genuine(module) and _resolve(file) == path:
                 del _modules[name]
 
     def is_genuine(self, module: "Any") -> bool:
@@ -137,10 +108,13 @@ class Finder(object):
             module: what has the name
         """
         inside = os.path.join(*name.split(".")) + ".py"
-        file = getattr(module, "__file__", None)
-        if type(file) is str:
-            return self.is_other(file, module) or self.is_other(os.path.join(root, inside), module)
-        return any(one.endswith(os.sep + inside) and self.is_other(one, module) for one in self.codes)
+        file = _file_of(module)
+        if not file:
+            return any(one.endswith(os.sep + inside) and self.is_other(one, module) for one in self.codes)
+        if self.is_other(file, module):
+            return True
+        elsewhere = file.endswith(os.sep + inside) and os.path.isfile(file)
+        return not elsewhere and self.is_other(os.path.join(root, inside), module)
 
     def is_other(self, path: str, module: "Any") -> bool:
         """Whether a module should have been loaded here, and was not.
@@ -149,7 +123,9 @@ class Finder(object):
             path: of its file
             module: what there is instead
         """
-        return module is not None and _resolve(path) in self.codes and not self.is_genuine(module)
+        if module is None or self.is_genuine(module) or _stem(path) not in self.names:
+            return False
+        return _resolve(path) in self.codes
 
 
 class Loader(SourceFileLoader):
@@ -168,16 +144,23 @@ class Loader(SourceFileLoader):
         """Run the module."""
         self.finder.enter(module)
         _execute(self.code, vars(module))
-        self.finder.loaded(module)
-        replaced = _modules.get(self.name)
-        if replaced is not None:  # By itself, as modules do that are objects of their own.
-            self.finder.made[id(replaced)] = replaced
+        if "modules" in self.code.co_names:  # It may have put an object of its own in its place in `sys.modules`.
+            self.finder.enter(_modules.get(self.name))
 
 
-def _name(path: str) -> str:
-    """What a module is called, without the packages that it is in."""
-    stem = os.path.basename(path).partition(".")[0]
-    return os.path.basename(os.path.dirname(path)) if stem == "__init__" else stem
+def read(root: str, paths: "Iterable[str]") -> "dict[str, bytes]":
+    """The texts of modules by their absolute paths; one that cannot be read is loaded as it is, and fails as it does.
+
+    Args:
+        root: of the repository
+        paths: of the modules in it
+    """
+    texts = {}
+    for path in paths:
+        place = os.path.join(root, path)
+        with contextlib.suppress(OSError, ValueError), open(place, "rb") as file:
+            texts[place] = file.read()
+    return texts
 
 
 def plainly(text: bytes, path: str) -> "CodeType":
@@ -204,3 +187,14 @@ def rewritten(config: "Any") -> "Compile":
         return compile(tree, path, "exec", dont_inherit=True)
 
     return compiled
+
+
+def _file_of(module: "Any") -> str:
+    """The file that a module says it is of; empty when it says none."""
+    file = vars(module).get("__file__") if type(module) is type(sys) else None
+    return file if type(file) is str else ""
+
+
+def _stem(path: str) -> str:
+    """What a module is called, by its file, without the packages that it is in."""
+    return os.path.basename(path).partition(".")[0]

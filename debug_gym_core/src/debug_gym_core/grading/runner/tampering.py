@@ -64,12 +64,13 @@ class Watch(object):
         self.seen = set()  # type: set[Union[int, str]]
         self.names = []  # type: list[tuple[Space, str, Any, str]]
         self.codes = []  # type: list[tuple[Any, Any, Any, str]]
-        self.classes = {}  # type: dict[type, tuple[Space, frozenset[str], tuple[type, ...], str]]
+        self.classes = {}  # type: dict[int, tuple[type, Space, frozenset[str], tuple[type, ...], str]]
         self.modules = []  # type: list[tuple[str, ModuleType]]
         self.vital = []  # type: list[tuple[Space, str, Any, str]]
         self.problems = []  # type: list[str]
         self.function = type(lambda: 0)
         self.property = property
+        self.methods = (staticmethod, classmethod, type(self.report))
         self.plain = frozenset((str, int, bool, float, tuple, list, dict, set, frozenset, bytes, type(None), type(sys)))
         space = vars(builtins)
         self.names += [
@@ -126,14 +127,14 @@ class Watch(object):
             kind = type(value)
             if kind in plain:
                 continue
-            if isinstance(value, type):
-                home = value.__module__
+            if issubclass(kind, type):
+                home = vars(value).get("__module__")
                 if homes and home not in homes:
                     continue
                 names.append((space, name, value, where))
-                if value not in self.classes and (homes or str(home).partition(".")[0] in FAMILIES):
+                if id(value) not in self.classes and (homes or str(home).partition(".")[0] in FAMILIES):
                     inner = vars(value)
-                    self.classes[value] = (inner, frozenset(inner), value.__mro__, where + "." + name)
+                    self.classes[id(value)] = (value, inner, frozenset(inner), value.__mro__, where + "." + name)
                     self.remember_space(inner, where + "." + name, homes)
                 continue
             function = value if kind is self.function else self.function_of(value)
@@ -145,19 +146,28 @@ class Watch(object):
 
     def function_of(self, value: "Any") -> "Any":
         """The Python function in a function, method, property or wrapper; None where there is none."""
-        if isinstance(value, self.property):
+        if issubclass(type(value), self.property):
             value = value.fget
-        value = getattr(value, "__func__", value)
+        elif issubclass(type(value), self.methods):
+            value = value.__func__
         if type(value) is not self.function:
-            value = getattr(value, "__wrapped__", None)
+            try:  # Of itself: a proxy asked for it would ask what it stands for, which may not be there.
+                value = object.__getattribute__(value, "__wrapped__")
+            except Exception:
+                return None
         return value if type(value) is self.function else None
 
     def is_trusted(self, value: "Any") -> bool:
-        """Whether a function comes from installed code or from test infrastructure."""
+        """Whether a function, or a class, comes from installed code or from test infrastructure."""
         function = self.function_of(value)
-        if function is None:
+        if function is not None:
+            space = function.__globals__
+        elif issubclass(type(value), type):
+            space = vars(sys.modules.get(value.__module__, sys))
+            if space.get(value.__name__) is not value:
+                return False
+        else:
             return False
-        space = function.__globals__
         module = sys.modules.get(space.get("__name__"))
         path = space.get("__file__")
         if module is None or vars(module) is not space or not isinstance(path, str):
@@ -190,20 +200,22 @@ class Watch(object):
         for function, code, defaults, where in self.codes:
             if function.__code__ is not code or function.__defaults__ is not defaults:
                 self.report("the code of {} was replaced {}".format(where, when))
-        for kind, (space, names, mro, where) in self.classes.items():
+        for kind, space, names, mro, where in self.classes.values():
             if kind.__mro__ != mro:
                 self.report("the bases of {} were changed {}".format(where, when))
             if len(space) == len(names):
                 continue
             for name in set(space) - names:
                 value = space[name]
+                if value is kind or any(vars(base).get(name) is value for base in mro[1:]):
+                    continue  # As typing does with `__init__` of who implements a protocol, and attrs with itself.
                 if name.startswith("__") and not name.startswith("__annot"):
                     matters = callable(value) or hasattr(type(value), "__get__")
                 else:
                     matters = any(
-                        name in self.classes[base][1] and self.function_of(vars(base).get(name)) is not None
+                        name in self.classes[id(base)][2] and self.function_of(vars(base).get(name)) is not None
                         for base in mro[1:]
-                        if base in self.classes
+                        if id(base) in self.classes
                     )
                 if matters and not self.is_trusted(value):
                     self.report("{}.{} was added {}".format(where, name, when))

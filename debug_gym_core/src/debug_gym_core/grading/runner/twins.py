@@ -4,6 +4,7 @@ They are compiled before any tested code runs, which could change how.
 """
 
 import ast
+import os
 
 from . import expectations, turning
 from .given import Finder
@@ -48,8 +49,7 @@ class Turner(Finder):
             turning.turn(tree, name, functions, self.expectations.literals)
             return compile(tree, place, "exec", dont_inherit=True)
 
-        for path, text in sources.items():
-            self.add(root, path, text, compiled)
+        self.compile({os.path.join(root, path): text for path, text in sources.items()}, compiled)
         self.expectations.own = frozenset(id(one) for code in self.codes.values() for one in within(code))
 
     def enter(self, module: "Any") -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from .canary import Canaries
 from .describe import TEXT, Describer, one_line
 from .elsewhere import elsewhere
-from .given import Finder, rewritten
+from .given import Finder, read, rewritten
 from .hooks import Hooks
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
@@ -38,19 +38,16 @@ class Loading(object):
     Args:
         config: what the host asks for
         failure: makes the failure of a test whose expectations hold
-        watch: takes in what they define
     """
 
-    def __init__(self, config: "Config", failure: "Callable[[str], BaseException]", watch: Watch) -> None:
-        self.root = config["root"]
-        self.given = config.get("given") or {}
+    def __init__(self, config: "Config", failure: "Callable[[str], BaseException]") -> None:
+        self.texts = read(config["root"], config.get("given") or ())
         self.turner = prepare(config, failure, True) if config.get("turned") else None
-        self.finder = self.turner or Finder(watch.remember_tests)
+        self.finder = self.turner or Finder()
 
     def begin(self, early_config: "Any") -> None:
         """Compile them, and find them before pytest's own finder, which is there by now."""
-        if self.given:
-            self.finder.add_given(self.root, self.given, rewritten(early_config))
+        self.finder.compile(self.texts, rewritten(early_config))
         if self.finder.codes:
             self.finder.install()
 
@@ -62,8 +59,8 @@ class Loading(object):
 
     def replaced(self, items: "Iterable[Any]") -> "list[str]":
         """Files from which there are tests that were loaded from something else."""
-        found = {path_of(one) for one in items if self.finder.is_other(path_of(one), getattr(one, "module", None))}
-        return sorted(found)
+        pairs = ((path_of(one), getattr(one, "module", None)) for one in items)
+        return sorted({path for path, module in pairs if self.finder.is_other(path, module)})
 
 
 def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> int:
@@ -86,7 +83,7 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     if config.get("ignored"):
         hide_source(describer, frozenset(config["ignored"]))
     canaries = Canaries(pytest, config["canary"])
-    loading = Loading(config, partial(pytest.fail.Exception, pytrace=False), watch)
+    loading = Loading(config, partial(pytest.fail.Exception, pytrace=False))
     if loading.turner is not None:
         describer.left = 0  # Every test is meant to fail.
     plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries, loading)

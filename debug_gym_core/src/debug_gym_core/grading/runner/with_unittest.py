@@ -6,7 +6,7 @@ import sys
 from .canary import canary_fails
 from .describe import TEXT, Describer
 from .elsewhere import elsewhere
-from .given import Finder, plainly
+from .given import Finder, plainly, read
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
@@ -136,9 +136,8 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
     turner = prepare(config) if config.get("turned") else None
     if turner is not None:
         describer.left = 0  # Every test is meant to fail.
-    finder = turner or Finder(watch.remember_tests)
-    if config.get("given"):
-        finder.add_given(config["root"], config["given"], plainly)
+    finder = turner or Finder()
+    finder.compile(read(config["root"], config.get("given") or ()), plainly)
     if finder.codes:
         finder.install()
     watch_stuck(send, buffered)
