@@ -222,7 +222,7 @@ class ImpersonationTests(SandboxTests):
                 answered = True
                 if isinstance(answer, bytes):
                     assert len(answer) <= SIZE
-                elif what != "a walk":
+                elif not (what == "a walk" and isinstance(answer, dict)):
                     assert isinstance(answer, SandboxError), f"{what}: {str(answer)[:500]!r}"
             assert answered is (name != NEVER_STARTS)
             assert not terminal.alive()

@@ -35,6 +35,15 @@ def bent():
 def write(path, new):
     with open(path, "w") as file:
         file.write(new)
+
+class Loader(importlib.machinery.SourceFileLoader):
+    def get_code(self, name):
+        return compile(bent(), LATER, "exec")
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "test_later":
+            return importlib.util.spec_from_file_location(name, LATER, loader=Loader(name, LATER))
 """
 """`bent` is a test that the broken code passes."""
 
@@ -62,19 +71,9 @@ ATTACKS = {
         builtins.compile = changed
         """,
     "a finder before all others": """
-        class Loader(importlib.machinery.SourceFileLoader):
-            def get_code(self, name):
-                return compile(bent(), LATER, "exec")
-        class Finder:
-            def find_spec(self, name, path=None, target=None):
-                if name == "test_later":
-                    return importlib.util.spec_from_file_location(name, LATER, loader=Loader(name, LATER))
         sys.meta_path.insert(0, Finder())
         """,
     "the finder of paths": """
-        class Loader(importlib.machinery.SourceFileLoader):
-            def get_code(self, name):
-                return compile(bent(), LATER, "exec")
         find = importlib.machinery.PathFinder.find_spec
         def changed(name, path=None, target=None):
             if name == "test_later":
@@ -116,13 +115,6 @@ ATTACKS = {
                 file.write(head + marshal.dumps(compile(bent(), LATER, "exec")))
         """,
     "a new list of finders": """
-        class Loader(importlib.machinery.SourceFileLoader):
-            def get_code(self, name):
-                return compile(bent(), LATER, "exec")
-        class Finder:
-            def find_spec(self, name, path=None, target=None):
-                if name == "test_later":
-                    return importlib.util.spec_from_file_location(name, LATER, loader=Loader(name, LATER))
         sys.meta_path = [Finder()] + sys.meta_path
         """,
     "a conftest below": """
@@ -192,10 +184,11 @@ def test_the_importer_is_attacked(make: Make, attack: str) -> None:
 
 
 @pytest.mark.grading
-@pytest.mark.parametrize("attack", ["a module that is there already", "a file that restores itself"])
-def test_by_the_import_of_the_very_module(make: Make, attack: str) -> None:
+def test_a_module_that_is_planted_by_the_import_of_the_very_one(make: Make) -> None:
     """There is a module of that name by then, and what it puts in its own place is its own affair, not its imports'."""
+    attack = "a module that is there already"
     bench = make({"calc.py": BROKEN, "test_later.py": LATER}, ENTRYPOINT)
+    assert wins_otherwise(bench, attack, IDS[1:])
     result = bench.grade({"calc.py": code(attack)}, IDS[1:], twins="never")
     assert (result.resolved, result.score) == (False, 0), result
 
@@ -213,6 +206,7 @@ def test_tests_beside_a_directory_of_their_data(make: Make, attack: str) -> None
 def test_a_plugin_that_imports_what_is_tested_before_anything_else(make: Make) -> None:
     early = {"plug.py": "import calc\n", "pytest.ini": "[pytest]\naddopts = -p plug\n"}
     bench = make({"calc.py": BROKEN, "test_later.py": LATER, **early}, ENTRYPOINT)
+    assert wins_otherwise(bench, "a file that restores itself", IDS[1:])
     result = bench.grade({"calc.py": code("a file that restores itself")}, IDS[1:], twins="never")
     assert (result.resolved, result.score) == (False, 0), result
 
@@ -342,8 +336,8 @@ def test_links_to_tests(make: Make, tmp_path: Path) -> None:
     bench = make({"calc.py": BROKEN, "test_later.py": LATER, "zone/test_far.py": LATER}, ENTRYPOINT)
     ids = bench.tests()
     assert "test_link.py::test_add" in ids
-    result = bench.grade({"calc.py": FIXED}, ids, twins="never")
-    assert (result.score, result.reason) == (len(ids), "")
+    result = bench.grade({"calc.py": FIXED}, ids)
+    assert (result.resolved, result.score, result.doubts, result.reason) == (True, len(ids), {}, "")
 
 
 def test_what_a_link_to_tests_leads_to_belongs_to_them(make: Make, tmp_path: Path) -> None:
