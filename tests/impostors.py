@@ -118,6 +118,14 @@ for number, op in requests():
     say(None, b"impostor", b'{"id": %d, "t": "done", "status": 0, "timed_out": false, "seconds": 0,'
         b' "head": 1e999, "cut": 1e999}' % number)
 """,
+    "a directory without end": """
+for number, op in requests():
+    if op != "walk":
+        sys.exit()
+    for part in range(1 << 30):
+        entries = [["%d-%d" % (part, one), "file", 0, 0o644, 0, None, "0-0"] for one in range(1000)]
+        say({"id": number, "t": "data"}, json.dumps(entries).encode())
+""",
     "answers of no kind": """
 for number, op in requests():
     say({"id": number}, b"")

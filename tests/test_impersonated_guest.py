@@ -23,8 +23,10 @@ import pytest
 from impersonations import ATTACKS, LIE, LITTER, attack
 from impostors import IMPOSTORS, NEVER_STARTS, impostor
 from patience import shorten
+from podman_service import SETTINGS, missing, serving
 
 from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.sandbox import file_requests
 from debug_gym_core.sandbox.grep import Query
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import Stream, Terminal
@@ -43,6 +45,9 @@ BACKSTOP = 60.0
 MEMORY = 64 << 20
 """Bytes by which this process may grow at most, whatever is sent."""
 
+LISTING = 4 << 20
+"""Bytes of a walk; entries take several times as much."""
+
 SIZE = 100
 
 TRIES = 4
@@ -53,7 +58,8 @@ NOTHING_IGNORED = Rules().ignore_patterns()
 
 @pytest.fixture(autouse=True)
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits, which are about a minute, made short; that of a command stays."""
+    """The limits, which are about a minute, made short, and that of a listing low; that of a command stays."""
+    monkeypatch.setattr(file_requests, "LISTING", LISTING)
     shorten(monkeypatch, start=8.0, stall=4.0, silence=1.0, answer=4.0, file=6.0, control=6.0)
 
 
@@ -270,3 +276,23 @@ class TestDocker(ImpersonationTests):
     @rows(IMPOSTORS)
     def test_something_else_has_the_stream(self, monkeypatch: pytest.MonkeyPatch, available: None, name: str) -> None:
         self.impersonated(name, monkeypatch)
+
+
+@pytest.mark.terminals
+class TestPodman(ImpersonationTests):
+    terminal = DockerTerminal
+    settings = SETTINGS
+
+    @classmethod
+    def unusable(cls) -> str | None:
+        return missing()
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def podman(available: None) -> Iterator[None]:
+        with serving():
+            yield
+
+    @rows(ATTACKS)
+    def test_the_guest_is_attacked(self, podman: None, name: str) -> None:
+        self.attacked(name)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 from grading_bench import ENTRYPOINT, REPOSITORY, Bench, Make
 from support import interpreters, reason_not_to_use
+from warm_programs import Programs
 
 from debug_gym_core.cli import main
 from debug_gym_core.sandbox.session import Session
@@ -124,6 +125,20 @@ def open_session(python: str) -> Iterator[Callable[..., Session]]:
 def session(open_session: Callable[..., Session]) -> Session:
     """A session in an empty sandbox."""
     return open_session()
+
+
+@pytest.fixture
+def programs(open_session: Callable[..., Session], python: str) -> Programs:
+    return Programs(open_session(), python)
+
+
+@pytest.fixture
+def venv(tmp_path: Path, programs: Programs) -> Path:
+    """An environment of the interpreter, into which things are installed; returns its site-packages."""
+    subprocess.run([programs.python, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    programs.python = str(tmp_path / "venv/bin/python")
+    [directory] = (tmp_path / "venv/lib").glob("python*/site-packages")
+    return directory
 
 
 # The command line

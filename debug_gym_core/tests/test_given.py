@@ -13,7 +13,6 @@ import pytest
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, Bench, Make
 from support import has
 
-from debug_gym_core.grading.infrastructure import Infrastructure
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
@@ -167,7 +166,7 @@ def code(attack: str) -> str:
 
 def wins_otherwise(bench: Bench, attack: str, ids: tuple[str, ...]) -> bool:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Infrastructure, "given", lambda self, kept: [])
+        patch.setattr("debug_gym_core.grading.grade.given_modules", lambda members, test_files, changed: [])
         result = bench.grade({"calc.py": code(attack)}, ids, twins="never")
     return all(outcome == "passed" for outcome in result.tests.values())
 

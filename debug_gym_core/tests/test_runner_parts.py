@@ -228,7 +228,7 @@ REPLACED = {
     "stuck": "watch",
     "tampering": "is_infrastructure",
     "turning": "turn",
-    "twins": "prepare",
+    "twins": "turner_of",
     "with_pytest": "one_line",
     "with_unittest": "flatten",
 }
@@ -253,6 +253,8 @@ def test_tested_code_that_replaces_the_runners_functions_is_found_out(
 
     def buy():
         found = {{}}
+        if hasattr(gc, "unfreeze"):
+            gc.unfreeze()
         for one in gc.get_objects():
             if type(one) is type(buy) and str(one.__module__).startswith({shipping.NAME + "."!r}):
                 found[one.__module__.partition(".")[2]] = one.__globals__

@@ -7,6 +7,7 @@ start.
 
 `grade` measures in a fresh sandbox, from the pristine repository with the agent's changes, of which `infrastructure`
 (with `pytest_sections` and `pytest_plugins`) leaves out what decides how tests are run: conftest files, settings and
-plugins of pytest, modules in the place of others. `masking` makes what pytest prints about itself equal from run to
-run. What a run's results are worth in points is in `tasks.results`.
+plugins of pytest, modules in the place of others; `given` says which modules are loaded as they are before any tested
+code runs. `masking` makes what pytest prints about itself equal from run to run. What a run's results are worth in
+points is in `tasks.results`.
 """

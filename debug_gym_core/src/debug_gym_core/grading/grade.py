@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from debug_gym_core.errors import GradingError
 from debug_gym_core.grading.dropped import infrastructure_of
+from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.starting import require_start, why_not_started
@@ -74,7 +75,7 @@ def grade(
             if task.judge is not None:  # which may write to the tests itself
                 return filtered, task.judge.measure(session, timeout=timeout, clean=True), ""
             trusted = infrastructure.trusted(filtered.kept)
-            given = infrastructure.given(filtered.kept)
+            given = given_modules(snapshot.members, infrastructure.test_files(), filtered.kept)
             measurement = measure(session, task.entrypoint, timeout=timeout, trusted=trusted, given=given)
             return filtered, measurement, _rewritten(session, snapshot, infrastructure.test_files())
 

@@ -186,17 +186,6 @@ class Infrastructure:
         """The pristine files that hold tests that count."""
         return self._test_files & self._members.keys()
 
-    def given(self, kept: Iterable[str] = ()) -> list[str]:
-        """What a clean run loads as it is: modules of tests that count and conftests, but for changes that are kept."""
-        paths = sorted({*self.test_files(), *self._conftests} - frozenset(kept))
-        return [one for one in paths if self._members[one].kind == "file" and self._is_plain_module(one)]
-
-    def _is_plain_module(self, path: str) -> bool:
-        """Whether a file is loaded as a module by its name; a package may have it too, and a name with dots nothing."""
-        stem, _, suffix = posixpath.basename(path).partition(".")
-        package = posixpath.join(posixpath.dirname(path), stem, "__init__")
-        return suffix == "py" and not any(f"{package}{one}" in self._members for one in MODULE_SUFFIXES)
-
     # What is what
 
     def _is_allowed(self, path: str) -> bool:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
 import textwrap
-import time
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
-
-
-def dedent(text: str) -> dict[str, str]:
-    return {"app.py": textwrap.dedent(text)}
+from debugged_programs import dedent
 
 
 def test_prompts_in_output_are_only_output(debug: Any) -> None:
@@ -319,93 +310,6 @@ def test_exit_handlers_and_threads_run_before_the_end_is_told(debug: Any) -> Non
     assert b"late\r\nhandler" in program.printed
 
 
-INTERRUPTED = {
-    "sleep": "time.sleep(100)",
-    "lock": "lock.acquire()",
-    "loop": "while True: pass",
-    "input": "input()",
-    "catcher": "\n    while True:\n        try: time.sleep(0.01)\n        except BaseException: pass",
-    "select": "select.select([0], [], [])",
-    "subprocess": "subprocess.call(['sleep', '100'])",
-    "join": "t = threading.Thread(target=time.sleep, args=(100,), daemon=True); t.start(); t.join()",
-    "asyncio": "asyncio.new_event_loop().run_until_complete(asyncio.sleep(100))",
-}
-
-
-@pytest.mark.parametrize("what", INTERRUPTED)
-def test_interrupt_stops_in_the_frame_at_once(debug: Any, what: str) -> None:
-    source = "import asyncio, select, subprocess, threading, time\nlock = threading.Lock()\nlock.acquire()\n"
-    source += f"def wait():\n    here = 5\n    print('waiting', flush=True)\n    {INTERRUPTED[what]}\n\nwait()\n"
-    program = debug("python app.py", {"app.py": source})
-    program.send({"cmd": "c"})
-    while b"waiting" not in program.printed:
-        with pytest.raises(TimeoutError):
-            program.receive(0.05)
-    for _ in range(2):
-        started = time.monotonic()
-        stop = program.interrupt()["stop"]
-        assert time.monotonic() - started < 30
-        assert stop["reason"] == "interrupt"
-        assert any(one["function"] == "wait" for one in stop["stack"])
-        program.do("b 1000000")
-        program.send({"cmd": "c"})
-        with pytest.raises(TimeoutError):
-            program.receive(0.05)
-    program.interrupt()
-    if what == "catcher":
-        assert program.do("n")["stop"]["function"] == "wait"
-
-
-def test_interrupt_ends_a_command_and_keeps_the_session(debug: Any) -> None:
-    program = debug("python app.py", dedent("import time\nx = 1\ny = 2\n"))
-    program.do("b 3")
-    program.do("c")
-    program.send({"cmd": "p [time.sleep(0.01) for _ in range(10 ** 9)]"})
-    with pytest.raises(TimeoutError):
-        program.receive(0.1)
-    answer = program.interrupt()
-    assert answer["interrupted"] and "stop" not in answer
-    assert program.do("p x")["out"] == "1\n"
-
-
-def test_interrupt_ends_a_command_in_a_thread(debug: Any) -> None:
-    source = (
-        "import threading\ndef work():\n    x = 1\n    y = 2\nt = threading.Thread(target=work)\nt.start()\nt.join()\n"
-    )
-    program = debug("python app.py", dedent(source))
-    program.do("b 4")
-    program.do("c")
-    program.send({"cmd": "p [None for _ in iter(int, 1)]"})
-    with pytest.raises(TimeoutError):
-        program.receive(0.1)
-    assert program.interrupt()["interrupted"]
-    assert program.do("p x")["out"] == "1\n"
-
-
-def test_interrupt_at_a_prompt_does_nothing(debug: Any) -> None:
-    program = debug("python app.py", dedent("x = 1\n"))
-    os.kill(program.process.pid, program.hello["signals"]["interrupt"])
-    assert program.do("p 1")["out"] == "1\n"
-
-
-CALL_OF_C_CODE = "def f():\n    return sum(range(10 ** 12))\n\nprint('go', flush=True)\nf()\n"
-
-
-def test_stack_of_a_long_call_of_c_code(debug: Any) -> None:
-    program = debug(
-        "python app.py", dedent("def f():\n    return sum(range(10 ** 12))\nprint('go', flush=True)\nf()\n")
-    )
-    program.send({"cmd": "c"})
-    while b"go" not in program.printed:
-        with pytest.raises(TimeoutError):
-            program.receive(0.05)
-    for name in ("interrupt", "stack"):
-        os.kill(program.process.pid, program.hello["signals"][name])
-        with pytest.raises(TimeoutError):
-            program.receive(0.3)
-    assert b"line 2 in f" in program.printed
-
-
 def test_breakpoint_function_and_pythonbreakpoint(debug: Any, python: str) -> None:
     program = debug("PYTHONBREAKPOINT=0 python app.py", dedent("import sys\nx = 1\nsys.breakpointhook()\ny = 2\n"))
     if program.hello["python"] < [3, 7]:
@@ -423,82 +327,6 @@ def test_quit_is_told_first_and_ends_the_program(debug: Any) -> None:
     assert program.receive()["t"] == "exit"
     assert program.receive()["t"] == "dead"
     assert b"cleaned" in program.printed
-
-
-def test_restart_is_left_to_the_host(debug: Any) -> None:
-    program = debug("python app.py", dedent("x = 1\n"))
-    program.do("b 1")
-    answer = program.do("run a 'b c'")
-    assert (answer["t"], answer["args"]) == ("restart", ["a", "b c"])
-
-
-@pytest.mark.parametrize(
-    ("entrypoint", "files", "why"),
-    [
-        ("python nosuch.py", {}, "there is no file nosuch.py"),
-        ("python -m nosuch", {}, "there is no module nosuch"),
-        ("python -m pkg.nosuch", {"pkg/__init__.py": "1/0"}, "there is no module pkg.nosuch"),
-        ("python -m pkg", {"pkg/__init__.py": "1/0"}, "pkg is a package without __main__"),
-        ("python .", {}, ". is a directory"),
-        ("python data.txt", {"data.txt": "not python at all"}, "data.txt is not Python"),
-        ("python -m bad", {"bad.py": "def f(:\n"}, "bad is not Python"),
-        ("python data.bin", {"data.bin": "x\0y"}, "data.bin is not Python"),
-    ],
-)
-def test_bad_target_is_told_at_once(debug: Any, entrypoint: str, files: dict[str, str], why: str) -> None:
-    program = debug(entrypoint, files)
-    assert program.first["t"] == "error"
-    assert why in program.first["message"]
-
-
-SEEN = """\
-import __main__, json, os, sys
-seen = {
-    "argv": sys.argv,
-    "path": sys.path[:2],
-    "main": sorted(set(vars(__main__)) - {"seen", "json", "os", "sys", "__main__"}),
-    "file": __file__,
-    "name": __name__,
-    "package": __package__,
-    "spec": __spec__ and __spec__.name,
-    "is_main": vars(__main__) is globals(),
-    "stdin": sys.stdin.isatty(),
-    "code": __import__("code").__file__.endswith("/code.py") and hasattr(__import__("code"), "ours"),
-}
-del seen["stdin"]
-open(os.environ["SEEN"], "w").write(json.dumps(seen))
-"""
-
-
-@pytest.mark.parametrize("entrypoint", ["sub/app.py a -b", "-m pkg a", "-m pkg.sub a", "-m flat", "./flat.py x"])
-def test_program_sees_what_it_sees_without_debugger(debug: Any, python: str, tmp_path: Path, entrypoint: str) -> None:
-    files = {
-        "sub/app.py": SEEN,
-        "sub/code.py": "ours = 1\n",
-        "code.py": "ours = 1\n",
-        "pkg/__init__.py": "",
-        "pkg/__main__.py": SEEN,
-        "pkg/sub.py": SEEN,
-        "flat.py": SEEN,
-    }
-    plain, debugged = tmp_path / "plain.json", tmp_path / "debugged.json"
-    program = debug(f"SEEN={debugged} python {entrypoint}", files)
-    assert program.do("c")["status"] == 0, program.printed
-    environment = {**ENVIRONMENT, "SEEN": str(plain)}
-    subprocess.run([python, *entrypoint.split()], cwd=tmp_path, env=environment, check=True)
-    expected, found = json.loads(plain.read_text()), json.loads(debugged.read_text())
-    assert found["code"]
-    expected["main"] = [name for name in expected["main"] if name != "__annotations__"]
-    found["main"] = [name for name in found["main"] if name != "__pdb_convenience_variables"]
-    assert found == expected
-
-
-def test_package_code_runs_after_the_first_stop(debug: Any) -> None:
-    files = {"pkg/__init__.py": "flag = 1\nvalue = 2\n", "pkg/__main__.py": "x = 1\n"}
-    program = debug("python -m pkg", files)
-    program.do("b pkg/__init__.py:2")
-    stop = program.do("c")["stop"]
-    assert (stop["file"], stop["line"]) == ("pkg/__init__.py", 2)
 
 
 def test_unittest_stops_at_each_failing_test(debug: Any) -> None:
@@ -530,15 +358,6 @@ def test_unittest_stops_at_each_failing_test(debug: Any) -> None:
         assert program.do("c")["status"] == 1
 
 
-def test_before_unittest_runs_nothing_of_it_is_shown(debug: Any) -> None:
-    program = debug("python -m unittest", {"test_it.py": "import unittest\n\ndef helps():\n    return 1\n"})
-    assert "file" not in program.first["stop"] and program.first["out"] == ""
-    for command in ("n", "s", "r", "unt", "j 2", "l", "b 2"):
-        answer = program.do(command)
-        assert answer["failed"] and "the program is a runner of tests" in answer["out"], command
-    assert program.do("b helps")["out"].endswith("test_it.py:4\n")
-
-
 def test_stepping_through_to_the_end(debug: Any) -> None:
     source = "def f(n):\n    return [i for i in range(n)]\n\nfor n in range(3):\n    f(n)\nprint('end')\n"
     for command in ("n", "s"):
@@ -551,14 +370,6 @@ def test_stepping_through_to_the_end(debug: Any) -> None:
             files.add(answer["stop"]["file"])
         assert answer["t"] == "exit" and answer["status"] == 0
         assert "app.py" in files and not any("debug-gym" in name for name in files)
-
-
-def test_breakpoint_in_a_package_is_not_missed_by_a_step_from_entry(debug: Any) -> None:
-    files = {"pkg/__init__.py": "flag = 1\nvalue = 2\n", "pkg/__main__.py": "x = 1\n"}
-    program = debug("python -m pkg", files)
-    program.do("b pkg/__init__.py:2")
-    stop = program.do("n")["stop"]
-    assert (stop["file"], stop["line"], stop["reason"]) == ("pkg/__init__.py", 2, "breakpoint")
 
 
 def test_the_end_waits_for_a_daemon_thread_that_talks(debug: Any) -> None:
@@ -583,22 +394,3 @@ def test_the_end_waits_for_a_daemon_thread_that_talks(debug: Any) -> None:
         program.receive(1.0)
     assert program.do("p x")["out"] == "1\n"
     assert program.do("c")["t"] == "exit"
-
-
-def test_interrupt_while_the_interpreter_waits_for_a_thread_at_the_end(debug: Any) -> None:
-    source = """\
-    import threading, time
-
-    def work():
-        print("at work", flush=True)
-        time.sleep(100)
-
-    threading.Thread(target=work, name="worker").start()
-    """
-    program = debug("python app.py", dedent(source))
-    program.send({"cmd": "c"})
-    while b"at work" not in program.printed:
-        with pytest.raises(TimeoutError):
-            program.receive(0.05)
-    stop = program.interrupt()["stop"]
-    assert [(one["name"], one["function"], one["line"]) for one in stop["threads"]] == [("worker", "work", 5)]

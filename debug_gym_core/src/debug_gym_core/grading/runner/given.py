@@ -32,6 +32,8 @@ class Finder(object):
         codes: by real path
         before: modules that there were when it was made, by id
         made: modules that it loaded, and what they put in their own place, likewise
+        names: of the modules, without their packages; what has another name is not looked for
+        cleared: real paths of which other modules were forgotten already
     """
 
     def __init__(self) -> None:

@@ -67,7 +67,7 @@ def within(code: "CodeType") -> "Iterator[CodeType]":
                 yield inner
 
 
-def prepare(
+def turner_of(
     config: "dict[str, Any]", failure: "Callable[[str], BaseException]" = AssertionError, keeps: bool = False
 ) -> Turner:
     """What finds modules turned, as the host asks; it has to be installed.

@@ -15,7 +15,7 @@ from .hooks import Hooks
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
-from .twins import prepare
+from .twins import turner_of
 
 GARBAGE = 200000
 """Objects that are made between two looks for garbage while tests are only found: of many tests hardly any is."""
@@ -42,7 +42,7 @@ class Loading(object):
 
     def __init__(self, config: "Config", failure: "Callable[[str], BaseException]") -> None:
         self.texts = read(config["root"], config.get("given") or ())
-        self.turner = prepare(config, failure, True) if config.get("turned") else None
+        self.turner = turner_of(config, failure, True) if config.get("turned") else None
         self.finder = self.turner or Finder()
 
     def begin(self, early_config: "Any") -> None:
@@ -51,7 +51,7 @@ class Loading(object):
         if self.finder.codes:
             self.finder.install()
 
-    def prepare(self, path: str) -> None:
+    def secure(self, path: str) -> None:
         """Let a file be loaded whatever was done to how modules are found."""
         if self.finder.codes:
             self.finder.install()
@@ -105,7 +105,7 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
 
 
 def imported() -> "Any":
-    """Import pytest, without a look for garbage meanwhile: what importing makes stays."""
+    """Import pytest, without a look for garbage meanwhile nor ever after at what that made: it stays."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -113,6 +113,8 @@ def imported() -> "Any":
     finally:
         if collects:
             gc.enable()
+    if hasattr(gc, "freeze"):
+        gc.freeze()  # pytest looks ten times at all that there is before it ends, which took a third of a short run
     return pytest
 
 
@@ -210,7 +212,7 @@ def make_plugin(
 
         @around
         def pytest_make_collect_report(self, collector: "Any") -> "Generator[None, Any, None]":
-            loading.prepare(path_of(collector))
+            loading.secure(path_of(collector))
             outcome = yield
             report = outcome.get_result() if outcome.excinfo is None else None
             if report is not None and report.outcome == "failed":

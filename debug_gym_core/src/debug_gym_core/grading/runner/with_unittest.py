@@ -10,7 +10,7 @@ from .given import Finder, plainly, read
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
-from .twins import prepare
+from .twins import turner_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
             canaries.append(canary_fails(unittest, config["canary"]))
             return outcome
 
-    turner = prepare(config) if config.get("turned") else None
+    turner = turner_of(config) if config.get("turned") else None
     if turner is not None:
         describer.left = 0  # Every test is meant to fail.
     finder = turner or Finder()

@@ -190,7 +190,8 @@ def _repository(spec: SandboxSpec, exposed: Sequence[Path]) -> list[Path]:
 
 
 def _covered(path: Path, places: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(place) for place in places)
+    """Whether a path is, or lies below, one of some places."""
+    return not {path, *path.parents}.isdisjoint(places)
 
 
 def _interpreter(spec: SandboxSpec, sources: Sequence[Path], made: Mounts) -> dict[Path, Path]:
@@ -240,7 +241,8 @@ def _editable(interpreter: Interpreter, exposed: Sequence[Path], without: Sequen
             found.append(real)
         else:
             found += [entry for entry in sorted(real.iterdir()) if _importable(entry) and not _covered(entry, without)]
-    return [path for path in dict.fromkeys(found) if not _covered(path, [other for other in found if other != path])]
+    known = set(found)
+    return [path for path in dict.fromkeys(found) if known.isdisjoint(path.parents)]
 
 
 def _importable(path: Path) -> bool:

@@ -66,6 +66,9 @@ def for_ours(program: Program, sequence: list[Command]) -> tuple[list[Command], 
     return sequence, -1
 
 
+ADDRESS = re.compile(r"(?:\b0|[.]{3})x[0-9a-f]{6,}")
+"""In a value that is cut in its middle its beginning may be missing."""
+
 ENDLESS = -signal.SIGXCPU
 """How a program ended that used up its processor time: how much it printed until then is chance."""
 
@@ -75,7 +78,7 @@ def without_chance(text: str) -> str:
 
     That list is in the arguments of importlib's frames, which are shown up to Python 3.6.
     """
-    return re.sub("(?s)'__builtins__': [{].*", "'__builtins__': ...", re.sub(r"\b0x[0-9a-f]{6,}", "0x", text))
+    return re.sub("(?s)'__builtins__': [{].*", "'__builtins__': ...", ADDRESS.sub("0x", text))
 
 
 def said(answer: dict[str, Any], left_out: int = -1) -> dict[str, Any]:
@@ -95,7 +98,7 @@ def exact(answer: dict[str, Any], version: tuple[int, ...]) -> tuple[Any, ...]:
 
     Before Python 3.10 what has changed in a frame is known only where it was traced (`Reporter.follow`).
     """
-    messages = json.loads(re.sub(r"\b0x[0-9a-f]{6,}", "0x", json.dumps(answer["messages"])))
+    messages = json.loads(ADDRESS.sub("0x", json.dumps(answer["messages"])))
     for message in messages:
         message["out"] = without_chance(message.get("out", ""))
         stop = message.get("stop", {})

@@ -1,0 +1,31 @@
+"""Chooses the modules that a clean run loads as they are before any tested code runs; `runner.given` does it there."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Container, Iterable, Mapping
+
+from debug_gym_core.grading.infrastructure import MODULE_SUFFIXES
+from debug_gym_core.workspace.snapshot import Member
+
+
+def given_modules(members: Mapping[str, Member], test_files: Iterable[str], changed: Container[str] = ()) -> list[str]:
+    """The modules of the tests, and every conftest, but for those that the run takes over changed.
+
+    Args:
+        members: the pristine repository
+        test_files: its files with tests that count
+        changed: paths that were changed, by leave of the task
+    """
+    conftests = (path for path in members if posixpath.basename(path) == "conftest.py")
+    paths = sorted({*test_files, *conftests})
+    return [
+        one for one in paths if members[one].kind == "file" and one not in changed and _is_plain_module(members, one)
+    ]
+
+
+def _is_plain_module(members: Mapping[str, Member], path: str) -> bool:
+    """Whether a file is loaded as a module by its name; a package may have it too, and a name with dots nothing."""
+    stem, _, suffix = posixpath.basename(path).partition(".")
+    package = posixpath.join(posixpath.dirname(path), stem, "__init__")
+    return suffix == "py" and not any(f"{package}{one}" in members for one in MODULE_SUFFIXES)
