@@ -422,6 +422,15 @@ HONEST = {
         def test_nothing():
             "There is only this."
         """,
+    "test_script.py": """
+        import calc
+
+        def test_double():
+            result = calc.double(2)
+            assert result == 4
+
+        test_double()
+        """,
 }
 
 
@@ -429,5 +438,5 @@ def test_a_right_fix_is_not_doubted_however_its_tests_are_written(make: Make) ->
     bench = make(HONEST)
     tests = [*bench.tests(), "test_calc.py::test_unexpectedly"]
     result = bench.grade({"calc.py": FIXED}, tests)
-    assert (result.resolved, result.twins, result.doubts) == (True, 4, {}), result
+    assert (result.resolved, result.twins, result.doubts) == (True, 5, {}), result
     assert "test_calc.py::TestOthers::test_double" in tests

@@ -1,10 +1,12 @@
 """Test modules with what they expect turned: what passes for a reason fails, what passes whatever it expects passes."""
 
 import ast
+import logging
 import textwrap
 import unittest
 from typing import Any
 
+import numpy as np
 import pytest
 
 from debug_gym_core.grading.runner.expectations import Expectations
@@ -49,6 +51,12 @@ BELIEVED = {
     "raises with a pattern": "with pytest.raises(ValueError, match='invalid'):\n    int('x')",
     "raises of a call": "pytest.raises(ValueError, int, 'x')",
     "raises of a failure": "with pytest.raises(AssertionError):\n    assert value() == 6\nassert value() == 5",
+    "numpy's": "np.testing.assert_allclose(value(0.1) + 0.2, 0.3)\nnpt.assert_array_less([value()], [6])",
+    "a function of numpy's": "assert_array_equal(value([1, 2]), np.array([1, 2]), 'a message')",
+    "numpy's, and what it takes by name": "npt.assert_allclose(value(0.3), 0.31, rtol=0.1)\n"
+    "npt.assert_allclose(actual=value(1), desired=1)",
+    "numpy's assert_raises": "npt.assert_raises(TypeError, int, [])\nassert value() == 5",
+    "pandas'": "pd.testing.assert_series_equal(pd.Series([value()]), pd.Series([5]))",
     "any": "assert value() == mock.ANY",
     "any, the other way round": "assert mock.ANY == 5",
     "mock": "called = mock.Mock()\ncalled(5)\ncalled.assert_called_once_with(5)",
@@ -105,6 +113,9 @@ WITHOUT = {
 HEAD = """
 import contextlib, logging, pytest, unittest, warnings
 from unittest import mock
+import numpy as np, pandas as pd
+import numpy.testing as npt
+from numpy.testing import assert_array_equal
 
 class Anything:
     def __eq__(self, other):
@@ -163,11 +174,18 @@ UNITTESTS = {
     "assertRaises of a call": "self.assertRaises(ValueError, int, 'x')",
     "assertRaisesRegex": "with self.assertRaisesRegex(ValueError, 'invalid'):\n    int('x')",
     "assertRaisesRegex of a call": "self.assertRaisesRegex(ValueError, 'invalid', int, 'x')",
+    "a name of its own": "self.assertSame = self.assertEqual\nself.assertSame(value(), 5)",
     "subTest": "for one in (1, 2):\n    with self.subTest(one=one):\n        self.assertEqual(value(one), one)",
     "assertLogs": "with self.assertLogs('x'):\n    logging.getLogger('x').error('')\nself.assertTrue(value())",
 }
 
 UNITTESTS_DISBELIEVED = {
+    "a method by another's name": "self.assertEqual = self.assertIsNotNone\nself.assertEqual(value(), 6)",
+    "a function by a method's name": "import functools\n"
+    "self.assertEqual = functools.partial(print)\nself.assertEqual(value(), 6)",
+    "a method that says that it is unittest's": "def own(*arguments): pass\n"
+    "own.__name__, own.__module__ = 'assertEqual', 'unittest.case'\n"
+    "type(self).assertEqual = own\nself.assertEqual(value(), 6)",
     "equal to everything": "self.assertEqual(value(Same()), 5)",
     "a method that asserts nothing": "self._getAssertEqualityFunc = lambda *_: lambda *_, **__: None\n"
     "self.assertEqual(value(), 6)",
@@ -239,6 +257,12 @@ def test_methods_of_unittest_that_pass_for_a_reason_fail(body):
 @pytest.mark.parametrize("body", UNITTESTS_DISBELIEVED.values(), ids=UNITTESTS_DISBELIEVED)
 def test_methods_of_unittest_that_pass_whatever_they_expect_pass(body):
     assert unittests_outcome(body) == "passed"
+
+
+@pytest.mark.parametrize("instead", [np.isclose, logging.debug, lambda *sides: None], ids=["its", "Python's", "ours"])
+def test_a_function_of_numpy_that_is_another_passes(monkeypatch, instead):
+    monkeypatch.setattr(np.testing, "assert_allclose", instead)
+    assert outcome("np.testing.assert_allclose(value(), 6)") == "passed"
 
 
 def test_a_test_that_is_left_before_it_asks_passes():

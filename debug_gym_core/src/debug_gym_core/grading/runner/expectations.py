@@ -8,7 +8,7 @@ import copy
 import operator
 import os
 
-from .opposites import PLAIN, SCALARS, Nobody, Unmet, fails, insist, other, turned_call, unordered
+from .opposites import PLAIN, SCALARS, Methods, Nobody, Unmet, fails, insist, other, turned_call, unordered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class Expectations(object):
 
     # No attribute of one can stand before a method; a class that is changed is seen.
     __slots__ = (
-        "anything", "failure", "hidden", "keeps", "kept", "literals", "made", "own", "secret", "under_way", "urandom",
+        "anything", "failure", "hidden", "keeps", "kept", "literals", "loading", "made", "methods", "own", "secret",
+        "under_way", "urandom",
     )  # fmt: skip
 
     Nobody = Nobody
@@ -59,11 +60,13 @@ class Expectations(object):
         self.failure = failure
         self.under_way = []  # type: list[_Test]
         self.anything = _anything()
+        self.methods = Methods()
         self.made = None  # type: Any
         self.kept = []  # type: list[object]
         self.keeps = keeps
         self.own = frozenset()  # type: frozenset[int]
         self.literals = []  # type: list[object]
+        self.loading = 0  # modules that run just now; what they call at their end, as a script would, is no test
         self.hidden = {}  # type: dict[Hidden, Any]
         self.urandom = os.urandom
 
@@ -140,13 +143,23 @@ class Expectations(object):
 
     def method(self, asked: "tuple[int, str]", owner: "Any", name: str, *arguments: "Any", **named: "Any") -> None:
         """`owner.name(...)`, which asserts something."""
-        self.call(asked, getattr(owner, name), *arguments, **named)
+        self._call(asked, name, getattr(owner, name), arguments, named)
 
     def call(self, asked: "tuple[int, str]", function: "Any", *arguments: "Any", **named: "Any") -> None:
         """`function(...)`, which asserts something: known are those of unittest, its mocks, numpy and pandas."""
+        self._call(asked, "", function, arguments, named)
+
+    def _call(
+        self,
+        asked: "tuple[int, str]",
+        name: str,
+        function: "Any",
+        arguments: "tuple[Any, ...]",
+        named: "dict[str, Any]",
+    ) -> None:
         number, free = asked
         anything = [self.is_anything(one, side in free) for one, side in zip(arguments, "lr")]  # noqa: B905 - Python 3.6
-        turned = turned_call(function, arguments, named, any(anything))
+        turned = turned_call(self.methods, name, function, arguments, named, any(anything))
         if turned is None:
             function(*arguments, **named)
             return
@@ -254,6 +267,8 @@ class _Test(object):
         self.owner.under_way.remove(self)
         if not self.owner.under_way:
             self.owner.hidden.clear()
+        if self.owner.loading:
+            return False
         if self.owner.under_way:  # Another test calls this one, and has been told what it asked.
             for test in self.owner.under_way:
                 test.survived += error is None and self.asked < self.certain

@@ -5,6 +5,7 @@ reads, parses, caches or finds modules, or to write to a test and restore it.
 """
 
 import contextlib
+import importlib
 import os
 import sys
 import warnings
@@ -77,9 +78,16 @@ class Finder(object):
         spec.cached = None
         return spec
 
+    def remember(self, module: "Any") -> None:
+        """Learn that a module was loaded here."""
+        self.made[id(module)] = module
+
     def enter(self, module: "Any") -> None:
         """Learn that a module begins to run."""
-        self.made[id(module)] = module
+        self.remember(module)
+
+    def leave(self) -> None:
+        """Learn that it has run."""
 
     def forget_others(self, path: str) -> None:
         """Have a module be imported anew that says it is of a file and was not loaded here; once a file.
@@ -145,9 +153,12 @@ class Loader(SourceFileLoader):
     def exec_module(self, module: "Any") -> None:
         """Run the module."""
         self.finder.enter(module)
-        _execute(self.code, vars(module))
+        try:
+            _execute(self.code, vars(module))
+        finally:
+            self.finder.leave()
         if "modules" in self.code.co_names:  # It may have put an object of its own in its place in `sys.modules`.
-            self.finder.enter(_modules.get(self.name))
+            self.finder.remember(_modules.get(self.name))
 
 
 def read(root: str, paths: "Iterable[str]") -> "dict[str, bytes]":
@@ -183,9 +194,15 @@ def rewritten(config: "Any") -> "Compile":
     if not any(type(one) is rewrite.AssertionRewritingHook for one in sys.meta_path):
         return plainly
 
+    rewrite_asserts = rewrite.rewrite_asserts  # type: Any
+    takes_text = rewrite_asserts.__code__.co_argcount > 3  # since pytest 5.0
+
     def compiled(text: bytes, path: str) -> "CodeType":
         tree = ast.parse(text, path)
-        rewrite.rewrite_asserts(tree, text, path, config)
+        if takes_text:
+            rewrite_asserts(tree, text, path, config)
+        else:
+            rewrite_asserts(tree, importlib.import_module("py").path.local(path), config)
         return compile(tree, path, "exec", dont_inherit=True)
 
     return compiled

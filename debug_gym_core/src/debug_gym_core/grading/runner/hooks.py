@@ -34,7 +34,7 @@ class Hooks(object):
     def remember(self, config: "Any") -> None:
         """Take in the hooks that there are before any code of the repository is imported."""
         for name in KEY_HOOKS:
-            self.first[name] = set(id(one.function) for one in getattr(config.hook, name).get_hookimpls())
+            self.first[name] = set(id(one.function) for one in implementations(config, name))
 
     def check(self, config: "Any", ours: object) -> None:
         """Report hooks of others.
@@ -45,12 +45,20 @@ class Hooks(object):
         """
         named = named_plugins(config)
         for name in KEY_HOOKS:
-            for one in getattr(config.hook, name).get_hookimpls():
+            for one in implementations(config, name):
                 if id(one.function) in self.first.get(name, ()) or one.plugin is ours:
                     continue
                 if self.watch.is_trusted(one.function) or one.function.__globals__.get("__name__") in named:
                     continue
                 self.watch.report("a hook {} was added by {}".format(name, one.plugin_name))
+
+
+def implementations(config: "Any", name: str) -> "list[Any]":
+    """Who implements a hook, as pluggy has it."""
+    hook = getattr(config.hook, name)
+    if hasattr(hook, "get_hookimpls"):
+        return list(hook.get_hookimpls())
+    return list(hook._nonwrappers + hook._wrappers)  # pluggy 0.6, of pytest 3.3
 
 
 def named_plugins(config: "Any") -> "set[str]":

@@ -28,7 +28,7 @@ OPPOSITES.update(
 CALLED_WITH = frozenset(("assert_called_with", "assert_called_once_with", "assert_any_call"))
 """Assertion methods of mocks: with one argument more they must fail."""
 
-SECOND = frozenset(("numpy", "pandas"))
+COMPARING = frozenset(("numpy", "pandas"))
 """Packages whose assertion functions compare their first two arguments."""
 
 SCALARS = frozenset((int, float, complex, bool, str, bytes, type(None)))
@@ -64,16 +64,56 @@ def _without(container: "Any") -> "list[Callable[[], object]]":
     return [lambda: insist(Nobody() in container)] if hasattr(type(container), "__contains__") else []
 
 
-def turned_call(
-    function: "Any", arguments: "tuple[Any, ...]", named: "dict[str, Any]", anything: bool
-) -> "Union[list[Callable[[], object]], None]":
-    """The opposites of an assertion's call, each of which has to raise; None: it is not known what it asserts."""
-    import unittest
+class Methods(object):
+    """The assertion methods of unittest, as they were before any tested code ran."""
 
+    __slots__ = ("case", "methods")
+
+    def __init__(self) -> None:
+        import unittest
+
+        self.case = unittest.TestCase
+        names = ("assertRaises", "failureException", "fail", "_baseAssertEqual", "_getAssertEqualityFunc")
+        self.methods = {name: vars(self.case).get(name) for name in (*OPPOSITES, *names)}
+
+    def is_own(self, function: "Any", name: str, asked: str) -> bool:
+        """Whether what a test calls is unittest's own, under its own name, as is all that it rests on.
+
+        Args:
+            function: a method of a test
+            name: of it
+            asked: by which name the test asks; empty: by none
+        """
+        if getattr(function, "__func__", None) is not self.methods[name] or (asked != name and asked in self.methods):
+            return False
+        space, own = vars(self.case), vars(function.__self__)
+        return all(space.get(one) is method and one not in own for one, method in self.methods.items())
+
+
+def turned_call(
+    methods: Methods,
+    asked: str,
+    function: "Any",
+    arguments: "tuple[Any, ...]",
+    named: "dict[str, Any]",
+    anything: bool,
+) -> "Union[list[Callable[[], object]], None]":
+    """The opposites of an assertion's call, each of which has to raise; None: it is not known what it asserts.
+
+    Args:
+        methods: unittest's
+        asked: by which name the test asks for a method; empty: by none
+        function: what is called
+        arguments: with what
+        named: likewise
+        anything: whether one of them may equal anything
+    """
     name = getattr(function, "__name__", "")
     owner = getattr(function, "__self__", None)
     nothing = Nobody()
-    if isinstance(owner, unittest.TestCase) and name in OPPOSITES and _is_unittests(function):
+    if isinstance(owner, methods.case) and name in OPPOSITES and _is_unittests(function):
+        if not methods.is_own(function, name, asked):
+            return None
         found = [lambda: getattr(owner, OPPOSITES[name])(*arguments, **named)] if OPPOSITES[name] else []
         if len(arguments) < 2 or anything:
             return found
@@ -90,7 +130,7 @@ def turned_call(
     if type(owner).__module__ in ("unittest.mock", "mock.mock", "mock") and name in CALLED_WITH:
         return [lambda: function(*arguments, nothing, **named)]
     package = str(getattr(function, "__module__", "")).partition(".")[0]
-    if package in SECOND and len(arguments) > 1:
+    if package in COMPARING and len(arguments) > 1 and name.startswith("assert") and asked in ("", name):
         return [lambda: function(arguments[0], nothing, *arguments[2:], **named)]
     return None
 

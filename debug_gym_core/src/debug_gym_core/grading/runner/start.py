@@ -11,18 +11,20 @@ def be_main(argv: "list[str]") -> None:
     """Make `sys.argv`, `sys.path` and `__main__` what `python -m` makes them."""
     import importlib.util
 
-    package = argv[1]
+    name, package = argv[1], argv[1]
     spec = None
     for place in (None, os.getcwd()):
         if place is not None and IMPLICIT:
             sys.path.insert(0, place)  # Only the workspace has it.
-        try:
-            spec = importlib.util.find_spec(package + ".__main__")
+        spec = importlib.util.find_spec(name)
+        if spec is not None:
             break
-        except ImportError:
-            continue
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(name + ".__main__")
+    else:
+        package = ""  # As pytest is before 5.2.
     if spec is None:
-        raise SystemExit("{}: No module named {}".format(sys.executable, package))
+        raise SystemExit("{}: No module named {}".format(sys.executable, name))
     space = vars(sys.modules["__main__"])
     for name in [name for name in space if name not in ("__name__", "__builtins__")]:
         del space[name]

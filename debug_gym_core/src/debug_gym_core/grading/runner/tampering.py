@@ -42,6 +42,8 @@ CHANGEABLE_BUILTINS = frozenset((
 ))
 # fmt: on
 FAMILIES = ("_pytest", "pluggy", "unittest")
+ASSERTIONS = ("assert", "fail")
+"""How the names of unittest's methods begin that say whether an expectation holds."""
 
 
 class Watch(object):
@@ -68,6 +70,7 @@ class Watch(object):
         self.modules = []  # type: list[tuple[str, ModuleType]]
         self.vital = []  # type: list[tuple[Space, str, Any, str]]
         self.problems = []  # type: list[str]
+        self.early = frozenset()  # type: frozenset[int]
         self.function = type(lambda: 0)
         self.property = property
         self.methods = (staticmethod, classmethod, type(self.report))
@@ -84,6 +87,7 @@ class Watch(object):
                 self.seen.add(name)
                 self.modules.append((name, module))
                 self.remember_space(vars(module), name)
+        self.early = frozenset(id(one[0]) for one in self.codes)
         for line in VITAL:
             owner, _, names = line.partition(" ")
             space = self.find(owner)
@@ -157,8 +161,13 @@ class Watch(object):
                 return None
         return value if type(value) is self.function else None
 
-    def is_trusted(self, value: "Any") -> bool:
-        """Whether a function, or a class, comes from installed code or from test infrastructure."""
+    def is_trusted(self, value: "Any", plugins: bool = True) -> bool:
+        """Whether a function, or a class, comes from installed code or from test infrastructure.
+
+        Args:
+            value: it
+            plugins: whether installed code counts
+        """
         function = self.function_of(value)
         if function is not None:
             space = function.__globals__
@@ -173,7 +182,9 @@ class Watch(object):
         if module is None or vars(module) is not space or not isinstance(path, str):
             return False
         inside = self.inside(path)
-        return inside is None or is_infrastructure(inside, self.trusted)
+        if inside is None or id(function) in self.early:  # inside, too, where the repository is pytest's own
+            return plugins
+        return is_infrastructure(inside, self.trusted)
 
     def check_vital(self, when: str) -> None:
         """Look at what decides on a test's outcome; quick."""
@@ -183,8 +194,22 @@ class Watch(object):
 
     def changed(self, space: "Space", name: str, where: str, when: str) -> None:
         """Note that a name is bound to something else, unless the one who did it is trusted."""
-        if not (name in space and self.is_trusted(space[name])):
+        if not (name in space and self.is_trusted(space[name], not says_what_holds(where, name))):
             self.report("{}.{} was replaced {}".format(where, name, when))
+
+    def check_instance(self, test: "Any", when: str) -> None:
+        """Look at an instance of a test class: whether it has assertions in the place of unittest's.
+
+        Args:
+            test: it, or None
+            when: words for the report
+        """
+        own = getattr(test, "__dict__", None)
+        if type(own) is not dict or not hasattr(type(test), "failureException"):
+            return
+        for name in [one for one in own if type(one) is str and one.startswith(ASSERTIONS)]:
+            if hasattr(type(test), name) and not self.is_trusted(own[name], plugins=False):
+                self.report("{}.{} was replaced {}".format(type(test).__name__, name, when))
 
     def check(self, when: str) -> None:
         """Look at everything.
@@ -217,13 +242,25 @@ class Watch(object):
                         for base in mro[1:]
                         if id(base) in self.classes
                     )
-                if matters and not self.is_trusted(value):
+                if matters and not self.is_trusted(value, not name.startswith(ASSERTIONS)):
                     self.report("{}.{} was added {}".format(where, name, when))
 
     def report(self, text: str) -> None:
         """Note a change once."""
         if len(self.problems) < 20 and text not in self.problems:
             self.problems.append(text)
+
+
+def says_what_holds(where: str, name: str) -> bool:
+    """Whether a test asks by a name whether an expectation holds: then what is installed is no better than any other.
+
+    Tested code can bind it to another function of unittest, or of Python, which takes as much and raises nothing.
+
+    Args:
+        where: what it is a name in
+        name: it
+    """
+    return where == "pytest" or (where.partition(".")[0] == "unittest" and name.startswith(ASSERTIONS))
 
 
 def is_infrastructure(path: str, trusted: "Union[list[str], None]") -> bool:

@@ -8,7 +8,7 @@ its number, every name its meaning.
 import ast
 
 from .literals import EQUALITIES, Literals
-from .opposites import OPPOSITES
+from .opposites import COMPARING, OPPOSITES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +33,11 @@ OPERATORS = {
 RAISES = frozenset(("raises", "assertRaises", "assertRaisesRegex"))
 """Functions and methods that expect an exception, whose class is their first argument."""
 
-UNTURNED = frozenset(("assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs"))
-"""Assertion methods that stay as they are: context managers of which no opposite can be made."""
+UNTURNED = frozenset((
+    "assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs", "assert_", "assert_raises", "assert_raises_regex",
+    "assert_warns", "assert_no_warnings", "assert_no_gc_cycles",
+))  # fmt: skip
+"""Assertions that stay as they are: those of which no opposite can be made, and numpy's that compare nothing."""
 
 
 def turn(tree: ast.Module, name: str, tests: "Collection[str]", literals: "list[object]") -> "dict[str, int]":
@@ -49,7 +52,7 @@ def turn(tree: ast.Module, name: str, tests: "Collection[str]", literals: "list[
     Returns:
         of each test, by its qualified name, how many expectations it asks in every run that passes
     """
-    turner = _Turner(name, tests, Literals(name, literals))
+    turner = _Turner(name, tests, Literals(name, literals), frozenset(_imported(tree.body)))
     turner.scope(tree.body, "")
     ast.fix_missing_locations(tree)
     return turner.tests
@@ -59,16 +62,20 @@ class _Turner(ast.NodeTransformer):
     """Rewrites function by function.
 
     Attributes:
+        comparing: names that numpy and pandas, and what is in them, have in the module
         tests: of each test met so far, how many expectations it asks in every run that passes
         certain: how many of the function at hand
         maybe: above zero where a run that passes may not come by
         shielded: above zero where an expectation may fail in a test that passes
     """
 
-    def __init__(self, name: str, names: "Collection[str]", literals: Literals) -> None:
+    def __init__(
+        self, name: str, names: "Collection[str]", literals: Literals, comparing: "frozenset[str]" = frozenset()
+    ) -> None:
         self.name = name
         self.names = names
         self.literals = literals
+        self.comparing = comparing
         self.tests = {}  # type: dict[str, int]
         self.certain = 0
         self.maybe = 0
@@ -154,7 +161,7 @@ class _Turner(ast.NodeTransformer):
         if not name.startswith("assert") or name in UNTURNED or not plain:
             return node
         function = call.func
-        number = self.one(counted=name in OPPOSITES and _is_self(function))
+        number = self.one(counted=(name in OPPOSITES and _is_self(function)) or self.compares(call))
         free = _constant(_free(*call.args[:2])) if len(call.args) > 1 else _constant("")
         number = ast.copy_location(ast.Tuple([number, free], ast.Load()), node)
         if name in EQUALITIES:
@@ -166,6 +173,13 @@ class _Turner(ast.NodeTransformer):
             asked = self.ask("call", [number, function, *call.args], node)
         asked.keywords = call.keywords
         return ast.copy_location(ast.Expr(asked), node)
+
+    def compares(self, call: ast.Call) -> bool:
+        """Whether a function of numpy or pandas is called with two things that it compares."""
+        root = call.func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        return isinstance(root, ast.Name) and root.id in self.comparing and len(call.args) > 1
 
     def raising_call(self, node: ast.stmt, call: ast.Call, own: int) -> ast.stmt:
         """`raises(E, function, ...)` as `with raises(E): function(...)`."""
@@ -248,6 +262,16 @@ class _Calls(ast.NodeTransformer):
         return node
 
     visit_Lambda = visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _leave
+
+
+def _imported(body: "list[ast.stmt]") -> "Iterator[str]":
+    """The names that imports of a module give to numpy and pandas, and to what is in them."""
+    for node in body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for one in node.names:
+                package = getattr(node, "module", None) or one.name
+                if package.partition(".")[0] in COMPARING and not getattr(node, "level", 0):
+                    yield one.asname or one.name.partition(".")[0]
 
 
 def _yields(function: "Function") -> bool:

@@ -56,6 +56,11 @@ class Turner(Finder):
         """Give a module what it asks in its globals."""
         Finder.enter(self, module)
         setattr(module, self.name, self.expectations)
+        self.expectations.loading += 1
+
+    def leave(self) -> None:
+        """Tests that are called from now on are run as tests."""
+        self.expectations.loading -= 1
 
 
 def within(code: "CodeType") -> "Iterator[CodeType]":

@@ -276,6 +276,7 @@ def make_plugin(
                 return
             if call.when == "call":
                 watch.check_vital("in " + item.nodeid)
+                watch.check_instance(instance_of(item), "in " + item.nodeid)
             phases = current["phases"]
             if call.when == "setup":
                 phases.clear()  # The first attempt, or a new one.
@@ -314,6 +315,11 @@ def path_of(node: "Any") -> str:
     return str(getattr(node, "path", None) or node.fspath)
 
 
+def instance_of(item: "Any") -> "Any":
+    """The instance of its class that a test runs with; None for a function."""
+    return getattr(item, "instance", None) or getattr(item, "_testcase", None)
+
+
 def cannot_pass(item: "Any") -> bool:
     """Whether marks of the pristine repository say that a test is skipped or expected to fail."""
     import pytest
@@ -325,7 +331,11 @@ def cannot_pass(item: "Any") -> bool:
             if skipping.evaluate_skip_marks(item):
                 return True
             return bool(skipping.evaluate_xfail_marks(item))
-        return any(mark.name == "skip" or (mark.name == "xfail" and not mark.args) for mark in item.iter_markers())
+        if hasattr(item, "iter_markers"):
+            marks = list(item.iter_markers())
+        else:  # before pytest 3.6
+            marks = [mark for mark in map(item.get_marker, ("skip", "xfail")) if mark is not None]
+        return any(mark.name == "skip" or (mark.name == "xfail" and not mark.args) for mark in marks)
     except (Exception, pytest.fail.Exception):  # A condition that cannot be evaluated: an error when the test runs.
         return False
 

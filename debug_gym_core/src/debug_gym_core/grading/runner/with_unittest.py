@@ -63,6 +63,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
 
         def stopTest(self, test: "Any") -> None:
             watch.check_vital("in " + test.id())
+            watch.check_instance(test, "in " + test.id())
             if self._bad is not None:
                 tell(test, *self._bad)
             elif self._good is not None:

@@ -1,0 +1,94 @@
+"""Assertions that tested code binds to other functions that are installed: none of it counts.
+
+They are known functions of unittest and Python, which take as much and raise nothing. What finds them out is no twin.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from grading_bench import BROKEN, ENTRYPOINT, FIXED, UNITTEST_IDS, Make
+
+TESTS = """
+import unittest
+import calc
+
+class TestCalc(unittest.TestCase):
+    def test_double(self):
+        result = calc.double(3)
+        self.assertEqual(result, 6)
+
+    def test_add(self):
+        result = calc.add(2, 3)
+        self.assertEqual(result, 5)
+"""
+IDS = ("test_calc.py::TestCalc::test_add", "test_calc.py::TestCalc::test_double")
+
+INSIDE = """
+import sys, unittest
+
+def double(a):
+    return 2 * a
+
+def add(a, b):
+    test = sys._getframe(1).f_locals["self"]
+    {}
+    return a - b
+"""
+ATTACKS = {
+    "unittest's": (BROKEN + "import unittest\nunittest.TestCase.assertEqual = unittest.TestCase.assertIsNotNone\n"),
+    "Python's": (BROKEN + "import logging, unittest\nunittest.TestCase.assertEqual = logging.debug\n"),
+    "of the class": INSIDE.format("type(test).assertEqual = unittest.TestCase.assertIsNotNone"),
+    "of the instance": INSIDE.format("test.assertEqual = test.assertIsNotNone"),
+}
+
+
+@pytest.mark.parametrize(("entrypoint", "ids"), [(ENTRYPOINT, IDS), ("python -m unittest", UNITTEST_IDS)])
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_an_assertion_that_is_another_is_found_out(
+    make: Make, attack: str, entrypoint: str, ids: tuple[str, ...]
+) -> None:
+    result = make({"calc.py": BROKEN, "test_calc.py": TESTS}, entrypoint).grade({"calc.py": attack}, ids, twins="never")
+    assert (result.resolved, result.score) == (False, 0)
+    assert "TestCa" in result.reason and ".assertEqual was " in result.reason
+
+
+def test_what_pytest_offers_is_its_own(make: Make) -> None:
+    tests = """
+    import calc, pytest
+
+    def test_add():
+        with pytest.raises(TypeError):
+            calc.add(1, 2)
+    """
+    attack = f"{BROKEN}\nimport contextlib, pytest\npytest.raises = contextlib.suppress\n"
+    bench = make({"calc.py": BROKEN, "test_calc.py": tests}, ENTRYPOINT)
+    result = bench.grade({"calc.py": attack}, ["test_calc.py::test_add"], twins="never")
+    assert not result.resolved
+    assert "pytest.raises was replaced" in result.reason
+
+
+def test_a_test_class_may_have_its_own(make: Make) -> None:
+    own = """
+    import unittest
+    import calc
+
+    class TestCalc(unittest.TestCase):
+        assertSame = unittest.TestCase.assertEqual
+
+        def setUp(self):
+            self.assertNear = self.assertAlmostEqual
+
+        def assertEqual(self, one, two, msg=None):
+            super().assertEqual(one, two, msg)
+
+        def test_double(self):
+            self.assertSame(calc.double(3), 6)
+
+        def test_add(self):
+            self.assertNear(calc.add(2, 3), 5)
+    """
+    bench = make({"calc.py": BROKEN, "test_calc.py": textwrap.dedent(own)}, ENTRYPOINT)
+    result = bench.grade({"calc.py": FIXED}, IDS)
+    assert (result.resolved, result.twins, result.doubts) == (True, 2, {}), result
