@@ -1,5 +1,6 @@
 """What must not change while tests run: functions and classes of pytest, pluggy, unittest, the tests, and our own."""
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -22,6 +23,10 @@ VITAL = (
     "_pytest.main pytest_runtestloop",
     "_pytest.raises.RaisesExc __exit__",
     "_pytest.python_api.RaisesContext __exit__",
+    "_pytest.python_api.ApproxScalar __eq__",
+    "_pytest.python_api.ApproxSequenceLike __eq__",
+    "_pytest.python_api.ApproxMapping __eq__",
+    "_pytest.python_api.ApproxNumpy __eq__",
     "unittest.case.TestCase run __call__ fail assertEqual assertTrue assertFalse assertRaises assertIn",
     "unittest.case._Outcome testPartExecutor",
     "unittest.result.TestResult addError addFailure wasSuccessful",
@@ -194,16 +199,30 @@ class Watch(object):
 
     def changed(self, space: "Space", name: str, where: str, when: str) -> None:
         """Note that a name is bound to something else, unless the one who did it is trusted."""
-        if not (name in space and self.is_trusted(space[name], not says_what_holds(where, name))):
+        trusted = name in space and self.is_trusted(space[name], not says_what_holds(where, name))
+        if trusted and any(one[1] == name and one[3] == where for one in self.vital):
+            trusted = not self.is_moved(space[name])
+        if not trusted:
             self.report("{}.{} was replaced {}".format(where, name, when))
 
-    def check_instance(self, test: "Any", when: str) -> None:
-        """Look at an instance of a test class: whether it has assertions in the place of unittest's.
+    def is_moved(self, value: "Any") -> bool:
+        """Whether it is a function of pytest's or Python's own, which no plugin binds to another name of them."""
+        function = self.function_of(value)
+        path = function.__globals__.get("__file__") if function is not None else None
+        library = os.path.dirname(os.__file__) + os.sep
+        pythons = isinstance(path, str) and path.startswith(library) and "site-packages" not in path
+        return pythons or id(function) in self.early
+
+    def check_instance(self, test: "Any", kind: "Any", when: str) -> None:
+        """Look at an instance of a test class: whether it is one still, and its assertions are unittest's.
 
         Args:
             test: it, or None
+            kind: its class
             when: words for the report
         """
+        if test is not None and kind is not None and type(test) is not kind:
+            self.report("the class of a test was changed {}".format(when))
         own = getattr(test, "__dict__", None)
         if type(own) is not dict or not hasattr(type(test), "failureException"):
             return

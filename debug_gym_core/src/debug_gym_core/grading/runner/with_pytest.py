@@ -276,7 +276,7 @@ def make_plugin(
                 return
             if call.when == "call":
                 watch.check_vital("in " + item.nodeid)
-                watch.check_instance(instance_of(item), "in " + item.nodeid)
+                watch.check_instance(instance_of(item), getattr(item, "cls", None), "in " + item.nodeid)
             phases = current["phases"]
             if call.when == "setup":
                 phases.clear()  # The first attempt, or a new one.

@@ -55,15 +55,17 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
         _bad = None  # type: Any
         _good = None  # type: Any
         _why = ""
+        _kind = None  # type: Any
 
         def startTest(self, test: "Any") -> None:
             self._bad, self._good, self._why = None, None, ""
+            self._kind = type(test)
             watch.check_vital("before " + test.id())
             result_class.startTest(self, test)
 
         def stopTest(self, test: "Any") -> None:
             watch.check_vital("in " + test.id())
-            watch.check_instance(test, "in " + test.id())
+            watch.check_instance(test, self._kind, "in " + test.id())
             if self._bad is not None:
                 tell(test, *self._bad)
             elif self._good is not None:
