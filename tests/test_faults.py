@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import tempfile
@@ -236,6 +237,15 @@ def test_a_grading_that_loses_every_sandbox_is_no_score(
         assert terminated and reward == 0 and "the episode cannot go on" in said(env)
     with Injector(env, lambda _: None, 0):
         assert env.grade().score == 3
+
+
+def test_a_grading_that_somebody_stops_warns_of_nothing(
+    play: Callable[..., RepoEnv], caplog: pytest.LogCaptureFixture
+) -> None:
+    env = play()
+    with Injector(env, lambda _: env.close(), 1), pytest.raises(SandboxError):
+        env.grade()
+    assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == []
 
 
 @pytest.mark.usefixtures("quick_to_notice")

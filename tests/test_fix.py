@@ -15,8 +15,8 @@ import pytest
 from support import COMMAND, reason_not_to_use, run_debug_gym
 
 from debug_gym_core import ToolCall
+from debug_gym_core.cli.applying import apply as apply_patch
 from debug_gym_core.cli.byproducts import without_byproducts
-from debug_gym_core.cli.fix import apply as apply_patch
 from debug_gym_core.errors import DebugGymError
 from debug_gym_core.models.llm import Usage
 from debug_gym_core.runs.run import _commit
@@ -237,6 +237,163 @@ def test_a_change_that_needs_what_git_ignores_is_not_said_to_pass(project: Path)
         assert done.returncode == 1 and fails in done.stdout, done.stdout + done.stderr
         assert "left out, as git ignores it: some.log" in done.stdout and state(project) == before
         assert ("not applied; it is kept: " in done.stdout) == bool(more)
+
+
+def bash(command: str) -> dict[str, Any]:
+    return {"name": "bash", "arguments": {"command": command}}
+
+
+@pytest.mark.parametrize("at_once", [True, pytest.param(False, marks=pytest.mark.people)])
+def test_what_the_tests_did_not_pass_with_is_not_applied(project: Path, at_once: bool) -> None:
+    before = state(project)
+    breaks = bash("echo 'import nothing_there' > conftest.py; mv notes.txt test_notes.py")
+    done = run_debug_gym(words(project, RIGHT, breaks, more=("--apply",) if at_once else ()), project.parent)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = done.stdout[done.stdout.index("diff --git") :]
+    assert "nothing_there" not in shown and "rename" not in shown and "-    return a - b" in shown
+    left_out = "conftest.py (it configures pytest), test_notes.py (it is a test file)"
+    assert f"\nleft out, as the tests ran without it: {left_out}\n" in shown
+    assert "all 2 tests pass with this change, on a clean copy" in shown
+    if not at_once:
+        assert state(project) == before
+        subprocess.run(shlex.split(shown.split("it is kept: ")[1]), check=True, cwd="/")
+    assert state(project) == {name: data for name, data in fixed(before).items() if name != "notes.txt"}
+
+
+def test_a_file_of_which_grading_drops_a_part_is_applied_as_it_was_graded(project: Path) -> None:
+    pytests = '[tool.pytest.ini_options]\naddopts = "-q"\n'
+    (project / "pyproject.toml").write_text(f"[tool.other]\nx = 1\n\n{pytests}")
+    before = state(project)
+    change = bash("sed -i 's/x = 1/x = 2/; s/-q/-q --deselect test_calc.py::test_zero/' pyproject.toml")
+    done = run_debug_gym(words(project, RIGHT, change, more=("--apply",)), project.parent)
+    assert done.returncode == 0, done.stdout + done.stderr
+    left_out = "left out, as the tests ran without it: pyproject.toml (pytest's sections in it are restored)\n"
+    assert left_out in done.stdout
+    expected = f"[tool.other]\nx = 2\n\n{pytests}".encode()
+    assert state(project) == {**fixed(before), "pyproject.toml": expected}
+
+
+@pytest.mark.people
+def test_nothing_but_what_grading_drops(project: Path) -> None:
+    before = state(project)
+    done = run_debug_gym(words(project, bash("echo > test_calc.py"), more=("--apply",)), project.parent)
+    assert done.returncode == 1
+    assert "left out, as the tests ran without it: test_calc.py (it is a test file)\n" in done.stdout
+    assert "1 of 2 tests fail and nothing was changed: test_calc.py::test_add" in done.stdout, done.stdout + done.stderr
+    assert "not applied" not in done.stdout and state(project) == before
+
+
+@pytest.mark.people
+def test_what_grading_drops_and_what_git_ignores(project: Path) -> None:
+    before = state(project)
+    both = bash("echo 'import nothing_there' > conftest.py; echo new > other.log")
+    done = run_debug_gym(words(project, RIGHT, both, more=("--apply",)), project.parent)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "left out, as the tests ran without it: conftest.py (it configures pytest)\n" in done.stdout
+    assert "left out, as git ignores it: other.log\n" in done.stdout
+    assert "all 2 tests pass with this change" in done.stdout and state(project) == fixed(before)
+
+
+@pytest.mark.people
+def test_a_change_of_what_was_changed_meanwhile_is_kept_where_a_part_is_dropped(project: Path, tmp_path: Path) -> None:
+    turns = [ToolCall(RIGHT["name"], RIGHT["arguments"], "1"), ToolCall("bash", {"command": "echo > conftest.py"}, "2")]
+
+    def answer(request: Request) -> Reply:
+        asked = sum(message["role"] == "assistant" for message in request.body["messages"])
+        if asked < len(turns):
+            return chat_reply("So:", [turns[asked]])
+        (project / "calc.py").write_text("def add(a, b):\n    return sum([a, b])\n")
+        return chat_reply("That is all.")
+
+    with ModelServer(answer) as server:
+        entry = {"model": "served", "endpoint": f"{server.url}/v1", "api_key": "none"}
+        (tmp_path / "llm.yaml").write_text(json.dumps({"mine": entry}))
+        asking = ["fix", project, "--llm-config", tmp_path / "llm.yaml", "--terminal", "bubblewrap", "--apply"]
+        done = run_debug_gym([*asking, "-p", "env.end_on_resolved=false"], tmp_path)
+    assert done.returncode == 1 and f"error: nothing was applied, {project} has changed meanwhile: " in done.stderr
+    kept = Path(shlex.split(done.stderr.split("The change is kept: ")[1])[0])
+    assert "+    return a + b" in (tmp_path / kept).read_text() and "applied to" not in done.stdout
+    assert (project / "calc.py").read_text() == "def add(a, b):\n    return sum([a, b])\n"
+
+
+def test_a_command_that_is_judged_by_its_exit_status(project: Path) -> None:
+    before = state(project)
+    command = "cd . && python -m pytest -q"
+    done = run_debug_gym(words(project, RIGHT, more=("--entrypoint", command, "--apply")), project.parent)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"`{command}` fails (exit status 1)\n")
+    assert f"\n`{command}` passes with this change, on a clean copy (1 step, " in done.stdout
+    assert state(project) == fixed(before)
+
+
+@pytest.mark.people
+def test_a_command_that_goes_on_failing_and_one_that_passes(project: Path) -> None:
+    command = "sh -c 'python -m pytest -q; exit 2'"
+    done = run_debug_gym(words(project, more=("--entrypoint", command)), project.parent)
+    assert done.stdout.startswith(f"`{command}` fails (exit status 2)\n"), done.stdout + done.stderr
+    assert done.returncode == 1 and f"\n`{command}` fails and nothing was changed (0 steps, " in done.stdout
+    assert "of 0 test" not in done.stdout and "of 1 test" not in done.stdout
+    done = run_debug_gym(words(project, more=("--entrypoint", "echo fine")), project.parent)
+    assert (done.returncode, done.stdout) == (0, "nothing to fix: `echo fine` passes\n")
+
+
+@pytest.mark.people
+def test_a_command_that_cannot_be_started(project: Path) -> None:
+    for command in ("mkae test", "cd . && mkae test"):  # which is found without a run, and by one
+        done = run_debug_gym(words(project, more=("--entrypoint", command)), project.parent)
+        assert done.returncode == 1 and done.stdout == "", done.stdout + done.stderr
+        assert f"`{command}` cannot be started, even in the unchanged repository: " in done.stderr
+
+
+@pytest.mark.people
+def test_a_first_run_that_reaches_its_timeout(project: Path) -> None:
+    hangs = "def test_hang():\n    import time; time.sleep(600)\n"
+    (project / "test_calc.py").write_text(f"def test_a():\n    assert 0\n\n{hangs}\ndef test_c():\n    pass\n")
+    done = run_debug_gym(words(project, more=("-p", "env.run_timeout=3")), project.parent)
+    first = done.stdout.partition("\n")[0]
+    assert first == (
+        "1 of 3 tests of project fail: test_calc.py::test_a; 2 have no result: test_calc.py::test_hang, "
+        "test_calc.py::test_c; the run reached its timeout of 3 s (env.run_timeout)"
+    )
+    assert done.stderr.startswith("running the tests of project as they are: python -m pytest -q\n")
+    assert "test_calc.py::test_c; it reached its timeout (0 steps, " in done.stdout
+    done = run_debug_gym(words(project, more=("--entrypoint", "sleep 600", "-p", "env.run_timeout=1")), project.parent)
+    assert done.stdout.startswith("`sleep 600` fails; the run reached its timeout of 1 s (env.run_timeout)\n")
+
+
+@pytest.mark.people
+def test_one_test(project: Path) -> None:
+    (project / "test_calc.py").write_text(TESTS.partition("\n\n\ndef test_zero")[0] + "\n")
+    done = run_debug_gym(words(project, WRONG), project.parent)
+    assert done.stdout.startswith("1 of 1 test of project fails: test_calc.py::test_add\n"), done.stdout
+    assert "\n1 of 1 test fails with this change: test_calc.py::test_add (1 step, " in done.stdout, done.stdout
+    done = run_debug_gym(words(project, RIGHT, more=("--apply",)), project.parent)
+    assert "\nthe test passes with this change, on a clean copy" in done.stdout
+    done = run_debug_gym(words(project), project.parent)
+    assert done.stdout == "nothing to fix: the test of project passes\n"
+
+
+@pytest.mark.people
+def test_a_run_that_fails_though_no_test_does(project: Path) -> None:
+    (project / "calc.py").write_text(CALC.replace("-", "+"))
+    (project / "conftest.py").write_text("def pytest_sessionfinish(session):\n    session.exitstatus = 1\n")
+    done = run_debug_gym(words(project), project.parent)
+    why = "its exit status is 1 although no test failed"
+    assert done.stdout.startswith(f"no test of project fails; {why}\n"), done.stdout + done.stderr
+    assert f"\nno test fails and nothing was changed; {why} (0 steps, " in done.stdout and done.returncode == 1
+
+
+@pytest.mark.people
+def test_a_test_that_skips_itself_and_counts(project: Path) -> None:
+    (project / "test_calc.py").write_text(
+        TESTS.replace("def test_zero", "def test_zero():\n    import pytest; pytest.skip()\n\n\ndef test_two")
+    )
+    done = run_debug_gym(words(project, RIGHT), project.parent)
+    assert done.stdout.startswith("1 of 3 tests of project fail: test_calc.py::test_add\n"), done.stdout
+    assert (
+        "no test fails with this change; skipped or failing as expected, which is not passing: test_calc.py::test_zero"
+        in done.stdout
+    )
 
 
 @pytest.mark.people
@@ -467,6 +624,15 @@ def test_what_is_wrong_is_said_in_a_line(project: Path, tmp_path: Path) -> None:
     assert status == 4 and "debug-gym llm init" in said
     (tmp_path / "llm.yaml").write_text("one: {model: m, endpoint: 'http://127.0.0.1:9'}\ntwo: {model: m}\n")
     assert says(project, "--llm-config", "llm.yaml") == (2, "error: say which model with --llm: one, two\n")
+    scripted = ("--llm", "scripted", "-p", "llm.actions=[]")
+    where = f"error: fix works on its PATH, {project}: leave out benchmark.name and benchmark.path\n"
+    assert says(project, *scripted, "-p", "benchmark.path=/tmp") == (2, where)
+    assert says(project, *scripted, "-p", "benchmark={name: mini_nightmare}") == (2, where)
+    once = "error: run.repeats is 2: fix plays once, for one change; leave it out\n"
+    assert says(project, *scripted, "-p", "run.repeats=2") == (2, once)
+    nothing = "error: the entrypoint is empty: say how the tests run, or leave it out for python -m pytest -q\n"
+    assert says(project, *scripted, "--entrypoint", " ") == (2, nothing)
+    assert says(project, *scripted, "--entrypoint", "") == (2, nothing)
     empty = tmp_path / "empty"
     empty.mkdir()
     status, said = says(empty, "--llm", "scripted", "-p", "llm.actions=[]")
@@ -489,3 +655,11 @@ def test_the_only_model_is_taken(project: Path, tmp_path: Path) -> None:
     )
     done = run_debug_gym(["fix", project, "--llm-config", "llm.yaml"], tmp_path)
     assert done.returncode == 1 and "Connection" in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+@pytest.mark.people
+def test_an_agent_that_asks_no_model_needs_none(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "llm.yaml").write_text("one: {model: m}\ntwo: {model: m}\n")
+    done = run_debug_gym(["fix", project, "--agent", "noop_agent", "--llm-config", "llm.yaml"], tmp_path)
+    assert done.returncode == 1 and "1 of 2 tests fail and nothing was changed" in done.stdout, done.stderr

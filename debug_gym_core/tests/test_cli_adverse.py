@@ -117,6 +117,16 @@ def test_aliases_that_stand_for_millions_are_refused(text: str) -> None:
         read_text(text, "config.yaml")
 
 
+@pytest.mark.parametrize("depth", [60, 500, 5000])
+def test_lists_that_lie_deep_in_each_other_are_refused(inside: Any, tmp_path: Path, depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+    (tmp_path / "deep.yaml").write_text(f"benchmark: {{name: toy}}\nagent: {{name: noop_agent, x: {deep}}}\n")
+    for words in (["deep.yaml"], ["toy", "-p", f"agent.x={deep}"]):
+        done = inside("run", *words)
+        assert (done.status, done.err.count("\n")) == (2, 1), done.err
+        assert "more than 50 lists and mappings within each other" in done.err
+
+
 def test_aliases_that_stand_for_millions_are_refused_on_the_command_line(inside: Any) -> None:
     value = (
         "[&a [1], " + ", ".join(f"&{b} [{', '.join([f'*{a}'] * 10)}]" for a, b in itertools.pairwise("abcdefgh")) + "]"

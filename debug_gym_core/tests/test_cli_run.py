@@ -297,6 +297,32 @@ def test_files_of_something_else_are_named_in_words(
 
 
 @pytest.mark.parametrize(
+    ("first", "then", "kept", "episodes"),
+    [
+        ([], ["a"], "all", 3),
+        (["a"], ["b"], ["a", "b"], 2),
+        (["[ab]"], ["a", "c"], ["[ab]", "a", "c"], 3),
+        (["a"], ["all"], "all", 3),
+        (["!a"], ["!a"], ["!a"], 2),
+    ],
+)
+def test_a_run_keeps_the_tasks_that_it_has(
+    inside: Any, tmp_path: Path, first: list[str], then: list[str], kept: str | list[str], episodes: int
+) -> None:
+    for tasks in (first, then):
+        assert inside("run", "toy", "-o", "out", *(word for one in tasks for word in ("--task", one))).status == 0
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert (record["config"]["benchmark"]["tasks"], record["episodes"]) == (kept, episodes)
+
+
+def test_tasks_that_cannot_be_written_together_are_another_config(inside: Any) -> None:
+    assert inside("run", "toy", "--task", "!a", "-o", "out").status == 0
+    done = inside("run", "toy", "--task", "a", "-o", "out")
+    assert done.status == 2
+    assert 'holds a run with another config: benchmark.tasks was ["!a"], is now ["a"]' in done.err
+
+
+@pytest.mark.parametrize(
     ("error", "status"),
     [
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "config.yaml"), 2),

@@ -16,6 +16,9 @@ KeyPath = tuple[str, ...]
 
 MOST_ALIASED = 100_000
 """Values that the aliases of a YAML file may stand for."""
+DEEPEST = 50
+"""Lists and mappings within each other."""
+TOO_DEEP = f"more than {DEEPEST} lists and mappings within each other"
 
 
 @dataclass
@@ -129,6 +132,8 @@ def read_text(text: str, name: str) -> Layer:
         _walk(node, (), layer, ())
         layer.data = loader.construct_document(node)
         return layer
+    except RecursionError as error:
+        raise UsageError(f"{name}: {TOO_DEEP}") from error
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
@@ -157,6 +162,8 @@ def parse_override(text: str) -> tuple[KeyPath, Any]:
             return path, None
         _bound(node, f"-p {key}")
         return path, loader.construct_document(node)
+    except RecursionError as error:
+        raise UsageError(f"-p {key}: {TOO_DEEP}") from error
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
         raise UsageError(f"-p {text}: {problem}; put the value in quotes: -p {key}='\"...\"'") from error
@@ -194,16 +201,18 @@ def _index(items: list[Any], step: str, where: str, origin: str) -> int:
 
 
 def _bound(node: yaml.Node, name: str) -> None:
-    """Refuse aliases that a few lines of make millions of values."""
+    """Refuse aliases that a few lines of make millions of values, and what nobody could go through."""
     sizes: dict[int, int] = {}
 
-    def size(one: yaml.Node) -> int:
+    def size(one: yaml.Node, depth: int = 0) -> int:
+        if depth > DEEPEST:
+            raise UsageError(f"{name}: {TOO_DEEP}")
         if id(one) not in sizes:
             sizes[id(one)] = 1  # while it is counted; what contains itself is refused elsewhere
             if isinstance(one, yaml.SequenceNode):
-                sizes[id(one)] += sum(size(child) for child in one.value)
+                sizes[id(one)] += sum(size(child, depth + 1) for child in one.value)
             elif isinstance(one, yaml.MappingNode):
-                sizes[id(one)] += sum(size(child) for pair in one.value for child in pair)
+                sizes[id(one)] += sum(size(child, depth + 1) for pair in one.value for child in pair)
         return sizes[id(one)]
 
     if size(node) - len(sizes) > MOST_ALIASED:

@@ -136,7 +136,9 @@ class DroppedChanges:
         except SandboxLost:
             raise
         except (SandboxError, RequirementError, TaskError) as error:
-            log.warning("what passes in place could not be graded: %s", error)
+            stopped = not self._sandbox.factory.wait(0)  # which is no failure
+            tell = log.debug if stopped else log.warning
+            tell("what passes in place could not be graded: %s", error)
             why = f"no clean copy could be graded: {' '.join(str(error).split())[:300]}"
             return Confirmed(Standing(score, False, standing.broken), dropped, why)
         self._graded = changes, grade

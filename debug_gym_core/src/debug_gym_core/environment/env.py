@@ -204,9 +204,11 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         before = self.score
         self.steps += 1
         observations: list[Observation] = []
+        answered: list[Observation] = []
         self._dispatcher.call = None
         try:
             self._sandbox.keep_files()  # an agent of ours may have changed some since the last step
+            answered = self._events.drain(self)  # and the tools are told before one of them works on it
             known, files = self._known(), self._sandbox.kept.changes
             try:
                 self._dispatcher.carry_out(action, observations)
@@ -224,6 +226,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
                 observations += self._dispatcher.see_files()
             except SandboxLost as again:
                 observations.append(self._files.unseen(again))
+        observations[1:1] = answered
         self.rewrites += self.rewritten
         self.rewritten = self._files.tests_ran = False
         reward = float(self.score - before)

@@ -90,7 +90,7 @@ def insist(what: Callable[[], Made], wait: Callable[[float], bool]) -> Made:
         except GradingError:
             raise
         except (SandboxError, RequirementError) as error:
-            log.warning("a sandbox failed; another one is tried: %s", error)
             if not wait(pause):
                 raise
+            log.warning("a sandbox failed; another one is tried: %s", error)
     return what()

@@ -62,7 +62,7 @@ class Experiment:
 
     Attributes:
         run: where they are kept
-        jobs: all of them
+        jobs: all that its config means
         pending: those without a result yet
     """
 
@@ -93,6 +93,7 @@ class Experiment:
         self._workers = 1 if self._players.attended else workers or run.config.run.workers
         self.jobs = plan(run.config, self._players.benchmark)
         self.pending = list(self.jobs)
+        self._episodes = len(select_tasks(self._players.benchmark, run.tasks)) * run.config.run.repeats
         excluded = self._players.benchmark.excluded()
         for name in dict.fromkeys(job.name for job in self.jobs if job.name in excluded):
             self._players.note(f"{run.config.benchmark.name}/{name} is not in `all`: {excluded[name]}")
@@ -140,7 +141,7 @@ class Experiment:
             finally:
                 done.set()
 
-        self.run.note_episodes(len(self.jobs))
+        self.run.note_episodes(self._episodes)
         if self._again:
             self.run.forget(self._again)
         executing = threading.Thread(target=execute, name="executor", daemon=True)

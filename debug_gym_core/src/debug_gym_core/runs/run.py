@@ -13,13 +13,14 @@ import secrets
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.json_lines import JsonLines
+from debug_gym_core.runs.same_config import joined_tasks, refuse_other_config
 from debug_gym_core.runs.trajectory import Result, read_results
 
 if TYPE_CHECKING:
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 LOCK = ".lock"
-FREE = ("workers", "output", "executor", "task_timeout", "max_retries", "max_cost")
-"""Keys of the `run` section that may differ when a run is gone on with: they do not change what a task's result is."""
-
-SHOWN = 80
-"""Characters of a value that an error shows."""
-
 Key = tuple[str, int | None]
 
 
@@ -41,7 +36,8 @@ class Run:
 
     Attributes:
         directory: where everything of it lies
-        config: its effective config
+        config: its effective config, as it is gone on with
+        tasks: patterns of all its tasks, also of those that are not meant when it is gone on with
         id: names it in labels of sandboxes and in reports
         results: by task and repeat, those that are finished
         notes: what a reader of the results should know: weakened sandboxes, what a backend could not do
@@ -53,6 +49,7 @@ class Run:
         self.config = config
         self.id = identity
         self.notes: list[str] = list(record.get("notes", []))
+        self.tasks: str | Sequence[str] = record["config"]["benchmark"]["tasks"]
         self._record = record
         self._made: list[Path] | None = None
         self._lock_descriptor = lock
@@ -92,7 +89,7 @@ class Run:
         try:
             if (directory / "run.json").exists():
                 record = read_record(directory)
-                _refuse_other_config(directory, record.get("config", {}), config)
+                refuse_other_config(directory, record.get("config", {}), config)
                 return cls._go_on(directory, config, record, lock)
             record = {
                 "schema_version": SCHEMA_VERSION,
@@ -142,7 +139,7 @@ class Run:
         record = read_record(directory)
         kept = record.get("config", {})
         if config is not None:
-            _refuse_other_config(directory, kept, config)
+            refuse_other_config(directory, kept, config)
         else:
             from debug_gym_core.config.loading import from_data
 
@@ -158,8 +155,10 @@ class Run:
 
     @classmethod
     def _go_on(cls, directory: Path, config: Config, record: dict[str, Any], lock: int) -> Run:
-        run = cls(directory, config, str(record.get("id", directory.name)), record, lock)
+        kept = record["config"]
         record["config"] = config.model_dump(mode="json")
+        record["config"]["benchmark"]["tasks"] = joined_tasks(kept, record["config"])
+        run = cls(directory, config, str(record.get("id", directory.name)), record, lock)
         run._write_record()
         return run
 
@@ -322,33 +321,6 @@ def read_record(directory: Path) -> dict[str, Any]:
     if not isinstance(record.get("config"), dict) or not isinstance(record.get("notes", []), list):
         raise UsageError(f"{path}: not the record of a run: it has no config, or its notes are no list")
     return record
-
-
-def _refuse_other_config(directory: Path, kept: dict[str, Any], config: Config) -> None:
-    """A run's results belong to one config."""
-    new = config.model_dump(mode="json")
-    differences = []
-    for section in sorted({*kept, *new}):
-        old_values, new_values = kept.get(section), new.get(section)
-        if not (isinstance(old_values, dict) and isinstance(new_values, dict)):
-            old_values, new_values = {"": old_values}, {"": new_values}
-        for key in sorted({*old_values, *new_values}):
-            before, after = old_values.get(key), new_values.get(key)
-            if before == after or (section == "run" and key in FREE) or (section, key) == ("benchmark", "tasks"):
-                continue
-            name = f"{section}.{key}" if key else section
-            differences.append(f"{name} was {_short(before)}, is now {_short(after)}")
-    if differences:
-        more = f"; {len(differences) - 3} more" if len(differences) > 3 else ""
-        raise UsageError(
-            f"{directory} holds a run with another config: {'; '.join(differences[:3])}{more}.\n"
-            "Take another directory, or remove this one"
-        )
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
 @contextlib.contextmanager

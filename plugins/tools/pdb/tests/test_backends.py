@@ -462,3 +462,61 @@ def test_an_interrupted_condition_stops_where_it_stands(debug: Any, backends: li
     assert stop["note"] == "its condition was interrupted: it takes too long"
     assert program.do("n")["stop"]["line"] == 5
     assert program.do("c")["status"] == 0
+
+
+ONE_LINERS = """\
+def kept(function):
+    return function
+
+class A:
+    def s(self): return 1
+    @kept
+    def t(self): return 2
+    @property
+    def p(self): return self.s()
+    def __init__(self,
+                 n=kept(1)): self.n = n
+
+def g(n): return n
+@kept
+def h():
+    \"\"\"Nothing but this.\"\"\"
+
+a = A()
+for n in range(3):
+    g(n)
+    h()
+    a.s(), a.t(), a.p
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "stops"),
+    [
+        ("g", [("g", 13)] * 3),
+        ("A.s", [("s", 5)] * 6),
+        ("A.t", [("t", 7)] * 3),
+        ("A.p", [("p", 9)] * 3),
+        ("A", [("__init__", 11)]),
+        ("g, n == 1", [("g", 13)]),
+        ("h", [("h", None)] * 3),
+    ],
+)
+@pytest.mark.parametrize("first", ["", "c"], ids=["before", "after"])
+def test_a_function_on_the_line_of_its_definition_is_stopped_at_when_it_is_called(
+    debug: Any, backends: list[str], function: str, stops: list[tuple[str, int]], first: str
+) -> None:
+    program = debug("python app.py", {"app.py": ONE_LINERS}, backends=backends)
+    if first:  # with the functions there, as pdb finds them
+        program.do("tbreak 18" if function == "A" else "tbreak 19")
+        program.do("c")
+        assert not program.do(f"b {function}")["failed"]
+    else:
+        assert not program.do(f"b {function}")["failed"]
+        program = debug("python app.py", backends=backends, breakpoints=program.breakpoints)  # as after a restart
+    found = []
+    while (message := program.do("c"))["t"] == "prompt":
+        found.append((message["stop"]["function"].rpartition(".")[2], message["stop"]["line"]))
+    assert [(name, line) for name, line in found] == [
+        (name, line or seen) for (name, line), (_, seen) in zip(stops, found, strict=True)
+    ]

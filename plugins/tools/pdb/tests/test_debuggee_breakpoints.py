@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -175,3 +176,103 @@ def test_clear_all_needs_no_confirmation(debug: Any) -> None:
     program.do("b 5")
     assert program.do("cl")["out"].count("Deleted breakpoint") == 2
     assert program.breakpoints["list"] == []
+
+
+DOCUMENTED = '''\
+"""A module
+of two lines."""
+class A:
+    """A class."""
+    def one(self):
+        """One line."""
+        return 1
+
+    def several(self):
+        """Several lines,
+
+        # and this is no comment.
+        """
+        return 2
+
+    def none(self):
+        """Nothing but this."""
+
+    def same(self): "doc"; return 3
+    def mixed(self):
+        """Two
+        lines."""; return 4
+
+
+a = A()
+a.one(), a.several(), a.none(), a.same(), a.mixed()
+'''
+
+
+def test_a_docstring_in_a_function_stands_for_the_next_line_with_code(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": DOCUMENTED})
+    for line, stands_for in {6: 7, 10: 14, 11: 14, 12: 14, 13: 14, 19: 19, 21: 22, 22: 22}.items():
+        answer = program.do(f"tbreak {line}")
+        assert not answer["failed"] and program.breakpoints["list"][-1]["line"] == stands_for, line
+        said = f"Line {line} is of a docstring: the next line with code is taken.\n"
+        assert answer["out"].startswith(said) == (line != stands_for), line
+        program.do("cl")
+    program.do("b 12")
+    assert place(program.do("c")) == "app.py:14 several"
+
+
+def test_a_docstring_elsewhere_has_the_lines_near_it_named(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": DOCUMENTED})
+    for line, near in {
+        1: "3 `class A:`",
+        2: "3 `class A:`",
+        4: "3 `class A:` and 5 `def one(self):`",
+        17: '16 `def none(self):` and 19 `def same(self): "doc"; return 3`',
+    }.items():
+        answer = program.do(f"b {line}")
+        assert answer["failed"], line
+        assert answer["out"] == f"*** Docstring\nhint: near it there is code at {near}\n"
+
+
+@pytest.mark.parametrize(
+    ("commands", "told"),
+    [
+        (["b 2", "b 2, n == 2"], {2: "breakpoint 1 stopped there first"}),
+        (["b 2, n == 9", "b 2"], {1: "its condition did not hold"}),
+        (["tbreak 2", "b 2", "c", "disable 2"], {}),
+        (["tbreak 5", "c", "b 6", "n"], {2: "a step stopped there first"}),
+        (["b 2", "b f"], {2: "breakpoint 1 stopped there first"}),
+    ],
+)
+def test_a_breakpoint_where_something_else_stopped_was_reached(
+    debug: Any, commands: list[str], told: dict[int, str]
+) -> None:
+    app = "def f(n):\n    return n\n\n\nx = f(1)\ny = f(2)\n"
+    program = debug("python app.py", {"app.py": app})
+    for command in commands:
+        assert not program.do(command)["failed"]
+    while (answer := program.do("c"))["t"] == "prompt":
+        pass
+    assert {one["number"]: one["why"] for one in answer["never"]} == told
+
+
+@pytest.mark.parametrize("link", ["a.py", "sl.py", "old/calc.py"])
+@pytest.mark.parametrize("typed", ["add", "calc.add", "calc.py:add", "{link}:add", "{link}:2"])
+def test_a_file_under_two_names_is_one(debug: Any, tmp_path: Path, link: str, typed: str) -> None:
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(tmp_path / "src/calc.py")
+    files = {
+        "app.py": "import sys\nsys.path.append('src')\nimport calc\ncalc.add(1)\n",
+        "src/calc.py": "def add(n):\n    return n\n",
+    }
+    program = debug("python app.py", files)
+    assert program.do("b " + typed.format(link=link))["out"] == f"Breakpoint 1 at {tmp_path}/src/calc.py:2\n"
+    assert place(program.do("c")) == "src/calc.py:2 add"
+
+
+@pytest.mark.parametrize(
+    "typed", ['"cal c.py":2', "'cal c.py' : 2", "`cal c.py`:f", '"cal c.py:2"', '"cal c.py":2, x > 1']
+)
+def test_quotes_around_the_name_of_a_file(debug: Any, typed: str) -> None:
+    program = debug("python app.py", {"app.py": "x = 1\n", "cal c.py": "def f():\n    return 1\n"})
+    assert program.do(f"b {typed}")["out"] == f"Breakpoint 1 at {program.root}/cal c.py:2\n"
+    assert program.breakpoints["list"][0]["condition"] == ("x > 1" if "," in typed else None)

@@ -157,7 +157,7 @@ WRONG_AT_ENTRY = [
     ("b bnk.py:3", "*** there is no file bnk.py; did you mean bank.py?\n"),
     ("b deap:3", "*** there is no file deap; did you mean pkg/deep.py?\n"),
     ("b bank.py:500", "*** End of file: bank.py has 49 lines\nhint: near it there is code at 49 `return 2`\n"),
-    ("b bank.py:16", '*** Blank or comment\nhint: near it there is code at 14 `"""One account."""` and 17 `def'),
+    ("b bank.py:16", "*** Blank or comment\nhint: near it there is code at 13 `class Account:` and 17 `def"),
     ("b wrok", "*** there is no function wrok; did you mean work?\n"),
     ("b bank.py:mkae", "*** there is no function mkae in bank.py; did you mean make?\n"),
     ("b twice", "*** several functions are called twice: bank.py:44 twice, bank.py:49 Shop.twice\n"),
@@ -431,7 +431,7 @@ def test_files_of_the_repository_come_before_those_of_python(debug: Any) -> None
         assert program.do(f"tbreak {place}")["out"].splitlines()[0].endswith("/src/click/types.py:2"), place
     told = program.do("b json.nosuch:2")
     assert (told["failed"], told["out"]) == (True, "*** there is no file json.nosuch\n")
-    assert program.do("b pprint.py:20")["out"].startswith("Breakpoint")
+    assert program.do("b pprint.py:37")["out"].startswith("Breakpoint")
     assert "site.py" not in program.do("b /etc/passwd:1")["out"] and "failed" in program.do("b /etc/passwd:1")
 
 

@@ -251,7 +251,7 @@ def repository(tmp_path: Path) -> Path:
     ],
 )
 def test_places_as_people_write_them(repository: Path, written: str, read: str) -> None:
-    assert locations(repository).read(written) == read.format(root=repository)
+    assert locations(repository).read(written)[0] == read.format(root=repository)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ COMMAND_SLACK = 1.5
 """Seconds until a program that cannot be interrupted is ended."""
 
 
-ENDS = ("exited", "quit", "died", "stuck", "lost")
+ENDS = ("exited", "quit", "died", "stuck", "lost", "replaced")
 
 UNABLE = "*** the command failed: RuntimeError: replaced"
 """What pdb says where the program has replaced what it cannot do without."""

@@ -384,6 +384,7 @@ def test_long_call_of_c_code_is_ended_with_its_stack(env: Environment) -> None:
         pdb.close()
 
 
+REPLACES = "import os; os.execl('/bin/sh', 'sh', '-c', '{}')"
 OVERWRITES = """\
 import os
 for number in range(3, 70000):
@@ -398,6 +399,11 @@ for number in range(3, 70000):
     ("code", "said"),
     [
         ("import os; os._exit(3)", "The program ended at once with exit status 3"),
+        (
+            REPLACES.format("exit 5"),
+            "The program was replaced by another one (os.exec), not debugged, which exited with s",
+        ),
+        ("import os\ntry:\n    os.execl('/no', 'x')\nexcept OSError:\n    os._exit(3)", "at once with exit status 3"),
         ("import os; os.kill(os.getpid(), 11)", "The program was killed by SIGSEGV."),
         ("import os; os.kill(os.getpid(), 9)", "The program was killed by SIGKILL (out of memory?)."),
         ("import sys; sys.exit(4)", "The program exited with status 4."),
@@ -412,6 +418,18 @@ def test_how_it_ended(env: Environment, pdb: Pdb, code: str, said: str) -> None:
     env.session.write("app.py", code.encode())
     assert said in pdb.use(env, "c").text
     assert pdb.use(env, "p 1").text.startswith("Started")
+
+
+def test_another_program_in_its_place_that_does_not_end(env: Environment) -> None:
+    env.session.write("app.py", REPLACES.format("sleep 600").encode())
+    pdb = Pdb(timeout=1)
+    try:
+        observation = pdb.use(env, "c")
+        assert "one (os.exec), not debugged, which ran longer than 1 s and was ended." in observation.text
+        assert observation.data["ended"] == {"how": "replaced", "status": None, "exception": None}
+        assert pdb.use(env, "p 1").text.startswith("Started")
+    finally:
+        pdb.close()
 
 
 def test_breakpoint_in_an_ignored_file_is_refused(env: Environment, pdb: Pdb) -> None:

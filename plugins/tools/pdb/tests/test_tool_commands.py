@@ -83,6 +83,32 @@ def test_a_restart_that_is_the_start_happens_once(player: Player) -> None:
     assert player.pdb("restart").text.count("Started") == 1
 
 
+def test_a_start_with_arguments_happens_once_and_keeps_them_over_the_end(player: Player) -> None:
+    player.write("import sys\nprint(sys.argv[1:])\n")
+    started = "Started `python app.py one 'two three'`, stopped before its first line."
+    text = player.pdb("run one 'two three'\nc").text
+    assert text.count("Started") == 1 and started in text and "['one', 'two three']" in text
+    for command in ("b app.py:2", "c", "restart", "restart"):
+        assert player.pdb(command).text.count("Started") == (command != "c")
+    assert "['one', 'two three']" in player.pdb("cl 1\nc").text
+    assert player.pdb("rerun four\nc\nc").text.count("Started `python app.py four`") == 1
+    assert "Started `python app.py four`" in player.pdb("restart").text
+    text = player.step("pdb", command="c", entrypoint="python app.py")
+    assert "Started `python app.py`" in text
+    player.pdb("c")
+    assert "Started `python app.py`" in player.pdb("restart").text
+    player.pdb("restart five")
+    player.env.reset()
+    player.write("import sys\n")
+    assert "Started `python app.py`" in player.pdb("restart").text
+
+
+def test_what_is_no_start_with_arguments_is_carried_out(player: Player) -> None:
+    assert player.pdb("run = 3\np run").text.endswith("3")
+    player.pdb("q")
+    assert "*** Cannot run 'one: No closing quotation" in player.pdb("run 'one").text
+
+
 def test_pasted_commands_are_carried_out(player: Player) -> None:
     observation = player.pdb("```\n(Pdb) b app.py:5\n(Pdb) c\n(Pdb) p n\n```")
     assert observation.data["stop"]["line"] == 5 and observation.text.endswith("(Pdb) p n\n0")

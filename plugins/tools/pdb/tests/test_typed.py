@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debug_gym_core import ActionError
-from debug_gym_tool_pdb.typed import asks_for_help, counted, lines_of
+from debug_gym_tool_pdb.typed import asks_for_help, counted, lines_of, restart
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,25 @@ def test_steps_are_counted(line: str, found: tuple[str, int]) -> None:
 def test_help_without_a_topic() -> None:
     assert all(asks_for_help(line) for line in ("help", "h", "?", " help() ", "help pdb"))
     assert not any(asks_for_help(line) for line in ("help b", "helper", "h n"))
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("run", (None,)),
+        (" restart ", (None,)),
+        ("start", (None,)),
+        ("rerun one 'two three'", (["one", "two three"],)),
+        ("run -k x=1", (["-k", "x=1"],)),
+        ("run ''", ([""],)),
+        ("run = 3", ()),
+        ("run += 3", ()),
+        ("start one", ()),
+        ("run 'one", ()),
+        ("run one # a comment", ()),
+        ("run one ;; b 3", ()),
+        ("runner", ()),
+    ],
+)
+def test_a_start_and_its_arguments(line: str, found: tuple[list[str] | None, ...]) -> None:
+    assert restart(line) == found

@@ -34,7 +34,6 @@ ERROR_LIMIT = 2000
 _QUIT = re.compile(r"\s*(?:q|quit|exit|EOF)\s*(?:\(\s*\))?\s*")
 _PROGRAMS = ("python", "python3", "pytest")
 _ARGUMENTS = "What follows `run` are arguments of the program; another program is named as the call's `entrypoint`."
-_RESTART = re.compile(r"\s*(?:run|restart|start)\s*")
 
 
 class PdbSettings(Settings):
@@ -80,6 +79,8 @@ class Pdb(Tool):
         super().__init__(**settings)
         self._session: DebugSession | None = None
         self._stopped: Mapping[str, Any] | None = None
+        self._asked = ""
+        self._arguments: Sequence[str] | None = None
 
     def use(self, env: RepoEnv, command: str, entrypoint: str | None = None) -> Observation:
         """Carry out pdb commands.
@@ -97,8 +98,15 @@ class Pdb(Tool):
                 return Observation(self.name, overview())
         call = Call()
         if self._live is None or (entrypoint is not None and entrypoint.strip() != self._live.entrypoint.text):
-            self._start(env, find_target(entrypoint or env.debug_entrypoint, env), call)
-            if _RESTART.fullmatch(lines[0]):  # done already
+            asked = entrypoint or env.debug_entrypoint
+            target = find_target(asked, env)
+            restart = typed.restart(lines[0])
+            arguments: Sequence[str] | None = restart[0] if restart else None
+            if arguments is None and entrypoint is None and asked == self._asked:
+                arguments = self._arguments
+            self._start(env, target, call, arguments)
+            self._asked = asked
+            if restart:  # done already
                 lines.pop(0)
         while lines and self._live is not None:
             line = lines.pop(0)
@@ -111,6 +119,11 @@ class Pdb(Tool):
         session, self._session = self._session, None
         if session is not None:
             session.close()
+
+    @hookimpl
+    def on_reset(self) -> None:
+        """Forget the arguments of the last episode's program."""
+        self._arguments = None
 
     @hookimpl
     def on_file_changed(self, env: RepoEnv, path: str, edits: Sequence[Edit]) -> Observation | None:
@@ -143,9 +156,14 @@ class Pdb(Tool):
             return None
         return Observation(self.name, f"The debugger is stopped {place(self._stopped)}.")
 
-    def _start(self, env: RepoEnv, target: Target, call: Call) -> None:
-        """Start a session in the place of any other."""
+    def _start(self, env: RepoEnv, target: Target, call: Call, arguments: Sequence[str] | None) -> None:
+        """Start a session in the place of any other; `arguments` take the place of the program's, if there are any."""
         entrypoint, ignored = target.entrypoint, env.workspace.ignored_files(".py")
+        notes = list(target.notes)
+        if arguments is not None:
+            if arguments != self._arguments and arguments[:1] and arguments[0] in (entrypoint.target, *_PROGRAMS):
+                notes.append(_ARGUMENTS)
+            entrypoint = entrypoint.with_args(arguments)
         session = DebugSession(env.session, entrypoint, env.breakpoints, ignored, target.cwd, self.settings.warm)
         try:
             started = session.start()
@@ -155,7 +173,8 @@ class Pdb(Tool):
             self._session.close()
         self._session = session
         self._stopped = started.stop
-        call.say(f"Started `{entrypoint.text}`, stopped before its first line.", *target.notes)
+        self._arguments = arguments
+        call.say(f"Started `{entrypoint.text}`, stopped before its first line.", *notes)
         call.say(*(f"Breakpoint {one}" for one in session.lost))
         call.replies.append(("", self._without_ignored(env, started)))
 
@@ -201,13 +220,10 @@ class Pdb(Tool):
                 " where the program was, breakpoints are kept."
             )
         elif reply.restart:
-            entrypoint, cwd = self._session.entrypoint, self._session.cwd
-            arguments = reply.restart[0]
+            target = Target(self._session.entrypoint, self._session.cwd)
             self.close()
             self._forget(env)
-            notes = (_ARGUMENTS,) if arguments and arguments[0] in (entrypoint.target, *_PROGRAMS) else ()
-            entrypoint = entrypoint if arguments is None else entrypoint.with_args(arguments)
-            self._start(env, Target(entrypoint, cwd, notes), call)
+            self._start(env, target, call, self._arguments if reply.restart[0] is None else reply.restart[0])
         return reply, bool(refused)
 
     def _forget(self, env: RepoEnv) -> None:

@@ -182,6 +182,10 @@ def end_text(reply: Reply, timeout: float) -> str:
             f"The command ran longer than {timeout:g} s inside one call of C code, or with signals blocked, which"
             f" cannot be interrupted: the program was ended. Breakpoints are kept. {again}{stack}"
         )
+    if reply.end is End.REPLACED:
+        return (
+            f"The program was replaced by another one (os.exec), not debugged, which {_ended(reply, timeout)}. {again}"
+        )
     status = reply.status or 0
     if reply.end is End.DIED:
         if status < 0:
@@ -192,3 +196,10 @@ def end_text(reply: Reply, timeout: float) -> str:
         return f"The program was killed by {signal_name(-status)} at its end. {again}"
     error = f" after {reply.exception['type']}: {_value(reply.exception['message'])}" if reply.exception else ""
     return f"The program exited with status {status}{error}. {again}"
+
+
+def _ended(reply: Reply, timeout: float) -> str:
+    """How a program ended that nothing else is known of."""
+    if reply.status is None:
+        return f"ran longer than {timeout:g} s and was ended" if reply.timed_out else "was ended"
+    return f"was killed by {signal_name(-reply.status)}" if reply.status < 0 else f"exited with status {reply.status}"

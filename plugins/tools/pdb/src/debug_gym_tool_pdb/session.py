@@ -7,6 +7,7 @@ import dataclasses
 import enum
 import json
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,6 +57,7 @@ class End(enum.Enum):
     DIED = "died"
     STUCK = "stuck"
     LOST = "lost"
+    REPLACED = "replaced"
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Reply:
         used: lines that the command took from those after it
         timed_out: whether it was interrupted because it took too long
         end: how the session ended; None: it goes on
-        status: exit status at the end, or minus a signal's number
+        status: exit status at the end, or minus a signal's number; None: it was ended
         exception: type and message of the uncaught exception that ended the program
         stack: Python stack of a program that could not be interrupted
         notes: what else there is to know
@@ -119,6 +121,7 @@ class DebugSession:
     _process: Process = field(init=False)
     _signals: dict[str, int] = field(init=False, default_factory=dict)
     _talking: int = field(init=False, default=0)
+    _replaced: bool = field(init=False, default=False)
     _root: str = field(init=False, default=ROOT)
 
     def start(self) -> Reply:
@@ -213,6 +216,10 @@ class DebugSession:
         self._process.kill()
 
     def _interrupt(self) -> Reply:
+        if self._replaced:  # the signal would end what is there now
+            printed, cut = self._process.take_output()
+            self.close()
+            return Reply(printed=self._program(printed), printed_cut=cut, timed_out=True, end=End.REPLACED)
         # The process that was told to go on; when it has ended or does not stop, the first one.
         for process in sorted({self._talking, 0}, reverse=True):
             # Twice: of a signal that comes just before a system call, Python hears when that has ended.
@@ -243,16 +250,20 @@ class DebugSession:
 
     def _receive(self, timeout: float) -> dict[str, Any]:
         """The program's next message; `{"t": "dead"}` when it ended without one."""
-        data = self._process.receive(timeout)
-        if data is None:
-            return {"t": "dead"}
-        try:
-            message: dict[str, Any] = json.loads(data)
-        except ValueError:  # something of the program's own was written to the channel
-            self._process.kill()
-            return {"t": "dead", "lost": True}
-        self._talking = int(message.get("pid", 0))
-        return message
+        deadline = time.monotonic() + timeout
+        while True:
+            data = self._process.receive(max(0.0, deadline - time.monotonic()))
+            if data is None:
+                return {"t": "dead", "replaced": self._replaced}
+            try:
+                message: dict[str, Any] = json.loads(data)
+            except ValueError:  # something of the program's own was written to the channel
+                self._process.kill()
+                return {"t": "dead", "lost": True}
+            self._replaced = message["t"] == "replaced"
+            if message["t"] not in ("replaced", "stayed"):
+                self._talking = int(message.get("pid", 0))
+                return message
 
     def _reply(self, message: dict[str, Any], *, timed_out: bool = False) -> Reply:
         kind = message["t"]
@@ -290,9 +301,9 @@ class DebugSession:
         self.alive = False
         self._mirror(message)
         try:
-            status = self._process.wait(END_SECONDS)
+            status: int | None = self._process.wait(END_SECONDS)
         except TimeoutError:
-            status = message.get("status") or 0
+            status = None if message.get("replaced") else message.get("status") or 0
         self._process.kill()
         printed, cut = self._process.take_output()
         return Reply(
@@ -345,8 +356,10 @@ def _known(fields: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key != "why"}
 
 
-def _how(message: Mapping[str, Any], status: int) -> End:
+def _how(message: Mapping[str, Any], status: int | None) -> End:
     """How a program ended by itself."""
+    if message.get("replaced"):
+        return End.REPLACED
     if message.get("lost") or (message["t"] == "dead" and status == LOST_STATUS):
         return End.LOST
     return End.DIED if message["t"] == "dead" else End.EXITED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from debug_gym_core import ActionError
 
@@ -13,6 +14,7 @@ _PROMPT = re.compile(r"\s*(?:\(i?[Pp]db\)|i?pdb>|debug-gym>|>>>|>)(?:[ \t]+|\Z)"
 _TOOL_NAME = re.compile(r"\s*pdb[ \t]+(?!(?:in|is|and|or|if|not)\b)(?=[a-z])")
 _FENCE = re.compile(r"\s*```\w*\s*")
 _COUNTED = re.compile(r"\s*(n|next|s|step)[ \t]+(\d+)\s*(?:#.*)?")
+_RESTART = re.compile(r"\s*(?:(?:run|restart|rerun)(?:\s+((?![^\s\w]{0,3}=)[^\s#;][^#;]*))?|start)\s*")
 _HELP = re.compile(r"\s*(?:h|help|\?)\s*(?:pdb)?\s*(?:\(\s*\))?\s*")
 
 
@@ -45,6 +47,18 @@ def counted(line: str) -> tuple[str, int]:
     """A step and how often it is to be done, for `n 5`; any other line is done once."""
     match = _COUNTED.fullmatch(line)
     return (match[1][0], max(1, int(match[2][:6]))) if match else (line, 1)
+
+
+def restart(line: str) -> tuple[list[str] | None, ...]:
+    """The arguments that a line starts the program with, None for the same ones; in a tuple; empty: it does not.
+
+    Nor does it where only pdb can say what it means.
+    """
+    match = _RESTART.fullmatch(line)
+    try:
+        return () if match is None else (shlex.split(match[1]) if match[1] else None,)
+    except ValueError:
+        return ()
 
 
 def asks_for_help(line: str) -> bool:

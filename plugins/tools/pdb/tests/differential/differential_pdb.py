@@ -250,17 +250,26 @@ class ContinuationLines(Oracle):
 
 
 class BlankLines(Oracle):
-    """Sets a breakpoint on a line without code at the next one with code, if that is in the same function."""
+    """Sets a breakpoint on a line without code at the next one with code, if that is in the same function.
+
+    No line of a docstring has any.
+    """
 
     def checkline(self, filename, lineno):
         """See pdb."""
         lines = linecache.getlines(filename)
-        if 0 < lineno <= len(lines) and (not lines[lineno - 1].strip() or lines[lineno - 1].strip()[0] == "#"):
-            functions = self.about[os.path.basename(filename)]["functions"]
+        about = self.about.get(os.path.basename(filename), {"docstrings": ()})
+        documents = lineno in about["docstrings"]
+        blank = 0 < lineno <= len(lines) and (not lines[lineno - 1].strip() or lines[lineno - 1].strip()[0] == "#")
+        if documents or blank:
+            functions = about["functions"]
             with_code = with_code_in(compile("".join(lines), filename, "exec", dont_inherit=True))
             after = min([line for line in with_code if line > lineno], default=0)
             if after and functions[lineno] and functions[lineno] == functions[after]:
                 lineno = after
+            elif documents:
+                self.error("Docstring")
+                return 0
         return super().checkline(filename, lineno)
 
 
@@ -271,11 +280,15 @@ def with_code_in(code):
 
 
 class StaticFunctions(Oracle):
-    """Sets a breakpoint on a function that is not there yet, or decorated, at the first line of its body."""
+    """Sets a breakpoint on a function that is not there yet, or decorated, at the first line of its body.
+
+    Where that is the line of its header, it stops in the function only, as pdb's breakpoints on functions do.
+    """
 
     def do_break(self, arg, temporary=0):
         """See pdb."""
         name, comma, condition = arg.partition(",")
+        short, known = None, len(pdb.bdb.Breakpoint.bpbynumber)
         for file, about in self.about.items():
             if name in about["bodies"]:
                 try:
@@ -284,7 +297,10 @@ class StaticFunctions(Oracle):
                     value = None
                 if not inspect.isfunction(value) or inspect.unwrap(value) is not value:
                     arg = "{}:{}{}{}".format(file, about["bodies"][name], comma, condition)
+                    short = name.rpartition(".")[2] if name in about["short"] else None
         super().do_break(arg, temporary)
+        for one in pdb.bdb.Breakpoint.bpbynumber[known:]:
+            one.funcname = one.funcname or short
 
     do_b = do_break
 

@@ -42,7 +42,7 @@ BACKENDS = {
     "monitoring": ["monitoring", "settrace"],
 }
 ADDED = re.compile(
-    r"^(?:note: .*|hint: .*|Line \d+ is (?:blank|a comment): the next .*|\S+ has no arguments\.|There are no br.*\.)\n",
+    r"^(?:note: .*|hint: .*|Line \d+ is [a-z ]+: the next .*|\S+ has no arguments\.|There are no br.*\.)\n",
     re.MULTILINE,
 )
 """Lines that ours says besides."""
@@ -175,7 +175,8 @@ def about(program: Program, version: tuple[int, ...]) -> dict[str, dict[str, Any
 
     `last`: the last line of each statement of several lines; of those with a body, of its header. `starts`: the first
     line of each, by its other lines. `functions`: the first line of the function that each line is in, or 0. `bodies`:
-    the first line of the body of each function, by the name that `b` takes. `once`: statements that go on after a body.
+    the first line of the body of each function, by the name that `b` takes. `short`: the names of those functions whose
+    body is on the line of their header. `once`: statements that go on after a body. `docstrings`: their lines.
     `jumps`: the lines that jumps go to, by the other lines of statements and of decorated headers.
     """
     found: dict[str, dict[str, Any]] = {}
@@ -189,13 +190,16 @@ def about(program: Program, version: tuple[int, ...]) -> dict[str, dict[str, Any
                     functions[line] = first
             if isinstance(node, ast.stmt) and last_line(node) != node.lineno:
                 last[node.lineno] = last_line(node)
-        bodies = {(name[:-2] if name != "main.py" else "") + one: line for one, line in bodies_in(tree).items()}
+        module = name[:-2] if name != "main.py" else ""
+        bodies = {module + one: line for one, (line, _) in bodies_in(tree).items()}
         starts = starts_in(text, {first_line(node, version) for node in ast.walk(tree) if isinstance(node, ast.stmt)})
         whole = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Assert, ast.Delete, ast.Expr, ast.Raise, ast.Return)
         whole += (ast.If, ast.While, ast.Import, ast.ImportFrom)
         once = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt) and not isinstance(node, whole)]
         found[name] = {"once": once, "last": last, "starts": starts, "functions": functions, "bodies": bodies}
         found[name]["jumps"] = {**starts, **decorated_lines(tree)}
+        found[name]["short"] = [module + one for one, (_, short) in bodies_in(tree).items() if short]
+        found[name]["docstrings"] = docstring_lines(tree)
     return found
 
 
@@ -225,15 +229,26 @@ def starts_in(text: str, firsts: set[int]) -> dict[int, int]:
     return starts
 
 
-def bodies_in(tree: ast.Module) -> dict[str, int]:
-    """Where the bodies of functions, and of methods of classes, begin."""
+def bodies_in(tree: ast.Module) -> dict[str, tuple[int, bool]]:
+    """Where the bodies of functions, and of methods of classes, begin, and whether that is in their headers."""
     found = {}
     for node in tree.body:
         for one in node.body if isinstance(node, ast.ClassDef) else [node]:
             if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 first = one.body[ast.get_docstring(one) is not None and len(one.body) > 1]
                 line = min([first.lineno, *(each.lineno for each in getattr(first, "decorator_list", ()))])
-                found[one.name if one is node else f"{node.name}.{one.name}"] = line  # type: ignore[attr-defined]
+                where = line, line <= header_end(one)
+                found[one.name if one is node else f"{node.name}.{one.name}"] = where  # type: ignore[attr-defined]
+    return found
+
+
+def docstring_lines(tree: ast.Module) -> list[int]:
+    """The lines of docstrings."""
+    found: list[int] = []
+    for node in ast.walk(tree):
+        documented = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        if documented and ast.get_docstring(node):
+            found += range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
     return found
 
 

@@ -19,9 +19,10 @@ class Breaking(Looking):
     """Breakpoints, by commands."""
 
     def do_break(self, arg: str, temporary: "Any" = 0) -> "Any":  # noqa: D102
+        function = None
         if arg:
             try:
-                arg = self.locations.read(arg)
+                arg, function = self.locations.read(arg)
             except NotUnderstood as error:
                 self.error(str(error))
                 return
@@ -31,6 +32,7 @@ class Breaking(Looking):
         known = {one.number for one in bdb.Breakpoint.bpbynumber if one}
         super().do_break(arg, temporary)
         for one in [one for one in bdb.Breakpoint.bpbynumber if one and one.number not in known]:
+            one.funcname = one.funcname or function
             others = [str(other.number) for other in self.get_breaks(one.file, one.line) if other is not one]
             if others:
                 self.message("note: at this line there is breakpoint {} too".format(" and ".join(others)))
@@ -54,25 +56,27 @@ class Breaking(Looking):
         """The line, or the next one of its function if it has no code; 0: said why there is none."""
         text = linecache.getline(filename, lineno).strip()
         name = self.files.path(filename)
-        if (text and text[:1] != "#") or name in self.files.ignored:
+        statements = self.sources.statements(self.canonic(filename))
+        docstrings = statements.docstrings if statements is not None else set()
+        documents = lineno in docstrings
+        if (text and text[:1] != "#" and not documents) or name in self.files.ignored:
             return self._checked(filename, lineno)
         linecache.checkcache(filename)
         lines = linecache.getlines(filename)
         try:
             source = Source(filename)
-            near = source.near(lineno)
+            near = source.near(lineno, docstrings)
             after = source.line_after(lineno) if lineno <= len(lines) else None
         except (OSError, SyntaxError, ValueError, RecursionError):
             return self._checked(filename, lineno)
         if after is not None:
-            self.message(
-                "Line {} is {}: the next line with code is taken.".format(lineno, "a comment" if text else "blank")
-            )
+            what = "of a docstring" if documents else "a comment" if text else "blank"
+            self.message("Line {} is {}: the next line with code is taken.".format(lineno, what))
             return self._checked(filename, after)
         if lineno > len(lines):
             self.error("End of file: {} has {} lines".format(name, len(lines)))
         else:
-            self.error("Blank or comment")
+            self.error("Docstring" if documents else "Blank or comment")
         shown = ["{} `{}`".format(one, source.lines[one - 1].strip()[:60]) for one in near]
         if shown:
             self.message("hint: near it there is code at " + " and ".join(shown))

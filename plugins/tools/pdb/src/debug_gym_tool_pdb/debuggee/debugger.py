@@ -25,7 +25,7 @@ from .channel import (
     _signal,
     _take_back_builtins,
 )
-from .family import watch_forks, watch_interpreters
+from .family import watch_forks, watch_interpreters, watch_replacement
 from .stop import Stop
 from .stopping import Stopping
 
@@ -111,6 +111,7 @@ class Debugger(Stopping):
         self.tracers.install()
         watch_forks(self.before_fork, self.in_child)
         watch_interpreters(self.started)
+        watch_replacement(self.before_replacement, self.not_replaced)
         if hasattr(threading, "excepthook"):
             self._thread_excepthook = threading.excepthook
             threading.excepthook = self._in_thread
@@ -152,6 +153,36 @@ class Debugger(Stopping):
         self.finder.wait_for()
         self.learn_breakpoints()
         self.tracers.trace_freely()
+
+    def before_replacement(self) -> bool:
+        """Tell the host before the program has another one in its place: after that nobody can.
+
+        Returns:
+            whether it was told; where the thread was not talking anyway, it is its turn then
+        """
+        if _getpid() != self._pid or self.channel.process or self.quitting:
+            return False
+        if _get_ident() not in self.busy and not self._turn.take():
+            return False
+        self._tell("replaced")
+        return True
+
+    def not_replaced(self) -> None:
+        """Take back what `before_replacement` has told."""
+        self._tell("stayed")
+        if _get_ident() not in self.busy:
+            self._turn.give()
+
+    def _tell(self, what: str) -> None:
+        """Send a message to which there is no answer; the calling thread stops nowhere meanwhile."""
+        ident = _get_ident()
+        talks = ident in self.busy
+        self.busy.add(ident)
+        try:
+            self.channel.send({"t": what})
+        finally:
+            if not talks:
+                self.busy.discard(ident)
 
     def _leave_alone(self) -> None:
         _settrace(None)

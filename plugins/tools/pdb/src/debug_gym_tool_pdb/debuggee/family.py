@@ -207,6 +207,28 @@ def watch_interpreters(started: "Callable[[str], None]") -> None:
             table["subprocess"]._fork_exec = _posixsubprocess.fork_exec
 
 
+def watch_replacement(before: "Callable[[], bool]", failed: "Callable[[], None]") -> None:
+    """Call functions when the program is to have another one in its place: before, and where that has failed.
+
+    All functions of `os` that do so go through these two. Whether `failed` is called, `before` says.
+    """
+    for name in ("execv", "execve"):
+        setattr(os, name, _announced(getattr(os, name), before, failed))
+
+
+def _announced(replace: "Any", before: "Callable[[], bool]", failed: "Callable[[], None]") -> "Any":
+    @functools.wraps(replace)
+    def announced(*args: "Any", **options: "Any") -> "Any":
+        announces = before()
+        try:
+            return replace(*args, **options)
+        finally:
+            if announces:
+                failed()
+
+    return announced
+
+
 def _watched(launch: "Any", place: int, started: "Callable[[str], None]") -> "Any":
     """A function that starts a program, whose arguments are the one at `place`."""
 

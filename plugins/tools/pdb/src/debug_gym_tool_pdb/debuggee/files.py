@@ -93,7 +93,9 @@ class Files:
             seen += len(files)
             for inside, base in ends:
                 if base in files and ("/" + directory).endswith(("/" + inside) if inside else ""):
-                    found.append(os.path.join(directory, base))
+                    path = os.path.join(directory, base)
+                    if self._canonic(path) not in map(self._canonic, found):  # through a link
+                        found.append(path)
             if seen > MOST_FILES_SEARCHED or len(found) > 5:
                 break
         return found

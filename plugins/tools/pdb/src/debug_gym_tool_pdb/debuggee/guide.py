@@ -53,8 +53,8 @@ LAST_LINES = (
 )
 
 DIFFERENCES = {
-    "break": "Here, FILE:FUNCTION, CLASS.METHOD and a function that is not imported yet do too; a blank line inside a"
-    " function stands for the next line with code. Breakpoints survive restarts and follow edits.",
+    "break": "Here, FILE:FUNCTION, CLASS.METHOD and a function that is not imported yet do too; a blank line or a"
+    " docstring inside a function stands for the next line with code. Breakpoints survive restarts and follow edits.",
     "clear": "Here, `all` and ranges such as 1-3 do too, and nothing is asked.",
     "commands": "Here, the lines below it in the same call are the commands, up to `end`.",
     "disable": "Here, `all`, ranges such as 1-3, and FILE:LINE do too; without a number, all are meant.",

@@ -1,6 +1,7 @@
 """Where a breakpoint is wanted: places as people, tracebacks and other debuggers write them."""
 
 import inspect
+import os
 import re
 import types
 
@@ -8,18 +9,19 @@ from .channel import Pattern
 from .guide import nearest
 from .hints import MOST_NAMED
 from .meaning import compiles
-from .places import Search
+from .places import Definition, Search
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pdb import Pdb
-    from typing import Any, Callable, Optional, Tuple
+    from typing import Any, Callable, Dict, Optional, Tuple
 
     from .files import Files
 
 NO_LINE = "the program is a runner of tests, which has no {} of its own to show: b FILE:LINE, then c"
 _CONDITION = Pattern(r"\s*(?:,\s*if\b|,|\bif\b|\bwhen\b)\s*")
 _TRACEBACK_PLACE = Pattern(r'File "([^"]+)", line (\d+)(?:, in \S+)?\Z')
+_IN_QUOTED_FILE = Pattern(r"(['\"`])([^'\"`]+)\1\s*(?=:)")
 _PDB_PLACE = Pattern(r"(?:> )?(\S+)\((\d+)\)(?:\S+\(\))?\Z")
 NAME = Pattern(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
 """A name, of something in a class or a module too."""
@@ -44,8 +46,12 @@ class Locations:
         self._files = files
         self._before_runner = before_runner
 
-    def read(self, text: str) -> str:
+    def read(self, text: str) -> "Tuple[str, Optional[str]]":
         """A place as pdb writes it, `file:line[, condition]`, for one as people do.
+
+        Returns:
+            the place, and the name of the function that alone stops there, which pdb cannot be told; None: whatever
+            comes to the place
 
         Raises:
             NotUnderstood: it is none
@@ -54,21 +60,26 @@ class Locations:
         if condition is not None:
             check_condition(condition)
         where = where.strip("'\"` ")
+        function = None
         if re.match(r"\d+\Z", where):
             if self._before_runner():
                 raise NotUnderstood(NO_LINE.format("line"))
         elif ":" in where:
-            where = self._in_file(where)
+            where, function = self._in_file(where)
         elif NAME.match(where):
             known, path = self._function_in_scope(where)
             if known is None or path is not None:
-                where = self._function(known or where, path)
+                where, function = self._function(known or where, path)
         else:
             raise NotUnderstood("{!r} is no place: b FILE:LINE, as b app.py:12, or b FUNCTION".format(where[:80]))
-        return where if condition is None else "{}, {}".format(where, condition)
+        return (where if condition is None else "{}, {}".format(where, condition)), function
 
     def _split(self, text: str) -> "Tuple[str, Optional[str]]":
         """The place, in pdb's form, and the condition."""
+        quoted = _IN_QUOTED_FILE.match(text)
+        if quoted:
+            inside, condition = self._split(text[quoted.end() :].lstrip(": "))
+            return "{}:{}".format(quoted.group(2), inside), condition
         match = _TRACEBACK_PLACE.match(text) or _PDB_PLACE.match(text)
         if match:
             return "{}:{}".format(*match.groups()), None
@@ -90,15 +101,15 @@ class Locations:
             return str(match.group())
         return "{}:{}".format(name, line)
 
-    def _in_file(self, where: str) -> str:
-        """A line, or a function, of a file."""
+    def _in_file(self, where: str) -> "Tuple[str, Optional[str]]":
+        """A line, or a function, of a file; see `read`."""
         file, _, inside = where.rpartition(":")
         file = file.rstrip(": ")
         path = self._debugger.lookupmodule(file)
         if path is None:
             raise NotUnderstood(self._files.missing(file))
         if inside.strip().isdigit():
-            return "{}:{}".format(path, int(inside))
+            return "{}:{}".format(path, int(inside)), None
         if not NAME.match(inside.strip()):
             raise NotUnderstood("Bad lineno: {}; b FILE:LINE, as b app.py:12".format(inside))
         return self._function(inside.strip(), path)
@@ -127,8 +138,8 @@ class Locations:
             return name, None
         return function.__qualname__.replace(".<locals>", ""), self._debugger.canonic(function.__code__.co_filename)
 
-    def _function(self, name: str, path: "Optional[str]") -> str:
-        """Where a function is that nobody has imported yet.
+    def _function(self, name: str, path: "Optional[str]") -> "Tuple[str, Optional[str]]":
+        """Where a function is that nobody has imported yet; see `read`.
 
         Args:
             name: its own, after that of its class or module
@@ -142,9 +153,14 @@ class Locations:
         else:
             inside = own is not None and own[:1] not in "/<" and self._file_of(name) is None
             found = (search.find(name, own) if inside else []) or search.find(name)
-        places = [one for one in found if one.line is not None]
+        by_place: "Dict[Tuple[str, int], Definition]" = {}
+        for one in found:
+            if one.line is not None:
+                file = self._files.path(os.path.join(self._files.root, one.file))  # which a link may name too
+                by_place.setdefault((file, one.line), Definition(file, one.name, one.line, one.function))
+        places = list(by_place.values())
         if len(places) == 1:
-            return "{}:{}".format(places[0].file, places[0].line)
+            return "{}:{}".format(places[0].file, places[0].line), places[0].function
         if places:
             named = ", ".join("{}:{} {}".format(one.file, one.line, one.name) for one in places[:MOST_NAMED])
             raise NotUnderstood("several functions are called {}: {}".format(name, named))

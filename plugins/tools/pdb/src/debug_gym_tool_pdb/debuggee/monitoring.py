@@ -4,6 +4,7 @@
 """
 
 import sys
+from opcode import opmap
 
 from .channel import OURS
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 NAME = "debug-gym"
 MONITORING: "Any" = getattr(sys, "monitoring", None)
+_RESUME = opmap.get("RESUME", 0)
 TOOL_NUMBERS = (0, 3, 4)
 """Numbers that a debugger may have: its own, then those that nothing is meant for."""
 
@@ -114,6 +116,8 @@ class Monitoring:
         events = MONITORING.events
         known = self._codes.get(id(code))
         wanted = events.LINE if known is not None and known[1] else 0
+        if wanted and _begins_unseen(code):
+            wanted |= events.PY_START
         if id(code) in self._in:
             wanted |= events.LINE | events.PY_RETURN | events.STOP_ITERATION
         if wanted != MONITORING.get_local_events(self._tool, code):
@@ -159,7 +163,8 @@ class Monitoring:
 
     def _on_start(self, code: "CodeType", offset: int) -> "Any":
         self._learn(code)
-        return MONITORING.DISABLE
+        kept = MONITORING.get_local_events(self._tool, code) & MONITORING.events.PY_START
+        return None if kept else MONITORING.DISABLE
 
     def _on_line(self, code: "CodeType", line: int) -> "Any":
         if id(code) in self._in:
@@ -197,3 +202,15 @@ class Monitoring:
         frame = sys._getframe(1)
         if frame in self.awaited:
             self._stepped(frame, "exception", (StopIteration, error, None))
+
+
+def _begins_unseen(code: "CodeType") -> bool:
+    """Whether there is no event of the line that a code object begins with, unless there is one of its start too.
+
+    So it is from Python 3.13 on where that is the line of the definition as well (CPython issue 155992).
+    """
+    if sys.version_info < (3, 13):
+        return False
+    lines = {offset: line for first, end, line in code.co_lines() for offset in range(first, end, 2)}
+    start = next((at for at in range(0, len(code.co_code), 2) if code.co_code[at] == _RESUME), 0)
+    return lines.get(start) == lines.get(start + 2)

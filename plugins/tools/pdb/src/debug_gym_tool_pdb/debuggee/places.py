@@ -8,6 +8,7 @@ import sys
 import types
 
 from .channel import Pattern, _compile, _monotonic
+from .docstrings import Layout, docstring
 from .statements import parsed
 
 TYPE_CHECKING = False
@@ -35,6 +36,7 @@ class Source:
             content = file.read(LARGEST_FILE_READ)
         self.tree = parsed(content, path)
         self.lines = content.decode("utf-8", "replace").split("\n")
+        self._layout = Layout(content)
         self._code = _compile(self.tree, path, "exec", dont_inherit=True)
         self._last: "Dict[ast.AST, int]" = {}
 
@@ -99,10 +101,22 @@ class Source:
                 return number if inside else None
         return None
 
-    def near(self, line: int) -> "List[int]":
-        """The lines with code before and after a line."""
-        lines = self.lines_with_code()
+    def near(self, line: int, not_at: "Set[int]") -> "List[int]":
+        """The lines with code before and after a line, without those at which there can be no breakpoint."""
+        lines = [one for one in self.lines_with_code() if one not in not_at]
         return [one for one in lines if one < line][-1:] + [one for one in lines if one > line][:1]
+
+    def entered(self, function: "ast.AST") -> "Tuple[int, bool]":
+        """Where a breakpoint on a function belongs.
+
+        Returns:
+            the line, and whether it is that of the definition too, so that only the function's name tells a call
+        """
+        body = getattr(function, "body", [])
+        first = body[1 if docstring(body) is not None else 0 :][:1]
+        if not first:  # no line of its own has code on every version
+            return _with_decorators(function), True
+        return _with_decorators(first[0]), self._layout.follows_something(first[0])
 
 
 def first_line(node: "ast.AST") -> int:
@@ -110,18 +124,9 @@ def first_line(node: "ast.AST") -> int:
     return int(getattr(node, "lineno", 0))
 
 
-def first_statement(node: "ast.AST") -> int:
-    """The first line of a function that does something: not its docstring."""
-    body = getattr(node, "body", [])
-    after = body[1:] if len(body) > 1 and isinstance(body[0], ast.Expr) and _is_text(body[0].value) else body
-    return min(
-        [first_line(one) for one in after[:1]] + [first_line(one) for one in getattr(after[0], "decorator_list", ())]
-    )
-
-
-def _is_text(node: "ast.AST") -> bool:
-    kinds = ("Constant", "Str")
-    return type(node).__name__ in kinds and isinstance(getattr(node, "value", getattr(node, "s", None)), str)
+def _with_decorators(node: "ast.AST") -> int:
+    """The first line of a statement, from its decorators on."""
+    return min([first_line(node)] + [first_line(one) for one in getattr(node, "decorator_list", ())])
 
 
 def python_files(root: str, most: int) -> "Iterator[str]":
@@ -150,13 +155,15 @@ class Definition:
         file: relative to the repository
         name: qualified, as in `Account.deposit`
         line: where a breakpoint in it belongs; of a class without `__init__`, None
+        function: name of the code that alone stops there, where the line is that of the definition too; else None
     """
 
-    def __init__(self, file: str, name: str, line: "Optional[int]") -> None:
+    def __init__(self, file: str, name: str, line: "Optional[int]", function: "Optional[str]") -> None:
         """Describe a definition."""
         self.file = file
         self.name = name
         self.line = line
+        self.function = function
 
 
 class Search:
@@ -209,10 +216,11 @@ class Search:
         for name, node in nodes.items():
             if not ("." + module + "." + name).endswith("." + wanted):
                 continue
-            line = None
+            line = function = None
             if isinstance(node, ast.ClassDef):
                 node = nodes.get(name + ".__init__", node)
-            if not isinstance(node, ast.ClassDef):
-                line = first_statement(node)
-            found.append(Definition(file, name, line))
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                line, by_name = source.entered(node)
+                function = node.name if by_name else None
+            found.append(Definition(file, name, line, function))
         return found

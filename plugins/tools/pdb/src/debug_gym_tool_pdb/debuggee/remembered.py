@@ -52,11 +52,12 @@ class Remembered:
         return {"list": found, "next": bdb.Breakpoint.next}
 
     def never_reached(self) -> "List[Json]":
-        """A few of the breakpoints that nothing came to in this run, and why that may be."""
+        """A few of the breakpoints that did not stop in this run, and why that may be."""
         found = []
         for one in bdb.Breakpoint.bpbynumber:
             if one is not None and one.enabled and not one.hits:
                 why = "its condition did not hold, or its line was not reached" if one.cond else "it was not reached"
+                why = getattr(one, "passed", why)
                 found.append({"number": one.number, "file": self._files.path(one.file), "line": one.line, "why": why})
         return found[:MOST_NAMED]
 

@@ -9,6 +9,7 @@ import tokenize
 import warnings
 
 from .channel import _compile
+from .docstrings import Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Statements:
     Attributes:
         source: the file's
         places: by the first line of each
+        docstrings: lines that hold nothing but a docstring
     """
 
     def __init__(self, tree: ast.AST, source: bytes, optimized: bool) -> None:
@@ -89,9 +91,11 @@ class Statements:
         """
         self.optimized = optimized
         self.places: "Dict[int, Place]" = {}
+        self.docstrings: "Set[int]" = set()
         self.source = source
+        self._layout = Layout(source)
         self._starts: "Optional[Dict[int, int]]" = None
-        self._block(getattr(tree, "body", []), (), False)
+        self._scope(getattr(tree, "body", []), ())
 
     @classmethod
     def parse(cls, source: bytes, filename: str) -> "Optional[Statements]":
@@ -162,6 +166,11 @@ class Statements:
             before = number
         return {offset: number for offset, number in found.items() if number != line}
 
+    def _scope(self, body: "Block", scopes: "Tuple[ast.AST, ...]") -> None:
+        """Read the body of a module, class or function."""
+        self.docstrings.update(self._layout.docstring_lines(body))
+        self._block(body, scopes, False)
+
     def _block(self, statements: "Block", scopes: "Tuple[ast.AST, ...]", kept: bool) -> None:
         """Read the statements of a body.
 
@@ -185,10 +194,10 @@ class Statements:
 
     def _inside(self, node: "Any", scopes: "Tuple[ast.AST, ...]", kept: bool) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            self._block(node.body, (*scopes, node), False)
+            self._scope(node.body, (*scopes, node))
             if isinstance(node, ast.FunctionDef) and not node.decorator_list:
                 self.places[node.lineno].entered = self._entered(node)
-            elif node.decorator_list and sys.version_info < (3, 8) and self._follows_something(node.body[0]):
+            elif node.decorator_list and sys.version_info < (3, 8) and self._layout.follows_something(node.body[0]):
                 self.places[node.body[0].lineno].safe = False  # the line is the header's too
             return
         leaving = kept or isinstance(node, (ast.With, ast.AsyncWith)) or bool(getattr(node, "finalbody", ()))
@@ -198,10 +207,6 @@ class Statements:
             self._block(handler.body, scopes, leaving)
         for case in getattr(node, "cases", ()):
             self._block(case.body, scopes, kept)
-
-    def _follows_something(self, node: "Any") -> bool:
-        """Whether there is something before a statement on its line."""
-        return bool(self.source.splitlines()[node.lineno - 1][: node.col_offset].strip())
 
     def _entered(self, function: "ast.FunctionDef") -> int:
         """The line that a call starts with, when a hook may stand there."""

@@ -116,6 +116,7 @@ class Stopping(Tracing):
             stop.at = hit.breakpoint
 
         def talk() -> None:
+            self._note_others(frame, stop)
             self.currentbp = hit.breakpoint.number if hit is not None else 0
             if hit is not None and hit.last:
                 self.message("Deleted {}".format(hit.breakpoint))
@@ -128,6 +129,16 @@ class Stopping(Tracing):
 
         if self.converse(stop, talk):
             self.resume(frame)
+
+    def _note_others(self, frame: "FrameType", stop: "Stop") -> None:
+        """Let the other breakpoints of a place know why a stop there is not theirs."""
+        why = "a step stopped there first" if stop.at is None else "its condition did not hold"
+        line = self.finder.begun(frame) or real_line(frame, frame.f_lineno)
+        for one in bdb.Breakpoint.bplist.get((self.canonic(frame.f_code.co_filename), line), ()):
+            if one is stop.at:  # none after it was asked
+                why = "breakpoint {} stopped there first".format(one.number)
+            elif one.enabled and one.funcname in (None, frame.f_code.co_name):
+                one.passed = why  # type: ignore[attr-defined]
 
     def user_return(self, frame: "FrameType", return_value: "Any") -> None:
         """Stop at a return."""

@@ -1,0 +1,63 @@
+"""Applies a change to the files of a person's own repository: all of it, or nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from debug_gym_core.cli.run import shown_path
+from debug_gym_core.errors import DebugGymError, RequirementError
+
+
+def apply(patch: Path, directory: Path) -> None:
+    """Apply a patch to the files of a directory, all of it or nothing.
+
+    Args:
+        patch: the file
+        directory: a repository of git or none; what lies above it is not looked at
+
+    Raises:
+        RequirementError: git is not installed
+        DebugGymError: it does not fit, as the files were changed meanwhile
+    """
+    command = ["git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", str(patch.absolute())]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    _refuse_to_wait(patch, directory)
+    try:
+        with tempfile.TemporaryDirectory() as empty:
+            # A repository's own settings name programs, such as filters, that git would run on its files. And where
+            # the directory is one of a larger repository, git would take the paths for that one's. The person's own
+            # settings name programs too, which the repository could have run on what it likes.
+            for name in ("objects", "refs"):
+                (Path(empty) / name).mkdir()
+            (Path(empty) / "HEAD").write_text("ref: refs/heads/none\n")
+            environment.update(GIT_DIR=empty, GIT_WORK_TREE=str(directory.absolute()), LC_ALL="C")
+            environment.update(GIT_CONFIG_NOSYSTEM="1", GIT_CONFIG_GLOBAL=os.devnull, GIT_ATTR_NOSYSTEM="1")
+            done = subprocess.run(
+                command, cwd=directory, env=environment, capture_output=True, text=True, errors="replace"
+            )
+    except FileNotFoundError:
+        raise RequirementError(f"git is not installed; the change is kept: {shown_path(patch)}") from None
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["git says nothing"])[0].removeprefix("error: ")
+        raise DebugGymError(
+            f"nothing was applied, {directory} has changed meanwhile: {said}\nThe change is kept: {shown_path(patch)}"
+        )
+
+
+def _refuse_to_wait(patch: Path, directory: Path) -> None:
+    """Refuse to apply a patch where git would wait for whoever writes into a pipe.
+
+    Raises:
+        DebugGymError: there is one in place of git's own file
+    """
+    from debug_gym_core.workspace.patch import touched
+
+    for place in sorted({above for path in touched(patch.read_bytes()) for above in (directory / path).parents}):
+        file = place / ".gitattributes"
+        if place.is_relative_to(directory) and file.is_fifo():
+            raise DebugGymError(
+                f"nothing was applied, {file} is a pipe: remove it.\nThe change is kept: {shown_path(patch)}"
+            )
