@@ -77,6 +77,23 @@ def test_an_instance_stays_one_of_its_class(make: Make) -> None:
     assert "the class of a test was changed in test_calc.py::TestCalc::test_add" in result.reason
 
 
+def test_a_method_of_a_class_may_be_a_test(make: Make) -> None:
+    tests = """
+    import calc
+
+    class TestCalc:
+        @classmethod
+        def test_double(cls):
+            assert calc.double(3) == 6
+
+        @staticmethod
+        def test_add():
+            assert calc.add(2, 3) == 5
+    """
+    result = make({"calc.py": BROKEN, "test_calc.py": tests}, ENTRYPOINT).grade({"calc.py": FIXED}, IDS)
+    assert (result.resolved, result.twins, result.doubts) == (True, 2, {}), result
+
+
 def test_what_pytest_offers_is_its_own(make: Make) -> None:
     tests = """
     import calc, pytest
@@ -102,12 +119,11 @@ def test_a_test_class_may_have_its_own(make: Make) -> None:
 
         def setUp(self):
             self.assertNear = self.assertAlmostEqual
-
-        def assertEqual(self, one, two, msg=None):
-            super().assertEqual(one, two, msg)
+            self.assertEquals = self.assertEqual
 
         def test_double(self):
             self.assertSame(calc.double(3), 6)
+            self.assertEquals(calc.double(4), 8)
 
         def test_add(self):
             self.assertNear(calc.add(2, 3), 5)

@@ -174,12 +174,17 @@ UNITTESTS = {
     "assertRaises of a call": "self.assertRaises(ValueError, int, 'x')",
     "assertRaisesRegex": "with self.assertRaisesRegex(ValueError, 'invalid'):\n    int('x')",
     "assertRaisesRegex of a call": "self.assertRaisesRegex(ValueError, 'invalid', int, 'x')",
+    "an old name as another": "self.assertEquals = self.assertEqual\nself.assertEquals(value(), 5)",
     "a name of its own": "self.assertSame = self.assertEqual\nself.assertSame(value(), 5)",
     "subTest": "for one in (1, 2):\n    with self.subTest(one=one):\n        self.assertEqual(value(one), one)",
     "assertLogs": "with self.assertLogs('x'):\n    logging.getLogger('x').error('')\nself.assertTrue(value())",
 }
 
+if hasattr(unittest.TestCase, "assertEquals"):  # up to Python 3.11
+    UNITTESTS["an old name"] = "warnings.simplefilter('ignore')\nself.assertEquals(value(), 5)"
+
 UNITTESTS_DISBELIEVED = {
+    "an old name of another method": "self.assertEquals = self.assertIsNotNone\nself.assertEquals(value(), 6)",
     "a method by another's name": "self.assertEqual = self.assertIsNotNone\nself.assertEqual(value(), 6)",
     "a function by a method's name": "import functools\n"
     "self.assertEqual = functools.partial(print)\nself.assertEqual(value(), 6)",

@@ -25,6 +25,18 @@ OPPOSITES.update(
 )  # fmt: skip
 """Of each assertion method of unittest its opposite; empty: another second argument makes one."""
 
+RENAMED = {
+    "assertEquals": "assertEqual",
+    "assertNotEquals": "assertNotEqual",
+    "assertAlmostEquals": "assertAlmostEqual",
+    "assertNotAlmostEquals": "assertNotAlmostEqual",
+    "assertRegexpMatches": "assertRegex",
+    "assertNotRegexpMatches": "assertNotRegex",
+    "assertRaisesRegexp": "assertRaisesRegex",
+    "assert_": "assertTrue",
+}
+"""What methods of unittest are called now that had another name too, up to Python 3.11."""
+
 CALLED_WITH = frozenset(("assert_called_with", "assert_called_once_with", "assert_any_call"))
 """Assertion methods of mocks: with one argument more they must fail."""
 
@@ -76,18 +88,24 @@ class Methods(object):
         names = ("assertRaises", "failureException", "fail", "_baseAssertEqual", "_getAssertEqualityFunc")
         self.methods = {name: vars(self.case).get(name) for name in (*OPPOSITES, *names)}
 
-    def is_own(self, function: "Any", name: str, asked: str) -> bool:
-        """Whether what a test calls is unittest's own, under its own name, as is all that it rests on.
+    def name_of(self, function: "Any", asked: str) -> str:
+        """What a method of a test is called now; empty unless it and all that it rests on are unittest's own.
 
         Args:
-            function: a method of a test
-            name: of it
+            function: the method
             asked: by which name the test asks; empty: by none
         """
-        if getattr(function, "__func__", None) is not self.methods[name] or (asked != name and asked in self.methods):
-            return False
+        inner = getattr(function, "__func__", None)
+        name = next((one for one in OPPOSITES if inner is not None and self.methods[one] is inner), "")
+        name = RENAMED.get(name, name)
+        if asked in self.methods and RENAMED.get(asked, asked) != name:
+            return ""
         space, own = vars(self.case), vars(function.__self__)
-        return all(space.get(one) is method and one not in own for one, method in self.methods.items())
+        for one, method in self.methods.items():
+            there = getattr(own[one], "__func__", None) if one in own else self.methods[RENAMED.get(one, one)]
+            if space.get(one) is not method or there is not self.methods[RENAMED.get(one, one)]:
+                return ""
+        return name
 
 
 def turned_call(
@@ -111,8 +129,9 @@ def turned_call(
     name = getattr(function, "__name__", "")
     owner = getattr(function, "__self__", None)
     nothing = Nobody()
-    if isinstance(owner, methods.case) and name in OPPOSITES and _is_unittests(function):
-        if not methods.is_own(function, name, asked):
+    if isinstance(owner, methods.case):
+        name = methods.name_of(function, asked)
+        if not name:
             return None
         found = [lambda: getattr(owner, OPPOSITES[name])(*arguments, **named)] if OPPOSITES[name] else []
         if len(arguments) < 2 or anything:
@@ -133,11 +152,6 @@ def turned_call(
     if package in COMPARING and len(arguments) > 1 and name.startswith("assert") and asked in ("", name):
         return [lambda: function(arguments[0], nothing, *arguments[2:], **named)]
     return None
-
-
-def _is_unittests(function: "Any") -> bool:
-    """Whether a method is unittest's own, and not one that a test class put in its place."""
-    return str(getattr(function, "__module__", "")).partition(".")[0] == "unittest"
 
 
 def other(value: "Any") -> "Any":

@@ -3,6 +3,8 @@
 import os
 import sys
 
+from .opposites import RENAMED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -221,14 +223,15 @@ class Watch(object):
             kind: its class
             when: words for the report
         """
-        if test is not None and kind is not None and type(test) is not kind:
-            self.report("the class of a test was changed {}".format(when))
         own = getattr(test, "__dict__", None)
-        if type(own) is not dict or not hasattr(type(test), "failureException"):
+        if type(own) is not dict or not hasattr(kind, "failureException"):
             return
-        for name in [one for one in own if type(one) is str and one.startswith(ASSERTIONS)]:
-            if hasattr(type(test), name) and not self.is_trusted(own[name], plugins=False):
-                self.report("{}.{} was replaced {}".format(type(test).__name__, name, when))
+        if type(test) is not kind:
+            self.report("the class of a test was changed {}".format(when))
+        for name in [one for one in own if type(one) is str and one.startswith(ASSERTIONS) and hasattr(kind, one)]:
+            now = self.function_of(getattr(kind, RENAMED.get(name, name), None))
+            if self.function_of(own[name]) is not now and not self.is_trusted(own[name], plugins=False):
+                self.report("{}.{} was replaced {}".format(kind.__name__, name, when))
 
     def check(self, when: str) -> None:
         """Look at everything.
