@@ -64,14 +64,21 @@ class ChildStream:
 
 
 class ChildTerminal(Terminal):
-    """A terminal whose sandbox is a temporary directory."""
+    """A terminal whose sandbox is a temporary directory.
+
+    Attributes:
+        before: a command that ends by executing its further arguments: the guest's
+    """
 
     name = "child"
     isolates = False
 
-    def __init__(self, python: str = sys.executable, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, python: str = sys.executable, environment: dict[str, str] | None = None, before: Sequence[str] = ()
+    ) -> None:
         super().__init__()
         self.python = python
+        self.before = before
         self.environment = {"PATH": f"{Path(python).parent}:/usr/bin:/bin", **(environment or {})}
         self.streams: list[ChildStream] = []
         self.stands = True
@@ -87,7 +94,7 @@ class ChildTerminal(Terminal):
         self.root = str(self.directory / "root")
 
     def open(self, argv: Sequence[str]) -> ChildStream:
-        self.streams.append(ChildStream(argv, self.root, self.environment, self.directory / "log"))
+        self.streams.append(ChildStream([*self.before, *argv], self.root, self.environment, self.directory / "log"))
         return self.streams[-1]
 
     def alive(self) -> bool:
@@ -115,8 +122,9 @@ def open_session(python: str) -> Iterator[Callable[..., Session]]:
     """Start sessions that end with the test."""
     with contextlib.ExitStack() as stack:
 
-        def start(environment: dict[str, str] | None = None) -> Session:
-            return stack.enter_context(Session.start(ChildTerminal(python, environment), SandboxSpec(run="test")))
+        def start(environment: dict[str, str] | None = None, before: Sequence[str] = ()) -> Session:
+            terminal = ChildTerminal(python, environment, before)
+            return stack.enter_context(Session.start(terminal, SandboxSpec(run="test")))
 
         yield start
 

@@ -144,7 +144,8 @@ class SandboxFactory:
         except BaseException:
             session.close()
             raise
-        self.notes = (*self._passed_over, *terminal.settings.weakened(), *terminal.notes())
+        lacks = session.guest()["notes"] if terminal.isolates else ()
+        self.notes = (*self._passed_over, *terminal.settings.weakened(), *terminal.notes(), *map(str, lacks))
         return session
 
     def wait(self, seconds: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ import pytest
 
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.sandbox.ownership import owner
+from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.testing import wait_until
@@ -118,6 +120,24 @@ def test_files_stay_when_the_guest_dies(start: Start) -> None:
         pass
     assert terminal.alive()
     assert terminal.open(["cat", "kept"]).read(100) == b"kept\n"
+
+
+@needs_image
+def test_commands_can_neither_end_nor_stop_the_guest(start: Start) -> None:
+    """Though they are its user, where the kernel can tell them apart; else what they leave is ended (below)."""
+    session = Session.start(DockerTerminal(image=IMAGE), SandboxSpec(run="test"))
+    try:
+        guest = session.guest()
+        if any("commands can stop and kill the guest" in note for note in guest["notes"]):
+            pytest.skip("the engine's kernel cannot keep commands from the guest: it needs Linux 6.12 with Landlock")
+        for command in ("kill -9 -1", f"kill -9 {guest['pid']}", f"kill -STOP {guest['pid']}", "kill -STOP -1"):
+            with contextlib.suppress(CommandLost):
+                session.run(command, timeout=5)
+            assert session.run("echo on").output == "on\n"
+        assert session.guest()["pid"] == guest["pid"]
+        assert session.restarts == 0
+    finally:
+        session.close()
 
 
 @needs_image

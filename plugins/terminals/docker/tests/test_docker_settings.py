@@ -179,6 +179,18 @@ def test_users_of_the_image_and_root(started: Callable[..., DockerTerminal]) -> 
         started(user="somebody")
 
 
+def test_commands_run_where_privileges_may_be_gained(inspect: Inspect) -> None:
+    """Our filter of system calls cannot be loaded there, and neither can the kernel keep commands from the guest."""
+    session = Session.start(DockerTerminal(image=IMAGE, no_new_privileges=False), SandboxSpec(run="test"))
+    try:
+        said = session.run("grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\t\\n'").output
+        assert said == "NoNewPrivs:0Seccomp:2"
+        assert "seccomp: only the engine's own filter, terminal.no_new_privileges is false" in session.terminal.notes()
+        assert any("commands can stop and kill the guest" in note for note in session.guest()["notes"])
+    finally:
+        session.close()
+
+
 def test_capabilities_are_root_s(started: Callable[..., DockerTerminal]) -> None:
     terminal = started(user="0:0", cap_add=["CHOWN"])
     assert [line.partition(":")[0] for line in said(terminal)] == ["terminal.cap_add has CHOWN", "terminal.user is 0"]

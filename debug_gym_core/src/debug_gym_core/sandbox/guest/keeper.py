@@ -10,7 +10,17 @@ from .frames import Link, os_error, pack, to_bytes
 from .loop import READ, WRITE, Loop
 from .spawn import spawn
 from .streams import Streams
-from .system import MARKER, PR_SET_CHILD_SUBREAPER, below, kill_all, memory_file, prctl, process_parents, signal_each
+from .system import (
+    MARKER,
+    PR_SET_CHILD_SUBREAPER,
+    below,
+    fence,
+    kill_all,
+    memory_file,
+    prctl,
+    process_parents,
+    signal_each,
+)
 from .terminals import echo, set_modes, set_window
 from .zygotes import START_PATIENCE, Zygote
 
@@ -39,6 +49,8 @@ class Keeper:
         self.loop = Loop()
         self.loop.watch(link.read_fd, READ, self._on_link)
         self.subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1)
+        if os.getppid() != 1:  # of which the kernel takes care itself
+            fence()
         self.host_gone = False
         self.zygote = None  # type: Zygote | None
         self._prepare({})

@@ -15,7 +15,7 @@ from .keeper import Keeper
 from .loop import READ, WRITE, Loop
 from .nursery import Nursery
 from .surroundings import Surroundings
-from .system import LIBC, below, kill_all, process_parents, run_forked, signal_each
+from .system import below, kill_all, process_parents, run_forked, shortcomings, signal_each
 from .worker import Worker
 
 TYPE_CHECKING = False
@@ -146,13 +146,8 @@ class Supervisor:
 
     def _start(self, header: "dict[str, Any]") -> None:
         self.surroundings = Surroundings(header)
-        notes = []
-        if LIBC is None:
-            notes.append("no ctypes in this Python: orphans are found by their environment")
-        if not os.path.exists("/proc/self/stat"):
-            notes.append("no /proc: only a command's process group can be ended")
-        hello = {"t": "hello", "id": header["id"], "version": VERSION, "pid": os.getpid(), "notes": notes}
-        hello["python"] = list(sys.version_info[:3])
+        hello = {"t": "hello", "id": header["id"], "version": VERSION, "pid": os.getpid()}
+        hello.update(python=list(sys.version_info[:3]), notes=shortcomings())
         self.host.send(pack(hello))
 
     def _route(self, request: int, child: Child) -> None:

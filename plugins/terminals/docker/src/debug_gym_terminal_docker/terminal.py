@@ -315,16 +315,22 @@ class DockerTerminal(Terminal):
         if self._python is not None and self._python.uid == 0:
             said.append(f"terminal.user is {self.settings.user}: commands are root in the container")
         if self._python is not None and self.settings.seccomp == "default" and not self._filters:
-            said.append("seccomp: only the engine's own filter, the image's Python has no ctypes")
+            why = f"there is none of ours for {self._python.machine}"
+            if not self.settings.no_new_privileges:
+                why = "terminal.no_new_privileges is false"
+            elif not self._python.filters:
+                why = "the image's Python has no ctypes"
+            said.append(f"seccomp: only the engine's own filter, {why}")
         return said
 
     @property
     def _filters(self) -> bool:
-        """Whether our filter of system calls is added to the engine's."""
+        """Whether our filter of system calls is added to the engine's; who loads one can gain no privileges."""
         python = self._python
         return (
             python is not None
             and python.filters
+            and self.settings.no_new_privileges
             and self.settings.seccomp == "default"
             and seccomp.supported(python.machine)
         )
