@@ -19,12 +19,20 @@ from typing import Any, NamedTuple
 
 import pytest
 from grading_bench import ENTRYPOINT, REPOSITORY, Bench, Make
+from live_workspace import Live, make_linked_repository
+from quiz_components import make_quiz_plugins
+from reported_tests import RunTests, make_run_tests
 from support import interpreters, reason_not_to_use
+from toy_runs import Onlooker, Play, playing
 from warm_programs import Programs
 
 from debug_gym_core.cli import main
+from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.plugins import load_plugins
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec, Terminal
+from debug_gym_core.workspace.snapshot import Snapshot
+from debug_gym_terminal_local import LocalTerminal
 
 
 class ChildStream:
@@ -147,6 +155,75 @@ def venv(tmp_path: Path, programs: Programs) -> Path:
     programs.python = str(tmp_path / "venv/bin/python")
     [directory] = (tmp_path / "venv/lib").glob("python*/site-packages")
     return directory
+
+
+@pytest.fixture(scope="module")
+def local_sandbox() -> Iterator[Session]:
+    """A session in the `local` terminal, for the tests of a module."""
+    with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
+        yield session
+
+
+@pytest.fixture
+def local_session(local_sandbox: Session) -> Session:
+    """That session, in an empty directory."""
+    for entry in local_sandbox.walk(depth=1):
+        local_sandbox.remove(entry.path)
+    return local_sandbox
+
+
+@pytest.fixture
+def run_tests(local_session: Session, python: str) -> RunTests:
+    return make_run_tests(local_session, python)
+
+
+@pytest.fixture
+def linked_repository(tmp_path: Path) -> Path:
+    return make_linked_repository(tmp_path / "repo")
+
+
+@pytest.fixture
+def live(local_sandbox: Session, linked_repository: Path) -> Iterator[Live]:
+    with Snapshot.take(linked_repository) as snapshot:
+        yield Live(local_sandbox, snapshot)
+
+
+# Configs and runs
+
+
+@pytest.fixture(scope="module")
+def quiz_plugins() -> Plugins:
+    return make_quiz_plugins()
+
+
+@pytest.fixture
+def write_config(tmp_path: Path) -> Callable[[str], str]:
+    """Write a file of settings; returns where it is."""
+
+    def write(text: str) -> str:
+        path = tmp_path / "config.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def toy_plugins() -> Iterator[Plugins]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-local")
+        yield load_plugins(files=[TOY], strict=True)
+
+
+@pytest.fixture
+def onlooker() -> Onlooker:
+    return Onlooker()
+
+
+@pytest.fixture
+def play(toy_plugins: Plugins, onlooker: Onlooker, tmp_path: Path) -> Iterator[Play]:
+    """Play the toy benchmark in the directory `run`."""
+    yield from playing(toy_plugins, onlooker, tmp_path / "run")
 
 
 # The command line

@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.sandbox.session import Session
-from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.tasks.results import Measurement
-from debug_gym_terminal_local import LocalTerminal
 
 PYTEST = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Session]:
-    with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
-        yield session
-
-
-@pytest.fixture
-def session(sandbox: Session) -> Session:
-    for entry in sandbox.walk(depth=1):
-        sandbox.remove(entry.path)
-    return sandbox
 
 
 Run = Callable[..., Measurement]
 
 
 @pytest.fixture
-def run(session: Session) -> Run:
+def run(local_session: Session) -> Run:
     def run(entrypoint: str = PYTEST, **files: str) -> Measurement:
         for name, text in files.items():
-            session.write(name.replace("__", "/") + ".py", textwrap.dedent(text).encode())
-        return measure(session, entrypoint, timeout=60)
+            local_session.write(name.replace("__", "/") + ".py", textwrap.dedent(text).encode())
+        return measure(local_session, entrypoint, timeout=60)
 
     return run
 
@@ -219,19 +204,19 @@ def test_classes_that_others_complete(run: Run) -> None:
     assert result.reason == ""
 
 
-def test_conditions_that_cannot_be_evaluated_count(session: Session) -> None:
-    session.write(
+def test_conditions_that_cannot_be_evaluated_count(local_session: Session) -> None:
+    local_session.write(
         "test_it.py",
         b"import pytest\n@pytest.mark.skipif('no such thing')\ndef test_it(): pass\n"
         b"@pytest.mark.skipif('True', reason='never')\ndef test_skipped(): pass\n",
     )
-    assert collect(session, PYTEST, timeout=60) == ("test_it.py::test_it",)
+    assert collect(local_session, PYTEST, timeout=60) == ("test_it.py::test_it",)
 
 
-def test_unittest_modules_that_cannot_be_imported_count(session: Session) -> None:
-    session.write("test_broken.py", b"import nosuch\n")
-    session.write(
+def test_unittest_modules_that_cannot_be_imported_count(local_session: Session) -> None:
+    local_session.write("test_broken.py", b"import nosuch\n")
+    local_session.write(
         "test_it.py", b"import unittest\nclass TestIt(unittest.TestCase):\n    def test_it(self): raise SystemExit(3)\n"
     )
-    found = collect(session, "python -m unittest", timeout=60)
+    found = collect(local_session, "python -m unittest", timeout=60)
     assert set(found) == {"test_broken.py", "test_it.TestIt.test_it"}

@@ -136,9 +136,7 @@ class OwnTests:
         Raises:
             UsageError, RequirementError, TaskError: they cannot be run
         """
-        with self._env() as env:
-            say(f"running the tests of {self._task.name} as they are: {self.entrypoint}", err=True)
-            env.reset(seed=self._config.run.seed)
+        with self._started(f"running the tests of {self._task.name} as they are: {self.entrypoint}") as env:
             found = env.measure()
             if env.unconfirmed or why_not_started(self.entrypoint, found):  # a grade says it, or that it cannot start
                 return Standing.of_grade(self.entrypoint, env.grade())
@@ -163,8 +161,7 @@ class OwnTests:
             ActionError: it does not fit the repository any more
             UsageError, RequirementError, TaskError: the tests cannot be run
         """
-        with self._env() as env:
-            env.reset(seed=self._config.run.seed)
+        with self._started() as env:
             env.workspace.apply(change)
             return Standing.of_grade(self.entrypoint, env.grade())
 
@@ -178,12 +175,12 @@ class OwnTests:
             ActionError: it does not fit the repository any more
             UsageError, RequirementError, TaskError: the tests cannot be found
         """
-        with self._env() as env:
-            env.reset(seed=self._config.run.seed)
+        with self._started() as env:
             return env.as_graded(change)
 
     @contextlib.contextmanager
-    def _env(self) -> Iterator[_OwnEnv]:
+    def _started(self, announcement: str = "") -> Iterator[_OwnEnv]:
+        """The environment, reset; what is announced is said when nothing is missing."""
         config, task = self._config, self._task
         section = config.terminal
         free = {"image": section.image, "allow_unsandboxed": section.allow_unsandboxed}
@@ -198,6 +195,9 @@ class OwnTests:
             **{**dict(config.env), "end_on_resolved": False},
         )
         try:
+            if announcement:
+                say(announcement, err=True)
+            env.reset(seed=config.run.seed)
             yield env
         finally:
             env.close()

@@ -25,8 +25,12 @@ LOOP = textwrap.dedent(
     """
 )
 
+LOOP_TEST = "from app import main\n\n\ndef test_main():\n    found = main()\n    assert found == 11\n"
+"""A test of it that fails: the total is 10."""
+
 
 def dedent(text: str) -> dict[str, str]:
+    """The files of a program of one file, whose text is indented."""
     return {"app.py": textwrap.dedent(text)}
 
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import textwrap
 from typing import Any
 
 import pytest
-
-
-def source(text: str) -> dict[str, str]:
-    return {"app.py": textwrap.dedent(text)}
-
+from debugged_programs import dedent
 
 FORK = """\
     import os
@@ -32,7 +27,7 @@ FORK = """\
 
 
 def test_a_breakpoint_in_a_forked_child_stops_there(debug: Any) -> None:
-    program = debug("python app.py", source(FORK))
+    program = debug("python app.py", dedent(FORK))
     program.do("b 5")
     stop = program.do("c")["stop"]
     assert (stop["line"], stop["process"], stop["breakpoint"]) == (5, "child 1", 1)
@@ -46,7 +41,7 @@ def test_a_breakpoint_in_a_forked_child_stops_there(debug: Any) -> None:
 
 
 def test_a_step_over_a_fork_stays_in_the_parent(debug: Any) -> None:
-    program = debug("python app.py", source(FORK))
+    program = debug("python app.py", dedent(FORK))
     program.do("b 7")
     program.do("c")
     for line in (8, 11, 12):
@@ -58,7 +53,7 @@ def test_a_step_over_a_fork_stays_in_the_parent(debug: Any) -> None:
 def test_children_of_children_have_names(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import os
             def child(do):
@@ -110,7 +105,7 @@ POOL = """\
 
 @pytest.mark.parametrize("how", ["pool", "executor", "process"])
 def test_a_breakpoint_in_a_worker_stops_there(debug: Any, how: str) -> None:
-    program = debug("python app.py", source(POOL + f"    print({how}())\n"))
+    program = debug("python app.py", dedent(POOL + f"    print({how}())\n"))
     program.do("b 5")
     found = []
     for _ in range(3):
@@ -126,7 +121,7 @@ def test_a_breakpoint_in_a_worker_stops_there(debug: Any, how: str) -> None:
 
 
 def test_a_temporary_breakpoint_stops_in_one_worker_only(debug: Any) -> None:
-    program = debug("python app.py", source(POOL + "    print(pool())\n"))
+    program = debug("python app.py", dedent(POOL + "    print(pool())\n"))
     program.do("tbreak 5")
     assert program.do("c")["stop"]["breakpoint"] == 1
     assert program.breakpoints["list"] == []
@@ -136,7 +131,7 @@ def test_a_temporary_breakpoint_stops_in_one_worker_only(debug: Any) -> None:
 
 def test_breakpoints_changed_in_a_child_are_changed_in_all(debug: Any) -> None:
     program = debug(
-        "python app.py", source(POOL + "    print(process())\n    print(square(9))\n    print(square(7))\n")
+        "python app.py", dedent(POOL + "    print(process())\n    print(square(9))\n    print(square(7))\n")
     )
     program.do("b 4")
     program.do("b 27")
@@ -160,7 +155,7 @@ def test_breakpoints_changed_in_a_child_are_changed_in_all(debug: Any) -> None:
 def test_children_wait_for_their_turn_to_talk(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import os, threading
             def work(name):
@@ -197,7 +192,7 @@ def test_children_wait_for_their_turn_to_talk(debug: Any) -> None:
 def test_a_child_killed_at_its_prompt_gives_up_its_turn(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import os, sys
             def f():
@@ -225,7 +220,7 @@ def test_a_child_killed_at_its_prompt_gives_up_its_turn(debug: Any) -> None:
 def test_interrupt_in_a_child(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import os, time
             def f():
@@ -256,7 +251,7 @@ def test_interrupt_in_a_child(debug: Any) -> None:
 def test_the_end_waits_for_a_child_that_talks(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import os
             there, here = os.pipe()
@@ -278,7 +273,7 @@ def test_the_end_waits_for_a_child_that_talks(debug: Any) -> None:
 
 
 def test_a_child_of_a_command_is_left_alone(debug: Any) -> None:
-    program = debug("python app.py", source(POOL + "    done = 1\n    done = 2\n"))
+    program = debug("python app.py", dedent(POOL + "    done = 1\n    done = 2\n"))
     program.do("b 5")
     program.do("b 27")
     assert program.do("c")["stop"]["line"] == 27
@@ -289,7 +284,7 @@ def test_a_child_of_a_command_is_left_alone(debug: Any) -> None:
 def test_exceptions_of_children_go_where_they_always_go(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import multiprocessing, os
             def fails(n):
@@ -315,7 +310,7 @@ def test_exceptions_of_children_go_where_they_always_go(debug: Any) -> None:
 def test_a_child_runs_other_programs(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import os, subprocess, sys
             code = "import os; print(sorted(os.listdir('/proc/self/fd')))"
@@ -337,7 +332,7 @@ def test_a_child_runs_other_programs(debug: Any) -> None:
 
 
 def test_quit_in_a_child(debug: Any) -> None:
-    program = debug("python app.py", source(FORK))
+    program = debug("python app.py", dedent(FORK))
     program.do("b 5")
     program.do("c")
     answer = program.do("q")
@@ -356,7 +351,7 @@ STARTS = {
 def test_interpreters_in_which_nothing_stops_are_told_of_once(debug: Any, how: str) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             f"""\
             import multiprocessing, subprocess, sys
             def work():
@@ -379,6 +374,6 @@ def test_interpreters_in_which_nothing_stops_are_told_of_once(debug: Any, how: s
 @pytest.mark.parametrize(("command", "told"), [("b 4", ["python"]), ("p 1", None)])
 def test_interpreters_are_told_of_at_the_end_when_there_are_breakpoints(debug: Any, command: str, told: Any) -> None:
     call = "import subprocess, sys\nsubprocess.call([sys.executable, '-c', '1'])\ndef f():\n    x = 1\n"
-    program = debug("python app.py", source(call))
+    program = debug("python app.py", dedent(call))
     program.do(command)
     assert program.do("c").get("started") == told

@@ -9,11 +9,7 @@ import time
 from typing import Any
 
 import pytest
-
-
-def source(text: str) -> dict[str, str]:
-    return {"app.py": textwrap.dedent(text)}
-
+from debugged_programs import dedent
 
 # -- recursion and memory
 
@@ -41,7 +37,7 @@ RECURSION = """\
 
 
 def test_uncaught_recursion_stops_with_a_bounded_stack(debug: Any) -> None:
-    program = debug("python app.py", source(RECURSION + "    forever(0)\n"))
+    program = debug("python app.py", dedent(RECURSION + "    forever(0)\n"))
     stop = program.do("c")["stop"]
     assert (stop["reason"], stop["function"]) == ("exception", "forever")
     assert stop["exceptions"][0]["type"] == "RecursionError"
@@ -57,7 +53,7 @@ def test_uncaught_recursion_stops_with_a_bounded_stack(debug: Any) -> None:
 def test_a_stop_near_the_recursion_limit(debug: Any, left: int) -> None:
     program = debug(
         "python app.py",
-        source(RECURSION + f"    down(limit - depth() - {left})\n    down(3)\n    down(3)\n    end = 1\n"),
+        dedent(RECURSION + f"    down(limit - depth() - {left})\n    down(3)\n    down(3)\n    end = 1\n"),
     )
     program.do("b 10")
     stop = program.do("c")["stop"]
@@ -74,7 +70,7 @@ def test_a_stop_near_the_recursion_limit(debug: Any, left: int) -> None:
 
 
 def test_a_condition_that_recurses_without_end_stops(debug: Any) -> None:
-    program = debug("python app.py", source(RECURSION + "    down(3)\n"))
+    program = debug("python app.py", dedent(RECURSION + "    down(3)\n"))
     program.do("b 10, forever(0)")
     stop = program.do("c")["stop"]
     assert stop["line"] == 10 and stop["note"].startswith("its condition raised RecursionError")
@@ -85,7 +81,7 @@ def test_a_condition_that_recurses_without_end_stops(debug: Any) -> None:
 def test_out_of_memory_in_the_program(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import resource
             used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
@@ -117,34 +113,56 @@ def test_out_of_memory_in_the_program(debug: Any) -> None:
 @pytest.mark.parametrize(
     ("statement", "status"),
     [
+        ("pass", 0),
+        ("sys.exit()", 0),
+        ("sys.exit(None)", 0),
+        ("sys.exit(7)", 7),
+        ("sys.exit(256 + 7)", 7),
+        ("sys.exit((1, 2))", 1),
+        ("sys.exit('why')", 1),
+        ("raise SystemExit", 0),
         ("threading.Thread(target=sys.exit, args=(3,)).start()", 0),
         ("atexit.register(sys.exit, 3)", 0),
-        ("atexit.register(os._exit, 3)", 3),
-        ("threading.Thread(target=os._exit, args=(3,)).start(); time.sleep(60)", 3),
-        ("sys.exit(256 + 7)", 7),
-        ("sys.exit(None)", 0),
-        ("sys.exit((1, 2))", 1),
-        ("raise SystemExit", 0),
-        ("os.abort()", -signal.SIGABRT),
-        ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
         ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(5)); os.kill(os.getpid(), signal.SIGTERM)", 5),
-        ("os.execv(sys.executable, [sys.executable, '-c', 'import sys; sys.exit(9)'])", 9),
     ],
 )
-def test_ends(debug: Any, statement: str, status: int) -> None:
-    program = debug("python app.py", source(f"import atexit, os, signal, sys, threading, time\n{statement}\n"))
-    answer = program.do("c")
-    assert answer["t"] in (("replaced",) if "execv" in statement else ("exit", "dead"))
-    while answer["t"] != "dead":
-        assert "exception" not in answer
-        answer = program.receive()
-    assert answer["status"] == status
+def test_an_exit_is_told_before_the_process_has_ended(debug: Any, statement: str, status: int) -> None:
+    program = debug("python app.py", dedent(f"import atexit, os, signal, sys, threading\n{statement}\n"))
+    told = program.do("c")
+    assert told["t"] == "exit" and "exception" not in told
+    assert told["status"] == status
+    assert program.receive() == {"t": "dead", "status": status}
+    assert (b"why" in program.printed) == ("why" in statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "status"),
+    [
+        ("os._exit(9)", 9),
+        ("atexit.register(os._exit, 3)", 3),
+        ("threading.Thread(target=os._exit, args=(3,)).start(); time.sleep(60)", 3),
+        ("os.abort()", -signal.SIGABRT),
+        ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+        ("ctypes.string_at(0)", -signal.SIGSEGV),
+    ],
+)
+def test_sudden_death(debug: Any, statement: str, status: int) -> None:
+    program = debug("python app.py", dedent(f"import atexit, ctypes, os, signal, threading, time\n{statement}\n"))
+    assert program.do("c") == {"t": "dead", "status": status}
+
+
+def test_another_program_takes_its_place(debug: Any) -> None:
+    replaces = "os.execv(sys.executable, [sys.executable, '-c', 'import sys; sys.exit(9)'])"
+    program = debug("python app.py", dedent(f"import os, sys\n{replaces}\n"))
+    assert program.do("c")["t"] == "replaced"
+    assert program.receive() == {"t": "dead", "status": 9}
 
 
 def test_an_exception_whose_text_is_made_by_code_with_a_breakpoint(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             class Told(Exception):
                 def __str__(self):
@@ -169,7 +187,7 @@ def test_an_exception_whose_text_is_made_by_code_with_a_breakpoint(debug: Any) -
 def test_a_condition_whose_exception_makes_its_text_by_code_with_a_breakpoint(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             class Told(Exception):
                 def __str__(self):
@@ -197,7 +215,7 @@ def test_a_condition_whose_exception_makes_its_text_by_code_with_a_breakpoint(de
 def test_handlers_of_the_program_run_and_stop_at_breakpoints(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import os, signal, time
             rang = []
@@ -230,7 +248,7 @@ def test_handlers_of_the_program_run_and_stop_at_breakpoints(debug: Any) -> None
 )
 def test_breakpoints_stop_in_a_program_that_takes_all_signals(debug: Any, protect: str) -> None:
     program = debug(
-        "python app.py", source(f"import signal, time\n{protect}\nx = 1\nprint('on', flush=True)\ntime.sleep(60)\n")
+        "python app.py", dedent(f"import signal, time\n{protect}\nx = 1\nprint('on', flush=True)\ntime.sleep(60)\n")
     )
     program.do("b 3")
     assert program.do("c")["stop"]["line"] == 3
@@ -242,6 +260,43 @@ def test_breakpoints_stop_in_a_program_that_takes_all_signals(debug: Any, protec
         program.limit = 0.3
         program.interrupt()
     assert program.process.poll() is None  # the host ends it
+
+
+def test_signals_and_timers_of_the_program_wait_while_it_is_stopped(debug: Any) -> None:
+    source = textwrap.dedent(
+        """\
+        import os, signal, time
+        def late(number, frame):
+            raise TimeoutError("late %d" % (number == signal.SIGALRM))
+        signal.signal(signal.SIGALRM, late)
+        signal.signal(signal.SIGUSR1, late)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try:
+            x = 1
+            signal.pause()
+        except TimeoutError as error:
+            print("said", error)
+        try:
+            y = 2
+            z = 3
+        except TimeoutError as error:
+            print("said", error)
+        """
+    )
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 8")
+    program.do("b 13")
+    assert program.do("c")["stop"]["line"] == 8
+    time.sleep(0.3)  # longer than the timer is
+    assert program.do("p x if 'x' in globals() else 'none'")["out"] == "'none'\n"
+    assert program.do("n")["stop"]["line"] == 9
+    assert program.do("c")["stop"]["line"] == 13
+    assert b"said late 1" in program.printed
+    os.kill(program.process.pid, signal.SIGUSR1)
+    assert program.do("p 1")["out"] == "1\n"
+    assert program.do("p signal.getsignal(signal.SIGUSR1).__name__")["out"] == "'late'\n"
+    assert program.do("c")["status"] == 0
+    assert b"said late 0" in program.printed
 
 
 # -- programs that trace themselves
@@ -280,7 +335,7 @@ TRACER = """\
 
 
 def test_a_program_that_traces_itself_has_its_trace_and_breakpoints_stop_after_it(debug: Any) -> None:
-    program = debug("python app.py", source(TRACER))
+    program = debug("python app.py", dedent(TRACER))
     program.do("b 19")
     program.do("c")
     assert program.do("p seen")["out"] == "[('f', 'call', 3), ('f', 'line', 4), ('f', 'line', 5), ('f', 'return', 5)]\n"
@@ -293,7 +348,7 @@ def test_a_program_that_traces_itself_has_its_trace_and_breakpoints_stop_after_i
 
 
 def test_steps_over_a_program_that_traces_itself(debug: Any) -> None:
-    program = debug("python app.py", source(TRACER))
+    program = debug("python app.py", dedent(TRACER))
     program.do("b 13")
     program.do("c")
     assert [program.do("n")["stop"]["line"] for _ in range(7)] == [14, 15, 16, 17, 18, 19, 20]
@@ -302,7 +357,7 @@ def test_steps_over_a_program_that_traces_itself(debug: Any) -> None:
 def test_profiling_and_breakpoints(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import cProfile, sys
             def f():
@@ -322,69 +377,3 @@ def test_profiling_and_breakpoints(debug: Any) -> None:
     program.do("b 10")
     program.do("c")
     assert program.do("p 'call' in seen, bool(profile.getstats())")["out"] == "(True, True)\n"
-
-
-# -- calls of C code that cannot be interrupted
-
-
-def test_stacks_of_all_threads_in_long_calls_of_c_code(debug: Any) -> None:
-    program = debug(
-        "python app.py",
-        source(
-            """\
-            import threading
-            def work():
-                print("go", flush=True)
-                return sum(range(10 ** 12))
-            thread = threading.Thread(target=work)
-            thread.start()
-            thread.join()
-            """
-        ),
-    )
-    program.send({"cmd": "c", "rest": []})
-    while b"go" not in program.printed:
-        with pytest.raises(TimeoutError):
-            program.receive(0.05)
-    for name in ("interrupt", "stack"):
-        os.kill(program.process.pid, program.hello["signals"][name])
-        with pytest.raises(TimeoutError):
-            program.receive(0.3)
-    assert b"line 4 in work" in program.printed and b" in <module>" in program.printed
-
-
-def test_signals_and_timers_of_the_program_wait_while_it_is_stopped(debug: Any) -> None:
-    source = textwrap.dedent(
-        """\
-        import os, signal, time
-        def late(number, frame):
-            raise TimeoutError("late %d" % (number == signal.SIGALRM))
-        signal.signal(signal.SIGALRM, late)
-        signal.signal(signal.SIGUSR1, late)
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        try:
-            x = 1
-            signal.pause()
-        except TimeoutError as error:
-            print("said", error)
-        try:
-            y = 2
-            z = 3
-        except TimeoutError as error:
-            print("said", error)
-        """
-    )
-    program = debug("python app.py", {"app.py": source})
-    program.do("b 8")
-    program.do("b 13")
-    assert program.do("c")["stop"]["line"] == 8
-    time.sleep(0.3)  # longer than the timer is
-    assert program.do("p x if 'x' in globals() else 'none'")["out"] == "'none'\n"
-    assert program.do("n")["stop"]["line"] == 9
-    assert program.do("c")["stop"]["line"] == 13
-    assert b"said late 1" in program.printed
-    os.kill(program.process.pid, signal.SIGUSR1)
-    assert program.do("p 1")["out"] == "1\n"
-    assert program.do("p signal.getsignal(signal.SIGUSR1).__name__")["out"] == "'late'\n"
-    assert program.do("c")["status"] == 0
-    assert b"said late 0" in program.printed

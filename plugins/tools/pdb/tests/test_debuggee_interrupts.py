@@ -97,10 +97,28 @@ def test_interrupt_while_the_interpreter_waits_for_a_thread_at_the_end(debug: An
     assert [(one["name"], one["function"], one["line"]) for one in stop["threads"]] == [("worker", "work", 5)]
 
 
-def test_stack_of_a_long_call_of_c_code(debug: Any) -> None:
-    program = debug(
-        "python app.py", dedent("def f():\n    return sum(range(10 ** 12))\nprint('go', flush=True)\nf()\n")
-    )
+LONG_CALL = """\
+    import threading
+
+    def work():
+        print("go", flush=True)
+        return sum(range(10 ** 12))
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "stacks"),
+    [
+        ("work()", [b"line 5 in work"]),
+        (
+            "thread = threading.Thread(target=work); thread.start(); thread.join()",
+            [b"line 5 in work", b" in <module>"],
+        ),
+    ],
+)
+def test_stacks_of_all_threads_in_a_long_call_of_c_code(debug: Any, call: str, stacks: list[bytes]) -> None:
+    program = debug("python app.py", dedent(LONG_CALL + f"    {call}\n"))
     program.send({"cmd": "c"})
     while b"go" not in program.printed:
         with pytest.raises(TimeoutError):
@@ -109,4 +127,4 @@ def test_stack_of_a_long_call_of_c_code(debug: Any) -> None:
         os.kill(program.process.pid, program.hello["signals"][name])
         with pytest.raises(TimeoutError):
             program.receive(0.3)
-    assert b"line 2 in f" in program.printed
+    assert all(stack in program.printed for stack in stacks)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import textwrap
 from typing import Any
 
@@ -270,25 +269,6 @@ def test_uncaught_exception_stops_post_mortem(debug: Any) -> None:
     assert b"RuntimeError: outer failed" in program.printed and b"debug-gym" not in program.printed
     ended = program.do("c")
     assert (ended["t"], ended["status"], ended["exception"]["type"]) == ("exit", 1, "RuntimeError")
-
-
-@pytest.mark.parametrize(
-    ("statement", "status"), [("sys.exit(7)", 7), ("sys.exit()", 0), ("sys.exit('why')", 1), ("pass", 0)]
-)
-def test_exit_status(debug: Any, statement: str, status: int) -> None:
-    program = debug("python app.py", dedent(f"import sys\n{statement}\n"))
-    assert program.do("c")["status"] == status
-    assert program.receive() == {"t": "dead", "status": status}
-    assert (b"why" in program.printed) == ("why" in statement)
-
-
-@pytest.mark.parametrize(
-    ("statement", "status"),
-    [("os._exit(9)", 9), ("os.kill(os.getpid(), 9)", -9), ("ctypes.string_at(0)", -signal.SIGSEGV)],
-)
-def test_sudden_death(debug: Any, statement: str, status: int) -> None:
-    program = debug("python app.py", dedent(f"import ctypes, os\n{statement}\n"))
-    assert program.do("c") == {"t": "dead", "status": status}
 
 
 def test_exit_handlers_and_threads_run_before_the_end_is_told(debug: Any) -> None:

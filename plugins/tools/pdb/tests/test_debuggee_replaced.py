@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 import pytest
-
-
-def source(text: str) -> dict[str, str]:
-    return {"app.py": textwrap.dedent(text)}
+from debugged_programs import dedent
 
 
 def test_a_mocked_print_is_not_pdb_s(debug: Any) -> None:
@@ -20,7 +16,7 @@ def test_a_mocked_print_is_not_pdb_s(debug: Any) -> None:
             y = 2
         z = 3
         """
-    program = debug("python app.py", source(code))
+    program = debug("python app.py", dedent(code))
     program.do("b 3")
     program.do("c")
     assert program.do("p 40 + 2")["out"] == "42\n"
@@ -42,7 +38,7 @@ def test_replaced_builtins_are_the_program_s_alone(debug: Any, name: str) -> Non
         builtins.{name} = kept
         y = 2
         """
-    program = debug("python app.py", source(code))
+    program = debug("python app.py", dedent(code))
     program.do("b 6")
     stop = program.do("c")["stop"]
     assert stop["line"] == 6
@@ -61,7 +57,7 @@ def test_replaced_builtins_are_the_program_s_alone(debug: Any, name: str) -> Non
 
 
 def test_a_builtin_that_is_gone_stays_gone(debug: Any) -> None:
-    program = debug("python app.py", source("import builtins\ndel builtins.len\nx = 1\ny = hasattr(builtins, 'len')\n"))
+    program = debug("python app.py", dedent("import builtins\ndel builtins.len\nx = 1\ny = hasattr(builtins, 'len')\n"))
     program.do("b 3")
     program.do("c")
     assert "NameError" in program.do("p len('x')")["out"]
@@ -81,7 +77,7 @@ def test_replaced_struct_and_what_pdb_cannot_do_without(debug: Any) -> None:
         cmd.Cmd.parseline = fails
         y = 2
         """
-    program = debug("python app.py", source(code))
+    program = debug("python app.py", dedent(code))
     program.do("b 5")
     program.do("b 7")
     program.do("c")
@@ -103,7 +99,7 @@ def test_what_other_threads_print_is_not_a_command_s_output(debug: Any) -> None:
         threading.Thread(target=chatter).start()
         x = 1
         """
-    program = debug("python app.py", source(code))
+    program = debug("python app.py", dedent(code))
     program.do("b 8")
     program.do("c")
     assert program.do("p go.set() or printed.wait() and print('from the command')")["out"] == "from the command\nNone\n"
@@ -121,7 +117,7 @@ def test_the_end_is_told_whatever_the_streams_raise(debug: Any) -> None:
                 raise KeyboardInterrupt
         sys.stdout = Stream()
         """
-    program = debug("python app.py", source(code))
+    program = debug("python app.py", dedent(code))
     assert program.do("c")["t"] == "exit"
 
 
@@ -136,7 +132,7 @@ def test_a_stop_that_cannot_be_described_is_a_stop(debug: Any) -> None:
         os.path.join = kept
         y = 2
         """
-    program = debug("python app.py", source(code))
+    program = debug("python app.py", dedent(code))
     program.do("b 6")
     program.do("b 8")
     assert "cannot be described: RuntimeError: replaced" in program.do("c")["stop"]["note"]

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 import pytest
-
-
-def source(text: str) -> dict[str, str]:
-    return {"app.py": textwrap.dedent(text)}
-
+from debugged_programs import dedent
 
 # -- threads
 
@@ -46,7 +41,7 @@ THREADS = """\
 
 @pytest.mark.parametrize("command", ["threads", "th"])
 def test_all_threads_are_listed(debug: Any, command: str) -> None:
-    program = debug("python app.py", source(THREADS))
+    program = debug("python app.py", dedent(THREADS))
     program.do("b 23")
     program.do("c")
     lines = program.do(command)["out"].splitlines()
@@ -58,7 +53,7 @@ def test_all_threads_are_listed(debug: Any, command: str) -> None:
 
 
 def test_threads_are_listed_while_the_main_one_joins(debug: Any) -> None:
-    program = debug("python app.py", source(THREADS))
+    program = debug("python app.py", dedent(THREADS))
     program.do("b 14")
     assert program.do("c")["stop"]["thread"] == "idle"
     listed = program.do("threads")["out"]
@@ -70,7 +65,7 @@ def test_threads_are_listed_while_the_main_one_joins(debug: Any) -> None:
 def test_the_list_of_threads_is_bounded(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import threading, time
             go, ready = threading.Event(), threading.Semaphore(0)
@@ -99,7 +94,7 @@ def test_the_list_of_threads_is_bounded(debug: Any) -> None:
 def test_a_thread_that_ends_while_another_is_stopped(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import threading
             go, gone = threading.Event(), threading.Event()
@@ -130,7 +125,7 @@ def test_a_thread_that_ends_while_another_is_stopped(debug: Any) -> None:
 def test_a_daemon_thread_at_the_end(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import threading
             started = threading.Event()
@@ -155,7 +150,7 @@ def test_a_daemon_thread_at_the_end(debug: Any) -> None:
 def test_a_thread_without_a_name(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import _thread, pdb
             done = _thread.allocate_lock()
@@ -178,7 +173,7 @@ def test_a_thread_without_a_name(debug: Any) -> None:
 def test_a_step_comes_before_the_stops_of_others_that_wait(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import threading
             together = threading.Barrier(4)
@@ -259,7 +254,7 @@ def places(stop: dict[str, Any]) -> list[tuple[str, int]]:
 
 
 def test_a_task_and_what_awaits_what_in_it(debug: Any) -> None:
-    program = debug("python app.py", source(ASYNCIO))
+    program = debug("python app.py", dedent(ASYNCIO))
     program.do("b 5")
     stop = program.do("c")["stop"]
     assert places(stop) == [("leaf", 5), ("middle", 9), ("main", 28)]
@@ -275,7 +270,7 @@ def test_a_task_and_what_awaits_what_in_it(debug: Any) -> None:
 
 
 def test_steps_over_await_stay_in_the_task(debug: Any) -> None:
-    program = debug("python app.py", source(ASYNCIO))
+    program = debug("python app.py", dedent(ASYNCIO))
     program.do("tbreak 28")
     program.do("c")
     for line in (29, 30):
@@ -285,7 +280,7 @@ def test_steps_over_await_stay_in_the_task(debug: Any) -> None:
 
 
 def test_steps_into_and_out_of_a_coroutine(debug: Any) -> None:
-    program = debug("python app.py", source(ASYNCIO))
+    program = debug("python app.py", dedent(ASYNCIO))
     program.do("tbreak 9")
     program.do("c")
     assert (program.do("s")["stop"]["function"], program.do("n")["stop"]["line"]) == ("leaf", 4)
@@ -296,7 +291,7 @@ def test_steps_into_and_out_of_a_coroutine(debug: Any) -> None:
 
 
 def test_return_from_a_coroutine(debug: Any) -> None:
-    program = debug("python app.py", source(ASYNCIO))
+    program = debug("python app.py", dedent(ASYNCIO))
     program.do("tbreak 4")
     program.do("c")
     assert program.do("r")["stop"]["function"] == "middle"
@@ -305,7 +300,7 @@ def test_return_from_a_coroutine(debug: Any) -> None:
 
 
 def test_steps_over_the_end_of_a_task(debug: Any) -> None:
-    program = debug("python app.py", source(ASYNCIO))
+    program = debug("python app.py", dedent(ASYNCIO))
     program.do("tbreak 14")
     program.do("c")
     program.do("r")
@@ -314,7 +309,7 @@ def test_steps_over_the_end_of_a_task(debug: Any) -> None:
 
 
 def test_steps_in_an_asynchronous_generator(debug: Any) -> None:
-    program = debug("python app.py", source(ASYNCIO))
+    program = debug("python app.py", dedent(ASYNCIO))
     program.do("tbreak 18")
     stop = program.do("c")["stop"]
     assert places(stop) == [("numbers", 18), ("main", 30)]
@@ -327,7 +322,7 @@ def test_steps_in_an_asynchronous_generator(debug: Any) -> None:
 
 
 def test_an_exception_in_a_task_goes_to_who_awaits_it(debug: Any) -> None:
-    program = debug("python app.py", source(ASYNCIO))
+    program = debug("python app.py", dedent(ASYNCIO))
     program.do("b 24")
     program.do("b 37")
     assert places(program.do("c")["stop"]) == [("fails", 24)]
@@ -367,7 +362,7 @@ def lines(program: Any, command: str, count: int) -> list[int]:
 
 
 def test_steps_over_yield_stay_in_the_generator(debug: Any) -> None:
-    program = debug("python app.py", source(GENERATORS))
+    program = debug("python app.py", dedent(GENERATORS))
     program.do("tbreak 3")
     program.do("c")
     assert lines(program, "n", 6) == [4, 2, 3, 4, 2, 5]
@@ -380,7 +375,7 @@ def test_steps_over_yield_stay_in_the_generator(debug: Any) -> None:
 
 
 def test_return_from_a_generator_stops_in_what_runs_it(debug: Any) -> None:
-    program = debug("python app.py", source(GENERATORS))
+    program = debug("python app.py", dedent(GENERATORS))
     program.do("tbreak 3")
     program.do("c")
     stop = program.do("r")["stop"]
@@ -390,7 +385,7 @@ def test_return_from_a_generator_stops_in_what_runs_it(debug: Any) -> None:
 
 
 def test_a_generator_that_c_code_runs(debug: Any) -> None:
-    program = debug("python app.py", source(GENERATORS))
+    program = debug("python app.py", dedent(GENERATORS))
     program.do("b 15")
     program.do("c")
     program.do("tbreak 5")
@@ -401,7 +396,7 @@ def test_a_generator_that_c_code_runs(debug: Any) -> None:
 def test_a_generator_that_raises(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             def fails():
                 yield 1
@@ -442,7 +437,7 @@ def test_a_thread_parses_while_breakpoints_are_compiled_in(debug: Any) -> None:
             ended.set()
         """
     part = "".join(f"def f{n}(a, b=[1, 2, (3, 4)]):\n    return a + b * {n}\n" for n in range(100)) + "x = 1\n"
-    program = debug("python app.py", {**source(code), **{f"part{n}.py": part for n in range(20)}})
+    program = debug("python app.py", {**dedent(code), **{f"part{n}.py": part for n in range(20)}})
     for n in range(20):
         program.do(f"b part{n}.py:201")
     for n in range(20):

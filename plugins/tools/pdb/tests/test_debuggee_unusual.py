@@ -6,24 +6,7 @@ import textwrap
 from typing import Any
 
 import pytest
-
-LOOP = textwrap.dedent(
-    """\
-    def add(total, n):
-        result = total + n
-        return result
-
-    total = 0
-    for n in range(3):
-        total = add(total, n)
-    print("total", total)
-    """
-)
-
-
-def source(text: str) -> dict[str, str]:
-    return {"app.py": textwrap.dedent(text)}
-
+from debugged_programs import LOOP, dedent
 
 # -- exceptions
 
@@ -31,7 +14,7 @@ def source(text: str) -> dict[str, str]:
 def test_step_into_an_exception_that_is_caught_later(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             def fails():
                 raise ValueError("bad")
@@ -71,7 +54,7 @@ def test_step_into_an_exception_that_is_caught_later(debug: Any) -> None:
 def test_exceptions_that_cannot_be_told_of_whole(debug: Any, statement: str, expected: list[Any]) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             f"""\
             import sys, time
             class Mute(Exception):
@@ -94,7 +77,7 @@ def test_exceptions_that_cannot_be_told_of_whole(debug: Any, statement: str, exp
 
 def test_an_excepthook_that_fails_hides_nothing(debug: Any) -> None:
     program = debug(
-        "python app.py", source("import sys\nsys.excepthook = lambda *error: 1 / 0\nraise KeyError('lost')\n")
+        "python app.py", dedent("import sys\nsys.excepthook = lambda *error: 1 / 0\nraise KeyError('lost')\n")
     )
     stop = program.do("c")["stop"]
     assert (stop["reason"], stop["line"]) == ("exception", 3)
@@ -105,7 +88,7 @@ def test_an_excepthook_that_fails_hides_nothing(debug: Any) -> None:
 def test_values_are_shown_by_kind(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import sys
             def f():
@@ -127,7 +110,7 @@ def test_values_are_shown_by_kind(debug: Any) -> None:
 def test_values_that_end_the_program_when_they_are_shown_do_not(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             class Ending:
                 def __repr__(self):
@@ -195,7 +178,7 @@ def test_several_files_of_a_name_are_told(debug: Any) -> None:
     ],
 )
 def test_commands_that_fail_leave_the_prompt(debug: Any, command: str, rest: list[str], said: str) -> None:
-    program = debug("python app.py", source("import sys\nx = 1\n"))
+    program = debug("python app.py", dedent("import sys\nx = 1\n"))
     program.do("n")
     program.do("n")
     answer = program.do(command, *rest)
@@ -205,21 +188,21 @@ def test_commands_that_fail_leave_the_prompt(debug: Any, command: str, rest: lis
 
 def test_leaving_interact_is_not_leaving_the_program(debug: Any) -> None:
     program = debug("python app.py", {"app.py": LOOP})
-    program.do("b 3")
+    program.do("b 5")
     program.do("c")
     assert program.do("interact", "raise SystemExit", "print('never')")["out"].count("never") == 0
     assert program.do("p result")["out"] == "0\n"
 
 
 def test_debugger_calls_of_the_program_do_not_stop_within_a_command(debug: Any) -> None:
-    program = debug("python app.py", source("import pdb\ndef f():\n    pdb.set_trace()\n    return 5\nf()\nx = 1\n"))
+    program = debug("python app.py", dedent("import pdb\ndef f():\n    pdb.set_trace()\n    return 5\nf()\nx = 1\n"))
     program.do("b 5")
     program.do("c")
     assert program.do("p f()")["out"] == "5\n"
 
 
 def test_a_header_is_shown_at_the_stop(debug: Any, python: str) -> None:
-    program = debug("python app.py", source("import pdb\npdb.set_trace(header='look here')\nx = 1\n"))
+    program = debug("python app.py", dedent("import pdb\npdb.set_trace(header='look here')\nx = 1\n"))
     answer = program.do("c")
     assert answer["stop"]["reason"] == "breakpoint"
     assert "look here\n" in answer["out"]
@@ -227,7 +210,7 @@ def test_a_header_is_shown_at_the_stop(debug: Any, python: str) -> None:
 
 @pytest.mark.parametrize("command", ["q", "exit", "EOF"])
 def test_quit_where_the_program_called_the_debugger(debug: Any, command: str) -> None:
-    program = debug("python app.py", source("import pdb\npdb.set_trace()\nprint('went on')\n"))
+    program = debug("python app.py", dedent("import pdb\npdb.set_trace()\nprint('went on')\n"))
     program.do("c")
     assert program.do(command)["t"] == "quit"
     assert program.receive()["t"] == "exit"
@@ -238,7 +221,7 @@ def test_quit_where_the_program_called_the_debugger(debug: Any, command: str) ->
 def test_interrupt_ends_a_stack_whose_entry_cannot_be_described(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             import threading, time
             endless = []
@@ -271,7 +254,7 @@ def test_interrupt_ends_a_stack_whose_entry_cannot_be_described(debug: Any) -> N
 def test_a_value_whose_repr_does_not_end_does_not_hide_that_it_is_returned(debug: Any) -> None:
     program = debug(
         "python app.py",
-        source(
+        dedent(
             """\
             class Value:
                 def __repr__(self):
@@ -292,12 +275,12 @@ def test_a_value_whose_repr_does_not_end_does_not_hide_that_it_is_returned(debug
 
 def test_interrupt_ends_the_commands_of_a_breakpoint(debug: Any) -> None:
     program = debug("python app.py", {"app.py": LOOP})
-    program.do("b 3")
+    program.do("b 5")
     program.do("commands 1", "p [None for _ in iter(int, 1)]", "end")
     program.send({"cmd": "c"})
     with pytest.raises(TimeoutError):
         program.receive(0.3)
-    assert program.interrupt()["stop"]["line"] == 3
+    assert program.interrupt()["stop"]["line"] == 5
     assert program.do("p result")["out"] == "0\n"
 
 
@@ -319,7 +302,7 @@ def test_modules_that_cannot_be_run(debug: Any, target: str, files: dict[str, st
 
 
 def test_isolated_interpreters_stay_isolated(debug: Any) -> None:
-    program = debug("python -I app.py", source("import sys\nroot = __file__.rpartition('/')[0]\nx = 1\n"))
+    program = debug("python -I app.py", dedent("import sys\nroot = __file__.rpartition('/')[0]\nx = 1\n"))
     program.do("b 3")
     program.do("c")
     assert program.do("p root in sys.path or '' in sys.path")["out"] == "False\n"
@@ -355,7 +338,7 @@ def test_subtests_stop_where_they_fail_and_quit_ends_the_run(debug: Any) -> None
 def test_a_host_that_goes_away_ends_the_program(debug: Any, command: str) -> None:
     program = debug(
         "python app.py",
-        source("import pdb\ntry:\n    while True:\n        pdb.set_trace()\nfinally:\n    print('never')\n"),
+        dedent("import pdb\ntry:\n    while True:\n        pdb.set_trace()\nfinally:\n    print('never')\n"),
     )
     if command:
         program.send({"cmd": command})

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from debugged_programs import LOOP, LOOP_TEST
 
 from debug_gym_core import ActionError, UsageError
 from debug_gym_core.debugging.breakpoints import Breakpoints
@@ -22,31 +23,6 @@ from debug_gym_core.workspace.edits import edits_between
 from debug_gym_terminal_local import LocalTerminal
 from debug_gym_tool_pdb import Pdb
 from debug_gym_tool_pdb.debuggee.channel import INTERRUPT_SIGNAL
-
-APP = textwrap.dedent(
-    """\
-    import time
-
-
-    def add(total, n):
-        result = total + n
-        return result
-
-
-    def main():
-        total = 0
-        for n in range(5):
-            total = add(total, n)
-        print("total", total)
-        return total
-
-
-    if __name__ == "__main__":
-        main()
-    """
-)
-
-TEST = "from app import main\n\n\ndef test_main():\n    found = main()\n    assert found == 11\n"
 
 
 class Workspace:
@@ -87,8 +63,8 @@ def session() -> Iterator[Session]:
 def env(session: Session) -> Environment:
     for entry in list(session.walk(".", depth=1)):
         session.remove(entry.path)
-    session.write("app.py", APP.encode())
-    session.write("test_app.py", TEST.encode())
+    session.write("app.py", LOOP.encode())
+    session.write("test_app.py", LOOP_TEST.encode())
     return Environment(
         session=session,
         breakpoints=Breakpoints(),
@@ -109,37 +85,36 @@ PYTEST = "python -m pytest -q -p no:cacheprovider test_app.py"
 
 @pytest.mark.smoke
 def test_breakpoint_to_stop(env: Environment, pdb: Pdb) -> None:
-    observation = pdb.use(env, "b app.py:5")
+    observation = pdb.use(env, "b app.py:4")
     assert observation.text == (
         "Started `python app.py`, stopped before its first line.\n"
         "> /testbed/app.py(1)<module>()\n"
-        "-> import time\n"
-        "Breakpoint 1 at /testbed/app.py:5"
+        "-> import sys\n"
+        "Breakpoint 1 at /testbed/app.py:4"
     )
-    assert [str(one) for one in env.breakpoints] == ["1 at app.py:5"]
+    assert [str(one) for one in env.breakpoints] == ["1 at app.py:4"]
     observation = pdb.use(env, "c")
     assert observation.text == (
-        "> /testbed/app.py(5)add()\n"
+        "> /testbed/app.py(4)add()\n"
         "-> result = total + n\n"
-        "stopped: breakpoint 1 at app.py:5 in add (MainThread)\n"
-        "   1  import time\n"
+        "stopped: breakpoint 1 at app.py:4 in add (MainThread)\n"
+        "   1  import sys\n"
         "   2\n"
-        "   3\n"
-        "   4  def add(total, n):\n"
-        "-> 5      result = total + n\n"
-        "   6      return result\n"
-        "   7\n"
-        "   8\n"
-        "   9  def main():\n"
+        "   3  def add(total, n):\n"
+        "-> 4      result = total + n\n"
+        "   5      return result\n"
+        "   6\n"
+        "   7  def main():\n"
+        "   8      total = 0\n"
         "locals: total = 0, n = 0\n"
-        "stack: add app.py:5 < main app.py:12 < <module> app.py:18"
+        "stack: add app.py:4 < main app.py:10 < <module> app.py:15"
     )
-    assert observation.data["stop"]["line"] == 5
+    assert observation.data["stop"]["line"] == 4
     json.dumps(observation.data)
 
 
 def test_several_commands_run_until_one_fails(env: Environment, pdb: Pdb) -> None:
-    observation = pdb.use(env, "b app.py:6\nc\np result\np nosuch\np result\nc")
+    observation = pdb.use(env, "b app.py:5\nc\np result\np nosuch\np result\nc")
     assert "(Pdb) p result\n0\n(Pdb) p nosuch\n*** NameError" in observation.text
     assert observation.text.endswith("[2 more commands not carried out]")
     assert observation.text.count("stopped:") == 1
@@ -149,14 +124,14 @@ def test_several_commands_run_until_one_fails(env: Environment, pdb: Pdb) -> Non
 def test_listing_no_breakpoints_says_so(env: Environment, pdb: Pdb) -> None:
     pdb.use(env, "l")
     assert pdb.use(env, "b").text == "There are no breakpoints."
-    assert "There are no breakpoints." not in pdb.use(env, "b app.py:6\nb").text
+    assert "There are no breakpoints." not in pdb.use(env, "b app.py:5\nb").text
     pdb.use(env, "cl 1")
     assert pdb.use(env, "break").text == "There are no breakpoints."
 
 
 def test_commands_block_in_one_call(env: Environment, pdb: Pdb) -> None:
-    text = pdb.use(env, "b app.py:5\ncommands 1\nsilent\np n * 100\nc\nend\nb app.py:13\nc").text
-    assert "0\n100\n200\n300\n400\n> /testbed/app.py(13)main()" in text
+    text = pdb.use(env, "b app.py:4\ncommands 1\nsilent\np n * 100\nc\nend\nb app.py:11\nc").text
+    assert "0\n100\n200\n300\n400\n> /testbed/app.py(11)main()" in text
     assert env.breakpoints[1].commands == ("silent", "p n * 100", "c")
 
 
@@ -172,15 +147,15 @@ def test_end_of_program_and_next_command_starts_again(env: Environment, pdb: Pdb
         "program printed:\ntotal 10\nThe program exited with status 0. The next pdb command starts a new session."
     )
     assert observation.data["ended"] == {"how": "exited", "status": 0, "exception": None}
-    assert pdb.use(env, "b app.py:5").text.startswith("Started `python app.py`")
+    assert pdb.use(env, "b app.py:4").text.startswith("Started `python app.py`")
 
 
 def test_breakpoints_survive_restart(env: Environment, pdb: Pdb) -> None:
-    pdb.use(env, "b app.py:5, n == 3\ntbreak app.py:13\nb app.py:6\ndisable 3\nignore 1 0")
+    pdb.use(env, "b app.py:4, n == 3\ntbreak app.py:11\nb app.py:5\ndisable 3\nignore 1 0")
     text = pdb.use(env, "restart\nb").text
     assert "stop only if n == 3" in text and "del  yes" in text and "keep no" in text
     assert pdb.use(env, "c").data["stop"]["locals"]["changed"]["n"] == "3"
-    assert pdb.use(env, "c").data["stop"]["line"] == 13
+    assert pdb.use(env, "c").data["stop"]["line"] == 11
     assert 2 not in env.breakpoints
     pdb.use(env, "c")
     assert pdb.use(env, "b").text.count("breakpoint   keep") == 2
@@ -202,23 +177,23 @@ def test_who_names_a_program_after_run_is_told_that_it_is_an_argument(env: Envir
 
 
 def test_breakpoints_follow_edits_and_the_session_ends(env: Environment, pdb: Pdb) -> None:
-    pdb.use(env, "b app.py:5, n > 1\nb app.py:13\nb app.py:10\nc")
-    new = APP.replace("import time\n", "import time\nimport json\n").replace("total = 0\n", "total = 1\n")
+    pdb.use(env, "b app.py:4, n > 1\nb app.py:11\nb app.py:8\nc")
+    new = LOOP.replace("import sys\n", "import sys\nimport json\n").replace("total = 0\n", "total = 1\n")
     observation = env.edit(pdb, "app.py", new)
     assert observation.text.splitlines() == [
-        "Breakpoint 1 moved from app.py:5 to app.py:6.",
-        "Breakpoint 2 moved from app.py:13 to app.py:14.",
-        "Breakpoint 3 at app.py:10 was dropped: its line was replaced.",
+        "Breakpoint 1 moved from app.py:4 to app.py:5.",
+        "Breakpoint 2 moved from app.py:11 to app.py:12.",
+        "Breakpoint 3 at app.py:8 was dropped: its line was replaced.",
         "The debugger session ended because a file changed; the next pdb command starts a new one.",
     ]
     stop = pdb.use(env, "c").data["stop"]
-    assert (stop["line"], stop["locals"]["changed"]["n"]) == (6, "2")
+    assert (stop["line"], stop["locals"]["changed"]["n"]) == (5, "2")
 
 
 def test_an_edit_of_what_the_program_does_not_run_leaves_the_session(env: Environment, pdb: Pdb) -> None:
     env.session.write("data.json", b"{}")
     env.session.write("later.py", b"x = 1\n")
-    pdb.use(env, "b app.py:5\nc")
+    pdb.use(env, "b app.py:4\nc")
     assert env.edit(pdb, "data.json", "[]") is None
     assert env.edit(pdb, "later.py", "x = 2\n") is None
     assert "2" in pdb.use(env, "!import later\np later.x").text
@@ -273,9 +248,9 @@ def test_a_stop_in_an_ignored_file_shows_none_of_it(env: Environment, pdb: Pdb) 
 
 
 def test_edit_without_session_moves_only(env: Environment, pdb: Pdb) -> None:
-    assert env.edit(pdb, "app.py", "# new\n" + APP) is None
-    env.breakpoints.add("app.py", 6)
-    assert env.edit(pdb, "app.py", "# newer\n# new\n" + APP).text == "Breakpoint 1 moved from app.py:6 to app.py:7."
+    assert env.edit(pdb, "app.py", "# new\n" + LOOP) is None
+    env.breakpoints.add("app.py", 5)
+    assert env.edit(pdb, "app.py", "# newer\n# new\n" + LOOP).text == "Breakpoint 1 moved from app.py:5 to app.py:6."
 
 
 def test_own_entrypoint_is_for_one_session(env: Environment, pdb: Pdb) -> None:
@@ -305,7 +280,7 @@ def test_bad_entrypoint_is_told_at_once_and_not_remembered(
     env: Environment, pdb: Pdb, entrypoint: str, why: str
 ) -> None:
     env.session.write("test.sh", b"echo $HOME | cat\n")
-    pdb.use(env, "b app.py:5\nc")
+    pdb.use(env, "b app.py:4\nc")
     started = time.monotonic()
     with pytest.raises(ActionError, match=why):
         pdb.use(env, "c", entrypoint=entrypoint)
@@ -317,9 +292,9 @@ def test_bad_entrypoint_is_told_at_once_and_not_remembered(
 
 def test_quit(env: Environment, pdb: Pdb) -> None:
     assert pdb.use(env, "q").text.startswith("There is no session")
-    pdb.use(env, "b app.py:5\nc")
+    pdb.use(env, "b app.py:4\nc")
     assert pdb.use(env, "q").text == "The session ended. The next pdb command starts a new session."
-    assert pdb.use(env, "c").data["stop"]["line"] == 5
+    assert pdb.use(env, "c").data["stop"]["line"] == 4
 
 
 def test_quit_of_a_program_that_will_not_end(env: Environment, pdb: Pdb) -> None:
@@ -434,7 +409,7 @@ def test_another_program_in_its_place_that_does_not_end(env: Environment) -> Non
 
 def test_breakpoint_in_an_ignored_file_is_refused(env: Environment, pdb: Pdb) -> None:
     env.session.write("secret.py", b"x = 1\n")
-    text = pdb.use(env, "b secret.py:1\nb app.py:5").text
+    text = pdb.use(env, "b secret.py:1\nb app.py:4").text
     assert "Breakpoint 1 was cleared: secret.py is ignored" in text
     assert len(env.breakpoints) == 0
 
@@ -442,7 +417,7 @@ def test_breakpoint_in_an_ignored_file_is_refused(env: Environment, pdb: Pdb) ->
 def test_breakpoints_that_do_not_persist(env: Environment) -> None:
     pdb = Pdb(timeout=10, persistent_breakpoints=False)
     try:
-        pdb.use(env, "b app.py:5\nc")
+        pdb.use(env, "b app.py:4\nc")
         pdb.use(env, "q")
         assert len(env.breakpoints) == 0
     finally:
@@ -454,7 +429,7 @@ def test_same_actions_give_the_same_text(env: Environment) -> None:
         env.breakpoints = Breakpoints()
         pdb = Pdb(timeout=10)
         try:
-            calls = ["b app.py:5, n > 2", "c\nn", "w", "p object", "b nosuch.py:1", "c", "l", "c"]
+            calls = ["b app.py:4, n > 2", "c\nn", "w", "p object", "b nosuch.py:1", "c", "l", "c"]
             return [observation.text + json.dumps(observation.data) for observation in (pdb.use(env, c) for c in calls)]
         finally:
             pdb.close()
@@ -466,7 +441,7 @@ def test_same_actions_give_the_same_text(env: Environment) -> None:
 
 def test_nothing_is_written_to_the_workspace(env: Environment, pdb: Pdb) -> None:
     before = [entry.path for entry in env.session.walk()]
-    pdb.use(env, "b app.py:5\nc\nc")
+    pdb.use(env, "b app.py:4\nc\nc")
     pdb.close()
     assert [entry.path for entry in env.session.walk()] == before
 
@@ -475,7 +450,7 @@ def test_interpreter_named_in_the_entrypoint(env: Environment, pdb: Pdb) -> None
     python = shutil.which("python3", path="/usr/bin:/bin")
     if python is None:
         pytest.skip("there is no other Python")
-    text = pdb.use(env, "b app.py:5\nc\n!import sys\np sys.executable", entrypoint=f"{python} app.py").text
+    text = pdb.use(env, "b app.py:4\nc\n!import sys\np sys.executable", entrypoint=f"{python} app.py").text
     assert text.splitlines()[-1] == repr(python)
 
 

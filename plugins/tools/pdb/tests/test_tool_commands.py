@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from debugged_programs import LOOP
 
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.testing.environments import Environments
 from debug_gym_core.tools.observation import Observation
-
-APP = textwrap.dedent(
-    """\
-    import time
-
-
-    def add(total, n):
-        result = total + n
-        return result
-
-
-    def main():
-        total = 0
-        for n in range(5):
-            total = add(total, n)
-        print("total", total)
-        return total
-
-
-    if __name__ == "__main__":
-        main()
-    """
-)
 
 
 class Player:
@@ -65,7 +42,7 @@ def player(tmp_path: Path) -> Iterator[Player]:
         yield Player(
             environments.make(
                 ["pdb", "view", "rewrite", "edit", "bash"],
-                files={"app.py": APP, "notes.txt": "x\n"},
+                files={"app.py": LOOP, "notes.txt": "x\n"},
                 debug_entrypoint="python app.py",
             )
         )
@@ -110,16 +87,16 @@ def test_what_is_no_start_with_arguments_is_carried_out(player: Player) -> None:
 
 
 def test_pasted_commands_are_carried_out(player: Player) -> None:
-    observation = player.pdb("```\n(Pdb) b app.py:5\n(Pdb) c\n(Pdb) p n\n```")
-    assert observation.data["stop"]["line"] == 5 and observation.text.endswith("(Pdb) p n\n0")
+    observation = player.pdb("```\n(Pdb) b app.py:4\n(Pdb) c\n(Pdb) p n\n```")
+    assert observation.data["stop"]["line"] == 4 and observation.text.endswith("(Pdb) p n\n0")
 
 
 def test_steps_with_a_count_end_at_a_breakpoint(player: Player) -> None:
-    player.pdb("b app.py:10\nc")
+    player.pdb("b app.py:8\nc")
     observation = player.pdb("n 3")
     assert [one["command"] for one in observation.data["commands"]] == ["n"] * 3
-    assert observation.data["stop"]["line"] == 11 and observation.text.count("stopped:") == 1
-    player.pdb("b app.py:5")
+    assert observation.data["stop"]["line"] == 9 and observation.text.count("stopped:") == 1
+    player.pdb("b app.py:4")
     observation = player.pdb("n 4")
     assert observation.data["stop"]["breakpoint"] == 2 and "[2 of 4 steps taken]" in observation.text
     player.pdb("cl")
@@ -128,7 +105,7 @@ def test_steps_with_a_count_end_at_a_breakpoint(player: Player) -> None:
 
 
 def test_display_shows_changes_at_each_stop(player: Player) -> None:
-    player.pdb("b app.py:12\nc\ndisplay total")
+    player.pdb("b app.py:10\nc\ndisplay total")
     assert "display total" not in player.pdb("c").text
     assert "display total: 1  [old: 0]" in player.pdb("c").text
     player.pdb("undisplay total")
@@ -136,13 +113,13 @@ def test_display_shows_changes_at_each_stop(player: Player) -> None:
 
 
 def test_breakpoints_live_through_ten_restarts_and_edits(player: Player) -> None:
-    player.pdb("b app.py:5, n >= 1\nignore 1 2\nb app.py:6\ndisable 2\nb app.py:13\ncommands 3\np total\nend")
-    player.pdb("tbreak app.py:10")
-    text = APP
+    player.pdb("b app.py:4, n >= 1\nignore 1 2\nb app.py:5\ndisable 2\nb app.py:11\ncommands 3\np total\nend")
+    player.pdb("tbreak app.py:8")
+    text = LOOP
     for round_ in range(10):
         stop = player.pdb("c").data["stop"]
         if round_ == 0:
-            assert stop["source"][4] == [10, "    total = 0"]
+            assert stop["source"][4] == [8, "    total = 0"]
             stop = player.pdb("c").data["stop"]
         assert stop["breakpoint"] == 1 and stop["locals"]["changed"]["n"] == "3", round_
         assert player.pdb("b").text.count("breakpoint ") >= 3
@@ -162,37 +139,37 @@ def test_breakpoints_live_through_ten_restarts_and_edits(player: Player) -> None
 
 
 def test_a_breakpoint_whose_line_is_rewritten_is_dropped_and_named(player: Player) -> None:
-    player.pdb("b app.py:5, n > 1\nb app.py:13")
-    said = player.write(APP.replace("result = total + n", "result = total - n"))
-    assert "Breakpoint 1 at app.py:5, if n > 1 was dropped: its line was replaced." in said
-    whole = "# all new\n" + APP.replace("result", "answer")
-    assert "Breakpoint 2 moved from app.py:13 to app.py:14." in player.write(whole)
+    player.pdb("b app.py:4, n > 1\nb app.py:11")
+    said = player.write(LOOP.replace("result = total + n", "result = total - n"))
+    assert "Breakpoint 1 at app.py:4, if n > 1 was dropped: its line was replaced." in said
+    whole = "# all new\n" + LOOP.replace("result", "answer")
+    assert "Breakpoint 2 moved from app.py:11 to app.py:12." in player.write(whole)
 
 
 def test_a_deleted_file_and_its_return(player: Player) -> None:
-    player.pdb("b app.py:13")
-    assert "Breakpoint 1 at app.py:13 was dropped: its file is gone." in player.step("bash", command="mv app.py x.py")
+    player.pdb("b app.py:11")
+    assert "Breakpoint 1 at app.py:11 was dropped: its file is gone." in player.step("bash", command="mv app.py x.py")
     player.step("bash", command="mv x.py app.py")
-    assert player.pdb("b app.py:13").text.endswith("Breakpoint 2 at /testbed/app.py:13")
+    assert player.pdb("b app.py:11").text.endswith("Breakpoint 2 at /testbed/app.py:11")
 
 
 def test_edits_by_every_tool_are_followed(player: Player) -> None:
     step = player.step
-    step("pdb", command="b app.py:5, n == 2")
+    step("pdb", command="b app.py:4, n == 2")
     new = "# a\ndef add(total, n):"
-    assert "moved from app.py:5 to app.py:6" in step("rewrite", path="app.py", start=4, end=4, new_code=new)
-    assert "moved from app.py:6 to app.py:7" in step("edit", path="app.py", old="import time\n", new="import time\n\n")
-    assert "moved from app.py:7 to app.py:8" in step("bash", command="sed -i '1i # b' app.py")
-    assert "moved from app.py:8 to app.py:7" in step("bash", command="sed 1d app.py > new && mv new app.py")
+    assert "moved from app.py:4 to app.py:5" in step("rewrite", path="app.py", start=3, end=3, new_code=new)
+    assert "moved from app.py:5 to app.py:6" in step("edit", path="app.py", old="import sys\n", new="import sys\n\n")
+    assert "moved from app.py:6 to app.py:7" in step("bash", command="sed -i '1i # b' app.py")
+    assert "moved from app.py:7 to app.py:6" in step("bash", command="sed 1d app.py > new && mv new app.py")
     assert player.env.breakpoints[1].condition == "n == 2"
-    assert "at app.py:7 in add" in step("pdb", command="c\np n")
+    assert "at app.py:6 in add" in step("pdb", command="c\np n")
 
 
 def test_where_the_program_stands_is_said_at_every_step(player: Player) -> None:
     step = player.step
-    line = "The debugger is stopped at app.py:5 in add."
+    line = "The debugger is stopped at app.py:4 in add."
     assert "The debugger" not in step("view", path="app.py")
-    assert "The debugger" not in step("pdb", command="b app.py:5")
+    assert "The debugger" not in step("pdb", command="b app.py:4")
     assert step("view", path="app.py").endswith("The debugger is stopped before the program's first line.")
     assert "The debugger" not in step("pdb", command="c")
     assert step("view", path="app.py").endswith(line)

@@ -9,37 +9,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from debugged_programs import LOOP, LOOP_TEST
 
 from debug_gym_core import RepoEnv, Task, ToolCall
 from debug_gym_core.sandbox.warm import BOOT
 from debug_gym_tool_pdb import Pdb
 
-APP = """\
-def add(total, n):
-    result = total + n
-    return result
-
-
-def main():
-    total = 0
-    for n in range(5):
-        total = add(total, n)
-    print("total", total)
-    return total
-
-
-if __name__ == "__main__":
-    main()
-"""
-TEST = "from app import main\n\n\ndef test_main():\n    found = main()\n    assert found == 11\n"
 SLEEPER = "import time\nprint('going', flush=True)\nwhile True:\n    time.sleep(60)\n"
 
 
 @pytest.fixture
 def make_env(tmp_path: Path) -> Iterator[Callable[..., RepoEnv]]:
     made = []
-    (tmp_path / "app.py").write_text(APP)
-    (tmp_path / "test_app.py").write_text(TEST)
+    (tmp_path / "app.py").write_text(LOOP)
+    (tmp_path / "test_app.py").write_text(LOOP_TEST)
     (tmp_path / "sleeper.py").write_text(SLEEPER)
 
     def make(**settings: object) -> RepoEnv:
@@ -69,8 +52,8 @@ def heat(env: RepoEnv) -> None:
 
 
 TALKS = {
-    "python app.py": ["b app.py:2\nc", "w", "p total, n", "s", "n", "u", "cl 1\nc"],
-    "python -m pytest -q test_app.py": ["b app.py:2, n > 2\nc", "w", "cl 2\nc", "up", "p found", "c"],
+    "python app.py": ["b app.py:4\nc", "w", "p total, n", "s", "n", "u", "cl 1\nc"],
+    "python -m pytest -q test_app.py": ["b app.py:4, n > 2\nc", "w", "cl 2\nc", "up", "p found", "c"],
     "python -m unittest test_app": ["c"],
     "python -m nosuch": ["c"],
 }

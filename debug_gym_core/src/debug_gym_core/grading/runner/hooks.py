@@ -3,6 +3,8 @@
 import os
 import sys
 
+from .tampering import OTHER
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -48,7 +50,7 @@ class Hooks(object):
             for one in implementations(config, name):
                 if id(one.function) in self.first.get(name, ()) or one.plugin is ours:
                     continue
-                if self.watch.is_trusted(one.function) or one.function.__globals__.get("__name__") in named:
+                if one.function.__globals__.get("__name__") in named or self.watch.may_replace(one.function, OTHER):
                     continue
                 self.watch.report("a hook {} was added by {}".format(name, one.plugin_name))
 

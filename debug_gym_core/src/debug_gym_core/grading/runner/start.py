@@ -8,7 +8,8 @@ IMPLICIT = globals().get("IMPLICIT", True)  # type: bool
 
 
 def be_main(argv: "list[str]") -> None:
-    """Make `sys.argv`, `sys.path` and `__main__` what `python -m` makes them."""
+    """Make `sys.argv`, `sys.path` and `__main__` what `python -m` makes them; the program is not imported yet."""
+    import importlib.machinery
     import importlib.util
 
     name, package = argv[1], argv[1]
@@ -20,7 +21,7 @@ def be_main(argv: "list[str]") -> None:
         if spec is not None:
             break
     if spec is not None and spec.submodule_search_locations is not None:
-        spec = importlib.util.find_spec(name + ".__main__")
+        spec = importlib.machinery.PathFinder.find_spec(name + ".__main__", spec.submodule_search_locations)
     else:
         package = ""  # As pytest is before 5.2.
     if spec is None:

@@ -49,14 +49,28 @@ CHANGEABLE_BUILTINS = frozenset((
 ))
 # fmt: on
 FAMILIES = ("_pytest", "pluggy", "unittest")
+STANDARD = os.path.dirname(os.__file__) + os.sep
 ASSERTIONS = ("assert", "fail")
 """How the names of unittest's methods begin that say whether an expectation holds."""
+
+TESTS, PLUGINS, LIBRARY, NOBODY = "test infrastructure", "other installed code", "Python or pytest", "the tested code"
+"""Where a function or class comes from."""
+
+ASKED, DECIDING, OTHER = "asked", "deciding", "other"
+"""What a name is for: by it a test asks whether an expectation holds; it is in `VITAL`; any other."""
+
+MAY_REPLACE = {
+    ASKED: (TESTS,),  # what is installed is no better than any other that takes as much, and raises nothing
+    DECIDING: (TESTS, PLUGINS),  # no plugin binds one of these to another function of pytest
+    OTHER: (TESTS, PLUGINS, LIBRARY),
+}
+"""Whose functions and classes may be bound to a name meanwhile."""
 
 
 class Watch(object):
     """Remembers what functions and classes were before any tested code ran, and tells what became different.
 
-    A change counts unless the new function comes from installed code or from test infrastructure: plugins patch pytest.
+    A change counts unless the new function is of somebody who `MAY_REPLACE` such a one: plugins patch pytest.
     """
 
     def __init__(self, inside: "Callable[[str], Union[str, None]]", trusted: "Union[list[str], None]") -> None:
@@ -168,30 +182,36 @@ class Watch(object):
                 return None
         return value if type(value) is self.function else None
 
-    def is_trusted(self, value: "Any", plugins: bool = True) -> bool:
-        """Whether a function, or a class, comes from installed code or from test infrastructure.
+    def may_replace(self, value: "Any", kind: str) -> bool:
+        """Whether a function, or a class, may stand where another one was, or none.
 
         Args:
             value: it
-            plugins: whether installed code counts
+            kind: what the name is for
         """
+        return self.origin_of(value) in MAY_REPLACE[kind]
+
+    def origin_of(self, value: "Any") -> str:
+        """Where a function, or a class, comes from."""
         function = self.function_of(value)
         if function is not None:
             space = function.__globals__
         elif issubclass(type(value), type):
             space = vars(sys.modules.get(value.__module__, sys))
             if space.get(value.__name__) is not value:
-                return False
+                return NOBODY
         else:
-            return False
+            return NOBODY
         module = sys.modules.get(space.get("__name__"))
         path = space.get("__file__")
         if module is None or vars(module) is not space or not isinstance(path, str):
-            return False
+            return NOBODY
+        if id(function) in self.early:  # inside, too, where the repository is pytest's own
+            return LIBRARY
         inside = self.inside(path)
-        if inside is None or id(function) in self.early:  # inside, too, where the repository is pytest's own
-            return plugins
-        return is_infrastructure(inside, self.trusted)
+        if inside is None:
+            return LIBRARY if path.startswith(STANDARD) and "site-packages" not in path else PLUGINS
+        return TESTS if is_infrastructure(inside, self.trusted) else NOBODY
 
     def check_vital(self, when: str) -> None:
         """Look at what decides on a test's outcome; quick."""
@@ -200,20 +220,12 @@ class Watch(object):
                 self.changed(space, name, where, when)
 
     def changed(self, space: "Space", name: str, where: str, when: str) -> None:
-        """Note that a name is bound to something else, unless the one who did it is trusted."""
-        trusted = name in space and self.is_trusted(space[name], not says_what_holds(where, name))
-        if trusted and any(one[1] == name and one[3] == where for one in self.vital):
-            trusted = not self.is_moved(space[name])
-        if not trusted:
+        """Note that a name is bound to something else, unless to what may be there."""
+        kind = ASKED if says_what_holds(where, name) else OTHER
+        if kind is OTHER and any(one[1] == name and one[3] == where for one in self.vital):
+            kind = DECIDING
+        if name not in space or not self.may_replace(space[name], kind):
             self.report("{}.{} was replaced {}".format(where, name, when))
-
-    def is_moved(self, value: "Any") -> bool:
-        """Whether it is a function of pytest's or Python's own, which no plugin binds to another name of them."""
-        function = self.function_of(value)
-        path = function.__globals__.get("__file__") if function is not None else None
-        library = os.path.dirname(os.__file__) + os.sep
-        pythons = isinstance(path, str) and path.startswith(library) and "site-packages" not in path
-        return pythons or id(function) in self.early
 
     def check_instance(self, test: "Any", kind: "Any", when: str) -> None:
         """Look at an instance of a test class: whether it is one still, and its assertions are unittest's.
@@ -230,7 +242,7 @@ class Watch(object):
             self.report("the class of a test was changed {}".format(when))
         for name in [one for one in own if type(one) is str and one.startswith(ASSERTIONS) and hasattr(kind, one)]:
             now = self.function_of(getattr(kind, RENAMED.get(name, name), None))
-            if self.function_of(own[name]) is not now and not self.is_trusted(own[name], plugins=False):
+            if self.function_of(own[name]) is not now and not self.may_replace(own[name], ASKED):
                 self.report("{}.{} was replaced {}".format(kind.__name__, name, when))
 
     def check(self, when: str) -> None:
@@ -264,7 +276,8 @@ class Watch(object):
                         for base in mro[1:]
                         if id(base) in self.classes
                     )
-                if matters and not self.is_trusted(value, not name.startswith(ASSERTIONS)):
+                kind_of_name = ASKED if name.startswith(ASSERTIONS) else OTHER
+                if matters and not self.may_replace(value, kind_of_name):
                     self.report("{}.{} was added {}".format(where, name, when))
 
     def report(self, text: str) -> None:
@@ -274,9 +287,7 @@ class Watch(object):
 
 
 def says_what_holds(where: str, name: str) -> bool:
-    """Whether a test asks by a name whether an expectation holds: then what is installed is no better than any other.
-
-    Tested code can bind it to another function of unittest, or of Python, which takes as much and raises nothing.
+    """Whether a test asks by a name whether an expectation holds.
 
     Args:
         where: what it is a name in

@@ -44,11 +44,13 @@ class Loop:
         elif known.events != events or (callback is not None and known.data != callback):
             self.selector.modify(descriptor, events, callback or known.data)
 
-    def turn(self, timeout: "float | None") -> None:
-        """Wait once and call back."""
-        for key, events in self.selector.select(timeout):
+    def turn(self, timeout: "float | None") -> bool:
+        """Wait once and call back; False: nothing happened in so many seconds."""
+        happened = self.selector.select(timeout)
+        for key, events in happened:
             if self.selector.get_map().get(key.fd) is key:
                 key.data(events)
+        return bool(happened)
 
     def close_after_fork(self) -> None:
         """Give up the descriptors in a forked child; the parent's are not touched."""

@@ -29,6 +29,7 @@ FINAL = frozenset(["done", "error", "exit"])
 KEEPER_GRACE = 1.75  # seconds over the timeout after which a keeper that does not answer is itself killed
 LATE = b"(What it printed is lost: it took all processor time.)\n"
 END_PATIENCE = 2.5  # seconds that keepers have to end their commands when the host is gone
+LULL = 0.002  # seconds without an event after which the host, that has just started us, does not wait for anything
 SPARES = 4  # keepers that wait for a command
 BACKLOG = 1 << 22  # bytes for the host that wait before children are read no more
 
@@ -57,10 +58,10 @@ class Supervisor:
     def run(self) -> None:
         """Serve until the host goes, then end everything."""
         while not self.over:
-            self.loop.turn(self._patience())
+            happened = self.loop.turn(self._patience())
             self._look_after_children()
             if self.surroundings is not None and not self.over:
-                self._prepare()
+                self._prepare(not happened)
             self.host.flush()
             if self.host.broken:
                 self.over = True
@@ -79,6 +80,8 @@ class Supervisor:
         deadlines = [child.deadline for child in self.children.values() if child.deadline is not None]
         if self.nursery.moment is not None:
             deadlines.append(self.nursery.moment)
+        if self.surroundings is not None and not self.prepared:
+            deadlines.append(time.monotonic() + LULL)
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     # -- the host's frames
@@ -219,12 +222,12 @@ class Supervisor:
 
         return self._fork(main)
 
-    def _prepare(self) -> None:
+    def _prepare(self, idle: bool) -> None:
         """Do while the host is not waiting what makes commands quick: the first one, and such as come often."""
         assert self.surroundings is not None
         for child, header in self.nursery.due(self.surroundings):
             self._send(child, pack(dict(header, op="zygote")))
-        if self.prepared:
+        if self.prepared or not idle:
             return
         self.prepared = True
         import subprocess  # noqa: F401

@@ -1,0 +1,184 @@
+"""How a config that is wrong is answered: with its place, its key, and what was probably meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from quiz_components import refused
+from support import examples
+
+from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.config.layers import read_text
+from debug_gym_core.config.loading import load
+from debug_gym_core.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("env.run_timeout", "say key.path=value"),
+        ("=3", "say key.path=value"),
+        ("env..x=3", "say key.path=value"),
+        ("benchmark.tasks=*", "put the value in quotes"),
+        ("benchmark.tasks=[a", "put the value in quotes"),
+        ("env.run_timeout.x=3", "has no keys|unknown key|section|number"),
+        ("env.run_timout=3", "-p env.run_timout: unknown key env.run_timout; did you mean 'run_timeout'?"),
+        ("evn.run_timeout=3", "unknown key evn; did you mean 'env'?"),
+        ("env.max_steps=3", "unknown key env.max_steps; did you mean agent.max_steps?"),
+        ("agent.dept=3", "unknown key agent.dept; did you mean 'depth'?"),
+        ("tools=[{pdb: {timout: 3}}]", "unknown key tools.pdb.timout; did you mean 'timeout'?"),
+        ("tools=[veiw]", "unknown tool 'veiw'; did you mean 'view'?"),
+        ("tools=[view, view]", "view is listed twice"),
+        ("tools=view", "say a list of tools"),
+        ("tools=5", "say a list of tools"),
+        ("run.max_cost=.inf", "run.max_cost: say a finite number"),
+        ("env.run_timeout=0", "env.run_timeout: say more than 0 (got 0)"),
+        ("tools=[{pdb: 3}]", "an item is a name or"),
+        ("agent.name=thinkr", "unknown agent 'thinkr'; did you mean 'thinker'?"),
+        ("run.workers=0", "run.workers: say 1 or more (got 0)"),
+        ("run.workers=true", "run.workers: say a whole number (got true)"),
+        ("run.seed=-1", "run.seed"),
+        ("env.python=3.99", "-p env.python: say a text (got 3.99)"),
+        ("env.auto_eval_on_rewrite=3", "env.auto_eval_on_rewrite"),
+        ("terminal.network=all", "terminal.network: say none or host"),
+        ("terminal.memory=much", "terminal.memory: 'much' is no size; write it as in 512m or 4g"),
+        ("benchmark.mode=hiden", "debug; did you mean 'hidden'? (got"),
+        ("benchmark.mode=x", "benchmark.mode: say visible, hidden or debug (got"),
+        ("benchmark.tasks=3", "say all, a task, a glob, or a list of them"),
+        ("env=3", "env is a section with keys of its own"),
+        ("agent=thinker", "write agent: {name: thinker}"),
+        ("run.executor=ry", "unknown executor 'ry'"),
+        ("thinker.agent.name=rewrite_agent", "the section of thinker cannot choose another agent"),
+        ("thinker.env.run_timout=3", "unknown key thinker.env.run_timout; did you mean 'run_timeout'?"),
+        ("rewrite_agent.env.run_timout=3", "unknown key rewrite_agent.env.run_timout; did you mean 'run_timeout'?"),
+        ("rewrite_agent.run.workers=x", "rewrite_agent.run.workers: say a whole number"),
+    ],
+)
+def test_wrong_values_are_answered(quiz_plugins: Plugins, override: str, words: str) -> None:
+    import re
+
+    text = refused(quiz_plugins, "quiz", override)
+    assert words in text or re.search(words, text), text
+    assert text.startswith("-p ")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rewrite_agent.llm_name=human", "-p rewrite_agent.llm_name is now rewrite_agent.llm.name"),
+        (
+            "debug_5_agent.llm_name=human",
+            "-p debug_5_agent.llm_name is now debug_5_agent.llm.name",
+        ),  # not installed here
+        ("debug_5_agent.terminal.base_image=x", "is now debug_5_agent.terminal.image"),
+        ("rewrite_agent.terminal.base_image=x", "it is now rewrite_agent.terminal.image"),
+        ("llm_name=human", "-p llm_name is now llm.name"),
+        ("max_rewrite_steps=3", "is now agent.max_rewrites"),
+        ("agent.max_rewrite_steps=3", "it is now agent.max_rewrites"),
+        ("n_rewrites_before_pdb=5", "is now agent.rewrites_before_pdb"),
+        ("output_path=x", "is now run.output"),
+        ("problems=all", "is now benchmark.tasks"),
+        ("dataset.type=aider", "-p dataset.type is now benchmark.name"),
+        ("dataset.dataset_id=x", "-p dataset.dataset_id is now benchmark.source"),
+        ("env_kwargs.run_on_rewrite=true", "-p env_kwargs.run_on_rewrite is now env.auto_eval_on_rewrite"),
+        ("env_kwargs.run_timeout=3", "-p env_kwargs.run_timeout is now env.run_timeout"),
+        ("env_kwargs.persistent_breakpoints=true", "is now a setting of the tool: `tools: [{pdb: {persistent"),
+        ("env_kwargs.dir_tree_depth=1", "is gone: the agent says a depth"),
+        ("env.run_on_rewrite=true", "it is now env.auto_eval_on_rewrite"),
+        ("terminal.type=docker", "it is now terminal.name"),
+        ("terminal.base_image=python", "it is now terminal.image"),
+        ("terminal.setup_commands=[a]", "it is now terminal.setup"),
+        ("random_seed=3", "is now run.seed"),
+        ("save_patch=true", "is gone: patch.diff is always written"),
+        ("log_file_path=x", "is gone: each task has its log.txt"),
+        ("use_conversational_prompt=true", "is gone: an agent's prompts are templates"),
+        ("show_current_frame=true", "is gone: pdb always shows the source"),
+        ("auto_list=true", "is gone: pdb always shows the source"),
+        ("base.llm_name=x", "-p base.llm_name is now llm.name"),
+        ("persistent_breakpoints=true", "`tools: [{pdb: {persistent_breakpoints: true}}]`"),
+    ],
+)
+def test_spellings_of_the_original_are_answered_with_the_new_ones(quiz_plugins: Plugins, text: str, words: str) -> None:
+    assert words in refused(quiz_plugins, "quiz", text)
+
+
+def test_a_config_of_the_original_is_answered_whole(quiz_plugins: Plugins, write_config: Any) -> None:
+    path = write_config(
+        "base:\n  output_path: exps\n  save_patch: true\nrewrite_agent:\n  tools: [view]\n  llm_name: human\n"
+    )
+    first, also = refused(quiz_plugins, path).splitlines()
+    assert first == f"{path}:2: base.output_path is now run.output"
+    assert also == "Also: base.save_patch is gone; rewrite_agent.llm_name is now rewrite_agent.llm.name"
+    assert "the outermost level" in refused(quiz_plugins, write_config("base: {}\n"))
+
+
+def test_spellings_of_ours_are_not_taken_for_old_ones(quiz_plugins: Plugins) -> None:
+    ours = ["rewrite_agent.llm.name=human", "env.run_timeout=3", "benchmark.path=x", "run.seed=3", "agent.max_steps=1"]
+    load("quiz", ours, plugins=quiz_plugins)
+
+
+def test_an_agents_section_without_the_agent(quiz_plugins: Plugins) -> None:
+    assert "debug-gym-agents" in refused(quiz_plugins, "quiz", "debug_5_agent.llm.name=human")
+
+
+def test_files_of_the_original_that_are_shipped_now(quiz_plugins: Plugins) -> None:
+    assert "debug-gym run aider" in refused(quiz_plugins, "scripts/config_aider.yaml")
+    assert "debug-gym run" not in refused(quiz_plugins, "scripts/config_mine.yaml")
+
+
+def test_errors_of_a_file_name_file_line_and_key(quiz_plugins: Plugins, write_config: Any) -> None:
+    path = write_config("env:\n  python: x\n  run_timeout: soon\n")
+    assert f'{path}:3: env.run_timeout: say a number (got "soon")' in refused(quiz_plugins, path)
+    path = write_config("env:\n  python: x\n\n  run_timout: 3\nrun: {wokers: 3}\n")
+    text = refused(quiz_plugins, path)
+    assert text.startswith(f"{path}:4: unknown key env.run_timout; did you mean 'run_timeout'?")
+    assert text.endswith("(and 1 more like it)")
+    path = write_config("tools:\n- view\n- pdb:\n    timeout: 3\n    wram: 5\n")
+    assert f"{path}:5: unknown key tools.pdb.wram; did you mean 'warm'?" in refused(quiz_plugins, path)
+    path = write_config("agent: {name: nobody}\n")
+    assert f"{path}:1: unknown agent 'nobody'" in refused(quiz_plugins, path)
+    path = write_config("rewrite_agnt:\n  llm: {name: human}\n")
+    assert f"{path}:1: unknown agent 'rewrite_agnt'; did you mean 'rewrite_agent'?" in refused(quiz_plugins, path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("env: {python: x\nrun: 3\n", ":2:4: "),
+        ("env:\n\tpython: x\n", ":2:1: "),
+        ("- a\n", "a config is a mapping of sections, this is a list"),
+        ("env: {python: a, python: b}\n", ":1: env.python is there twice, first in line 1"),
+        ("run: {1: 2}\n", ":1: a key must be a word"),
+        ("on: {name: x}\n", "a key must be a word"),
+        ("env: &a {python: *a}\n", "contains itself"),
+        ("env: {python: \x07}\n", ":1:15: special characters are not allowed"),
+        ("env: !!python/object:os.system {}\n", "could not determine a constructor"),
+    ],
+)
+def test_broken_yaml_is_said_with_its_place(quiz_plugins: Plugins, write_config: Any, text: str, words: str) -> None:
+    path = write_config(text)
+    answer = refused(quiz_plugins, path)
+    assert answer.startswith(path) and words in answer, answer
+
+
+@given(text=st.text(st.characters(codec="utf-8"), max_size=60) | st.text("{}[]:,-&*!|>'\"%@`# \n\tab1", max_size=40))
+@examples(300)
+def test_no_text_breaks_the_reader(text: str) -> None:
+    try:
+        layer = read_text(text, "x.yaml")
+    except UsageError as error:
+        assert str(error).startswith("x.yaml")
+    else:
+        assert isinstance(layer.data, dict)
+
+
+def test_not_utf8_and_missing_files_are_said(quiz_plugins: Plugins, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_bytes(b"env: {python: \xff}\n")
+    assert "not UTF-8" in refused(quiz_plugins, str(tmp_path / "c.yaml"))
+    assert "No such file" in refused(quiz_plugins, str(tmp_path / "missing.yaml"))
+    assert "is a directory" in refused(quiz_plugins, str(tmp_path))
+    assert "unknown benchmark 'quizz'; did you mean 'quiz'?" in refused(quiz_plugins, "quizz")

@@ -1,0 +1,223 @@
+"""Runs with real environments in the `local` terminal: what they leave, and what is noted of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_runs import UNSAFE, Onlooker, by_task, lines
+
+from debug_gym_core.runs.trajectory import EventKind, read_journal
+
+
+def test_a_run_leaves_what_is_documented(play: Any, onlooker: Onlooker) -> None:
+    run = play()
+    record = json.loads((run.directory / "run.json").read_text())
+    assert record["config"]["agent"]["max_steps"] == 7 and record["config"]["agent"]["max_rewrites"] == 3
+    assert record["seed"] == 0 and record["mode"] == "visible" and record["versions"]["python"]
+    assert "debug-gym-core" in record["versions"]["distributions"]
+    assert [line["task"] for line in lines(run)] == ["toy/a", "toy/b", "toy/c"]
+    line = by_task(run)["toy/a"]
+    assert line.pop("seconds") > 0
+    assert line == {
+        "task": "toy/a",
+        "agent": "fixer",
+        "llm": None,
+        "status": "resolved",
+        "resolved": True,
+        "score": 1,
+        "max_score": 1,
+        "grading": "exit_status",
+        "steps": 1,
+        "tool_calls": {"sh": 1},
+        "tokens": {"prompt": 0, "completion": 0, "cached": 0},
+        "cost": 0.0,
+        "error": None,
+        "ended": None,
+        "mode": "visible",
+        "changed": True,
+        "failed": [],
+        "broken": [],
+        "doubts": {},
+        "twins": None,
+        "reason": "",
+        "dropped": {},
+        "python": {"path": sys.executable, "version": platform.python_version()},
+    }
+    directory = run.directory / "toy" / "a"
+    events = read_journal(directory / "trajectory.jsonl")
+    assert [str(event.kind) for event in events] == ["episode_started", "step", "step", "grade", "episode_finished"]
+    python = {"path": sys.executable, "version": ".".join(map(str, sys.version_info[:3]))}
+    assert events[0].data["python"] == python
+    assert f"python={python!r}" in (directory / "log.txt").read_text()
+    assert events[1].data["action"] is None and "Task toy/a" in events[1].data["observation"]["text"]
+    assert events[2].data["action"] == {"name": "sh", "arguments": {"command": "printf 42 > answer"}}
+    assert b"+42" in (directory / "patch.diff").read_bytes()
+    assert "printf 42 > answer" in (directory / "log.txt").read_text()
+    assert onlooker.told[:2] == [("started", "toy/a"), ("finished", "toy/a")]
+
+
+def test_unresolved_is_no_failure(play: Any) -> None:
+    run = play("llm.name=echo", UNSAFE, "llm.commands=[echo hello]", "benchmark.tasks=a", agent="chatter")
+    line = by_task(run)["toy/a"]
+    assert (line["status"], line["score"], line["max_score"], line["error"]) == ("unresolved", 0, 1, None)
+
+
+def test_model_calls_are_counted(play: Any) -> None:
+    run = play("llm.name=echo", UNSAFE, "benchmark.tasks=a", agent="chatter")
+    line = by_task(run)["toy/a"]
+    assert line["llm"] == "echo" and line["status"] == "resolved"
+    assert line["tokens"] == {"prompt": 200, "completion": 40, "cached": 100} and line["cost"] == 0.5
+    calls = [e for e in read_journal(run.directory / "toy/a/trajectory.jsonl") if e.kind is EventKind.LLM_CALL]
+    assert [call.data["calls"] for call in calls] == [["sh"], []]
+    assert "prompt" not in calls[0].data
+
+
+def test_prompts_are_kept_when_asked(play: Any) -> None:
+    run = play("llm.name=echo", UNSAFE, "benchmark.tasks=a", agent="chatter", verbose=True)
+    calls = [e for e in read_journal(run.directory / "toy/a/trajectory.jsonl") if e.kind is EventKind.LLM_CALL]
+    assert "Task toy/a" in calls[0].data["prompt"][0]["content"]
+    assert calls[0].data["answer"]["content"] == "so be it"
+
+
+def test_a_fault_of_the_agent_is_an_error_with_its_cause(play: Any) -> None:
+    run = play("benchmark.tasks=a", agent="breaker")
+    line = by_task(run)["toy/a"]
+    assert (line["status"], line["resolved"]) == ("error", False)
+    assert line["error"] == {"kind": "ZeroDivisionError", "message": "this agent is broken"}
+    assert "Traceback" in (run.directory / "toy/a/log.txt").read_text()
+
+
+def test_an_agent_that_wants_to_end_the_program_ends_its_episodes(play: Any) -> None:
+    lines = by_task(play(agent="quitter"))
+    assert {name: line["error"] for name, line in lines.items()} == {
+        f"toy/{name}": {"kind": "SystemExit", "message": "enough"} for name in "abc"
+    }
+
+
+def test_an_episode_whose_sandbox_is_lost_is_played_again(play: Any, tmp_path: Path) -> None:
+    run = play("benchmark.tasks=a", f"agent.played={tmp_path}/played", "agent.lose=2")
+    assert (tmp_path / "played").read_text() == "a 0\n" * 3
+    assert by_task(run)["toy/a"]["status"] == "resolved"
+    directory = run.directory / "toy" / "a"
+    assert sorted(path.name for path in directory.glob("*.jsonl")) == [
+        "abandoned-1.jsonl", "abandoned-2.jsonl", "trajectory.jsonl"
+    ]  # fmt: skip
+    started, *_, error = read_journal(directory / "abandoned-2.jsonl")
+    assert started.data["attempt"] == 2
+    assert (error.kind, error.data["retried"]) == (EventKind.ERROR, True)
+
+
+def test_a_sandbox_that_is_lost_each_time_is_an_infrastructure_failure(play: Any, tmp_path: Path) -> None:
+    run = play("benchmark.tasks=a", f"agent.played={tmp_path}/played", "agent.lose=99", "run.max_retries=1")
+    line = by_task(run)["toy/a"]
+    assert (tmp_path / "played").read_text() == "a 0\n" * 2
+    assert line["status"] == "error" and line["error"]["kind"] == "SandboxLost"
+
+
+def test_repeats_have_seeds_and_directories_of_their_own(play: Any, tmp_path: Path) -> None:
+    run = play("benchmark.tasks=a", "run.repeats=3", "run.seed=5", f"agent.played={tmp_path}/played")
+    assert [(line["task"], line["repeat"]) for line in lines(run)] == [("toy/a", 1), ("toy/a", 2), ("toy/a", 3)]
+    assert (tmp_path / "played").read_text() == "a 5\na 6\na 7\n"
+    assert (run.directory / "toy/a/3/trajectory.jsonl").exists()
+
+
+def test_predictions_are_left_for_the_benchmarks_own_harness(play: Any) -> None:
+    run = play("benchmark.predicts=true", "benchmark.tasks=[a, c]")
+    left = [json.loads(line) for line in (run.directory / "predictions.jsonl").read_text().splitlines()]
+    assert [line["name"] for line in left] == ["a", "c"] and {line["by"] for line in left} == {"fixer"}
+    assert all("+42" in line["patch"] for line in left)
+
+
+def test_no_predictions_of_what_failed_or_where_no_harness_takes_any(play: Any, tmp_path: Path) -> None:
+    assert not (play("benchmark.tasks=a").directory / "predictions.jsonl").exists()
+    shutil.rmtree(tmp_path / "run")
+    losing = ("benchmark.tasks=b", f"agent.played={tmp_path}/played", "agent.lose=99", "run.max_retries=0")
+    run = play("benchmark.predicts=true", *losing)
+    assert by_task(run)["toy/b"]["status"] == "error" and not (run.directory / "predictions.jsonl").exists()
+
+
+def test_predictions_of_repeats_are_apart(play: Any) -> None:
+    run = play("benchmark.predicts=true", "run.repeats=2", "benchmark.tasks=a")
+    for name in ("predictions.jsonl", "predictions.2.jsonl"):
+        assert json.loads((run.directory / name).read_text())["name"] == "a"
+
+
+def test_workers_play_at_the_same_time(play: Any, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    os.mkfifo(one)
+    os.mkfifo(two)
+    # Each waits for the other: this ends only when both are played at once.
+    commands = json.dumps({"a": f"echo x > {one}; cat {two}", "b": f"cat {one}; echo x > {two}"})
+    run = play("benchmark.tasks=[a, b]", f"agent.commands={commands}", "run.workers=2")
+    assert {line["status"] for line in lines(run)} == {"resolved"}
+
+
+def test_an_episode_that_failed_has_its_mode_too(play: Any) -> None:
+    (line,) = lines(play("benchmark.tasks=a", "benchmark.mode=hidden", agent="breaker"))
+    assert line["status"] == "error" and line["mode"] == "hidden"
+
+
+def test_an_excluded_task_is_played_when_it_is_named_and_the_reason_is_told(play: Any, onlooker: Onlooker) -> None:
+    run = play("benchmark.tasks=[a, hopeless]")
+    assert [line["task"] for line in lines(run)] == ["toy/a", "toy/hopeless"]
+    told = "toy/hopeless is not in `all`: its tests pass before the fix"
+    assert ("note", told) in onlooker.told and told in run.notes
+
+
+def test_weakened_sandboxes_are_noted(play: Any) -> None:
+    run = play("terminal.allow_unsandboxed=true", "env.allowed=[conftest.py]", "benchmark.tasks=a")
+    notes = json.loads((run.directory / "run.json").read_text())["notes"]
+    assert any("allow_unsandboxed" in note for note in notes) and any("conftest.py" in note for note in notes)
+
+
+def test_the_interpreter_stands_in_the_record_and_the_result(play: Any) -> None:
+    run = play("benchmark.tasks=[a,b]")
+    python = {"path": sys.executable, "version": platform.python_version()}
+    assert [line["python"] for line in lines(run)] == [python, python]
+    assert json.loads((run.directory / "run.json").read_text())["interpreters"] == [python]
+
+
+def test_settings_without_effect_are_noted(play: Any, onlooker: Onlooker) -> None:
+    run = play(
+        *("llm.name=echo", UNSAFE, "benchmark.tasks=a", "agent.rewrites_before_pdb=3", "agent.memory_size=5"),
+        *("llm.max_tokens=7", "llm.temperature=0.5"),
+        agent="chatter",
+    )
+    words = {
+        "agent.rewrites_before_pdb is 3, which chatter does not use",
+        "llm.max_tokens is 7, which echo does not use",
+    }
+    assert words <= set(json.loads((run.directory / "run.json").read_text())["notes"])
+    told = {text for kind, text in onlooker.told if kind == "note"}
+    assert words <= told and not [text for text in told if "temperature" in text or "memory_size" in text]
+
+
+def test_no_isolation_is_noted_also_where_it_was_asked_for(play: Any) -> None:
+    run = play("benchmark.tasks=a", "terminal.name=local")
+    notes = json.loads((run.directory / "run.json").read_text())["notes"]
+    assert "terminal local isolates nothing: what runs in it runs on this machine" in notes
+
+
+def test_observers_are_told_and_their_faults_stop_nobody(
+    play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TOY_OBSERVED", str(tmp_path / "observed"))
+    play("benchmark.tasks=[a, b]")
+    said = (tmp_path / "observed").read_text().splitlines()
+    assert said[0] == "run toy" and said[-1] == "end"
+    assert said[1:8] == [
+        "event episode_started 0",
+        "episode toy/a",
+        "event step 1",
+        "event step 2",
+        "event grade 3",
+        "event episode_finished 4",
+        "result resolved",
+    ]

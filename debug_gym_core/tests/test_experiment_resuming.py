@@ -1,0 +1,280 @@
+"""Runs that are refused, stopped and gone on with: what is played again, and whose a directory is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_runs import UNSAFE, Onlooker, by_task, lines
+
+from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.config.loading import load
+from debug_gym_core.config.model import Config
+from debug_gym_core.errors import RequirementError, UsageError
+from debug_gym_core.runs.episode import Players
+from debug_gym_core.runs.experiment import Experiment
+from debug_gym_core.runs.run import Run
+from debug_gym_core.runs.trajectory import read_results
+from debug_gym_core.tasks.selection import select_tasks
+
+
+def test_finished_tasks_are_kept_and_errors_are_played_again(play: Any, tmp_path: Path) -> None:
+    played = tmp_path / "played"
+    options = (f"agent.played={played}", "agent.lose=1", "run.max_retries=0")
+    run = play("benchmark.tasks=[a, b]", *options)
+    assert {line["status"] for line in lines(run)} == {"error"}
+    run = play("benchmark.tasks=a", *options)
+    assert {task: line["status"] for task, line in by_task(run).items()} == {"toy/a": "resolved", "toy/b": "error"}
+    run = play("benchmark.tasks=[a, b]", *options)
+    assert {line["status"] for line in lines(run)} == {"resolved"} and len(lines(run)) == 2
+    assert played.read_text() == "a 0\nb 0\na 0\nb 0\n"
+
+
+def test_force_failed_and_force_all(play: Any, tmp_path: Path) -> None:
+    played = tmp_path / "played"
+    commands = json.dumps({"b": f"test -e {tmp_path}/go || chmod 400 answer"})
+    options = ("benchmark.tasks=[a, b]", f"agent.played={played}", f"agent.commands={commands}")
+    if os.geteuid() == 0:
+        commands = json.dumps({"b": f"test -e {tmp_path}/go || mkdir answer.d && mv answer answer.d; mkdir answer"})
+        options = (*options[:2], f"agent.commands={commands}")
+    run = play(*options)
+    assert {task: line["status"] for task, line in by_task(run).items()} == {"toy/a": "resolved", "toy/b": "unresolved"}
+    play(*options)
+    assert played.read_text() == "a 0\nb 0\n"
+    play(*options, force={"force_failed": True})
+    assert played.read_text() == "a 0\nb 0\nb 0\n"
+    stale = run.directory / "toy/a/stale"
+    stale.touch()
+    run = play(*options, force={"force_all": True})
+    assert played.read_text() == "a 0\nb 0\nb 0\na 0\nb 0\n"
+    assert len(lines(run)) == 2 and not stale.exists()
+
+
+def test_another_config_does_not_fit_into_a_run(play: Any) -> None:
+    play("benchmark.tasks=a")
+    with pytest.raises(UsageError, match=r"agent.max_steps was 7, is now 8"):
+        play("benchmark.tasks=a", "agent.max_steps=8")
+    play("benchmark.tasks=[a, b]", "run.workers=2", "run.max_retries=0")
+
+
+def test_the_mode_is_in_each_result_and_modes_are_not_mixed(play: Any) -> None:
+    run = play("benchmark.tasks=a", "benchmark.mode=debug")
+    assert [line["mode"] for line in lines(run)] == ["debug"]
+    assert json.loads((run.directory / "run.json").read_text())["mode"] == "debug"
+    with pytest.raises(UsageError, match=r'benchmark.mode was "debug", is now "visible"'):
+        play()
+    assert [line["mode"] for line in lines(run)] == ["debug"]
+
+
+def test_a_mode_that_the_tasks_do_not_have_is_refused(play: Any, onlooker: Onlooker) -> None:
+    with pytest.raises(UsageError, match="toy/a cannot be played in mode hidden, only visible"):
+        play("benchmark.mode=hidden", "benchmark.only_visible=true")
+    assert onlooker.told == []
+
+
+def test_a_torn_result_is_played_again(play: Any) -> None:
+    run = play("benchmark.tasks=[a, b]")
+    data = run.results_file.read_bytes()
+    run.results_file.write_bytes(data[:-20])
+    assert set(by_task(play("benchmark.tasks=[a, b]"))) == {"toy/a", "toy/b"}
+
+
+def test_a_run_resumes_from_its_directory(play: Any, toy_plugins: Plugins, tmp_path: Path) -> None:
+    run = play("benchmark.tasks=a", "agent.max_steps=9")
+    with Run.resume(run.directory, plugins=toy_plugins, workers=3) as again:
+        assert again.id == run.id and again.config.agent.max_steps == 9 and again.config.run.workers == 3
+        assert list(again.results) == [("toy/a", None)]
+    with pytest.raises(UsageError, match="holds no run"):
+        Run.resume(tmp_path / "nowhere", plugins=toy_plugins)
+
+
+def test_two_runs_do_not_share_a_directory(toy_plugins: Plugins, tmp_path: Path) -> None:
+    config = load("toy", plugins=toy_plugins)
+    with Run.create(config, tmp_path / "run") as run:
+        with pytest.raises(UsageError, match=rf"in use by another debug-gym \(process {os.getpid()}\)"):
+            Run.create(config, tmp_path / "run")
+        with pytest.raises(UsageError, match="in use"):
+            Run.resume(run.directory, plugins=toy_plugins)
+    Run.create(config, tmp_path / "run").close()
+
+
+def test_runs_get_directories_of_their_own(toy_plugins: Plugins, tmp_path: Path) -> None:
+    config = load("toy", [f"run.output={tmp_path}/exps"], plugins=toy_plugins)
+    with Run.create(config) as one, Run.create(config) as two:
+        assert one.directory.parent == two.directory.parent == tmp_path / "exps"
+        assert one.directory != two.directory and one.directory.name == one.id
+        one.discard()
+        assert not one.directory.exists() and two.directory.exists()
+
+
+def test_discarding_leaves_no_empty_directories_and_no_foreign_files(toy_plugins: Plugins, tmp_path: Path) -> None:
+    config = load("toy", plugins=toy_plugins)
+    Run.create(config, tmp_path / "x/y/run").discard()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "mine").mkdir()
+    Run.create(config, tmp_path / "mine").discard()
+    assert (tmp_path / "mine").is_dir()
+
+
+def test_task_names_stay_in_the_directory(toy_plugins: Plugins, tmp_path: Path) -> None:
+    with Run.create(load("toy", plugins=toy_plugins), tmp_path / "run") as run:
+        for name in ("../x", "/etc", "a/../../x", "."):
+            with pytest.raises(UsageError, match="leads out"):
+                run.task_directory(name)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ("nowhere.jinja", "agent.system_prompt: /.*/nowhere.jinja: No such file or directory$"),
+        ("a{{ tsk.id", "agent.system_prompt: <template>:1: unexpected end of template"),
+    ],
+)
+def test_a_prompt_that_is_none_is_refused_before_anything_is_played(play: Any, prompt: str, words: str) -> None:
+    with pytest.raises(UsageError, match=f"^{words}"):
+        play("llm.name=echo", UNSAFE, f"agent.system_prompt={json.dumps(prompt)}", agent="chatter")
+
+
+def test_a_model_outside_a_sandbox_is_refused(play: Any, onlooker: Onlooker, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="isolates nothing and a model acts"):
+        play("llm.name=echo", agent="chatter")
+    shutil.rmtree(tmp_path / "run")
+    play("llm.name=echo", UNSAFE, "benchmark.tasks=a", agent="chatter")
+    assert any(kind == "note" and "without isolation" in text for kind, text in onlooker.told)
+
+
+def test_money_is_a_bound(play: Any, onlooker: Onlooker) -> None:
+    run = play("llm.name=echo", UNSAFE, "run.max_cost=0.7", agent="chatter")
+    # a costs 0.50, b is cut off when 0.75 are spent, c is not begun.
+    assert [(line["task"], line["cost"]) for line in lines(run)] == [("toy/a", 0.5), ("toy/b", 0.25)]
+    assert [line["ended"] for line in lines(run)] == [None, "max_cost"]
+    assert ("started", "toy/c") not in onlooker.told
+
+
+def test_stopping_ends_what_is_under_way_without_a_result(
+    toy_plugins: Plugins, onlooker: Onlooker, tmp_path: Path
+) -> None:
+    fifo = tmp_path / "started"
+    os.mkfifo(fifo)
+    commands = json.dumps({"b": f"echo x > {fifo}; sleep 600"})
+    config = load("toy", [f"agent.commands={commands}"], plugins=toy_plugins)
+    with Run.create(config, tmp_path / "run") as run:
+        experiment = Experiment(run, toy_plugins, onlooker)
+        thread = threading.Thread(target=experiment.play)
+        thread.start()
+        fifo.read_text()
+        experiment.stop()
+        thread.join(20)
+        assert not thread.is_alive()
+        assert [result.task for result in run.results.values()] == ["toy/a"]
+        assert experiment.stopped
+    assert onlooker.told[-2:] == [("stopping", ""), ("stopped", "toy/b")]
+
+
+def test_a_result_that_cannot_be_written_stops_the_run(
+    toy_plugins: Plugins, onlooker: Onlooker, tmp_path: Path
+) -> None:
+    config = load("toy", plugins=toy_plugins)
+    run = Run.create(config, tmp_path / "run")
+    experiment = Experiment(run, toy_plugins, onlooker)
+    onlooker.on_event = lambda job, event: run._lines.close() if job.name == "b" else None
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        experiment.play()
+    assert [result.task for result in read_results(run.results_file)] == ["toy/a"]
+    assert ("started", "toy/c") not in onlooker.told
+
+
+def test_what_is_missing_is_known_before_anything_starts(play: Any, onlooker: Onlooker) -> None:
+    with pytest.raises(RequirementError, match="model 'gpt-9' is not configured"):
+        play("llm.name=gpt-9", agent="chatter")
+    assert onlooker.told == []
+
+
+def test_selection(toy_plugins: Plugins) -> None:
+    toy = toy_plugins.get("benchmarks", "toy")(extra_tasks=12)
+    assert select_tasks(toy, "all") == list(toy.names())
+    assert select_tasks(toy, ["x1*", "a", "toy/a"]) == ["a", "x1", "x10", "x11"]
+    assert select_tasks(toy, ["toy/x?", "hopeless"])[-1] == "hopeless"
+    with pytest.raises(UsageError, match="toy has no task 'x99'; did you mean 'x9'"):
+        select_tasks(toy, ["a", "x99"])
+
+
+def test_two_processes_do_not_share_a_directory(toy_plugins: Plugins, tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom debug_gym_core.config.model import Config\n"
+        "from debug_gym_core.runs.run import Run\nrun = Run.create(Config(), Path(sys.argv[1]))\n"
+        "print('held', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "run")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        with pytest.raises(UsageError, match=f"process {holder.pid}"):
+            Run.create(Config(), tmp_path / "run")
+    finally:
+        holder.kill()
+        holder.communicate()
+    Run.create(Config(), tmp_path / "run").close()
+
+
+def test_a_second_interrupt_leaves_no_stop_half_done(
+    play: Any, onlooker: Onlooker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes through once the episodes under way have been told, and observers hear of the end."""
+    told = []
+    main = threading.main_thread().ident
+    assert main is not None
+    stop = Players.stop
+
+    def interrupted(players: Players) -> None:
+        signal.pthread_kill(main, signal.SIGINT)
+        stop(players)
+        told.append("players")
+
+    monkeypatch.setattr(Players, "stop", interrupted)
+    monkeypatch.setattr(Plugins, "notify", lambda self, name, **values: told.append(name))
+    monkeypatch.setattr(onlooker, "started", lambda job: signal.pthread_kill(main, signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        play()
+    assert [name for name in told if "episode" not in name] == [
+        "debug_gym_run_started",
+        "players",
+        "debug_gym_run_finished",
+    ]
+
+
+def test_an_interrupt_before_anything_is_begun(play: Any, onlooker: Onlooker, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+
+    def notify(self: Plugins, name: str, **values: Any) -> None:
+        told.append(name)
+        if name == "debug_gym_run_started":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Plugins, "notify", notify)
+    with pytest.raises(KeyboardInterrupt):
+        play()
+    assert told == ["debug_gym_run_started", "debug_gym_run_finished"]
+    assert [what for what, _ in onlooker.told] == ["stopping"]
+
+
+def test_observers_hear_of_the_end_though_predictions_cannot_be_written(
+    play: Any, onlooker: Onlooker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+    in_the_way = tmp_path / "run" / "predictions.jsonl" / "something"
+    monkeypatch.setattr(Plugins, "notify", lambda self, name, **values: told.append(name))
+    monkeypatch.setattr(onlooker, "started", lambda job: in_the_way.mkdir(parents=True))
+    with pytest.raises(IsADirectoryError):
+        play("benchmark.tasks=a", "benchmark.predicts=true")
+    assert told[-1] == "debug_gym_run_finished"
