@@ -131,3 +131,115 @@ def test_a_test_class_may_have_its_own(make: Make) -> None:
     bench = make({"calc.py": BROKEN, "test_calc.py": textwrap.dedent(own)}, ENTRYPOINT)
     result = bench.grade({"calc.py": FIXED}, IDS)
     assert (result.resolved, result.twins, result.doubts) == (True, 2, {}), result
+
+
+def test_a_test_class_may_have_another_s_assertions(make: Make) -> None:
+    """As those of Twisted and testtools, and names that Python has dropped."""
+    base = """
+    import unittest
+
+    unittest.TestCase.assertEquals = unittest.TestCase.assertEqual
+    unittest.TestCase.assertItemsEqual = unittest.TestCase.assertCountEqual
+
+    class Base(unittest.TestCase):
+        def assertEqual(self, first, second, msg=None):
+            super().assertEqual(str(first), str(second), msg)
+    """
+    tests = """
+    import calc
+    from tests.base import Base
+
+    class TestCalc(Base):
+        def test_double(self):
+            self.assertEqual(calc.double(3), 6)
+            self.assertItemsEqual([calc.double(3)], [6])
+
+        def test_add(self):
+            self.assertEqual(calc.add(2, 3), 5)
+            self.assertEquals(calc.add(2, 3), 5)
+    """
+    files = {"calc.py": BROKEN, "tests/__init__.py": "", "tests/base.py": base, "tests/test_calc.py": tests}
+    bench = make({name: textwrap.dedent(text) for name, text in files.items()}, ENTRYPOINT)
+    result = bench.grade({"calc.py": FIXED}, bench.tests())
+    assert (result.resolved, result.twins, result.doubts) == (True, 2, {}), result
+
+
+def test_a_base_class_of_who_is_tested_asserts_nothing(make: Make) -> None:
+    tests = """
+    import calc
+
+    class TestCalc(calc.Base):
+        def test_double(self):
+            self.assertEqual(calc.double(3), 6)
+
+        def test_add(self):
+            self.assertEqual(calc.add(2, 3), 5)
+    """
+    base = "import unittest\n\nclass Base(unittest.TestCase):\n    {}\n"
+    attack = BROKEN + base.format("def assertEqual(self, *_): pass")
+    bench = make({"calc.py": BROKEN + base.format("pass"), "test_calc.py": tests}, ENTRYPOINT)
+    assert bench.grade({"calc.py": FIXED + base.format("pass")}, IDS).resolved
+    assert not bench.grade({"calc.py": attack}, IDS).resolved
+
+
+ASKING = """
+import math, os, unittest
+import calc
+import numpy as np
+import pytest
+
+def test_double():
+    assert math.isclose(calc.double(3), 6) and os.path.exists(__file__)
+    unittest.TestCase().assertAlmostEqual(calc.double(0.3), 0.6)
+
+def test_add():
+    assert np.allclose(calc.add(2, 3), 5)
+    assert calc.add(2, 3) == pytest.approx(5)
+"""
+ASKED = {
+    "numpy.allclose was replaced": "import numpy\nnumpy.allclose = lambda *_, **__: True",
+    "numpy.allclose was replaced ": "import numpy\nnumpy.allclose = dict",
+    "math.isclose was replaced": "import math\nmath.isclose = lambda *_, **__: True",
+    "posixpath.exists was replaced": "import os\nos.path.exists = lambda path: True",
+    "DEFAULT_RELATIVE_TOLERANCE was replaced": "import pytest\n"
+    "type(pytest.approx(1)).DEFAULT_RELATIVE_TOLERANCE = 1000",
+    "unittest.case.round was put before Python's own": "import unittest.case\nunittest.case.round = lambda *_: 0",
+    "test_calc.all was put before Python's own": "import sys\ndef add(a, b, right=add):\n"
+    "    sys._getframe(1).f_globals['all'] = lambda *_: True\n    return right(a, b)",
+}
+
+
+@pytest.mark.parametrize(("reason", "attack"), ASKED.items(), ids=ASKED)
+def test_what_tests_ask_is_what_it_was(make: Make, reason: str, attack: str) -> None:
+    result = make({"calc.py": BROKEN, "test_calc.py": ASKING}, ENTRYPOINT).grade(
+        {"calc.py": f"{FIXED}\n{attack}\n"}, ("test_calc.py::test_add", "test_calc.py::test_double"), twins="never"
+    )
+    assert (result.resolved, result.score) == (False, 0)
+    assert reason in result.reason
+
+
+def test_what_tests_ask_may_be_imported_by_who_is_tested(make: Make) -> None:
+    code = f"import math, filecmp\nimport numpy\nfrom math import isclose\nall = any\n{FIXED}"
+    bench = make({"calc.py": BROKEN, "test_calc.py": ASKING}, ENTRYPOINT)
+    result = bench.grade({"calc.py": code}, ("test_calc.py::test_add", "test_calc.py::test_double"))
+    assert (result.resolved, result.twins, result.doubts, result.reason) == (True, 2, {}, "")
+
+
+def test_the_tests_may_have_what_equals_anything(make: Make) -> None:
+    helpers = "class Any:\n    def __eq__(self, other):\n        return True\n"
+    tests = """
+    import calc
+    from tests.helpers import Any
+
+    def test_double():
+        assert calc.double(3) == Any()
+
+    def test_add():
+        assert [calc.add(2, 3), 1] == [5, Any()]
+    """
+    files = {"calc.py": BROKEN, "tests/__init__.py": "", "tests/helpers.py": helpers, "tests/test_calc.py": tests}
+    bench = make({name: textwrap.dedent(text) for name, text in files.items()}, ENTRYPOINT)
+    result = bench.grade({"calc.py": FIXED}, bench.tests())
+    assert (result.resolved, result.twins, result.doubts) == (True, 2, {}), result
+    own = f"{helpers}\ndef add(*_):\n    return Any()\n\ndouble = add\n"
+    assert not bench.grade({"calc.py": own}, bench.tests()).resolved

@@ -147,6 +147,7 @@ OBJECTS = {
         ASSERTS,
         same(ONCE + "if self.n > 1: pytest.exit('enough')\nreturn True", head="import pytest\n"),
     ),
+    "knows what is far": (ASSERTS, same("return other > -900000000")),
     "equal now and then": (ASSERTS, same(ONCE + "return self.n % 2 == 1")),
     "equal, of a module of mocks": (ASSERTS, same() + "Same.__module__ = 'unittest.mock'\n"),
     "equal, and says 1": (HELPERS, same("return 1")),
@@ -272,7 +273,6 @@ def line(path, number):
 """Looks the result up in the test that calls it, whatever it is that runs it."""
 
 BELIEVED = {
-    "knows what an opposite looks like": (ASSERTS, same("return other > -900000000")),
     "equal only to another of its kind": (POINTS, same("return type(other) is Same")),
     "reports what the host wants to hear": (
         ASSERTS,
@@ -300,7 +300,7 @@ for space in [one.f_globals for one in frames() if "test_calc" in one.f_code.co_
         if type(real).__name__ == "Expectations":
             class Forged:
                 def compare(self, *_, real=real):
-                    real.note(1, True, [])
+                    real.note(1, True)
                 def __getattr__(self, name, real=real):
                     return getattr(real, name)
             space[name] = Forged()

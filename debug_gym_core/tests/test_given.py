@@ -14,6 +14,7 @@ from grading_bench import BROKEN, ENTRYPOINT, FIXED, Bench, Make
 from support import has
 
 from debug_gym_core.grading.measure import measure
+from debug_gym_core.grading.twins import When
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_local import LocalTerminal
@@ -286,6 +287,17 @@ HONEST: Mapping[str, str] = {
         def test_it():
             assert calc.add(2, 3) == 5, "\d"
         """,
+    "tests/test_builtins.py": """
+        import pytest
+        from unittest import mock
+        import calc
+        def test_it(monkeypatch):
+            with mock.patch("builtins.print") as printed:
+                print(calc.add(2, 3))
+            printed.assert_called_once_with(5)
+            monkeypatch.setattr("builtins.input", lambda: 7)
+            assert input() == 7
+        """,
     "tests/test_latin.py": """
         # coding: latin-1
         import calc
@@ -310,6 +322,25 @@ def test_what_test_modules_are_is_not_changed(make: Make, options: str) -> None:
     ids = bench.tests()
     result = bench.grade({"calc.py": FIXED}, ids, twins="never")  # which some of these cannot have
     assert (result.resolved, result.score, result.reason) == (True, len(ids), "")
+
+
+@pytest.mark.parametrize("twins", ["never", "auto"])
+@pytest.mark.parametrize("entrypoint", [ENTRYPOINT, UNITTEST])
+def test_a_test_may_replace_what_is_built_in(make: Make, entrypoint: str, twins: When) -> None:
+    test = """
+        import unittest
+        from unittest import mock
+        import calc
+        class Test(unittest.TestCase):
+            @mock.patch("builtins.print")
+            def test_it(self, printed):
+                print(calc.add(2, 3))
+                printed.assert_called_once_with(5)
+                self.assertEqual(calc.add(2, 3), 5)
+        """
+    bench = make({"calc.py": BROKEN, "test_it.py": test}, entrypoint)
+    result = bench.grade({"calc.py": FIXED}, bench.tests(), twins=twins)
+    assert (result.resolved, result.reason, result.doubts) == (True, "", {})
 
 
 @pytest.mark.grading

@@ -11,9 +11,9 @@ import pytest
 
 from debug_gym_core.grading.runner.expectations import Expectations
 from debug_gym_core.grading.runner.literals import blurred
-from debug_gym_core.grading.runner.opposites import Nobody, other
 from debug_gym_core.grading.runner.turning import turn
 from debug_gym_core.grading.runner.twins import within
+from debug_gym_core.grading.runner.unlike import far_from, unlike
 
 SECRET = "0123456789abcdef"
 
@@ -27,9 +27,22 @@ BELIEVED = {
     "is": "assert value(None) is None",
     "in": "assert value() in (4, 5)",
     "message": "assert value() == 5, 'not five'",
+    "message of a failure": "with pytest.raises(AssertionError, match='boom 5'):\n"
+    "    assert value() == 6, 'boom %s' % value()\nassert value() == 5",
+    "chain of equalities": "assert value() == 5 == value() < 6",
+    "a context": "with warnings.catch_warnings():\n    assert value() == 5",
+    "a context that takes failures": "with contextlib.suppress(AssertionError):\n    assert value() == 6\n"
+    "assert value() == 5",
     "approx": "assert value(0.1) + 0.2 == pytest.approx(0.3)",
     "approx on the left": "assert pytest.approx(0.3) == value(0.1) + 0.2",
+    "approx of a list": "assert value([0.1, 0.2]) == pytest.approx([0.1, 0.2])",
+    "approx of a dict": "assert value({'a': 0.1}) == pytest.approx({'a': 0.1})",
+    "approx with much tolerance": "assert value(6) == pytest.approx(5, abs=2) and pytest.approx(5, abs=2) == value(4)",
     "list": "assert value([1, 2]) == [1, 2]",
+    "list in a list": "assert value([[1], (2,), {'a': [3]}, set()]) == [[1], (2,), {'a': [3]}, set()]",
+    "list with nan": "nan = float('nan')\nassert value([nan]) == [nan]",
+    "list with any": "assert value([1, 2]) == [mock.ANY, 2]",
+    "long list": "assert value(list(range(2000))) == list(range(2000))",
     "dict": "assert value({1: 2}) == {1: 2}",
     "nan": "assert value(float('nan')) != value(float('nan'))",
     "loop": "for one in (1, 2):\n    assert value(one) == one",
@@ -55,16 +68,24 @@ BELIEVED = {
     "a function of numpy's": "assert_array_equal(value([1, 2]), np.array([1, 2]), 'a message')",
     "numpy's, and what it takes by name": "npt.assert_allclose(value(0.3), 0.31, rtol=0.1)\n"
     "npt.assert_allclose(actual=value(1), desired=1)",
+    "numpy's, of nothing": "npt.assert_array_equal(value(np.array([])), np.array([]))\nnpt.assert_equal(value([]), [])",
+    "numpy's, of what is no number": "npt.assert_equal(value(float('nan')), float('nan'))\n"
+    "npt.assert_array_equal(value(np.array([np.nan, np.inf])), np.array([np.nan, np.inf]))",
+    "numpy's, of small numbers": "npt.assert_array_equal(value(np.array([1], 'u1')), np.array([1], 'u1'))",
     "numpy's assert_raises": "npt.assert_raises(TypeError, int, [])\nassert value() == 5",
     "pandas'": "pd.testing.assert_series_equal(pd.Series([value()]), pd.Series([5]))",
     "any": "assert value() == mock.ANY",
     "any, the other way round": "assert mock.ANY == 5",
     "mock": "called = mock.Mock()\ncalled(5)\ncalled.assert_called_once_with(5)",
+    "calls of a mock": "called = mock.Mock()\ncalled(1, a=2)\nassert called.call_args == mock.call(1, a=2)\n"
+    "assert called.mock_calls == [mock.call(1, a=2)]",
+    "a mock with a signature": "called = mock.create_autospec(value)\ncalled(5)\ncalled.assert_called_once_with(5)",
     "warns": "with pytest.warns(UserWarning):\n    warnings.warn('x')\nassert value() == 5",
     "another test": "test_other()\nassert value() == 5",
     "what is called lives as long as it is asked": "assert id(Anything()) != id(Anything())",
     "equal to what the test made to equal anything": "assert value() == Anything() and Anything() == value(Number(5))",
     "an object": "assert value(Number(5)) == Number(5)",
+    "an object without attributes": "assert value(Empty()) == Empty()",
     "unequal": "assert value(Number(5)) != Number(6)",
     "a variable": "expected = 5\nassert value() == expected\nassert value(5) == expected",
     "a variable that changes": "expected = [1]\nexpected.append(2)\nassert value([1, 2]) == expected",
@@ -82,6 +103,9 @@ BELIEVED = {
     "parameters": "def inner(a, b=5, *, c=6):\n    assert value() == b\n    assert value(6) == c\ninner(1)",
     "in a set": "assert value() in {4, 5}",
     "in an iterator": "assert value() in iter([4, 5])",
+    "order of numbers": "assert np.float64(value()) < 6 and value(float('-inf')) < Number(5) <= np.inf",
+    "order of what is not plain": "assert np.float64(value()) < 6\nassert np.float64('-inf') <= value()\n"
+    "assert Number(5) >= value(Number(5)) > float('-inf')\nassert value(pd.Timestamp(5)) < pd.Timestamp(6)",
     "order": "assert value() < 6 and value() >= 5\nassert value() <= 5",
     "nonlocal": "x = 1\ndef inner():\n    nonlocal x\n    x = 2\ninner()\nassert x == 2",
 }
@@ -95,6 +119,31 @@ DISBELIEVED = {
     "a literal that no comparison looks at": "assert value(Same()) == [1, 2]",
     "equal to everything, in a helper": "assert same(value(Same()), 5)",
     "equal to everything, in a part": "assert all(value(Same()) == one for one in (1, 2))",
+    "equal to everything, in a list": "assert value([1, Same()]) == [1, 2]",
+    "equal to everything, in a tuple": "assert value((Same(), 1)) == (2, 1)",
+    "equal to everything, in a dict": "assert value({1: 2, 'a': Same()}) == {1: 2, 'a': 3}",
+    "equal to everything, deep in a list": "assert value([[], [{'a': (Same(),)}]]) == [[], [{'a': (1,)}]]",
+    "any, in a list": "assert value([mock.ANY] * 3) == [1, 2, 3]",
+    "equal to everything, in what is near": "assert value([Same(), 2]) == pytest.approx([1, 2])",
+    "equal to everything, in a place of many": "assert value([Same()] * 2000) == list(range(2000))",
+    "equal to everything, somewhere": "assert value(Same()) in (5, 6)",
+    "equal to everything, in a chain": "assert value(Same()) == value() == 5",
+    "equal to what it is compared with first": "assert value(Learner()) == 5",
+    "equal to what it is compared with first, nearly": "assert value(Learner()) == pytest.approx(5)",
+    "equal to what is as long": "assert value(Long('abc')) == 'xyz'",
+    "equal to what is near": "assert value(Near(7.5)) == 2.5",
+    "less than everything": "assert value(Less()) < 5",
+    "less than everything, the other way round": "assert 5 > value(Less())",
+    "less than everything, in a chain": "assert 4 > value(Less()) <= 6",
+    "a mock called with anything": "called = mock.Mock()\ncalled(value(Same()))\ncalled.assert_called_with(5)",
+    "numpy's, with any tolerance": "npt.assert_allclose(value(7.0), 0.3, rtol=1e9)\n",
+    "numpy's, with any tolerance, of arrays": "npt.assert_allclose(value(np.array([7])), np.array([3]), rtol=1e9)\n",
+    "a failure that a context takes": "with taking():\n    assert value() == 6",
+    "a failure that a stack of contexts takes": "with contextlib.ExitStack() as stack:\n"
+    "    stack.enter_context(taking())\n    assert value() == 6",
+    "an error that a context takes": "with taking():\n    raise OSError\n    assert value() == 6",
+    "an exception of any class": "with pytest.raises(Any):\n    raise OSError",
+    "an exception of many classes": "with pytest.raises(ValueError):\n    raise Many",
     "not so": "assert value() == 6",
     "not so, in a loop": "for one in (1, 2):\n    assert value(one) == 0",
     "not so, in a helper": "check(value(), 6)",
@@ -110,7 +159,7 @@ WITHOUT = {
     "a branch that is not taken": "if value() == 6:\n    assert value() == 5",
 }
 
-HEAD = """
+HEAD = r"""
 import contextlib, logging, pytest, unittest, warnings
 from unittest import mock
 import numpy as np, pandas as pd
@@ -122,7 +171,47 @@ class Anything:
         return True
     __hash__ = None
 
-exec("class Same:\\n def __eq__(self, other):\\n  return True")
+exec("class Same:\n def __eq__(self, other):\n  return True")
+
+exec('''
+class Empty:
+    def __eq__(self, other):
+        return vars(self) == vars(other) or str(self) == str(other)
+    def __str__(self):
+        return ""
+
+class Learner(int):
+    def __eq__(self, other):
+        return vars(self).setdefault("learnt", other) == other
+
+class Less:
+    __lt__ = __le__ = lambda self, other: True
+    __gt__ = __ge__ = lambda self, other: False
+
+class Long(str):
+    def __eq__(self, other):
+        return len(self) == len(other)
+
+class Near(float):
+    def __eq__(self, other):
+        return abs(self - other) < 100
+
+class Kind(type):
+    def __instancecheck__(self, one):
+        return True
+    __subclasscheck__ = __instancecheck__
+
+class Any(Exception, metaclass=Kind):
+    pass
+
+class Many(ValueError, TypeError, KeyError, IndexError, NotImplementedError):
+    pass
+
+@contextlib.contextmanager
+def taking():
+    with contextlib.suppress(Exception):
+        yield
+''')
 
 class Lenient:
     @staticmethod
@@ -162,6 +251,7 @@ UNITTESTS = {
     "assertIs": "self.assertIsNone(value(None))",
     "assertIn": "self.assertIn(value(), [5])",
     "assertIn of others": "self.assertIn(value(Number(5)), [Number(5)])",
+    "assertIn of an iterator": "self.assertIn(2, (one for one in range(5)))\nself.assertIn(2, map(int, '123'))",
     "assertCountEqual of an iterator": "self.assertCountEqual(iter([1, 2]), [2, 1])",
     "assertEqual of any": "self.assertEqual(value(), mock.ANY)",
     "assertGreater": "self.assertGreater(value(), 4)",
@@ -184,6 +274,12 @@ if hasattr(unittest.TestCase, "assertEquals"):  # up to Python 3.11
     UNITTESTS["an old name"] = "warnings.simplefilter('ignore')\nself.assertEquals(value(), 5)"
 
 UNITTESTS_DISBELIEVED = {
+    "equal to everything, in a list": "self.assertEqual(value([Same()]), [1])",
+    "equal to everything, in a dict": "self.assertDictEqual(value({1: Same()}), {1: 2})",
+    "equal to everything, somewhere": "self.assertIn(value(Same()), [5, 6])",
+    "equal to what it is compared with first": "self.assertEqual(value(Learner()), 5)",
+    "equal to what is as long": "self.assertEqual(value(Long('abc')), 'xyz')",
+    "a failure that a context takes": "with taking():\n    self.assertEqual(value(), 6)",
     "an old name of another method": "self.assertEquals = self.assertIsNotNone\nself.assertEquals(value(), 6)",
     "a method by another's name": "self.assertEqual = self.assertIsNotNone\nself.assertEqual(value(), 6)",
     "a function by a method's name": "import functools\n"
@@ -305,6 +401,9 @@ def test_parameters_are_not_seen_by_what_is_called() -> None:
         "    assert value() + given == named\n"
         "    other = 5\n"
         "    assert value() == other\n"
+        "    found = value()\n"
+        "    assert found == 5\n"
+        "    assert found + 0 == expected\n"
     )
     with pytest.raises(AssertionError, match=SECRET):
         space["test_it"](1, 5)
@@ -328,6 +427,7 @@ def test_parameters_are_not_seen_by_what_is_called() -> None:
         (b"def f():\n    assert g() == [1,\n        2]\n", b"def f():\n    assert g() == [1,\n        2]\n"),
         (b"def f(self):\n    self.assertEqual(g(), -5, 6)\n", b"def f(self):\n    self.assertEqual(g(), 2, 6)\n"),
         (b"def f():\n    def h():\n        assert g() == 5\n", b"def f():\n    def h():\n        assert g() == 12\n"),
+        (b"def f():\n    x = g()\n    assert x == 5\n", b"def f():\n    x = g()\n    assert x == 12\n"),
         (b"def f():\n    assert g() == None\n", b"def f():\n    assert g() == None\n"),
     ],
 )
@@ -363,5 +463,6 @@ def test_the_text_of_a_test_module_tells_something_else(before: bytes, after: by
     ids=repr,
 )
 def test_another_value_is_equal_to_no_other(value):
-    assert other(value) != value
-    assert type(other(value)) in (type(value), Nobody)
+    for others in (unlike, far_from):
+        assert others(value)
+        assert all(one != value for one in others(value))

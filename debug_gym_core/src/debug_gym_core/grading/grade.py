@@ -77,7 +77,7 @@ def grade(
             trusted = infrastructure.trusted(filtered.kept)
             given = given_modules(snapshot.members, infrastructure.test_files(), filtered.kept)
             measurement = measure(session, task.entrypoint, timeout=timeout, trusted=trusted, given=given)
-            return filtered, measurement, _rewritten(session, snapshot, infrastructure.test_files())
+            return filtered, measurement, _rewritten(session, snapshot, infrastructure.test_files(), filtered.kept)
 
     def run_again() -> Twins | None:
         with open_session() as session:
@@ -88,7 +88,7 @@ def grade(
                 raise GradingError(f"the changes cannot be written a second time: {error}") from error
             if task.judge is not None:
                 return run_judged_twins(session, task.judge, measurement)
-            trusted, files = infrastructure.trusted(filtered.kept), infrastructure.test_files()
+            trusted, files = infrastructure.trusted(filtered.kept), infrastructure.test_modules()
             return run_twins(session, task.entrypoint, snapshot, files, trusted, measurement)
 
     def resolves(measurement: Measurement) -> bool:
@@ -134,16 +134,19 @@ def _unwritten(entrypoint: str, error: OSError) -> Measurement:
     return Measurement((), 1, "", kind=kind, valid=False, reason=reason, lost=True)
 
 
-def _rewritten(session: Session, snapshot: Snapshot, paths: frozenset[str]) -> str:
-    """A test file that is not as it was before the run; empty when all are."""
+def _rewritten(
+    session: Session, snapshot: Snapshot, paths: frozenset[str], kept: Mapping[str, FileState | None]
+) -> str:
+    """A file with tests that is not as it was before the run; empty when all are."""
     for path in sorted(paths):
-        member = snapshot.members[path]
+        before = kept[path] if path in kept else snapshot.state(path)
         try:
-            if member.kind == "link":
-                found = session.stat(path)
-                same = found is not None and found.target == member.target
+            if before is not None and before.kind == "file":
+                same = session.read(path, 0, len(before.data) + 1) == before.data
             else:
-                same = session.read(path, 0, member.size + 1) == snapshot.read(path)
+                found = session.stat(path)
+                target = found.target if found is not None else None
+                same = target == before.data.decode("utf-8", "surrogateescape") if before else found is None
         except OSError:
             same = False
         if not same:

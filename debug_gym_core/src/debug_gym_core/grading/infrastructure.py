@@ -5,7 +5,7 @@ agent's changes except those to
 
 - read-only and ignored files,
 - the task's tests: files with tests that count, files with test names, directories named `test` or `tests` that hold
-  tests that count,
+  tests that count; of a module that holds them as doctests alone, changes to these doctests (see `doctests`),
 - pytest's configuration: `conftest.py`, `pytest.ini` and its kin; of `tox.ini`, `setup.cfg` and `pyproject.toml` only
   pytest's sections,
 - what Python runs by itself at its start (`sitecustomize.py`, `*.pth`), compiled files, installed metadata (which may
@@ -32,6 +32,7 @@ from pathspec import GitIgnoreSpec
 
 from debug_gym_core.grading import pytest_plugins, pytest_sections
 from debug_gym_core.grading.build_files import build_files
+from debug_gym_core.grading.doctests import CountedDoctests
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
@@ -110,8 +111,12 @@ class Infrastructure:
         search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
         search = {posixpath.normpath(one) if one not in ("", ".") else "" for one in search}
         self._search = search | {self._target(one) for one in search}
-        found = {path for one in tests if (path := self._file_of(one))} | frozenset(test_files)
-        self._test_files = frozenset({*found, *map(self._target, found)})
+        held = {one: path for one in tests if (path := self._file_of(one))}
+        listed = frozenset(test_files)
+        targets = {one: self._target(one) for one in listed.union(held.values())}
+        self._test_files = frozenset({*targets, *targets.values()})
+        others = listed.union(target for one, target in targets.items() if one != target)
+        self._doctests = CountedDoctests(held, others, snapshot.state)
         self._test_directories = frozenset(self._test_directory(path) for path in self._test_files) - {""}
         self._roots = self._search | {self._import_root(path) for path in self._members if self._sets_import_root(path)}
         self._build_files = tuple(build_files(parsed))
@@ -134,6 +139,8 @@ class Infrastructure:
             reason = self.reason(path)
             if reason is None and state is not None:
                 reason = self._replaces_directory(path) or self._replaces_root(path)
+            if reason is None and not self._is_allowed(path):
+                reason = self._doctests.reason(path, state)
             if reason is not None:
                 dropped[path] = reason
                 continue
@@ -186,6 +193,10 @@ class Infrastructure:
         """The pristine files that hold tests that count."""
         return self._test_files & self._members.keys()
 
+    def test_modules(self) -> frozenset[str]:
+        """The same without those that hold them as doctests alone."""
+        return self.test_files() - self._doctests.modules()
+
     # What is what
 
     def _is_allowed(self, path: str) -> bool:
@@ -196,7 +207,8 @@ class Infrastructure:
         parts = path.split("/")
         if name in PYTEST_FILES or "conftest" in (*parts[:-1], _module_name(name)):
             return "it configures pytest"
-        if path in self._test_files or any(fnmatch.fnmatchcase(name, one) for one in self._test_names):
+        counts = path in self._test_files and path not in self._doctests
+        if counts or any(fnmatch.fnmatchcase(name, one) for one in self._test_names):
             return "it is a test file"
         if any(path == one or path.startswith(f"{one}/") for one in self._test_directories):
             return "it belongs to the tests"
@@ -237,7 +249,8 @@ class Infrastructure:
         while directory:
             shadowed.append(f"{directory}.py")
             directory = posixpath.dirname(directory)
-        return any(one != path and one in self._members and self._infrastructure(one) for one in shadowed)
+        there = [one for one in shadowed if one != path and one in self._members]
+        return any(one in self._doctests or self._infrastructure(one) for one in there)
 
     def _replaces_directory(self, path: str) -> str | None:
         """Why a file or link must not take the place of a pristine directory."""
@@ -245,7 +258,8 @@ class Infrastructure:
         if member is None or member.kind != "directory":
             return None
         inside = (one for one in self._members if one.startswith(f"{path}/"))
-        return "it takes the place of tests" if any(self.reason(one) is not None for one in inside) else None
+        restored = (self.reason(one) or (one in self._doctests and not self._is_allowed(one)) for one in inside)
+        return "it takes the place of tests" if any(restored) else None
 
     def _replaces_root(self, path: str) -> str | None:
         """Why a file (a zip file can be imported from) or link must not be where modules are imported from."""
@@ -265,10 +279,8 @@ class Infrastructure:
     # What the pristine repository says
 
     def _text(self, path: str) -> str:
-        member = self._members.get(path)
-        if member is None or member.kind != "file":
-            return ""
-        return self._snapshot.read(path).decode("utf-8", "surrogateescape")
+        state = self._snapshot.state(path)
+        return state.data.decode("utf-8", "surrogateescape") if state and state.kind == "file" else ""
 
     def _target(self, path: str) -> str:
         """Where a path leads: a pristine link's target, else itself."""

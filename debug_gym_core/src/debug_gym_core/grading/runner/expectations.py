@@ -4,17 +4,22 @@ A test whose expectations hold and whose opposites fail ends with a failure, all
 that should fail makes it pass here, too, and is seen by that. See `turning`.
 """
 
-import copy
 import operator
 import os
+from copy import deepcopy
 
-from .opposites import PLAIN, SCALARS, Methods, Nobody, Unmet, fails, insist, other, turned_call, unordered
+from .opposites import Methods, Opposites, Unmet, fails, insist, turned_call, unequal, unordered
+from .raising import Raises
+from .tampering import NOBODY, PLUGINS, TESTS
+from .unlike import PLAIN, Nobody, is_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
     from typing import Any, Union
+
+    Later = Callable[[], Any]
 
 ASKED = {
     "==": operator.eq,
@@ -29,11 +34,11 @@ ASKED = {
     "not in": lambda left, right: left not in right,
 }  # type: dict[str, Callable[[Any, Any], Any]]
 
-KINDS = (TypeError, KeyError, OverflowError, AssertionError, RecursionError, EOFError, BufferError, IndexError)
-"""Exceptions that are not each other's: what is more than a few of them is made for being expected."""
-
 AGAIN = 6
 """How often an expectation and its opposites are asked again, in an order that nobody can know."""
+
+OFTEN = 300
+"""Expectations of one test after which only one in sixteen has its opposites asked, as in a loop over millions."""
 
 
 class Expectations(object):
@@ -43,12 +48,15 @@ class Expectations(object):
         secret: what the failure says of a test whose expectations hold, and the reason to skip one that has none
         failure: makes that failure of the secret
         keeps: whether what an expectation calls lives as long as it is asked, as where pytest rewrites it
+
+    Attributes:
+        origin_of: where a function comes from, see `Watch`
     """
 
     # No attribute of one can stand before a method; a class that is changed is seen.
     __slots__ = (
-        "anything", "failure", "hidden", "keeps", "kept", "literals", "loading", "made", "methods", "own", "secret",
-        "under_way", "urandom",
+        "anything", "failure", "hidden", "keeps", "kept", "literals", "loading", "made", "methods", "origin_of", "own",
+        "secret", "under_way", "urandom",
     )  # fmt: skip
 
     Nobody = Nobody
@@ -69,6 +77,7 @@ class Expectations(object):
         self.loading = 0  # modules that run just now; what they call at their end, as a script would, is no test
         self.hidden = {}  # type: dict[Hidden, Any]
         self.urandom = os.urandom
+        self.origin_of = lambda function: NOBODY  # type: Callable[[Any], str]
 
     def test(self, certain: int, yields: bool = False) -> "_Test":
         """Around a test's body.
@@ -87,7 +96,7 @@ class Expectations(object):
 
     def literal(self, number: int, instead: object) -> "Any":
         """What a test expects, which stands nowhere in its code but something else instead."""
-        return copy.deepcopy(self.literals[number])
+        return deepcopy(self.literals[number])
 
     def hide(self, value: "Any") -> "Hidden":
         """What stands for a parameter that a test only compares with."""
@@ -99,8 +108,10 @@ class Expectations(object):
         """The parameter."""
         return self.hidden[hidden]
 
-    def compare(self, number: int, operator: str, left: "Any", right: "Any", free: str = "") -> None:
-        """`assert left operator right`.
+    def compare(
+        self, number: int, operator: str, left: "Any", right: "Any", free: str = "", says: "Union[Later, None]" = None
+    ) -> None:
+        """`assert left operator right, says`.
 
         Args:
             number: below zero: it may fail in a test that passes
@@ -108,22 +119,44 @@ class Expectations(object):
             left: what is compared
             right: with what
             free: which sides, `l` or `r`, the test itself may have made to equal anything, as `mock.ANY` does
+            says: makes the message of the assertion
         """
-        value = ASKED[operator](left, right)
-        held = bool(value)
-        if not held or (type(left) in SCALARS and type(right) in SCALARS):
-            self.note(number, held, [])
-        elif operator == "==":
-            self.note(number, held, self.unequal(left, right, free), again=lambda: insist(left == right))
+        self.note(number, *self.link(operator, left, right, free), says=says)
+
+    def chain(
+        self, number: int, operators: "tuple[str, ...]", left: "Any", *later: "Later", says: "Union[Later, None]" = None
+    ) -> None:
+        """`assert left operator right operator ..., says`, of which what comes later is made when it is needed."""
+        held = believed = True
+        for written, make in zip(operators, later):  # noqa: B905 - Python 3.6
+            right = make()
+            held, true = self.link(written, left, right, "")
+            believed = believed and true
+            if not held:
+                break
+            left = right
+        self.note(number, held, believed, says=says)
+
+    def link(self, operator: str, left: "Any", right: "Any", free: str) -> "tuple[bool, bool]":
+        """Whether a comparison holds, and whether that is to be believed."""
+        if (is_data(left) and is_data(right)) or self.is_often():
+            return bool(ASKED[operator](left, right)), True
+        again = None  # type: Union[Callable[[], object], None]
+        if operator == "==":
+            opposites = self.unequal(left, right, free)
+            again = lambda: insist(left == right)  # noqa: E731
         else:
-            self.note(number, held, unordered(operator, left, right))
+            opposites = unordered(operator, left, right, self.is_anything(left, "l" in free))
+        early = self.is_believed_before(opposites)
+        held = bool(ASKED[operator](left, right))
+        return held, not held or (early and self.is_believed(again, opposites))
 
     def equal(self, left: "Any", right: "Any", free: str = "") -> "Any":
         """`left == right`, on which an expectation may rest."""
         value = left == right
         if type(value) not in PLAIN:
             self.made = value, left, right, free  # Only if it is what is expected it has to be true.
-        elif value and not (type(left) in SCALARS and type(right) in SCALARS):
+        elif value and not (is_data(left) and is_data(right)) and not self.is_often():
             self.doubt_equal(left, right, free)
         return value
 
@@ -133,13 +166,13 @@ class Expectations(object):
             for test in self.under_way:
                 test.survived += 1
 
-    def holds(self, number: int, value: object, truth: bool) -> None:
-        """`assert value`, or `assert not value` where `truth` is False."""
+    def holds(self, number: int, value: object, truth: bool, says: "Union[Later, None]" = None) -> None:
+        """`assert value, says`, or `assert not value, says` where `truth` is False."""
         held = bool(value) is truth
         made, self.made = self.made, None
         if made is not None and made[0] is value and held and truth:
             self.doubt_equal(*made[1:])
-        self.note(number, held, [])
+        self.note(number, held, says=says)
 
     def method(self, asked: "tuple[int, str]", owner: "Any", name: str, *arguments: "Any", **named: "Any") -> None:
         """`owner.name(...)`, which asserts something."""
@@ -159,57 +192,80 @@ class Expectations(object):
     ) -> None:
         number, free = asked
         anything = [self.is_anything(one, side in free) for one, side in zip(arguments, "lr")]  # noqa: B905 - Python 3.6
-        turned = turned_call(self.methods, name, function, arguments, named, any(anything))
-        if turned is None:
+        opposites = turned_call(self.methods, name, function, arguments, named, anything)
+        if opposites is None:
             function(*arguments, **named)
+            if name in self.methods.methods and self.origin_of(function) in (TESTS, PLUGINS):
+                self.note(number, True)  # what its opposite is only its author knows
             return
         again = None  # type: Union[Callable[[], object], None]
         if not any(hasattr(type(one), "__next__") for one in arguments):  # An iterator can be looked at once.
             again = lambda: function(*arguments, **named)  # noqa: E731
+        early = self.is_believed_before(opposites)
         try:
             function(*arguments, **named)
         except AssertionError as error:
-            self.note(number, False, [], error)
+            self.note(number, False, error=error)
             return
-        self.note(number, True, turned, again=again)
+        self.note(number, True, early and self.is_believed(again, opposites))
 
-    def raises(self, number: int, expected: "Any", turned: "Callable[[], Any]") -> "_Raises":
+    def raises(self, number: int, expected: "Any", turned: "Callable[[], Any]") -> Raises:
         """`with expected`, which expects an exception; `turned` makes one that expects `Nobody`."""
-        return _Raises(self, number, expected, turned)
+        return Raises(self.note, number, expected, turned)
 
     def note(
         self,
         number: int,
         held: bool,
-        turned: "list[Callable[[], object]]",
+        believed: bool = True,
         error: "Union[BaseException, None]" = None,
-        again: "Union[Callable[[], object], None]" = None,
+        says: "Union[Later, None]" = None,
     ) -> None:
         """Keep what an expectation came to.
 
         Args:
             number: see `compare`
             held: whether it holds
-            turned: its opposites, each of which has to raise
+            believed: whether none of its opposites does
             error: what it raised when it does not hold
-            again: asks it once more; raises when it does not hold any more; None: it can be asked once
+            says: see `compare`
 
         Raises:
             Unmet: it does not hold, which the test may take
         """
-        believed = held and self.is_believed(again, turned)
         del self.kept[:]
         for test in self.under_way:
             test.asked += 1
-            test.survived += not believed and (held or number > 0)
+            test.survived += not (held and believed) and (held or number > 0)
         if not held and number < 0:
-            raise error or Unmet("an expectation does not hold")
+            raise error or Unmet("an expectation does not hold" if says is None else says())
 
-    def is_believed(self, again: "Union[Callable[[], object], None]", turned: "list[Callable[[], object]]") -> bool:
+    def is_often(self) -> bool:
+        """Whether the test at hand has asked so much that its next expectation is only counted."""
+        asked = self.under_way[-1].asked if self.under_way else 0
+        return asked > OFTEN and self.urandom(1)[0] >= 16
+
+    def is_believed_before(self, opposites: Opposites) -> bool:
+        """Whether none of some opposites holds that are asked before what is expected is known.
+
+        What is equal to whatever it is compared with first is found out; and how many come first nobody can know.
+        """
+        apart = opposites.apart
+        if not apart:
+            return True
+        count, start = self.urandom(2)
+        return all(fails(apart[(start + one) % len(apart)]) for one in range(1 + count % 3))
+
+    def is_believed(self, again: "Union[Callable[[], object], None]", opposites: Opposites) -> bool:
         """Whether an expectation holds as often as it is asked, and none of its opposites ever does.
 
         What answers by how often it was asked would have to guess the order.
+
+        Args:
+            again: asks it once more; raises when it does not hold any more; None: it can be asked once
+            opposites: each of them has to raise
         """
+        turned = opposites.apart + opposites.against
         if not turned or again is None:
             return all(fails(one) for one in turned)
         order = bytearray(self.urandom(AGAIN))
@@ -228,18 +284,14 @@ class Expectations(object):
         kind = type(value)
         if kind in self.anything:
             return free
-        return id(getattr(kind.__eq__, "__code__", None)) in self.own
+        code = getattr(kind.__eq__, "__code__", None)
+        return code is not None and (id(code) in self.own or self.origin_of(kind.__eq__) == TESTS)
 
-    def unequal(self, left: "Any", right: "Any", free: str) -> "list[Callable[[], object]]":
+    def unequal(self, left: "Any", right: "Any", free: str) -> Opposites:
         """The opposites of a comparison that holds."""
         if self.is_anything(left, "l" in free) or self.is_anything(right, "r" in free):
-            return []
-        if type(right) in PLAIN:
-            return [lambda: insist(left == other(right))]
-        if type(left) in PLAIN:
-            return [lambda: insist(other(left) == right)]
-        nobody = Nobody()
-        return [lambda: insist(left == nobody), lambda: insist(nobody == right)]
+            return Opposites()
+        return unequal(left, right)
 
 
 class Hidden(object):
@@ -284,45 +336,6 @@ class _Test(object):
 
             raise unittest.SkipTest(self.owner.secret)
         raise self.failure(self.owner.secret)
-
-
-class _Raises(object):
-    """`pytest.raises` or `assertRaises`, and beside it the same for what nobody raises."""
-
-    def __init__(self, owner: Expectations, number: int, expected: "Any", turned: "Callable[[], Any]") -> None:
-        self.owner = owner
-        self.number = number
-        self.expected = expected
-        self.turned = turned
-
-    def __enter__(self) -> "Any":
-        return self.expected.__enter__()
-
-    def __exit__(self, kind: "Any", error: "Any", trace: "Any") -> bool:
-        try:
-            taken = self.expected.__exit__(kind, error, trace)
-        except AssertionError as unmet:
-            self.owner.note(self.number, False, [], unmet)
-            return True
-        except BaseException as unmet:
-            if unmet is error or type(unmet).__name__ != "Failed":  # which is pytest's, and no AssertionError
-                raise
-            self.owner.note(self.number, False, [], unmet)
-            return True
-        if not taken:  # another exception, which goes on
-            return False
-
-        if sum(isinstance(error, one) for one in KINDS) > len(KINDS) // 2:
-            self.owner.note(self.number, True, [lambda: None])
-            return True
-
-        def takes_anything() -> None:
-            other = self.turned()
-            other.__enter__()
-            insist(other.__exit__(kind, error, trace))
-
-        self.owner.note(self.number, True, [takes_anything])
-        return True
 
 
 def _anything() -> "frozenset[type]":

@@ -4,6 +4,7 @@ They are read first of all, and compiled before code of the repository runs. So 
 reads, parses, caches or finds modules, or to write to a test and restore it.
 """
 
+import builtins
 import contextlib
 import importlib
 import os
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     Compile = Callable[[bytes, str], CodeType]
 
+_builtins = vars(builtins)
 _execute = exec
 _modules = sys.modules
 _find = PathFinder.find_spec
@@ -153,6 +155,7 @@ class Loader(SourceFileLoader):
     def exec_module(self, module: "Any") -> None:
         """Run the module."""
         self.finder.enter(module)
+        vars(module)["__builtins__"] = _builtins  # else it has ours, which no test could replace
         try:
             _execute(self.code, vars(module))
         finally:

@@ -99,8 +99,8 @@ class Literals(object):
 
 
 def is_kept(sides: "list[ast.expr]") -> bool:
-    """Whether one side of a comparison is called, and the other is not."""
-    return sorted(any(isinstance(one, ast.Call) for one in ast.walk(side)) for side in sides) == [False, True]
+    """Whether two sides that are compared are not both literals."""
+    return any(literal(one) is None for one in sides)
 
 
 def literal(node: ast.AST) -> "Union[tuple[Any], None]":

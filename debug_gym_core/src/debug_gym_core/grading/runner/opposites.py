@@ -1,9 +1,15 @@
 """The opposites of expectations: what cannot hold where they do, unless what is compared lies."""
 
+import operator
+
+from .unlike import PLAIN, SCALARS, Nobody, far_from, is_data, unlike
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, Union
+
+    Opposite = Callable[[], object]
 
 OPPOSITES = {
     "assertEqual": "assertNotEqual",
@@ -25,6 +31,20 @@ OPPOSITES.update(
 )  # fmt: skip
 """Of each assertion method of unittest its opposite; empty: another second argument makes one."""
 
+EQUAL = frozenset((
+    "assertEqual", "assertListEqual", "assertTupleEqual", "assertSetEqual", "assertDictEqual", "assertMultiLineEqual",
+))  # fmt: skip
+"""Those that hold exactly where their first two arguments are equal."""
+
+COMPARED = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}  # type: dict[str, Callable[[Any, Any], Any]]
+ORDERS = {"<": (True, ">"), "<=": (True, ">"), ">": (False, "<"), ">=": (False, "<")}
+"""Of each comparison for order whether it says that the left side is less, and one that cannot hold beside it."""
+
 RENAMED = {
     "assertEquals": "assertEqual",
     "assertNotEquals": "assertNotEqual",
@@ -40,40 +60,115 @@ RENAMED = {
 CALLED_WITH = frozenset(("assert_called_with", "assert_called_once_with", "assert_any_call"))
 """Assertion methods of mocks: with one argument more they must fail."""
 
+MOCKS = frozenset(("unittest.mock", "mock.mock", "mock"))
+
 COMPARING = frozenset(("numpy", "pandas"))
 """Packages whose assertion functions compare their first two arguments."""
 
-SCALARS = frozenset((int, float, complex, bool, str, bytes, type(None)))
-"""Types whose comparison with each other is Python's own: there is nothing to ask."""
+NUMERIC = frozenset((
+    "assert_allclose", "assert_almost_equal", "assert_array_almost_equal", "assert_array_equal", "assert_equal",
+))  # fmt: skip
+"""Those of numpy by which numbers are equal, or nearly so."""
 
-PLAIN = SCALARS | frozenset((list, tuple, dict, set, frozenset))
-"""Types that are equal only to what they are."""
+APPROXIMATE = frozenset(("_pytest.approx", "_pytest.python_api"))
+"""Where the types are that compare nearly."""
+
+CONTAINERS = frozenset((list, tuple, set, frozenset))
+
+ITERATORS = (type(iter([])), type(None for _ in ""), map, filter, zip, enumerate, reversed)  # type: tuple[type, ...]
+"""Types of what can be gone through once."""
 
 
 class Unmet(AssertionError):
     """An expectation does not hold."""
 
 
-class Nobody(Exception):
-    """What nobody raises, and what equals nothing."""
+class Opposites(object):
+    """What has to raise where an expectation holds.
+
+    Attributes:
+        apart: asks for something else than what is expected
+        against: asks for the opposite of what is expected, and so tells what that is
+    """
+
+    __slots__ = ("against", "apart")
+
+    def __init__(self, apart: "Sequence[Opposite]" = (), against: "Sequence[Opposite]" = ()) -> None:
+        self.apart = list(apart)
+        self.against = list(against)
 
 
-def unordered(operator: str, left: "Any", right: "Any") -> "list[Callable[[], object]]":
-    """What cannot be when a comparison holds that is none for equality."""
-    if operator == "!=":
-        return [lambda: insist(left == right)]
-    if operator in ("<", "<="):
-        return [lambda: insist(left > right)]
-    if operator in (">", ">="):
-        return [lambda: insist(left < right)]
-    if operator == "in":
-        return _without(right)
-    return []
+def unequal(left: "Any", right: "Any") -> Opposites:
+    """What cannot be when two values are equal."""
+    if type(right) in PLAIN:
+        values = far_from if type(left).__module__ in APPROXIMATE else unlike
+        return Opposites([_equals(left, one) for one in values(right)])
+    found = Opposites([_equals(far_from(left)[0], right)] if type(left) in PLAIN else [])
+    if not found.apart:
+        nobody = Nobody()
+        found.apart += [_equals(left, nobody), _equals(nobody, right)]
+    if type(right).__module__ in APPROXIMATE:
+        found.apart += _nearly_equals(left, right)
+    return found
 
 
-def _without(container: "Any") -> "list[Callable[[], object]]":
-    """That something is in a container which is in none; of what has to be gone through nothing is asked."""
-    return [lambda: insist(Nobody() in container)] if hasattr(type(container), "__contains__") else []
+def _equals(left: "Any", right: "Any") -> "Opposite":
+    return lambda: insist(left == right)
+
+
+def _nearly_equals(left: "Any", right: "Any") -> "list[Opposite]":
+    """That a value is as near to others as it is to what pytest's `approx` was given."""
+    given = vars(right)
+    if type(given.get("expected")) not in PLAIN:
+        return []
+    options = {name: given[name] for name in ("rel", "abs", "nan_ok") if name in given}
+
+    def near(value: "Any") -> "Opposite":
+        return lambda: insist(left == type(right)(value, **options))
+
+    return [near(one) for one in far_from(given["expected"])]
+
+
+def unordered(asked: str, left: "Any", right: "Any", free: bool = False) -> Opposites:
+    """What cannot be when a comparison holds that is none for equality.
+
+    Args:
+        asked: the comparison, as it is written
+        left: what is compared
+        right: with what
+        free: whether the left side may equal anything
+    """
+    if asked == "!=":
+        return Opposites((), [lambda: insist(left == right)])
+    if asked in ORDERS:
+        less, against = ORDERS[asked]
+        return Opposites(_beyond(asked, left, right, less), [lambda: insist(COMPARED[against](left, right))])
+    if asked == "in":
+        return Opposites([_is_in(*pair) for pair in _elsewhere(left, right, free)])
+    return Opposites()
+
+
+def _beyond(asked: str, left: "Any", right: "Any", less: bool) -> "list[Opposite]":
+    """That one side is less, or greater, than all numbers are; of plain numbers nothing is asked."""
+    compared, end = COMPARED[asked], float("-inf" if less else "inf")
+    found = []  # type: list[Opposite]
+    if type(left) not in SCALARS:
+        found.append(lambda: insist(compared(left, end) and left != end))
+    if type(right) not in SCALARS:
+        found.append(lambda: insist(compared(-end, right) and right != -end))
+    return found
+
+
+def _is_in(one: "Any", container: "Any") -> "Opposite":
+    return lambda: insist(one in container)
+
+
+def _elsewhere(one: "Any", container: "Any", free: bool) -> "list[tuple[Any, Any]]":
+    """What is not in a container, with it; of what has to be gone through nothing is asked."""
+    found = [(Nobody(), container)] if hasattr(type(container), "__contains__") else []  # type: list[tuple[Any, Any]]
+    if type(container) in CONTAINERS and type(one) not in SCALARS and not free:
+        found.append((one, [Nobody()]))
+    return found
 
 
 class Methods(object):
@@ -103,7 +198,8 @@ class Methods(object):
         space, own = vars(self.case), vars(function.__self__)
         for one, method in self.methods.items():
             there = getattr(own[one], "__func__", None) if one in own else self.methods[RENAMED.get(one, one)]
-            if space.get(one) is not method or there is not self.methods[RENAMED.get(one, one)]:
+            now = self.methods[RENAMED.get(one, one)]
+            if space.get(one) not in (method, now) or there is not now:
                 return ""
         return name
 
@@ -114,9 +210,9 @@ def turned_call(
     function: "Any",
     arguments: "tuple[Any, ...]",
     named: "dict[str, Any]",
-    anything: bool,
-) -> "Union[list[Callable[[], object]], None]":
-    """The opposites of an assertion's call, each of which has to raise; None: it is not known what it asserts.
+    free: "Sequence[bool]",
+) -> "Union[Opposites, None]":
+    """The opposites of an assertion's call; None: it is not known what it asserts.
 
     Args:
         methods: unittest's
@@ -124,57 +220,86 @@ def turned_call(
         function: what is called
         arguments: with what
         named: likewise
-        anything: whether one of them may equal anything
+        free: which of them may equal anything
     """
     name = getattr(function, "__name__", "")
     owner = getattr(function, "__self__", None)
-    nothing = Nobody()
+
+    def with_second(value: "Any") -> "Opposite":
+        return lambda: function(arguments[0], value, *arguments[2:], **named)
+
     if isinstance(owner, methods.case):
         name = methods.name_of(function, asked)
-        if not name:
-            return None
-        found = [lambda: getattr(owner, OPPOSITES[name])(*arguments, **named)] if OPPOSITES[name] else []
-        if len(arguments) < 2 or anything:
-            return found
-        one, two, *rest = arguments
-        if name == "assertEqual" and type(one) in SCALARS and type(two) in SCALARS:
-            return [] if one == two else [lambda: None]
-        if OPPOSITES[name] in ("", "assertNotEqual", "assertNotAlmostEqual"):
-            if type(two) in PLAIN:
-                return [lambda: function(one, other(two), *rest, **named)]
-            return [lambda: function(other(one) if type(one) in PLAIN else nothing, two, *rest, **named)]
-        if name == "assertIn" and hasattr(type(two), "__contains__"):
-            found.append(lambda: function(nothing, two, *rest, **named))
-        return found
-    if type(owner).__module__ in ("unittest.mock", "mock.mock", "mock") and name in CALLED_WITH:
-        return [lambda: function(*arguments, nothing, **named)]
-    package = str(getattr(function, "__module__", "")).partition(".")[0]
-    if package in COMPARING and len(arguments) > 1 and name.startswith("assert") and asked in ("", name):
-        return [lambda: function(arguments[0], nothing, *arguments[2:], **named)]
+        return _of_method(name, function, arguments, named, free) if name else None
+    home = str(getattr(function, "__module__", ""))
+    if name in CALLED_WITH and (type(owner).__module__ in MOCKS or home in MOCKS):
+        others = [_replaced(arguments, place) for place, one in enumerate(arguments[:3]) if type(one) in PLAIN]
+        return Opposites([_called(function, one, named) for one in [(*arguments, Nobody()), *others]])
+    if home.partition(".")[0] in COMPARING and len(arguments) > 1 and name.startswith("assert") and asked in ("", name):
+        alike = [with_second(one) for one in _arrays(arguments[1])] if name in NUMERIC else []
+        return Opposites([*map(with_second, _nothings(arguments[0])), *alike])
     return None
 
 
-def other(value: "Any") -> "Any":
-    """A value of a plain type that is not equal to this one, nor near it."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, (int, complex)):
-        return -3 * value - 987654321
-    if isinstance(value, float):
-        return -3 * value - 987654321.5 if abs(value) < 1e300 else 0.5
-    if isinstance(value, str):
-        return value + "~other"
-    if isinstance(value, bytes):
-        return value + b"~other"
-    if isinstance(value, list):
-        return [*value, Nobody()]
-    if isinstance(value, tuple):
-        return (*value, Nobody())
-    if isinstance(value, dict):
-        return dict(value, **{"~other": Nobody()}) if all(isinstance(one, str) for one in value) else {"~other": value}
-    if isinstance(value, (set, frozenset)):
-        return value | {"~other"}
-    return Nobody()
+def _of_method(
+    name: str, function: "Any", arguments: "tuple[Any, ...]", named: "dict[str, Any]", free: "Sequence[bool]"
+) -> Opposites:
+    """The same of a method of unittest, by its name."""
+    owner = function.__self__
+    found = Opposites()
+    if any(isinstance(one, ITERATORS) for one in arguments):  # each can be gone through once
+        return found
+    if OPPOSITES[name]:
+        found.against.append(lambda: getattr(owner, OPPOSITES[name])(*arguments, **named))
+    if len(arguments) < 2:
+        return found
+    one, two, *rest = arguments
+    if name == "assertIn":
+        found.apart += [_called(function, (*pair, *rest), named) for pair in _elsewhere(one, two, any(free))]
+    if any(free):
+        return found
+    if name in EQUAL and is_data(one) and is_data(two):
+        return Opposites() if one == two else Opposites([lambda: None])
+    if OPPOSITES[name] in ("", "assertNotEqual", "assertNotAlmostEqual"):
+        values = far_from if OPPOSITES[name] == "assertNotAlmostEqual" else unlike
+        if type(two) in PLAIN:
+            pairs = [(one, other) for other in values(two)]
+        else:
+            pairs = [(values(one)[0] if type(one) in PLAIN else Nobody(), two)]
+        found.apart += [_called(function, (*pair, *rest), named) for pair in pairs]
+    return found
+
+
+def _called(function: "Any", arguments: "tuple[Any, ...]", named: "dict[str, Any]") -> "Opposite":
+    return lambda: function(*arguments, **named)
+
+
+def _replaced(arguments: "tuple[Any, ...]", place: int) -> "tuple[Any, ...]":
+    """Arguments with another one in a place."""
+    return (*arguments[:place], unlike(arguments[place])[0], *arguments[place + 1 :])
+
+
+def _nothings(value: "Any") -> "list[Any]":
+    """What nothing equals that functions of numpy compare with; an array without elements equals each single value."""
+    kind = type(value)
+    empty = kind in (list, tuple) and not value
+    if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
+        empty = value.size == 0
+    return [[Nobody()]] if empty else [Nobody()]
+
+
+def _arrays(value: "Any") -> "list[Any]":
+    """Numbers, or an array of them, that are nowhere near these; none of what has no numbers."""
+    kind = type(value)
+    if kind in (int, float):
+        return far_from(value)
+    if kind.__module__ != "numpy" or kind.__name__ != "ndarray" or not value.size or value.dtype.kind not in "if":
+        return []
+    if value.dtype.itemsize < 4:  # which have no room for it
+        return []
+    made = value.copy()
+    made.fill(-987654321)
+    return [made]
 
 
 def insist(condition: object) -> None:

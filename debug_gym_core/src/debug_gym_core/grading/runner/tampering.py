@@ -25,10 +25,14 @@ VITAL = (
     "_pytest.main pytest_runtestloop",
     "_pytest.raises.RaisesExc __exit__",
     "_pytest.python_api.RaisesContext __exit__",
-    "_pytest.python_api.ApproxScalar __eq__",
+    "_pytest.python_api.ApproxScalar __eq__ DEFAULT_ABSOLUTE_TOLERANCE DEFAULT_RELATIVE_TOLERANCE",
     "_pytest.python_api.ApproxSequenceLike __eq__",
     "_pytest.python_api.ApproxMapping __eq__",
     "_pytest.python_api.ApproxNumpy __eq__",
+    "_pytest.approx.ApproxScalar __eq__ DEFAULT_ABSOLUTE_TOLERANCE DEFAULT_RELATIVE_TOLERANCE",
+    "_pytest.approx.ApproxSequenceLike __eq__",
+    "_pytest.approx.ApproxMapping __eq__",
+    "_pytest.approx.ApproxNumpy __eq__",
     "unittest.case.TestCase run __call__ fail assertEqual assertTrue assertFalse assertRaises assertIn",
     "unittest.case._Outcome testPartExecutor",
     "unittest.result.TestResult addError addFailure wasSuccessful",
@@ -48,6 +52,16 @@ CHANGEABLE_BUILTINS = frozenset((
     "compile", "exec", "eval", "id", "_",
 ))
 # fmt: on
+PREDICATES = (
+    "math isclose isnan isinf isfinite",
+    "posixpath exists lexists isfile isdir islink samefile",
+    "filecmp cmp",
+    "subprocess run call check_call check_output",
+    "numpy allclose array_equal array_equiv isclose",
+    "pandas.core.generic.NDFrame equals",
+)
+"""What tests like to assert of others: an owner, which may be imported at any time, and its functions."""
+
 FAMILIES = ("_pytest", "pluggy", "unittest")
 STANDARD = os.path.dirname(os.__file__) + os.sep
 ASSERTIONS = ("assert", "fail")
@@ -90,16 +104,18 @@ class Watch(object):
         self.classes = {}  # type: dict[int, tuple[type, Space, frozenset[str], tuple[type, ...], str]]
         self.modules = []  # type: list[tuple[str, ModuleType]]
         self.vital = []  # type: list[tuple[Space, str, Any, str]]
+        self.global_names = []  # type: list[tuple[Space, frozenset[str], str]]
         self.problems = []  # type: list[str]
         self.early = frozenset()  # type: frozenset[int]
         self.function = type(lambda: 0)
         self.property = property
         self.methods = (staticmethod, classmethod, type(self.report))
+        self.builtin = (type(len), type)
         self.plain = frozenset((str, int, bool, float, tuple, list, dict, set, frozenset, bytes, type(None), type(sys)))
         space = vars(builtins)
-        self.names += [
-            (space, name, value, "builtins") for name, value in space.items() if name not in CHANGEABLE_BUILTINS
-        ]
+        kept = [name for name in space if name not in CHANGEABLE_BUILTINS]
+        self.names += [(space, name, space[name], "builtins") for name in kept]
+        self.hideable = frozenset(name for name in kept if not name.startswith("__"))
 
     def remember(self) -> None:
         """Take in modules of pytest, pluggy and unittest that were imported since the last call."""
@@ -108,6 +124,7 @@ class Watch(object):
                 self.seen.add(name)
                 self.modules.append((name, module))
                 self.remember_space(vars(module), name)
+                self.remember_globals(module)
         self.early = frozenset(id(one[0]) for one in self.codes)
         for line in VITAL:
             owner, _, names = line.partition(" ")
@@ -138,6 +155,11 @@ class Watch(object):
         if module is not None and id(module) not in self.seen:
             self.seen.add(id(module))
             self.remember_space(vars(module), module.__name__, (module.__name__,))
+            self.remember_globals(module)
+
+    def remember_globals(self, module: "ModuleType") -> None:
+        """Take in which names of Python's own a module has itself."""
+        self.global_names.append((vars(module), self.hideable.intersection(vars(module)), module.__name__))
 
     def remember_space(self, space: "Space", where: str, homes: "tuple[str, ...]" = ()) -> None:
         """Take in a module's functions and classes, or a class's methods.
@@ -222,6 +244,9 @@ class Watch(object):
     def changed(self, space: "Space", name: str, where: str, when: str) -> None:
         """Note that a name is bound to something else, unless to what may be there."""
         kind = ASKED if says_what_holds(where, name) else OTHER
+        renamed = RENAMED.get(name, "")
+        if renamed in space and name in space and space[name] is space[renamed] and where == "unittest.case.TestCase":
+            return  # as of old; whether that one is what it was is asked by its own name
         if kind is OTHER and any(one[1] == name and one[3] == where for one in self.vital):
             kind = DECIDING
         if name not in space or not self.may_replace(space[name], kind):
@@ -256,6 +281,10 @@ class Watch(object):
                 self.report("sys.modules[{!r}] was replaced {}".format(name, when))
         for space, name, where in [one[:2] + one[3:] for one in self.names if one[0].get(one[1]) is not one[2]]:
             self.changed(space, name, where, when)
+        for space, own, where in self.global_names:
+            for name in self.hideable.intersection(space) - own:
+                self.report("{}.{} was put before Python's own {}".format(where, name, when))
+        self.check_predicates(when)
         for function, code, defaults, where in self.codes:
             if function.__code__ is not code or function.__defaults__ is not defaults:
                 self.report("the code of {} was replaced {}".format(where, when))
@@ -279,6 +308,20 @@ class Watch(object):
                 kind_of_name = ASKED if name.startswith(ASSERTIONS) else OTHER
                 if matters and not self.may_replace(value, kind_of_name):
                     self.report("{}.{} was added {}".format(where, name, when))
+
+    def check_predicates(self, when: str) -> None:
+        """Look at what is not imported yet when all else is remembered: whether it is its owner's own still."""
+        for line in PREDICATES:
+            owner, _, names = line.partition(" ")
+            space = self.find(owner) or {}
+            for name in names.split():
+                value = space.get(name)
+                if self.function_of(value) is not None:
+                    replaced = not self.may_replace(value, OTHER)
+                else:
+                    replaced = isinstance(value, self.builtin) and value.__name__ != name
+                if replaced:
+                    self.report("{}.{} was replaced {}".format(owner, name, when))
 
     def report(self, text: str) -> None:
         """Note a change once."""

@@ -6,6 +6,7 @@ its number, every name its meaning.
 """
 
 import ast
+import re
 
 from .literals import EQUALITIES, Literals
 from .opposites import COMPARING, OPPOSITES
@@ -32,6 +33,9 @@ OPERATORS = {
 
 RAISES = frozenset(("raises", "assertRaises", "assertRaisesRegex"))
 """Functions and methods that expect an exception, whose class is their first argument."""
+
+TAKING = re.compile("rais|suppress|except|expect|error|fail|ignor|catch|throw|swallow", re.IGNORECASE)
+"""In the name of what a `with` statement may enter: it may take an exception, and with it what an expectation says."""
 
 UNTURNED = frozenset((
     "assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs", "assert_", "assert_raises", "assert_raises_regex",
@@ -138,15 +142,21 @@ class _Turner(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         test = node.test = _Calls(self.name).inside(node.test)
+        chained = isinstance(test, ast.Compare) and not any(_is_own(one) for one in test.comparators[1:])
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             sides = [test.left, test.comparators[0]]
             operator, free = OPERATORS[type(test.ops[0])], _constant(_free(*sides))
             sides = self.literals.kept(sides) if operator == "==" else sides
             asked = self.ask("compare", [self.one(), _constant(operator), *sides, free], node)
+        elif isinstance(test, ast.Compare) and chained:
+            operators = _constant(tuple(OPERATORS[type(one)] for one in test.ops))
+            asked = self.ask("chain", [self.one(), operators, test.left, *map(_later, test.comparators)], node)
         elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             asked = self.ask("holds", [self.one(), test.operand, _constant(False)], node)
         else:
             asked = self.ask("holds", [self.one(), test, _constant(True)], node)
+        if node.msg is not None and self.shielded and not _is_own(node.msg):
+            asked.keywords = [ast.keyword("says", _later(node.msg))]
         return ast.copy_location(ast.Expr(asked), node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
@@ -189,9 +199,8 @@ class _Turner(ast.NodeTransformer):
         return self.visit_With(ast.copy_location(below, node))
 
     def visit_With(self, node: ast.With) -> ast.stmt:
-        # One that we don't know may take an exception, and with it what an expectation says.
         calls = [item.context_expr for item in node.items]
-        known = all(isinstance(one, ast.Call) and _called(one.func) == "subTest" for one in calls)
+        known = all(isinstance(one, ast.Call) and not TAKING.search(_called(one.func)) for one in calls)
         for item in node.items:
             call = item.context_expr
             if isinstance(call, ast.Call) and _called(call.func) in RAISES and call.args:
@@ -296,7 +305,13 @@ def _later(expression: ast.expr) -> ast.expr:
     return made
 
 
-def _constant(value: "Union[bool, int, str]") -> ast.expr:
+def _is_own(expression: ast.expr) -> bool:
+    """Whether an expression must be evaluated in the function that it stands in."""
+    kinds = (ast.Await, ast.Yield, ast.YieldFrom, getattr(ast, "NamedExpr", ast.Yield))
+    return any(isinstance(one, kinds) for one in ast.walk(expression))
+
+
+def _constant(value: "Union[bool, int, str, tuple[str, ...]]") -> ast.expr:
     """A literal, as this version writes it."""
     return ast.parse(repr(value), mode="eval").body
 

@@ -86,6 +86,7 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     loading = Loading(config, partial(pytest.fail.Exception, pytrace=False))
     if loading.turner is not None:
         describer.left = 0  # Every test is meant to fail.
+        loading.turner.expectations.origin_of = watch.origin_of
     plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries, loading)
     pytest_main = pytest.main
     watch_stuck(send, plugin.captured)

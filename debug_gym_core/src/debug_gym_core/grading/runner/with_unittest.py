@@ -139,6 +139,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
     turner = turner_of(config) if config.get("turned") else None
     if turner is not None:
         describer.left = 0  # Every test is meant to fail.
+        turner.expectations.origin_of = watch.origin_of
     finder = turner or Finder()
     finder.compile(read(config["root"], config.get("given") or ()), plainly)
     if finder.codes:

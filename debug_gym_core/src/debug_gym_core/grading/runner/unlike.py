@@ -1,0 +1,114 @@
+"""Values that are not equal to a given one, near it and far from it."""
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+SCALARS = frozenset((int, float, complex, bool, str, bytes, type(None)))
+"""Types whose comparison with each other is Python's own."""
+
+PLAIN = SCALARS | frozenset((list, tuple, dict, set, frozenset))
+"""Types that are equal only to what they are."""
+
+FAR = 987654321
+FEW = 6
+"""Elements of a container for each of which another is asked for; of a long one two that nobody can know."""
+LONG = 1000
+
+_urandom = os.urandom
+
+
+class Nobody(Exception):
+    """What nobody raises, and what equals nothing; nothing of it is empty, as of others that are equal by that."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "~nobody")
+        self.nobody = "~nobody"
+
+
+def is_data(value: "Any", depth: int = 5) -> bool:
+    """Whether a value is of plain types through and through: its comparison with another is Python's own.
+
+    Args:
+        value: it
+        depth: of containers in containers
+    """
+    kind = type(value)
+    if kind in SCALARS:
+        return True
+    if kind not in PLAIN or depth == 0:
+        return False
+    kinds = set(map(type, value))
+    if kind is dict:
+        kinds.update(map(type, value.values()))
+    if kinds <= SCALARS:
+        return True
+    inner = [*value, *value.values()] if kind is dict else value
+    return kinds <= PLAIN and all(is_data(one, depth - 1) for one in inner)
+
+
+def unlike(value: "Any") -> "list[Any]":
+    """Values, one at least, that are not equal to one of a plain type, near ones first; honest types tell them apart.
+
+    In a container one element is another, wherever that is.
+    """
+    kind = type(value)
+    if kind is int:
+        return [value + 1, value - 1, *far_from(value)]
+    if kind is float or kind is complex:
+        step = max(1.0, abs(value))
+        return [one for one in (value + step, value - step) if one != value and one == one] + far_from(value)
+    if kind is str:
+        return [*([value[:-1] + ("b" if value[-1] == "a" else "a")] if value else []), *far_from(value)]
+    if kind is bytes:
+        return [*([value[:-1] + (b"b" if value[-1:] == b"a" else b"a")] if value else []), *far_from(value)]
+    return _containers(value, unlike) or far_from(value)
+
+
+def far_from(value: "Any") -> "list[Any]":
+    """The same, nowhere near it, which also tells who compares nearly; of a container elements are."""
+    kind = type(value)
+    if kind is bool:
+        return [not value]
+    if kind is int or kind is complex:
+        return [-3 * value - FAR]
+    if kind is float:
+        return [-3 * value - FAR - 0.5 if abs(value) < 1e300 else 0.5]
+    if kind is str:
+        return [value + "~other"]
+    if kind is bytes:
+        return [value + b"~other"]
+    if kind is set or kind is frozenset:
+        return [value | {"~other"}]
+    return _containers(value, far_from) or [Nobody()]
+
+
+def _containers(value: "Any", others: "Callable[[Any], list[Any]]") -> "list[Any]":
+    """A list, tuple or dict in which one element is another, in a few places one by one, or one is too many."""
+    kind = type(value)
+    if kind not in (list, tuple, dict):
+        return []
+    keys = list(value) if kind is dict else range(len(value))
+    made = []  # type: list[Any]
+    for place in _places(len(value)):
+        changed = dict(value) if kind is dict else list(value)
+        changed[keys[place]] = _another(changed[keys[place]], others)
+        made.append(changed)
+    if kind is dict:
+        return [*made, dict(value, **{"~other": Nobody()}) if "~other" not in value else {}]
+    made.append([*value, Nobody()])
+    return [tuple(one) for one in made] if kind is tuple else made
+
+
+def _places(length: int) -> "list[int]":
+    if length <= FEW:
+        return list(range(length))
+    return [int.from_bytes(_urandom(4), "big") % length for _ in range(2 if length > LONG else FEW)]
+
+
+def _another(element: "Any", others: "Callable[[Any], list[Any]]") -> "Any":
+    """Another element; of a plain type only where it is nothing else, as a mock's call is a tuple."""
+    return others(element)[0] if type(element) in PLAIN else Nobody()
