@@ -17,7 +17,7 @@ from support import interpreters, said_by
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import RUNNER, ReportedRun
 from debug_gym_core.grading.runner.main import OWN
-from debug_gym_core.grading.runner.tampering import STANDARD, Watch, is_infrastructure
+from debug_gym_core.grading.runner.tampering import Watch, is_infrastructure
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.session import Session
@@ -185,7 +185,7 @@ def own() -> dict[str, dict[str, Any]]:
     ],
 )
 def test_a_change_of_any_of_our_modules_is_reported(own: dict[str, dict[str, Any]], change: str, said: str) -> None:
-    watch = Watch(lambda path: None if path.startswith(STANDARD) else path, trusted=[])
+    watch = Watch(lambda path: path if path == __file__ else None, trusted=[])
     watch.remember_own(own)
     watch.check("at first")
     assert watch.problems == []
