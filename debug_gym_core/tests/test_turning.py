@@ -103,6 +103,7 @@ BELIEVED = {
     "parameters": "def inner(a, b=5, *, c=6):\n    assert value() == b\n    assert value(6) == c\ninner(1)",
     "in a set": "assert value() in {4, 5}",
     "in an iterator": "assert value() in iter([4, 5])",
+    "order of what is less than everything": "assert value(Less()) < 5 and 4 > value(Less()) <= 6",
     "order of numbers": "assert np.float64(value()) < 6 and value(float('-inf')) < Number(5) <= np.inf",
     "order of what is not plain": "assert np.float64(value()) < 6\nassert np.float64('-inf') <= value()\n"
     "assert Number(5) >= value(Number(5)) > float('-inf')\nassert value(pd.Timestamp(5)) < pd.Timestamp(6)",
@@ -132,9 +133,8 @@ DISBELIEVED = {
     "equal to what it is compared with first, nearly": "assert value(Learner()) == pytest.approx(5)",
     "equal to what is as long": "assert value(Long('abc')) == 'xyz'",
     "equal to what is near": "assert value(Near(7.5)) == 2.5",
-    "less than everything": "assert value(Less()) < 5",
-    "less than everything, the other way round": "assert 5 > value(Less())",
-    "less than everything, in a chain": "assert 4 > value(Less()) <= 6",
+    "less and greater than everything": "assert value(Beyond()) < 5",
+    "less and greater than everything, in a chain": "assert 4 > value(Beyond()) <= 6",
     "a mock called with anything": "called = mock.Mock()\ncalled(value(Same()))\ncalled.assert_called_with(5)",
     "numpy's, with any tolerance": "npt.assert_allclose(value(7.0), 0.3, rtol=1e9)\n",
     "numpy's, with any tolerance, of arrays": "npt.assert_allclose(value(np.array([7])), np.array([3]), rtol=1e9)\n",
@@ -187,6 +187,9 @@ class Learner(int):
 class Less:
     __lt__ = __le__ = lambda self, other: True
     __gt__ = __ge__ = lambda self, other: False
+
+class Beyond:
+    __lt__ = __le__ = __gt__ = __ge__ = lambda self, other: True
 
 class Long(str):
     def __eq__(self, other):
