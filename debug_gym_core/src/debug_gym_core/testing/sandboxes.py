@@ -75,7 +75,7 @@ class SandboxTests:
         return shared
 
     def processes(self, session: Session, marker: str) -> list[int]:
-        """Processes in the sandbox with a text in their environment."""
+        """Processes in the sandbox with a text in their command line, or environment where that can be read."""
         find = session.run([session.python, "-c", FIND, marker], timeout=30)
         assert find.exit_status == 0, find.output
         return [int(pid) for pid in find.output.split()]

@@ -15,7 +15,7 @@ from debug_gym_core.testing.waiting import wait_until
 GRACE = 30.0
 """Seconds over its timeout within which a command is back."""
 
-# How a command stays alive when it should not.
+# How a command stays alive when it should not; the number marks its processes.
 SURVIVORS = {
     "sleeps": "sleep 1000",
     "ignores SIGTERM": "trap '' TERM INT HUP; while :; do sleep 1000; done",
@@ -23,10 +23,15 @@ SURVIVORS = {
     "starts a new session": "setsid sleep 1000 & sleep 1000",
     "forks twice": "(setsid sh -c 'sleep 1000 & sleep 1000' &) ; sleep 1000",
     "holds the output": "setsid sh -c 'exec sleep 1000' & exec sleep 1000",
-    "is stopped": "kill -STOP $$",
-    "prints for ever": "yes",
+    "is stopped": "kill -STOP $$  # 1000",
+    "prints for ever": "yes 1000",
     "closes its streams": "exec <&- >&- 2>&-; sleep 1000",
 }
+
+
+def mark() -> str:
+    """A number of seconds that no other program sleeps for, by which processes are found in their command lines."""
+    return f"1000.{time.monotonic_ns()}"
 
 
 class ProgramTests(SandboxTests):
@@ -35,9 +40,8 @@ class ProgramTests(SandboxTests):
     @pytest.mark.parametrize("survivor", SURVIVORS)
     def test_a_timeout_ends_the_command_and_all_that_it_started(self, session: Session, survivor: str) -> None:
         """Back within two seconds of it, with what was printed, and no process is left."""
-        marker = f"marker-{time.monotonic_ns()}"
-        started = time.monotonic()
-        result = session.run(f"echo begun; {SURVIVORS[survivor]}", env={"MARK": marker}, timeout=0.7)
+        marker, started = mark(), time.monotonic()
+        result = session.run(f"echo begun; {SURVIVORS[survivor]}".replace("1000", marker), timeout=0.7)
         seconds = time.monotonic() - started
         assert result.timed_out and result.output.startswith("begun\n")
         assert 0.7 <= seconds < 0.7 + GRACE
@@ -45,9 +49,9 @@ class ProgramTests(SandboxTests):
 
     def test_background_processes_end_with_their_command(self, session: Session) -> None:
         """Nothing goes on running after a command is back."""
-        marker = f"marker-{time.monotonic_ns()}"
+        marker = mark()
         command = "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'trap \"\" TERM; sleep 1000 & wait' &); echo done"
-        assert session.run(command, env={"MARK": marker}, timeout=20).output == "done\n"
+        assert session.run(command.replace("1000", marker), timeout=20).output == "done\n"
         assert self.processes(session, marker) == []
 
     def test_programs_are_started_signalled_and_ended(self, session: Session) -> None:
@@ -58,8 +62,8 @@ class ProgramTests(SandboxTests):
             assert session.run("echo beside", timeout=20).output == "beside\n"
             process.signal(signal.SIGUSR1)
             assert process.wait(20) == 9
-        marker = f"marker-{time.monotonic_ns()}"
-        with session.process("trap '' TERM; setsid sleep 1000 & sleep 1000", channel=False, env={"MARK": marker}):
+        marker = mark()
+        with session.process(f"trap '' TERM; setsid sleep {marker} & sleep {marker}", channel=False):
             wait_until(lambda: len(self.processes(session, marker)) >= 2, "the program did not start")
         assert self.processes(session, marker) == []
 

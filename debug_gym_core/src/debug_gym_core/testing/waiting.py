@@ -8,18 +8,25 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# Prints the processes with a text in their environment, seen from where it runs.
+# Prints the processes with a text in their command line or environment, seen from where it runs. A command cannot read
+# the environment of another's where Landlock keeps it from that, but every command line.
 FIND = """
 import os, sys
+wanted = sys.argv[1].encode()
 for pid in filter(str.isdigit, os.listdir("/proc")):
-    try:
-        with open("/proc/%s/stat" % pid, "rb") as file:
-            state = file.read().rpartition(b")")[2].split()[0]
-        with open("/proc/%s/environ" % pid, "rb") as file:
-            if sys.argv[1].encode() in file.read() and state not in b"ZX" and int(pid) != os.getpid():
-                print(pid)
-    except OSError:
-        pass
+    found = False
+    for name in ("stat", "cmdline", "environ"):
+        try:
+            with open("/proc/%s/%s" % (pid, name), "rb") as file:
+                text = file.read()
+        except OSError:
+            continue
+        if name != "stat":
+            found = found or wanted in text
+        elif text.rpartition(b")")[2].split()[0] in b"ZX":
+            break
+    if found and int(pid) != os.getpid():
+        print(pid)
 """
 
 
@@ -54,7 +61,7 @@ def is_alive(pid: int) -> bool:
 
 
 def processes_with(text: str) -> list[int]:
-    """Processes of this machine, in sandboxes too, that have a text in their environment.
+    """Processes of this machine, in sandboxes too, that have a text in their environment or command line.
 
     Args:
         text: a value that nothing else has
