@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def retried(directory: Path, options: str = "") -> tuple[int, list[str]]:
     """The exit status, and what was said of failed tests."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "DEBUG_GYM_"))}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they take half a second at each start
-    command = [RETRIED, f"{PYTEST} {options}", PYTEST]
+    command = [RETRIED, tempfile.mkdtemp(dir=directory), f"{PYTEST} {options}", PYTEST]
     done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True)
     said = [line for line in done.stdout.splitlines() if line.startswith(("FAILED test_", "FLAKY ", "ERROR "))]
     return done.returncode, [line.partition(" - ")[0] for line in said]
