@@ -82,7 +82,7 @@ def test_a_fix_beside_doctests_counts(doctested: Bench) -> None:
     assert ids == IDS
     result = doctested.grade({"calc.py": FIXED}, ids)
     assert (result.resolved, result.score, result.reason, result.dropped) == (True, 4, "", {})
-    assert result.twins == 1  # the doctests have none
+    assert result.twins == 4
 
 
 def test_a_doctest_changed_to_fit_the_bug_does_not_count(make: Make) -> None:
@@ -112,7 +112,18 @@ def test_a_function_called_as_its_module_is_not_taken_for_a_test(make: Make) -> 
     text = 'def add(a, b):\n    """\n    >>> add(2, 3)\n    5\n    """\n    return a - b\n'
     bench = make({"add.py": text, "pytest.ini": CONFIGURATION}, ENTRYPOINT)
     result = bench.grade({"add.py": text.replace("a - b", "a + b")}, [name])
-    assert (result.resolved, result.score, result.doubts, result.twins) == (True, 1, {}, 0)
+    assert (result.resolved, result.score, result.doubts, result.twins) == (True, 1, {}, 1)
+
+
+def test_a_package_with_doctests_is_imported_once(make: Make) -> None:
+    package = '"""\n>>> pay(2)\n4\n"""\nfrom .state import pay\ndel state\n'
+    files = {"shop/__init__.py": package, "shop/state.py": "def pay(a): return a + a\n", "pytest.ini": CONFIGURATION}
+    files["first.py"] = "import shop\n"  # before its own doctests are found
+    bench = make({**files, "test_it.py": "import shop\ndef test_it(): assert shop.pay(2) == 4\n"}, ENTRYPOINT)
+    ids = bench.tests()
+    assert ids == ("shop/__init__.py::shop", "test_it.py::test_it")
+    result = bench.grade({"shop/state.py": "def pay(a): return 2 * a\n"}, ids)
+    assert (result.resolved, result.score, result.twins) == (True, 2, 2)
 
 
 def test_files_with_other_tests_that_count_are_restored(make: Make) -> None:

@@ -396,3 +396,10 @@ def test_lines_of_dots_are_no_keys() -> None:
     text = f'art = """\n{"." * 500}\n"""\n'
     assert not pytest_sections.has_section("pyproject.toml", text)
     assert pytest_sections.restore("pyproject.toml", text, "") == text
+
+
+@pytest.mark.parametrize("value", ["1", "1.5", "true", "1979-05-27", "{a = 1}", "[1, 'x']", "''"])
+def test_values_of_any_kind_are_taken_as_words(value: str) -> None:
+    found = pytest_sections.options(f"[tool.pytest.ini_options]\naddopts = {value}\npythonpath = 'src lib'\n", {})
+    assert found["pythonpath"] == ["src", "lib"]
+    assert all(isinstance(word, str) for word in found["addopts"])

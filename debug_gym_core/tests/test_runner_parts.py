@@ -217,6 +217,7 @@ REPLACED = {
     "canary": "make_canary",
     "channel": "open_channel",
     "describe": "one_line",
+    "doctests": "turn",
     "elsewhere": "_file",
     "expectations": "_anything",
     "given": "plainly",

@@ -204,6 +204,33 @@ def test_classes_that_others_complete(run: Run) -> None:
     assert result.reason == ""
 
 
+def test_functions_that_others_write_when_they_are_called(run: Run) -> None:
+    result = run(
+        app="""
+        import types
+        waiting = []
+        def lazily(function):
+            waiting.append(types.FunctionType(first.__code__, globals(), function.__name__))
+            waiting[-1].__module__ = function.__module__
+            return waiting[-1]
+        def first(*arguments):
+            for one in waiting: one.__code__ = later.__code__
+            return len(arguments)
+        def later(*arguments): return len(arguments)
+        """,
+        test_it="""
+        import app
+        @app.lazily
+        def count(*arguments): pass
+        class TestIt:
+            @app.lazily
+            def helper(*arguments): pass
+            def test_it(self): assert count(1, 2) == 2 and self.helper() == 1
+        """,
+    )
+    assert (result.outcomes, result.reason) == ({"test_it.py::TestIt::test_it": "passed"}, "")
+
+
 def test_conditions_that_cannot_be_evaluated_count(local_session: Session) -> None:
     local_session.write(
         "test_it.py",

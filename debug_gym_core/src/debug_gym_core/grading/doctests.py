@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import posixpath
 import warnings
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -52,6 +53,21 @@ class CountedDoctests:
     def modules(self) -> frozenset[str]:
         """The paths of all such files."""
         return frozenset(path for path in self._tests if path in self)
+
+    def expecting(self) -> frozenset[str]:
+        """The ids of those, and of the doctests that whole text files are, that expect an output or an exception."""
+        found = set()
+        for path, tests in self._tests.items():
+            bindings, doctests = self._doctests(path)
+            for name, test in doctests.items():
+                if any(map(_expects, _docstrings(name, bindings))):
+                    found.add(f"{path}::{test}")
+            whole = f"{path}::{posixpath.basename(path)}"
+            if whole in tests and not path.endswith(".py"):
+                state = self._pristine(path)
+                if state is not None and state.kind == "file" and _expects(state.data.decode("utf-8", "replace")):
+                    found.add(whole)
+        return frozenset(found)
 
     def reason(self, path: str, state: FileState | None) -> str | None:
         """Why a change is not taken over; None: it changes no doctest that counts.
@@ -145,6 +161,11 @@ def _examples(docstring: str) -> list[tuple[str, str]]:
         return [(one.source, one.want) for one in _Parser().get_examples(docstring)]
     except _UNREADABLE:
         return []
+
+
+def _expects(text: str) -> bool:
+    """Whether an example in a text expects something."""
+    return len(text) <= LARGEST and any(want for _, want in _examples(text))
 
 
 class _Parser(doctest.DocTestParser):

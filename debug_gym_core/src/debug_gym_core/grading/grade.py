@@ -88,8 +88,9 @@ def grade(
                 raise GradingError(f"the changes cannot be written a second time: {error}") from error
             if task.judge is not None:
                 return run_judged_twins(session, task.judge, measurement)
-            trusted, files = infrastructure.trusted(filtered.kept), infrastructure.test_modules()
-            return run_twins(session, task.entrypoint, snapshot, files, trusted, measurement)
+            sources = {path: snapshot.read(path) for path in infrastructure.test_modules() if path.endswith(".py")}
+            trusted, doctests = infrastructure.trusted(filtered.kept), infrastructure.doctests.expecting()
+            return run_twins(session, task.entrypoint, sources, doctests, trusted, measurement)
 
     def resolves(measurement: Measurement) -> bool:
         return not rewritten and is_resolved(measurement, tests, max_score, task.pass_to_pass)

@@ -75,7 +75,11 @@ class Filtered:
 
 
 class Infrastructure:
-    """Knows a task's test infrastructure, from its pristine repository alone."""
+    """Knows a task's test infrastructure, from its pristine repository alone.
+
+    Attributes:
+        doctests: those that count
+    """
 
     def __init__(
         self,
@@ -116,7 +120,7 @@ class Infrastructure:
         targets = {one: self._target(one) for one in listed.union(held.values())}
         self._test_files = frozenset({*targets, *targets.values()})
         others = listed.union(target for one, target in targets.items() if one != target)
-        self._doctests = CountedDoctests(held, others, snapshot.state)
+        self.doctests = CountedDoctests(held, others, snapshot.state)
         self._test_directories = frozenset(self._test_directory(path) for path in self._test_files) - {""}
         self._roots = self._search | {self._import_root(path) for path in self._members if self._sets_import_root(path)}
         self._build_files = tuple(build_files(parsed))
@@ -140,7 +144,7 @@ class Infrastructure:
             if reason is None and state is not None:
                 reason = self._replaces_directory(path) or self._replaces_root(path)
             if reason is None and not self._is_allowed(path):
-                reason = self._doctests.reason(path, state)
+                reason = self.doctests.reason(path, state)
             if reason is not None:
                 dropped[path] = reason
                 continue
@@ -186,8 +190,7 @@ class Infrastructure:
             and not path.startswith(tuple(directories))
             and (self._infrastructure(path) or self._is_allowed(path))
         ]
-        added = [path for path in kept if path not in self._members and self._is_allowed(path)]
-        return directories + files + added
+        return directories + files + [one for one in kept if one not in self._members and self._is_allowed(one)]
 
     def test_files(self) -> frozenset[str]:
         """The pristine files that hold tests that count."""
@@ -195,7 +198,7 @@ class Infrastructure:
 
     def test_modules(self) -> frozenset[str]:
         """The same without those that hold them as doctests alone."""
-        return self.test_files() - self._doctests.modules()
+        return self.test_files() - self.doctests.modules()
 
     # What is what
 
@@ -207,7 +210,7 @@ class Infrastructure:
         parts = path.split("/")
         if name in PYTEST_FILES or "conftest" in (*parts[:-1], _module_name(name)):
             return "it configures pytest"
-        counts = path in self._test_files and path not in self._doctests
+        counts = path in self._test_files and path not in self.doctests
         if counts or any(fnmatch.fnmatchcase(name, one) for one in self._test_names):
             return "it is a test file"
         if any(path == one or path.startswith(f"{one}/") for one in self._test_directories):
@@ -246,11 +249,9 @@ class Infrastructure:
         directory, name = posixpath.split(path)
         module = _module_name(name)
         shadowed = [f"{posixpath.join(directory, module)}.py"] if module else []
-        while directory:
-            shadowed.append(f"{directory}.py")
-            directory = posixpath.dirname(directory)
+        shadowed += [f"{one}.py" for one in (directory, *_above(directory)) if one]
         there = [one for one in shadowed if one != path and one in self._members]
-        return any(one in self._doctests or self._infrastructure(one) for one in there)
+        return any(one in self.doctests or self._infrastructure(one) for one in there)
 
     def _replaces_directory(self, path: str) -> str | None:
         """Why a file or link must not take the place of a pristine directory."""
@@ -258,7 +259,7 @@ class Infrastructure:
         if member is None or member.kind != "directory":
             return None
         inside = (one for one in self._members if one.startswith(f"{path}/"))
-        restored = (self.reason(one) or (one in self._doctests and not self._is_allowed(one)) for one in inside)
+        restored = (self.reason(one) or (one in self.doctests and not self._is_allowed(one)) for one in inside)
         return "it takes the place of tests" if any(restored) else None
 
     def _replaces_root(self, path: str) -> str | None:

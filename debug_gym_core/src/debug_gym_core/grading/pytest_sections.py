@@ -139,8 +139,8 @@ def options(pyproject: str, files: Mapping[str, str]) -> dict[str, list[str]]:
     for table in tables:
         options = {**table, **table.get("ini_options", {})} if isinstance(table, dict) else {}
         for name, words in found.items():
-            value = options.get(name, ())
-            words += value.split() if isinstance(value, str) else [one for one in value if isinstance(one, str)]
+            value = options.get(name, "")
+            words += map(str, value) if isinstance(value, list) else str(value).split()
     for file, text in files.items():
         sections = INI_SECTIONS.get(file, ("pytest",)) if file not in TOML_FILES else ()
         for section, block in _ini_blocks(text):

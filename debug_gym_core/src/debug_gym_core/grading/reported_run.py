@@ -82,17 +82,20 @@ class Turned:
         tests: names of the functions and methods that are tests
         secret: what the failure says of a test that is believed, and of one that has no twin why it is skipped
         name: of the global by which a module asks; names nothing that a module could name
+        doctests: ids of doctests that are asked too
     """
 
     sources: Mapping[str, bytes]
     tests: Sequence[str]
     secret: str
     name: str
+    doctests: Sequence[str] = ()
 
     def told(self) -> dict[str, Any]:
         """What the runner is told."""
         sources = {path: base64.b64encode(text).decode() for path, text in self.sources.items()}
-        return {"sources": sources, "tests": list(self.tests), "secret": self.secret, "name": "_" + self.name}
+        fields = {"tests": list(self.tests), "secret": self.secret, "doctests": list(self.doctests)}
+        return {**fields, "sources": sources, "name": "_" + self.name}
 
 
 @dataclass

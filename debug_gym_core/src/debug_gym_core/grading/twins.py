@@ -22,7 +22,6 @@ from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.judge import Judge, Twinned
 from debug_gym_core.tasks.results import PASSING, Measurement, TestResult
-from debug_gym_core.workspace.snapshot import Snapshot
 
 When = Literal["auto", "always", "never"]
 
@@ -72,8 +71,8 @@ def have_twins(entrypoint: str) -> bool:
 def run_twins(
     session: Session,
     entrypoint: str,
-    snapshot: Snapshot,
-    files: Iterable[str],
+    sources: Mapping[str, bytes],
+    doctests: frozenset[str],
     trusted: Sequence[str],
     passed: Measurement,
 ) -> Twins:
@@ -82,17 +81,16 @@ def run_twins(
     Args:
         session: a fresh sandbox with the graded state
         entrypoint: the command that runs the tests
-        snapshot: the pristine repository
-        files: paths of the modules that hold tests that count
+        sources: of the pristine modules that hold tests that count, by path
+        doctests: ids of doctests that count and expect something
         trusted: files of the repository that may add hooks to pytest
         passed: the run in which they passed
 
     Raises:
         SandboxLost: the sandbox went away
     """
-    sources = {path: snapshot.read(path) for path in files if path.endswith(".py")}
     twinned = Twinned(entrypoint, sources, frozenset(_passed(passed)), lambda test: (test,))
-    return _run(session, twinned, trusted, passed)
+    return _run(session, twinned, trusted, passed, doctests)
 
 
 def run_judged_twins(session: Session, judge: Judge, passed: Measurement) -> Twins | None:
@@ -110,15 +108,23 @@ def run_judged_twins(session: Session, judge: Judge, passed: Measurement) -> Twi
     return None if twinned is None else _run(session, twinned, None, passed)
 
 
-def _run(session: Session, twinned: Twinned, trusted: Sequence[str] | None, passed: Measurement) -> Twins:
+def _run(
+    session: Session,
+    twinned: Twinned,
+    trusted: Sequence[str] | None,
+    passed: Measurement,
+    doctests: frozenset[str] = frozenset(),
+) -> Twins:
     """Run twins, and tell which tests are not believed."""
     written = _written(twinned.sources)
     named = {name: path for test, path in written.items() for name in twinned.names(test)}
     inside = {test: path for test in _passed(passed) if test in twinned.tests and (path := _module(test, named))}
-    if not inside:
+    asked_too = [test for test in _passed(passed) if test in doctests and test not in inside]
+    if not inside and not asked_too:
         return Twins()
     sources = {path: twinned.sources[path] for path in set(inside.values())}
-    turned = Turned(sources, sorted({_name(one) for one in inside}), secrets.token_hex(8), secrets.token_hex(8))
+    functions = sorted({_name(one) for one in inside})
+    turned = Turned(sources, functions, secrets.token_hex(8), secrets.token_hex(8), asked_too)
     for path, text in sources.items():
         with contextlib.suppress(SyntaxError, ValueError, OSError):  # Then its text tells what it told before.
             session.write(path, blurred(text))
@@ -127,10 +133,11 @@ def _run(session: Session, twinned: Twinned, trusted: Sequence[str] | None, pass
     run = measure(session, twinned.entrypoint, timeout=timeout, trusted=trusted, turned=turned)
     told: dict[str, list[TestResult]] = {}
     for result in () if run.tampered else run.tests:
-        for name in twinned.names(result.id) if _module(result.id, written) else ():
+        known = result.id in doctests or _module(result.id, written)
+        for name in twinned.names(result.id) if known else ():
             told.setdefault(name, []).append(result)
     count, doubts = 0, {}
-    for test in inside:
+    for test in (*inside, *asked_too):
         results = told.get(test, [])
         asked = [one for one in results if one.outcome != "skipped" or turned.secret not in one.message]
         if results and not asked:

@@ -219,4 +219,5 @@ def _file_of(module: "Any") -> str:
 
 def _stem(path: str) -> str:
     """What a module is called, by its file, without the packages that it is in."""
-    return os.path.basename(path).partition(".")[0]
+    directory, name = os.path.split(path)
+    return os.path.basename(directory if name.startswith("__init__.") else name).partition(".")[0]

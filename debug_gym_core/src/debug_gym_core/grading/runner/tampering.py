@@ -187,7 +187,8 @@ class Watch(object):
             function = value if kind is self.function else self.function_of(value)
             if function is not None and (not homes or function.__module__ in homes):
                 names.append((space, name, value, where))
-                if id(function) not in seen:
+                # What a decorator of the tested code made is that code, which may write it when it is first called.
+                if id(function) not in seen and (not homes or function.__globals__.get("__name__") in homes):
                     seen.add(id(function))
                     self.codes.append((function, function.__code__, function.__defaults__, where + "." + name))
 

@@ -7,6 +7,7 @@ import gc
 import sys
 from functools import partial
 
+from . import doctests
 from .canary import Canaries
 from .describe import TEXT, Describer, one_line
 from .elsewhere import elsewhere
@@ -42,6 +43,7 @@ class Loading(object):
 
     def __init__(self, config: "Config", failure: "Callable[[str], BaseException]") -> None:
         self.texts = read(config["root"], config.get("given") or ())
+        self.doctests = frozenset((config.get("turned") or {}).get("doctests", ()))
         self.turner = turner_of(config, failure, True) if config.get("turned") else None
         self.finder = self.turner or Finder()
 
@@ -56,6 +58,12 @@ class Loading(object):
         if self.finder.codes:
             self.finder.install()
             self.finder.forget_others(path)
+
+    def turn_doctests(self, items: "Iterable[Any]", skipped: "Callable[[str], BaseException]") -> None:
+        """Have doctests asked what the test modules ask, if these are turned."""
+        if self.turner is not None:
+            asked = self.turner.expectations
+            doctests.turn(items, self.doctests, asked.failure, skipped, asked.secret)
 
     def replaced(self, items: "Iterable[Any]") -> "list[str]":
         """Files from which there are tests that were loaded from something else."""
@@ -237,6 +245,7 @@ def make_plugin(
                 for item in session.items:
                     self.codes[item] = code_of(getattr(item, "_obj", None))
                     watch.remember_tests(getattr(item, "module", None))
+            loading.turn_doctests(session.items, pytest.skip.Exception)
 
         # The tests
 
