@@ -143,6 +143,22 @@ def test_no_predictions_of_what_failed_or_where_no_harness_takes_any(play: Any, 
     assert by_task(run)["toy/b"]["status"] == "error" and not (run.directory / "predictions.jsonl").exists()
 
 
+def test_predictions_of_results_that_are_forgotten_are_not_left(play: Any) -> None:
+    options = ("benchmark.predicts=true", "benchmark.tasks=a", "run.repeats=2")
+    run = play(*options)
+    (run.directory / "predictions.mine.jsonl").touch()
+    assert len(list(run.directory.glob("predictions*.jsonl"))) == 3
+    for directory in (run.directory / "toy/a").iterdir():
+        (directory / "patch.diff").unlink()
+    play(*options)
+    assert [one.name for one in run.directory.glob("predictions*.jsonl")] == ["predictions.mine.jsonl"]
+
+
+def test_a_model_that_cannot_be_closed_is_no_fault_of_the_episodes(play: Any, tmp_path: Path) -> None:
+    options = ("benchmark.tasks=a", "llm.name=meter", f"llm.asked={tmp_path}/asked", "llm.closes=false", UNSAFE)
+    assert by_task(play(*options, agent="historian"))["toy/a"]["status"] == "resolved"
+
+
 def test_predictions_of_repeats_are_apart(play: Any) -> None:
     run = play("benchmark.predicts=true", "run.repeats=2", "benchmark.tasks=a")
     for name in ("predictions.jsonl", "predictions.2.jsonl"):

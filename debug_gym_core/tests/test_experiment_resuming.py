@@ -38,6 +38,35 @@ def test_finished_tasks_are_kept_and_errors_are_played_again(play: Any, tmp_path
     assert played.read_text() == "a 0\nb 0\na 0\nb 0\n"
 
 
+@pytest.mark.parametrize(("force", "asked"), [({}, 2), ({"force_all": True}, 3)])
+def test_answers_of_an_episode_that_failed_are_not_paid_for_twice(
+    play: Any, tmp_path: Path, force: dict[str, bool], asked: int
+) -> None:
+    meter = tmp_path / "asked"
+    options = ("benchmark.tasks=a", "llm.name=meter", f"llm.asked={meter}", "llm.fails_at=2", UNSAFE)
+    assert by_task(play(*options, agent="historian"))["toy/a"]["status"] == "error"
+    before = meter.stat().st_size
+    run = play(*options, agent="historian", force=force)
+    assert by_task(run)["toy/a"]["status"] == "resolved"
+    assert meter.stat().st_size - before == asked
+
+
+def test_a_run_that_is_killed_while_results_are_forgotten_has_no_result_without_its_files(
+    play: Any, toy_plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = play("benchmark.tasks=[a, b]")
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        play("benchmark.tasks=[a, b]", force={"force_all": True})
+    monkeypatch.undo()
+    assert read_results(run.results_file) == []
+    assert {line["status"] for line in lines(play("benchmark.tasks=[a, b]"))} == {"resolved"}
+
+
 def test_force_failed_and_force_all(play: Any, tmp_path: Path) -> None:
     played = tmp_path / "played"
     commands = json.dumps({"b": f"test -e {tmp_path}/go || chmod 400 answer"})

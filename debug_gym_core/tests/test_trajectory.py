@@ -16,7 +16,7 @@ from support import examples
 
 from debug_gym_core.errors import UsageError
 from debug_gym_core.models.llm import Usage
-from debug_gym_core.runs.json_lines import JsonLines
+from debug_gym_core.runs.json_lines import JsonLines, read_lines
 from debug_gym_core.runs.trajectory import (
     SCHEMA_VERSION,
     Event,
@@ -139,6 +139,28 @@ def test_events_of_a_killed_process_are_there(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     assert subprocess.run([sys.executable, "-c", code, str(path)]).returncode == -signal.SIGKILL
     assert [event.data["n"] for event in read_journal(path)] == list(range(50))
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from debug_gym_core.runs.json_lines import JsonLines, read_lines
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+lines = JsonLines(Path(sys.argv[1]))
+lines.append({"a": 1})
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
+try:
+    lines.append({"long": "x" * 100})
+except OSError:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    lines.append({"b": 2})
+"""
+
+
+def test_a_disk_that_was_full_for_a_while_leaves_no_torn_line_between_others(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", FULL_DISK, str(tmp_path / "results.jsonl")], check=True)
+    assert list(read_lines(tmp_path / "results.jsonl")) == [{"a": 1}, {"b": 2}]
 
 
 def test_threads_get_each_number_once(tmp_path: Path) -> None:

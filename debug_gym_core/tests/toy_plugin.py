@@ -26,6 +26,7 @@ from debug_gym_core import (
     UsageError,
     hookimpl,
 )
+from debug_gym_core.errors import LLMError
 
 REPOSITORY = Path(__file__).parent / "toy_repository"
 
@@ -199,6 +200,33 @@ class Echo(LLM):
         return Completion(Message("assistant", "so be it", calls), Usage(100, 20, 50, self.settings.prices))
 
 
+class MeterSettings(Settings):
+    asked: Path = Path("asked")
+    fails_at: int = 0
+    closes: bool = True
+
+
+class Meter(LLM):
+    """Says `true` and then writes the answer; notes each call, of which one fails."""
+
+    name = "meter"
+    Settings: ClassVar = MeterSettings
+    replayable = True
+
+    def complete(self, messages, tools):
+        with self.settings.asked.open("a") as file:
+            file.write("x")
+        if self.settings.asked.stat().st_size == self.settings.fails_at:
+            raise LLMError("it is out of words")
+        said = sum(message.role == "assistant" for message in messages)
+        calls = tuple(ToolCall("sh", {"command": one}) for one in ("true", "printf 42 > answer")[said : said + 1])
+        return Completion(Message("assistant", "so be it", calls), Usage(100, 20))
+
+    def close(self):
+        if not self.settings.closes:
+            raise OSError("it does not let go")
+
+
 class Watcher:
     """Where the observers write, when the environment names a file."""
 
@@ -226,7 +254,7 @@ def debug_gym_register_agents():
 
 @hookimpl
 def debug_gym_register_llms():
-    return [Echo]
+    return [Echo, Meter]
 
 
 @hookimpl

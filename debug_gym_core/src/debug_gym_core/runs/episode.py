@@ -254,7 +254,7 @@ class Players:
             recorder.env = None
             _close_quietly(env)
             if llm is not None:
-                llm.close()
+                _close_quietly(llm)
 
     def _end(self, env: EpisodeEnv, llm: LLM | None) -> None:
         """Let an episode come to its end, whatever it waits for: an answer, or its sandbox."""
@@ -340,11 +340,12 @@ def _find_agent(name: str, plugins: Plugins) -> type[Agent]:
     return found
 
 
-def _close_quietly(env: RepoEnv) -> None:
+def _close_quietly(used: RepoEnv | LLM) -> None:
+    """Close what an episode used; what goes wrong there is no fault of the episode's, which may be graded by now."""
     try:
-        env.close()
-    except Exception:
-        log.warning("closing an environment failed", exc_info=True)
+        used.close()
+    except (Exception, SystemExit):
+        log.warning("closing %s failed", "a model" if isinstance(used, LLM) else "an environment", exc_info=True)
 
 
 def _without_none(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -98,6 +98,7 @@ class Experiment:
         for name in dict.fromkeys(job.name for job in self.jobs if job.name in excluded):
             self._players.note(f"{run.config.benchmark.name}/{name} is not in `all`: {excluded[name]}")
         self._again: set[Key] = set()
+        self._afresh: set[Key] = set()
 
     def choose(self, *, force_all: bool = False, force_failed: bool = False) -> None:
         """Leave out what is finished already; what failed for infrastructure is played again.
@@ -109,7 +110,9 @@ class Experiment:
             force_failed: play again what is not resolved
         """
         self.pending = unfinished(self.jobs, self.run.results, force_all=force_all, force_failed=force_failed)
-        self._again = {job.key for job in self.pending if force_all or job.key in self.run.results}
+        results = self.run.results
+        self._again = {job.key for job in self.pending if force_all or job.key in results}
+        self._afresh = {key for key in self._again if force_all or results[key].status != "error"}
 
     def check(self) -> None:
         """Make sure that the first episode could start.
@@ -143,7 +146,7 @@ class Experiment:
 
         self.run.note_episodes(self._episodes)
         if self._again:
-            self.run.forget(self._again)
+            self.run.forget(self._again, self._afresh)
         executing = threading.Thread(target=execute, name="executor", daemon=True)
         try:
             self._plugins.notify("debug_gym_run_started", run=self.run)

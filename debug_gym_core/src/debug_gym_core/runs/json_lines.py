@@ -29,11 +29,21 @@ class JsonLines:
         _remove_torn_line(self._descriptor)
 
     def append(self, data: Mapping[str, Any]) -> None:
-        """Write one line, at once and whole."""
+        """Write one line, at once and whole.
+
+        Raises:
+            OSError: it could not be written; nothing of it is left
+        """
         line = json.dumps(redacted(data), ensure_ascii=False, default=str).encode("utf-8", "backslashreplace") + b"\n"
         rest = memoryview(line)
-        while rest:
-            rest = rest[os.write(self._descriptor, rest) :]
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError:  # as on a full disk: the next line must not be glued to the beginning of this one
+            written = len(line) - len(rest)
+            if written:
+                os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - written)
+            raise
 
     def close(self) -> None:
         """Close the file; may be called twice."""

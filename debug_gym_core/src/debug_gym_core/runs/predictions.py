@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ def write(run: Run, benchmark: Benchmark) -> None:
     """Write the predictions of all results that a run has, for a benchmark whose harness takes some.
 
     Tasks that failed for infrastructure are left out. The further episodes of a task that is repeated are in
-    `predictions.2.jsonl` and so on, since harnesses take one patch a task.
+    `predictions.2.jsonl` and so on, since harnesses take one patch a task. A file that no result is for is removed.
 
     Args:
         run: whose results and patches
@@ -35,6 +36,10 @@ def write(run: Run, benchmark: Benchmark) -> None:
         line = benchmark.prediction(task.removeprefix(f"{benchmark.name}/"), path.read_bytes(), model)
         if line is not None:
             found[repeat or 1].append(json.dumps(line, ensure_ascii=False) + "\n")
+    for left in run.directory.glob("predictions*.jsonl"):
+        named = re.fullmatch(r"predictions(?:\.(\d+))?\.jsonl", left.name)
+        if named and int(named[1] or 1) not in found:
+            left.unlink()
     for number, lines in found.items():
         name = "predictions.jsonl" if number == 1 else f"predictions.{number}.jsonl"
         with replaced(run.directory / name) as path:

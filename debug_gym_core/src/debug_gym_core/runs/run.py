@@ -180,13 +180,16 @@ class Run:
             self._lines.append(result.as_json())
             self.results[result.task, result.repeat] = result
 
-    def forget(self, keys: Iterable[Key]) -> None:
-        """Remove results and the artefacts of their episodes, so that they are played again."""
+    def forget(self, keys: Iterable[Key], afresh: Iterable[Key]) -> None:
+        """Remove results, so that their episodes are played again.
+
+        Args:
+            keys: of the results
+            afresh: of the episodes whose artefacts are removed too; of any other what the model answered is used again
+        """
         with self._mutex:
-            gone = set(keys)
-            for task, repeat in gone:
-                shutil.rmtree(self.task_directory(task, repeat), ignore_errors=True)
-                self.results.pop((task, repeat), None)
+            for key in keys:
+                self.results.pop(key, None)
             with replaced(self.results_file) as path:
                 lines = JsonLines(path)
                 for result in self.results.values():
@@ -194,6 +197,9 @@ class Run:
                 lines.close()
             self._lines.close()
             self._lines = JsonLines(self.results_file)
+            # Last, so that no result is left, whenever we are killed, of which patch and trajectory are gone.
+            for task, repeat in afresh:
+                shutil.rmtree(self.task_directory(task, repeat), ignore_errors=True)
 
     def note(self, text: str) -> bool:
         """Note in run.json what a reader of the results should know; False when it is noted already."""
