@@ -34,6 +34,16 @@ def test_breakpoints_follow_what_a_program_edits(env: RepoEnv) -> None:
     assert changes_of(env) == [("app.py", [(3, 1, 0)])] and env.rewrites == 2
 
 
+def test_breakpoints_follow_what_is_edited_after_many_other_files(env: RepoEnv) -> None:
+    env.step(pdb("b app.py:2"))
+    for number in range(150):
+        env.workspace.write_text(f"made{number}.txt", "made\n")
+    env.workspace.write_text("app.py", "# new\n" + env.workspace.read_text("app.py"))
+    observation, *_ = env.step("view app.py")
+    assert "Breakpoint 1 moved from app.py:2 to app.py:3." in observation["text"]
+    assert len(changes_of(env)) == 151
+
+
 def test_new_changed_and_removed_files_are_told_once(env: RepoEnv) -> None:
     env.step(run('mkdir -p made/deep; echo 1 > made/deep/a.txt; echo 1 > out.txt; printf "\\0" > binary; rm app.py'))
     assert sorted(changes_of(env)) == [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +74,29 @@ def test_rows_of_each_format_are_the_same(tmp_path: Path, suffix: str) -> None:
     assert first["tests"] == ["t.py::a", "t.py::b"] and first["expected"] == {"a": "PASSED"} and first["lines"] == 3
     assert second["patch"] == "diff é" and second["tests"] == ["t.py::c"]
     assert third["tests"] == [] and third["expected"] is None and third["lines"] is None
+
+
+def test_threads_that_read_one_file_get_the_rows_they_ask_for(tmp_path: Path) -> None:
+    path = written(tmp_path / "rows.parquet", [{**SAMPLE[0], "id": f"a-{number}"} for number in range(40)])
+    wrong, interval = [], sys.getswitchinterval()
+
+    def read(first: int) -> None:
+        made = rows(path)
+        for number in range(first, first + 200):
+            id = f"a-{number * 7 % 40}"
+            if made.row(id)["id"] != id:
+                wrong.append(id)
+
+    threads = [threading.Thread(target=read, args=(13 * number,)) for number in range(6)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
 
 
 def test_an_object_of_rows_by_id_is_a_file_of_rows(tmp_path: Path) -> None:

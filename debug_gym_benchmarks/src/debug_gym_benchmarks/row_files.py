@@ -159,9 +159,10 @@ class _Parquet(RowFile):
             group = 0
             while position >= (count := file.metadata.row_group(group).num_rows):
                 position, group = position - count, group + 1
-            if self._group is None or self._group[0] != group:
-                self._group = group, file.read_row_group(group).to_pylist()
-        return self._group[1][position]
+            known = self._group  # another thread may read, and keep, another one meanwhile
+            if known is None or known[0] != group:
+                self._group = known = group, file.read_row_group(group).to_pylist()
+        return known[1][position]
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Any]:

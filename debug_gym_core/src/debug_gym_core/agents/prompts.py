@@ -18,7 +18,7 @@ from debug_gym_core.errors import ActionError, UsageError
 from debug_gym_core.models.service import CHARACTERS
 from debug_gym_core.names import nearest
 from debug_gym_core.tools import tool
-from debug_gym_core.workspace.lines import shown
+from debug_gym_core.workspace.lines import body_of, show, shown, split
 
 if TYPE_CHECKING:
     import jinja2
@@ -104,7 +104,7 @@ class Sight:
             _, found = env.workspace.read_lines(path, first, min(last - first + 1, VIEWED_LINES), 64 * 1024)
         except ActionError:  # gone meanwhile
             return ""
-        lines = found.data.decode("utf-8", "backslashreplace").splitlines()
+        lines = [show(body_of(line))[0] for line in split(found.data)]
         return "\n".join([shown(path), *(f"{number:>5}  {line}" for number, line in enumerate(lines, first))])
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from debug_gym_core.tools.environment import Environment
 
 LIMIT = 100
-"""Events that one step may cause; a tool that answers its own events for ever is stopped there."""
+"""Events that tools may cause by answering others; one that answers its own for ever is stopped there."""
 
 
 class _Manager(pluggy.PluginManager):
@@ -156,13 +156,14 @@ class EventQueue:
             SandboxLost: the sandbox went away
         """
         observations: list[Observation] = []
-        count = 0
+        count = -len(self._waiting)  # these happened, however many they are
         while self._waiting:
             event, arguments = self._waiting.popleft()
             count += 1
             if count > LIMIT:
                 self.clear()
-                observations.append(Observation("env", f"more than {LIMIT} events in one step; the rest is dropped"))
+                text = f"tools caused more than {LIMIT} events by answering others; the rest is dropped"
+                observations.append(Observation("env", text))
                 break
             available = {"env": env, **arguments}
             for implementation in reversed(getattr(self.hook, event).get_hookimpls()):

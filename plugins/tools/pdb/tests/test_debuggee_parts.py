@@ -227,6 +227,7 @@ def repository(tmp_path: Path) -> Path:
         "class Empty:\n    pass\n",
         "pkg/mod.py": "def twice():\n    return 2\n",
         "other/mod.py": "def twice():\n    return 3\n",
+        "when.py": "def soon():\n    return 2\nclass If:\n    def when(self):\n        return 3\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -248,6 +249,13 @@ def repository(tmp_path: Path) -> Path:
         ("Account.deposit", "app.py:4"),
         ("app.py::Account::deposit", "app.py:4"),
         ("pkg.mod:twice", "pkg/mod.py:2"),
+        ("app.py:4 if(x > 1)", "{root}/app.py:4, (x > 1)"),
+        ("app.py:4, if x > 1", "{root}/app.py:4, x > 1"),
+        ("when.py:2", "{root}/when.py:2"),
+        ("when.py:2 when n", "{root}/when.py:2, n"),
+        ("If.when", "when.py:5"),
+        ("when.soon if n", "when.py:2, n"),
+        ("when", "when.py:5"),
     ],
 )
 def test_places_as_people_write_them(repository: Path, written: str, read: str) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .files import Files
 
 NO_LINE = "the program is a runner of tests, which has no {} of its own to show: b FILE:LINE, then c"
-_CONDITION = Pattern(r"\s*(?:,\s*if\b|,|\bif\b|\bwhen\b)\s*")
+_CONDITION = Pattern(r"\s*(?:,\s*if\b|,)\s*|(?:\A|\s+)(?:if|when)(?=[\s(])\s*")
 _TRACEBACK_PLACE = Pattern(r'File "([^"]+)", line (\d+)(?:, in \S+)?\Z')
 _IN_QUOTED_FILE = Pattern(r"(['\"`])([^'\"`]+)\1\s*(?=:)")
 _PDB_PLACE = Pattern(r"(?:> )?(\S+)\((\d+)\)(?:\S+\(\))?\Z")
