@@ -31,6 +31,8 @@ PATCH = b"""\
         (b"--- a/x y.py\t2024\n+++ b/x y.py\n@@ -7 +7,2 @@\n line\n+more\n", "x y.py:8"),
         (b"--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+new\n" + PATCH, "calc.py:2"),
         (b"diff --git a/calc.py b/calc.py\nindex 1..2 100644\n" + PATCH, "calc.py:2"),
+        (b"--- a/all.sql\n+++ b/all.sql\n@@ -3,2 +3 @@\n select 1;\n--- the rest\n", "all.sql:4"),
+        (b'--- "a/caf\\303\\251.py"\n+++ "b/caf\\303\\251.py"\n@@ -1 +1 @@\n-a\n+b\n', "café.py:1"),
     ],
 )
 def test_the_first_line_that_a_patch_changes(patch: bytes, place: str) -> None:

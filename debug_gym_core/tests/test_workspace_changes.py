@@ -25,6 +25,15 @@ def test_an_untouched_workspace_has_no_patch(live: Live) -> None:
     assert live.workspace.patch() == b""
 
 
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+def test_bytes_of_any_kind_are_written_and_told(live: Live, kind: type) -> None:
+    data = bytearray(b"x = 3\n")
+    live.workspace.write_bytes("pkg/app.py", kind(data))
+    data[:] = b"y = 4\n"
+    assert [(path, new) for path, _, new in live.events] == [("pkg/app.py", b"x = 3\n")]
+    assert live.workspace.read_bytes("pkg/app.py") == b"x = 3\n"
+
+
 def test_the_patch_gives_exactly_the_workspace(live: Live, linked_repository: Path) -> None:
     live.workspace.write_bytes("pkg/app.py", b"x = 1\r\ny = 3\r\n")
     live.workspace.write_bytes("new/deep.py", b"no newline")

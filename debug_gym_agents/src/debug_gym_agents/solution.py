@@ -82,12 +82,19 @@ def first_change(patch: bytes) -> str:
     path = ""
     line = 0
     for text in patch.decode("utf-8", "surrogateescape").split("\n"):
-        if text.startswith("--- "):
-            path = text[4:].split("\t")[0].removeprefix("a/")
-        elif match := re.match(r"@@ -(\d+)", text):
-            line = int(match[1])
-        elif line and path != "/dev/null":
-            if text[:1] in "+-" and text:
+        if line and path != "/dev/null":
+            if text[:1] in ("+", "-"):  # which may look like the header of a file
                 return f"{path}:{line}"
             line += 1
+        elif text.startswith("--- "):
+            path = _unquoted(text[4:].split("\t")[0]).removeprefix("a/")
+        if match := re.match(r"@@ -(\d+)", text):
+            line = int(match[1])
     raise TaskError("the gold patch changes no line of an existing file; the task must name its stops")
+
+
+def _unquoted(name: str) -> str:
+    """A path as git writes it: quoted, with its bytes escaped, where it has others than those of ASCII."""
+    if not name.startswith('"'):
+        return name
+    return name[1:-1].encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "surrogateescape")

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 Listener = Callable[[str, str | None], None]
 """Takes what is under way, and a line that says how far it is; None: it has ended, and the last line stays."""
 
+_default: list[Listener] = []
 _listeners: list[Listener] = []
 _wanted: ContextVar[Callable[[], bool]] = ContextVar("wanted")
 
@@ -24,13 +25,13 @@ def tell(what: str, line: str | None) -> None:
         what: names it, the same each time
         line: what to show; None: it has ended
     """
-    for listener in _listeners[-1:]:
+    for listener in (_listeners or _default)[-1:]:
         listener(what, line)
 
 
 def listen(listener: Listener) -> None:
     """Be told, instead of whoever was told before, unless somebody is `listening`."""
-    _listeners[:1] = [listener]
+    _default[:] = [listener]
 
 
 @contextlib.contextmanager

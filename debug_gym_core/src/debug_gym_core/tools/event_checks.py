@@ -191,7 +191,7 @@ def _written(modules: Iterable[str]) -> dict[str, Specification]:
 def _files(module: str) -> list[Path]:
     """The source of a module and of the package that it is in."""
     package = module.partition(".")[0]
-    if package == __package__:
+    if package == __package__.partition(".")[0]:
         return []
     folders = [Path(one) for one in getattr(sys.modules.get(package), "__path__", ())]
     files = [Path(one) for one in [getattr(sys.modules.get(module), "__file__", None)] if one]

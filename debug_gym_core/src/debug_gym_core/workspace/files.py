@@ -215,6 +215,7 @@ class Workspace:
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise TypeError(f"write_bytes takes bytes, not {type(data).__name__}; write_text takes text")
+        data = bytes(data)  # what is remembered of it must not change with the caller's
         name = self._paths.named(path)
         with self._paths.refusals(name):
             real = self._paths.real(name)

@@ -186,6 +186,7 @@ def test_breakpoints_follow_edits_and_the_session_ends(env: Environment, pdb: Pd
         "Breakpoint 3 at app.py:8 was dropped: its line was replaced.",
         "The debugger session ended because a file changed; the next pdb command starts a new one.",
     ]
+    assert observation.data["ended"] == {"how": "file_changed", "status": None, "exception": None}
     stop = pdb.use(env, "c").data["stop"]
     assert (stop["line"], stop["locals"]["changed"]["n"]) == (5, "2")
 
@@ -250,7 +251,8 @@ def test_a_stop_in_an_ignored_file_shows_none_of_it(env: Environment, pdb: Pdb) 
 def test_edit_without_session_moves_only(env: Environment, pdb: Pdb) -> None:
     assert env.edit(pdb, "app.py", "# new\n" + LOOP) is None
     env.breakpoints.add("app.py", 5)
-    assert env.edit(pdb, "app.py", "# newer\n# new\n" + LOOP).text == "Breakpoint 1 moved from app.py:5 to app.py:6."
+    moved = env.edit(pdb, "app.py", "# newer\n# new\n" + LOOP)
+    assert (moved.text, moved.data["ended"]) == ("Breakpoint 1 moved from app.py:5 to app.py:6.", None)
 
 
 def test_own_entrypoint_is_for_one_session(env: Environment, pdb: Pdb) -> None:

@@ -135,14 +135,15 @@ class Pdb(Tool):
         ]
         why = "its file is gone" if moves.dropped and env.session.stat(path) is None else "its line was replaced"
         said += [f"Breakpoint {one} was dropped: {why}." for one in moves.dropped]
-        live = self._live
+        live, ended = self._live, None
         if live is not None and (followed or live.has_loaded(path)):
+            ended = {"how": "file_changed", "status": None, "exception": None}
             self.close()
             self._forget(env)
             said.append("The debugger session ended because a file changed; the next pdb command starts a new one.")
         if not said:
             return None
-        return Observation(self.name, "\n".join(said), {"breakpoints": env.breakpoints.as_json(), "ended": True})
+        return Observation(self.name, "\n".join(said), {"breakpoints": env.breakpoints.as_json(), "ended": ended})
 
     @property
     def _live(self) -> DebugSession | None:
