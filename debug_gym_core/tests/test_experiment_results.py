@@ -7,12 +7,15 @@ import os
 import platform
 import shutil
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from toy_runs import UNSAFE, Onlooker, by_task, lines
 
+from debug_gym_core.runs.episode import Players
 from debug_gym_core.runs.trajectory import EventKind, read_journal
 
 
@@ -163,6 +166,28 @@ def test_predictions_of_repeats_are_apart(play: Any) -> None:
     run = play("benchmark.predicts=true", "run.repeats=2", "benchmark.tasks=a")
     for name in ("predictions.jsonl", "predictions.2.jsonl"):
         assert json.loads((run.directory / name).read_text())["name"] == "a"
+
+
+def test_whether_a_task_fails_unchanged_is_found_out_once_by_all_workers(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    asked = threading.Semaphore(0)
+    fails = Players.fails_unchanged
+
+    def counted(players: Players, task: str, look: Callable[[], bool]) -> bool:
+        def found_out() -> bool:
+            looked.append(task)
+            assert all(asked.acquire(timeout=60) for _ in range(3))  # all of them ask by now
+            return look()
+
+        asked.release()
+        return fails(players, task, found_out)
+
+    monkeypatch.setattr(Players, "fails_unchanged", counted)
+    run = play("benchmark.tasks=a", "run.repeats=3", "run.workers=3")
+    assert [line["status"] for line in lines(run)] == ["resolved"] * 3
+    assert looked == ["toy/a"]
 
 
 def test_workers_play_at_the_same_time(play: Any, tmp_path: Path) -> None:

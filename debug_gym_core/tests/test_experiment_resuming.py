@@ -21,9 +21,12 @@ from debug_gym_core.config.model import Config
 from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.runs.episode import Players
 from debug_gym_core.runs.experiment import Experiment
+from debug_gym_core.runs.jobs import Job
 from debug_gym_core.runs.run import Run
 from debug_gym_core.runs.trajectory import read_results
 from debug_gym_core.tasks.selection import select_tasks
+from debug_gym_core.tasks.task import Task
+from debug_gym_terminal_local import LocalTerminal
 
 
 def test_finished_tasks_are_kept_and_errors_are_played_again(play: Any, tmp_path: Path) -> None:
@@ -206,6 +209,25 @@ def test_stopping_ends_what_is_under_way_without_a_result(
         assert [result.task for result in run.results.values()] == ["toy/a"]
         assert experiment.stopped
     assert onlooker.told[-2:] == [("stopping", ""), ("stopped", "toy/b")]
+
+
+def test_stopping_while_a_task_loads_starts_no_sandbox(
+    toy_plugins: Plugins, onlooker: Onlooker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = []
+    load_task, start = Players._load, LocalTerminal.start
+
+    def stopped(players: Players, job: Job) -> Task:
+        task = load_task(players, job)
+        experiment.stop()
+        return task
+
+    monkeypatch.setattr(Players, "_load", stopped)
+    monkeypatch.setattr(LocalTerminal, "start", lambda self, spec: started.append(spec) or start(self, spec))
+    with Run.create(load("toy", plugins=toy_plugins), tmp_path / "run") as run:
+        experiment = Experiment(run, toy_plugins, onlooker)
+        experiment.play()
+        assert (started, list(run.results)) == ([], [])
 
 
 def test_a_result_that_cannot_be_written_stops_the_run(

@@ -86,6 +86,7 @@ class Players:
         self._loading = threading.Lock()
         self._live: dict[EpisodeEnv, LLM | None] = {}
         self._fails: dict[str, bool] = {}
+        self._found_out: dict[str, threading.Lock] = {}
         for text in self._weakened():
             run.note(text)
         for text in self._without_effect():
@@ -179,9 +180,12 @@ class Players:
             task: its id
             look: finds out
         """
-        if task not in self._fails:
-            self._fails[task] = look()
-        return self._fails[task]
+        with self._mutex:
+            found_out = self._found_out.setdefault(task, threading.Lock())
+        with found_out:
+            if task not in self._fails:
+                self._fails[task] = look()
+            return self._fails[task]
 
     def recorded(self, job: Job, result: Result) -> None:
         """An episode has its line in results.jsonl; the answers of one that failed are used when it is played again."""
@@ -219,9 +223,10 @@ class Players:
             },
         )
         recorder.env = env
-        with self._mutex:
-            self._live[env] = llm
         try:
+            with self._mutex:
+                self.stop_if_asked()  # after that nobody would end what is begun here
+                self._live[env] = llm
             agent.prepare(env)
             env.reset(seed=job.seed)
             if llm is not None:
@@ -250,7 +255,7 @@ class Players:
             raise
         finally:
             with self._mutex:
-                del self._live[env]
+                self._live.pop(env, None)
             recorder.env = None
             _close_quietly(env)
             if llm is not None:
