@@ -67,12 +67,16 @@ def debug_gym_episode_started(env: RepoEnv) -> None:
 
 @hookspec
 def debug_gym_episode_stepped(env: RepoEnv, event: Event) -> None:
-    """An event was written to the episode's trajectory: a step, a tool's words, a grade."""
+    """An event was written to the episode's trajectory: its beginning, a step, a call of the model, a grade, its end.
+
+    The beginning is written while `env` is reset, before `debug_gym_episode_started`; from then on `env` is live.
+    Episodes of several workers are told of from several threads.
+    """
 
 
 @hookspec
 def debug_gym_episode_finished(result: Result) -> None:
-    """An episode ended and was graded; `result` is its line of results.jsonl."""
+    """An episode ended, graded or with an error; `result` is its line of results.jsonl."""
 
 
 @hookspec
