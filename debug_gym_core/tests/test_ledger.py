@@ -42,6 +42,14 @@ def test_what_is_spent_to_the_last_token_or_cent_is_spent() -> None:
         assert not limits.allow(spent)
 
 
+def test_where_nothing_may_be_spent_what_costs_nothing_is_asked() -> None:
+    ledger = Ledger(None, Limits(cost=0.0))
+    ledger.settle(ledger.reserve(Usage(100, 10)), Usage(90, 10))
+    assert not ledger.is_spent
+    with pytest.raises(OutOfBudget):
+        ledger.reserve(CALL)
+
+
 def test_a_call_that_failed_costs_nothing() -> None:
     ledger = Ledger(None, Limits(cost=0.1))
     for _ in range(5):

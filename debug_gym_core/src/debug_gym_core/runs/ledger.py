@@ -36,7 +36,8 @@ class Limits:
     def allow(self, spent: Usage, more: Usage = NOTHING) -> bool:
         """Whether something is left after what was spent and, when it is given, enough for more."""
         used, wanted = spent.prompt + spent.completion, more.prompt + more.completion
-        money = self.cost is None or (spent.cost < self.cost and spent.cost + more.cost <= self.cost)
+        left = self.cost is None or spent.cost < self.cost or not spent.cost  # of a bound of 0, what costs nothing
+        money = left and (self.cost is None or spent.cost + more.cost <= self.cost)
         return money and (self.tokens is None or (used < self.tokens and used + wanted <= self.tokens))
 
 
@@ -102,7 +103,7 @@ class Ledger:
         """
         with self._changed:
             while True:
-                if not self.limits.allow(self.spent):
+                if not self.limits.allow(self.spent) or (self.limits.cost == 0 and usage.cost):
                     raise OutOfBudget("the run has spent what it may")
                 under_way = sum(map(self._expected, self.reserved.values()), self.spent)
                 if not self.reserved or self.limits.allow(under_way, self._expected(usage)):

@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from debug_gym_core.errors import SandboxError, SandboxLost
@@ -58,7 +58,7 @@ GRACE = 6.0
 _WRITE_SIZE = 1 << 20
 
 
-@cache
+@lru_cache(maxsize=4)  # whoever speaks in a sandbox says `magic`
 def guest_program(magic: str) -> bytes:
     """The guest's program as `BOOT` takes it: nine digits of length, then the blob (see `shipping`).
 
@@ -100,11 +100,11 @@ class Connection:
         self._writing = threading.Lock()
         self._writing_since: float | None = None
         self._heard = time.monotonic()
-        self._asking = False
-        self._stream: Stream = terminal.open([terminal.python, "-I", "-S", "-B", "-c", BOOT])
+        self._asking: threading.Thread | None = None
         self._reader = threading.Thread(target=self._read, name=f"debug-gym-{terminal.name}", daemon=True)
-        _watch(self)
+        self._stream: Stream = terminal.open([terminal.python, "-I", "-S", "-B", "-c", BOOT])
         try:
+            _watch(self)
             boot = Waiter()
             self._handlers[0] = boot
             self._reader.start()
@@ -117,6 +117,9 @@ class Connection:
             self.close()
             kind = SandboxError if terminal.alive() else SandboxLost
             raise kind(self.describe(f"the guest did not start ({cause})")) from error
+        except BaseException:  # Ctrl-C
+            self.close()
+            raise
 
     @property
     def alive(self) -> bool:
@@ -238,15 +241,17 @@ class Connection:
         What has no time limit of its own, such as a command without timeout, is bounded by this: a guest that was
         stopped, or whose container was, is given up.
         """
-        if self._asking or not self._handlers or now - self._heard < SILENCE:
+        asking = self._asking is not None and self._asking.is_alive()
+        if asking or not self._handlers or now - self._heard < SILENCE:
             return
-        self._asking = True
-        threading.Thread(target=self._ask, name="debug-gym-ask", daemon=True).start()
+        thread = threading.Thread(target=self._ask, name="debug-gym-ask", daemon=True)
+        thread.start()
+        self._asking = thread
 
     def _ask(self) -> None:
-        with contextlib.suppress(SandboxError):  # who waits for something learns it
+        # Who waits for something learns that the guest is gone; one that refuses to answer is there.
+        with contextlib.suppress(SandboxError, OSError):
             self.request("ping", timeout=ANSWER_TIMEOUT)
-        self._asking = False
 
     def _write(self, frame: bytes) -> None:
         if self._error is not None:

@@ -471,6 +471,12 @@ def test_schema_of_the_tool() -> None:
         Pdb(timeouts=3)
 
 
+@pytest.mark.parametrize("settings", [{"timeout": float("inf")}, {"timeout": 0}, {"timeout": "60"}, {"warm": "yes"}])
+def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"pdb: {next(iter(settings))}: "):
+        Pdb(**settings)
+
+
 def test_rewind_is_not_there_yet() -> None:
     said = "pdb: rewind: going back to a stop is not there yet; leave it out or write false (got True)"
     with pytest.raises(UsageError, match=f"^{re.escape(said)}$"):

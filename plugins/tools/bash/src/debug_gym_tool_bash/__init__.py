@@ -11,6 +11,7 @@ import pydantic
 
 from debug_gym_core import ActionError, Observation, Tool, hookimpl
 from debug_gym_core.components.component import Settings
+from debug_gym_core.components.values import Seconds
 from debug_gym_core.errors import SandboxLost
 from debug_gym_core.sandbox.terminal import ROOT
 
@@ -37,8 +38,8 @@ class BashSettings(Settings):
         max_timeout: seconds that a call may ask for, at least `timeout`
     """
 
-    timeout: float = pydantic.Field(default=60.0, gt=0, allow_inf_nan=False)
-    max_timeout: float = pydantic.Field(default=600.0, gt=0, allow_inf_nan=False)
+    timeout: Seconds = 60.0
+    max_timeout: Seconds = 600.0
 
     @pydantic.model_validator(mode="after")
     def _check_timeout(self) -> BashSettings:

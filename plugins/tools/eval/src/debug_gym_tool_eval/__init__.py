@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from debug_gym_core import Observation, Settings, Tool, hookimpl
+from debug_gym_core.components.values import Flag
 from debug_gym_core.grading.dropped import about_dropped, listed
 from debug_gym_core.tasks.results import about_broken, about_score
 from debug_gym_core.tools.observation import bound
@@ -56,7 +57,7 @@ class EvalSettings(Settings):
         warm: whether runs may start from an interpreter that has been warmed up
     """
 
-    warm: bool = True
+    warm: Flag = True
 
 
 class Eval(Tool):

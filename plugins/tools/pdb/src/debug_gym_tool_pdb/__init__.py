@@ -11,9 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from debug_gym_core import ActionError, Observation, Settings, Tool, hookimpl
+from debug_gym_core.components.values import Flag, Seconds
 from debug_gym_core.errors import SandboxError
 from debug_gym_core.tasks.entrypoint import EXAMPLE
 from debug_gym_core.tools.observation import bound
@@ -46,10 +47,10 @@ class PdbSettings(Settings):
         rewind: whether stops can be gone back to: not there yet, only `false` is taken
     """
 
-    timeout: float = Field(60.0, gt=0)
-    persistent_breakpoints: bool = True
-    warm: bool = True
-    rewind: bool = False
+    timeout: Seconds = 60.0
+    persistent_breakpoints: Flag = True
+    warm: Flag = True
+    rewind: Flag = False
 
     @field_validator("rewind")
     @classmethod
