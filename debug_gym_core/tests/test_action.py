@@ -60,7 +60,17 @@ class Eval(Tool):
         return ""
 
 
-TOOLS: dict[str, type[Tool]] = {tool.name: tool for tool in (View, Rewrite, Pdb, Eval)}
+class Note(Tool):
+    """Note something."""
+
+    name = "note"
+
+    def use(self, env, text: str) -> str:
+        """Note."""
+        return text
+
+
+TOOLS: dict[str, type[Tool]] = {tool.name: tool for tool in (View, Rewrite, Pdb, Eval, Note)}
 
 
 @pytest.mark.parametrize(
@@ -73,6 +83,11 @@ TOOLS: dict[str, type[Tool]] = {tool.name: tool for tool in (View, Rewrite, Pdb,
         ("view path=a.py end=3", "view", {"path": "a.py", "end": 3}),
         ("view a.py start=null", "view", {"path": "a.py", "start": None}),
         ("  eval  ", "eval", {}),
+        ("view\ta.py\t1", "view", {"path": "a.py", "start": 1}),
+        ("note it's the third = sign", "note", {"text": "it's the third = sign"}),
+        ("note 'in quotes'", "note", {"text": "in quotes"}),
+        ("note text='in quotes'", "note", {"text": "in quotes"}),
+        ("note <<<\nlong\n>>>", "note", {"text": "long\n"}),
         ("pdb b counter_code.py:12, x == 'a b'", "pdb", {"command": "b counter_code.py:12, x == 'a b'"}),
         ("pdb p {'a': \"it's\"}", "pdb", {"command": "p {'a': \"it's\"}"}),
         ("pdb b a.py:1\nc", "pdb", {"command": "b a.py:1\nc"}),

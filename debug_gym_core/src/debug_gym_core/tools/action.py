@@ -10,7 +10,8 @@ The text form is for models and people without function calling:
 
 The first word is the tool. Words follow the shell's quoting; `key=value` names an argument, other words fill the
 arguments in order; a block between `<<<` at the end of a line and `>>>` alone on one is the last string argument, taken
-literally. A tool whose only required argument is one string takes the rest of the line as it is (`pdb p x['a b']`).
+literally. A `command`, where nothing else is required, is the rest of the line as it is (`pdb p x['a b']`); so is a
+tool's only argument, if it is text, where that is more than one word.
 `START:END` fills `start` and `end` where a tool has both.
 """
 
@@ -231,7 +232,7 @@ def _from_text(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall:
         if name in tools:
             said = "the block after <<< is not closed; end it with >>> alone on a line"
             raise ActionError(f"{name}: {said}\n{_BLOCK_EXAMPLE}")
-    name, _, rest = text.strip().partition(" ")
+    name, rest = _first_word(text)
     name, newline, below = name.partition("\n")
     rest = f"{below} {rest}".strip() if newline and below else rest.strip()
     if not name:
@@ -242,6 +243,12 @@ def _from_text(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall:
         return ToolCall(name, _arguments(tools[name], rest, body))
     except ActionError as error:
         raise ActionError(f"{error}\n{_example(tools, name)}") from None
+
+
+def _first_word(text: str) -> tuple[str, str]:
+    """A text up to its first blank, and what comes behind that."""
+    name, *rest = re.split(r"[ \t]", text.strip(), maxsplit=1)
+    return name, "".join(rest)
 
 
 def _refuse_cut_json(text: str, tools: Mapping[str, type[Tool]]) -> None:
@@ -295,10 +302,15 @@ def _arguments(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
             f"{tool.name}: {len(rest)} characters are too many for words; put a long text between <<< and >>>, or use"
             " the JSON form"
         )
+    alone = len(required) == 1 and list(properties) == required == strings and not rest.startswith(f"{required[0]}=")
     try:
         words = shlex.split(rest)
     except ValueError as error:
+        if alone:
+            return {required[0]: rest}
         raise ActionError(f"{tool.name}: the words cannot be told apart: {_why_not(error)}") from None
+    if alone and body is None and len(words) > 1:
+        return {required[0]: rest}
     if body is not None and words and words[-1].endswith("=") and words[-1][:-1] in strings:
         arguments = {words.pop()[:-1]: body}  # the block is the value of what is named just before it
         free = [name for name in properties if name not in arguments]
