@@ -174,13 +174,17 @@ class Expectations(object):
             self.doubt_equal(*made[1:])
         self.note(number, held, says=says)
 
-    def method(self, asked: "tuple[int, str]", owner: "Any", name: str, *arguments: "Any", **named: "Any") -> None:
-        """`owner.name(...)`, which asserts something."""
-        self._call(asked, name, getattr(owner, name), arguments, named)
+    # What is called may have arguments of any name, `self` too.
 
-    def call(self, asked: "tuple[int, str]", function: "Any", *arguments: "Any", **named: "Any") -> None:
+    def method(*given: "Any", **named: "Any") -> None:
+        """`owner.name(...)`, which asserts something; given are self, what is asked, owner, name, and the rest."""
+        self, asked, owner, name = given[:4]
+        self._call(asked, name, getattr(owner, name), given[4:], named)
+
+    def call(*given: "Any", **named: "Any") -> None:
         """`function(...)`, which asserts something: known are those of unittest, its mocks, numpy and pandas."""
-        self._call(asked, "", function, arguments, named)
+        self, asked, function = given[:3]
+        self._call(asked, "", function, given[3:], named)
 
     def _call(
         self,
