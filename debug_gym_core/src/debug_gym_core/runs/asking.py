@@ -15,9 +15,9 @@ from debug_gym_core.components.component import Settings
 from debug_gym_core.errors import ContextOverflow
 from debug_gym_core.models.llm import LLM, Completion, Message, Usage
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
-from debug_gym_core.redaction import redacted
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
 from debug_gym_core.runs.ledger import Limits, OutOfBudget
+from debug_gym_core.runs.run import replaced
 from debug_gym_core.runs.trajectory import Event
 from debug_gym_core.tools.action import ToolCall
 
@@ -153,8 +153,11 @@ class KeptAnswers:
         """Drop what comes after this point."""
         self.close()
         del self._known[self._next :]
-        lines = "".join(json.dumps(redacted(line), ensure_ascii=False) + "\n" for line in self._known)
-        self._path.write_text(lines, encoding="utf-8", errors="backslashreplace")
+        with replaced(self._path) as path:
+            lines = JsonLines(path)
+            for line in self._known:
+                lines.append(line)
+            lines.close()
 
 
 def remove_answers(path: Path) -> None:

@@ -136,18 +136,18 @@ class Run:
         """
         if not (directory / "run.json").is_file():
             raise UsageError(f"{directory} holds no run (no run.json)")
-        record = read_record(directory)
-        kept = record.get("config", {})
-        if config is not None:
-            refuse_other_config(directory, kept, config)
-        else:
-            from debug_gym_core.config.loading import from_data
-
-            config = from_data(kept, str(directory / "run.json"), plugins)
-        if workers is not None:
-            config = config.model_copy(update={"run": config.run.model_copy(update={"workers": workers})})
         lock = _lock(directory)
         try:
+            record = read_record(directory)  # which nobody else writes to from here on
+            kept = record.get("config", {})
+            if config is not None:
+                refuse_other_config(directory, kept, config)
+            else:
+                from debug_gym_core.config.loading import from_data
+
+                config = from_data(kept, str(directory / "run.json"), plugins)
+            if workers is not None:
+                config = config.model_copy(update={"run": config.run.model_copy(update={"workers": workers})})
             return cls._go_on(directory.absolute(), config, record, lock)
         except BaseException:
             os.close(lock)
