@@ -191,6 +191,7 @@ def test_what_is_allowed_is_taken_over_but_for_readonly_files(build: Build) -> N
         ("PYTEST_PLUGINS=named_by_p pytest", {"named_by_p.py"}),
         ("pytest -pnamed_by_p", {"named_by_p.py"}),
         ("PYTHONPATH=data pytest", {"data/json.py"}),
+        ("PYTHONPATH=/usr/share/python:../up:data pytest", {"data/json.py"}),
     ],
 )
 def test_files_that_the_entrypoint_names_are_restored(build: Build, entrypoint: str, dropped: set[str]) -> None:

@@ -79,6 +79,8 @@ BELIEVED = {
     "mock": "called = mock.Mock()\ncalled(5)\ncalled.assert_called_once_with(5)",
     "calls of a mock": "called = mock.Mock()\ncalled(1, a=2)\nassert called.call_args == mock.call(1, a=2)\n"
     "assert called.mock_calls == [mock.call(1, a=2)]",
+    "what holds itself": "one = {}\none['a'] = one\nassert value(one) == one\nother = [1]\nother.append(other)\n"
+    "assert value(other) == other",
     "a mock with arguments of any name": "called = mock.Mock()\nnames = dict(name=1, owner=2, asked=3, function=4)\n"
     "called(**names)\ncalled.assert_called_once_with(name=1, owner=2, asked=3, function=4)",
     "a mock with a signature": "called = mock.create_autospec(value)\ncalled(5)\ncalled.assert_called_once_with(5)",

@@ -13,7 +13,7 @@ from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.starting import require_start, why_not_started
-from debug_gym_core.grading.twins import Twins, When, have_twins, run_judged_twins, run_twins, without
+from debug_gym_core.grading.twins import Twins, When, have_twins, helpers_of, run_judged_twins, run_twins, without
 from debug_gym_core.tasks.results import Grade, Measurement, about_broken, about_doubts, broken, is_resolved, score
 from debug_gym_core.workspace.changes import apply_changes
 
@@ -90,7 +90,8 @@ def grade(
                 return run_judged_twins(session, task.judge, measurement)
             sources = {path: snapshot.read(path) for path in infrastructure.test_modules() if path.endswith(".py")}
             trusted, doctests = infrastructure.trusted(filtered.kept), infrastructure.doctests.expecting()
-            return run_twins(session, task.entrypoint, sources, doctests, trusted, measurement)
+            helpers = helpers_of(snapshot, trusted, sources)
+            return run_twins(session, task.entrypoint, sources, doctests, helpers, trusted, measurement)
 
     def resolves(measurement: Measurement) -> bool:
         return not rewritten and is_resolved(measurement, tests, max_score, task.pass_to_pass)

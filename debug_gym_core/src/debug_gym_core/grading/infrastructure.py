@@ -113,7 +113,7 @@ class Infrastructure:
         options = pytest_sections.options(self._text("pyproject.toml"), {name: self._text(name) for name in files})
         self._test_names = (*TEST_NAMES, *options.get("python_files", ()))
         search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
-        search = {posixpath.normpath(one) if one not in ("", ".") else "" for one in search}
+        search = {"" if (path := posixpath.normpath(one)) == "." else path for one in search if not one.startswith("/")}
         self._search = search | {self._target(one) for one in search}
         held = {one: path for one in tests if (path := self._file_of(one))}
         listed = frozenset(test_files)
@@ -389,7 +389,7 @@ _SAME = object()
 
 def _above(path: str) -> Iterator[str]:
     """The directories that a path is in, the root (empty) last."""
-    while path:
+    while path.strip("/"):
         path = posixpath.dirname(path)
         yield path
 

@@ -83,6 +83,7 @@ class Turned:
         secret: what the failure says of a test that is believed, and of one that has no twin why it is skipped
         name: of the global by which a module asks; names nothing that a module could name
         doctests: ids of doctests that are asked too
+        helpers: texts of modules that help the tests, by path
     """
 
     sources: Mapping[str, bytes]
@@ -90,12 +91,16 @@ class Turned:
     secret: str
     name: str
     doctests: Sequence[str] = ()
+    helpers: Mapping[str, bytes] = field(default_factory=dict)
 
     def told(self) -> dict[str, Any]:
         """What the runner is told."""
-        sources = {path: base64.b64encode(text).decode() for path, text in self.sources.items()}
+        sources, helpers = (
+            {path: base64.b64encode(text).decode() for path, text in texts.items()}
+            for texts in (self.sources, self.helpers)
+        )
         fields = {"tests": list(self.tests), "secret": self.secret, "doctests": list(self.doctests)}
-        return {**fields, "sources": sources, "name": "_" + self.name}
+        return {**fields, "sources": sources, "helpers": helpers, "name": "_" + self.name}
 
 
 @dataclass

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import posixpath
 import re
 import secrets
 import warnings
@@ -22,6 +23,7 @@ from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.judge import Judge, Twinned
 from debug_gym_core.tasks.results import PASSING, Measurement, TestResult
+from debug_gym_core.workspace.snapshot import Snapshot
 
 When = Literal["auto", "always", "never"]
 
@@ -30,6 +32,12 @@ TIMES = 5.0
 
 LEAST = 60.0
 """Seconds that they have at least: starting is most of a short run."""
+
+HELPERS = 100
+"""Modules that help tests at most; a directory of tests with more holds whole programs."""
+
+HELPER_SIZE = 1 << 20
+"""Bytes of all of them at most."""
 
 MESSAGE = 200
 """Characters of what a twin says that is not believed."""
@@ -73,6 +81,7 @@ def run_twins(
     entrypoint: str,
     sources: Mapping[str, bytes],
     doctests: frozenset[str],
+    helpers: Mapping[str, bytes],
     trusted: Sequence[str],
     passed: Measurement,
 ) -> Twins:
@@ -83,6 +92,7 @@ def run_twins(
         entrypoint: the command that runs the tests
         sources: of the pristine modules that hold tests that count, by path
         doctests: ids of doctests that count and expect something
+        helpers: see `helpers_of`
         trusted: files of the repository that may add hooks to pytest
         passed: the run in which they passed
 
@@ -90,7 +100,30 @@ def run_twins(
         SandboxLost: the sandbox went away
     """
     twinned = Twinned(entrypoint, sources, frozenset(_passed(passed)), lambda test: (test,))
-    return _run(session, twinned, trusted, passed, doctests)
+    return _run(session, twinned, trusted, passed, doctests, helpers)
+
+
+def helpers_of(snapshot: Snapshot, trusted: Sequence[str], tests: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The modules beside tests that these name: what they assert, they assert for the tests.
+
+    Args:
+        snapshot: the pristine repository
+        trusted: its files that belong to the tests; directories end in `/`
+        tests: the texts of the modules with tests, by path
+
+    Returns:
+        their texts by path; none where they are too many to be helpers
+    """
+    directories = tuple(one for one in trusted if one.endswith("/"))
+    named = {word for text in tests.values() for word in re.findall(rb"\w+", text)}
+    found = {}
+    for path, member in snapshot.members.items():
+        name = posixpath.basename(path)
+        if member.kind != "file" or not path.startswith(directories) or not name.endswith(".py"):
+            continue
+        if path not in tests and name != "conftest.py" and (name == "__init__.py" or name[:-3].encode() in named):
+            found[path] = snapshot.read(path)
+    return found if len(found) <= HELPERS and sum(map(len, found.values())) <= HELPER_SIZE else {}
 
 
 def run_judged_twins(session: Session, judge: Judge, passed: Measurement) -> Twins | None:
@@ -114,6 +147,7 @@ def _run(
     trusted: Sequence[str] | None,
     passed: Measurement,
     doctests: frozenset[str] = frozenset(),
+    helpers: Mapping[str, bytes] | None = None,
 ) -> Twins:
     """Run twins, and tell which tests are not believed."""
     written = _written(twinned.sources)
@@ -124,7 +158,7 @@ def _run(
         return Twins()
     sources = {path: twinned.sources[path] for path in set(inside.values())}
     functions = sorted({_name(one) for one in inside})
-    turned = Turned(sources, functions, secrets.token_hex(8), secrets.token_hex(8), asked_too)
+    turned = Turned(sources, functions, secrets.token_hex(8), secrets.token_hex(8), asked_too, helpers or {})
     for path, text in sources.items():
         with contextlib.suppress(SyntaxError, ValueError, OSError):  # Then its text tells what it told before.
             session.write(path, blurred(text))

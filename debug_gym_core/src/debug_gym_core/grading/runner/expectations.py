@@ -244,6 +244,18 @@ class Expectations(object):
         if not held and number < 0:
             raise error or Unmet("an expectation does not hold" if says is None else says())
 
+    def told_in(self, error: BaseException) -> BaseException:
+        """The failure of a test whose expectations hold, where a group of exceptions is raised that it is in."""
+        left = [error]
+        while left:
+            one = left.pop()
+            inner = getattr(one, "exceptions", None)
+            if isinstance(inner, tuple):
+                left += inner
+            elif self.secret in _text(one):
+                return one
+        return error
+
     def is_often(self) -> bool:
         """Whether the test at hand has asked so much that its next expectation is only counted."""
         asked = self.under_way[-1].asked if self.under_way else 0

@@ -91,7 +91,7 @@ def unequal(left: "Any", right: "Any") -> Opposites:
     """What cannot be when two values are equal."""
     if type(right) in PLAIN:
         values = far_from if type(left).__module__ in APPROXIMATE else unlike
-        return Opposites([_equals(left, one) for one in values(right)])
+        return Opposites([_equals(left, one) for one in _others(values, right)])
     found = Opposites([_equals(far_from(left)[0], right)] if type(left) in PLAIN else [])
     if not found.apart:
         nobody = Nobody()
@@ -99,6 +99,14 @@ def unequal(left: "Any", right: "Any") -> Opposites:
     if type(right).__module__ in APPROXIMATE:
         found.apart += _nearly_equals(left, right)
     return found
+
+
+def _others(values: "Callable[[Any], list[Any]]", value: "Any") -> "list[Any]":
+    """Values that are not equal to one of a plain type."""
+    try:
+        return values(value)
+    except RecursionError:  # it holds itself
+        return [Nobody()]
 
 
 def _equals(left: "Any", right: "Any") -> "Opposite":
@@ -211,6 +219,8 @@ def turned_call(
         name = methods.name_of(function, asked)
         return _of_method(name, function, arguments, named, free) if name else None
     home = str(getattr(function, "__module__", ""))
+    if home.partition(".")[0] == "pytest_mock" and name.startswith("wrap_"):
+        name = name[len("wrap_") :]
     if name in CALLED_WITH and (type(owner).__module__ in MOCKS or home in MOCKS):
         others = [_replaced(arguments, place) for place, one in enumerate(arguments[:3]) if type(one) in PLAIN]
         return Opposites([_called(function, one, named) for one in [(*arguments, Nobody()), *others]])
@@ -242,7 +252,7 @@ def _of_method(
     if OPPOSITES[name] in ("", "assertNotEqual", "assertNotAlmostEqual"):
         values = far_from if OPPOSITES[name] == "assertNotAlmostEqual" else unlike
         if type(two) in PLAIN:
-            pairs = [(one, other) for other in values(two)]
+            pairs = [(one, other) for other in _others(values, two)]
         else:
             pairs = [(values(one)[0] if type(one) in PLAIN else Nobody(), two)]
         found.apart += [_called(function, (*pair, *rest), named) for pair in pairs]

@@ -248,10 +248,19 @@ class Watch(object):
         renamed = RENAMED.get(name, "")
         if renamed in space and name in space and space[name] is space[renamed] and where == "unittest.case.TestCase":
             return  # as of old; whether that one is what it was is asked by its own name
+        if self.is_pytest_mocks(space.get(name), name):
+            return
         if kind is OTHER and any(one[1] == name and one[3] == where for one in self.vital):
             kind = DECIDING
         if name not in space or not self.may_replace(space[name], kind):
             self.report("{}.{} was replaced {}".format(where, name, when))
+
+    def is_pytest_mocks(self, value: "Any", name: str) -> bool:
+        """Whether an assertion of a mock is pytest-mock's, which calls the one of that name and tells more of it."""
+        function = self.function_of(value)
+        if function is None or function.__name__ != "wrap_" + name or self.origin_of(function) is not PLUGINS:
+            return False
+        return str(function.__globals__.get("__name__")).partition(".")[0] == "pytest_mock"
 
     def check_instance(self, test: "Any", kind: "Any", when: str) -> None:
         """Look at an instance of a test class: whether it is one still, and its assertions are unittest's.
@@ -307,7 +316,7 @@ class Watch(object):
                         if id(base) in self.classes
                     )
                 kind_of_name = ASKED if name.startswith(ASSERTIONS) else OTHER
-                if matters and not self.may_replace(value, kind_of_name):
+                if matters and not self.may_replace(value, kind_of_name) and not self.is_pytest_mocks(value, name):
                     self.report("{}.{} was added {}".format(where, name, when))
 
     def check_predicates(self, when: str) -> None:

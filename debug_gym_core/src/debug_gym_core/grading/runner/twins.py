@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any
 
+    from .given import Compile
+
 
 class Turner(Finder):
     """Finds the modules that are turned.
@@ -22,6 +24,7 @@ class Turner(Finder):
     Args:
         root: of the repository
         sources: texts of the modules by their paths in it
+        helpers: texts of modules in which these have helpers, likewise
         tests: names of functions and methods that are tests
         name: of the global by which a module asks
         secret: what only the failure says of a test whose expectations hold
@@ -33,6 +36,7 @@ class Turner(Finder):
         self,
         root: str,
         sources: "Mapping[str, bytes]",
+        helpers: "Mapping[str, bytes]",
         tests: "Sequence[str]",
         name: str,
         secret: str,
@@ -42,14 +46,17 @@ class Turner(Finder):
         Finder.__init__(self)
         self.name = name
         self.expectations = expectations.Expectations(secret, failure, keeps)
-        functions = frozenset(tests)
 
-        def compiled(text: bytes, place: str) -> "CodeType":
-            tree = ast.parse(text, place)
-            turning.turn(tree, name, functions, self.expectations.literals)
-            return compile(tree, place, "exec", dont_inherit=True)
+        def compiled_for(functions: "frozenset[str]") -> "Compile":
+            def compiled(text: bytes, place: str) -> "CodeType":
+                tree = ast.parse(text, place)
+                turning.turn(tree, name, functions, self.expectations.literals)
+                return compile(tree, place, "exec", dont_inherit=True)
 
-        self.compile({os.path.join(root, path): text for path, text in sources.items()}, compiled)
+            return compiled
+
+        for texts, functions in ((helpers, frozenset()), (sources, frozenset(tests))):
+            self.compile({os.path.join(root, path): text for path, text in texts.items()}, compiled_for(functions))
         self.expectations.own = frozenset(id(one) for code in self.codes.values() for one in within(code))
 
     def enter(self, module: "Any") -> None:
@@ -85,5 +92,7 @@ def turner_of(
     import base64
 
     asked = config.pop("turned")
-    sources = {path: base64.b64decode(text) for path, text in asked["sources"].items()}
-    return Turner(config["root"], sources, asked["tests"], asked["name"], asked["secret"], failure, keeps)
+    sources, helpers = (
+        {path: base64.b64decode(text) for path, text in asked[kind].items()} for kind in ("sources", "helpers")
+    )
+    return Turner(config["root"], sources, helpers, asked["tests"], asked["name"], asked["secret"], failure, keeps)

@@ -293,6 +293,9 @@ def make_plugin(
                 current["details"] = {}
             result = report.outcome
             error = call.excinfo.value if call.excinfo is not None else None
+            trace = call.excinfo.tb if error is not None else None
+            if loading.turner is not None and error is not None:
+                error = loading.turner.expectations.told_in(error)
             if result == "skipped" and hasattr(report, "wasxfail"):
                 result = "xfailed"
             elif result == "passed" and error is not None:
@@ -301,7 +304,7 @@ def make_plugin(
                 result = "xpassed"
             if result == "failed" and not current["details"]:
                 if error is not None:
-                    current["details"] = describer.tell(error, call.excinfo.tb)
+                    current["details"] = describer.tell(error, trace)
                 else:
                     current["details"] = {"message": " ".join(str(report.longrepr).split())[:TEXT]}
             elif result in ("skipped", "xfailed") and error is not None:

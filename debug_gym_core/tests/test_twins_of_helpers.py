@@ -1,0 +1,78 @@
+"""What modules beside the tests assert for them is asked as what the tests assert themselves."""
+
+from __future__ import annotations
+
+import pytest
+from grading_bench import BROKEN, ENTRYPOINT, FIXED, Make
+
+HELPERS = """
+import sys
+
+def same(one, other):
+    assert one == other, "they differ"
+
+class Checks:
+    def same(self, one, other):
+        self.assertEqual(one, other)
+
+def refused(call):
+    try:
+        call()
+        assert False, "it was not refused"
+    except TypeError:
+        pass
+"""
+TESTS = """
+import calc
+from tests.helpers import refused, same
+
+def test_add():
+    same(calc.add(2, 3), 5)
+
+def test_refused():
+    refused(lambda: calc.add(1, None))
+"""
+UNITTESTS = """
+import unittest
+import calc
+from .helpers import Checks
+
+class TestCalc(Checks, unittest.TestCase):
+    def test_add(self):
+        self.same(calc.add(2, 3), 5)
+"""
+FILES = {
+    "calc.py": BROKEN,
+    "tests/__init__.py": "",
+    "tests/helpers.py": HELPERS,
+    "tests/test_calc.py": TESTS,
+    "tests/test_unittest.py": UNITTESTS,
+}
+IDS = (
+    "tests/test_calc.py::test_add",
+    "tests/test_calc.py::test_refused",
+    "tests/test_unittest.py::TestCalc::test_add",
+)
+ANYTHING = BROKEN.replace("return a - b", "return Anything() if b else a + b") + (
+    "\nclass Anything:\n    def __eq__(self, other): return True\n    def __ne__(self, other): return False\n"
+)
+
+
+def test_helpers_that_hold_are_believed(make: Make) -> None:
+    bench = make(FILES, ENTRYPOINT)
+    assert bench.tests() == IDS
+    result = bench.grade({"calc.py": FIXED}, IDS)
+    assert (result.resolved, dict(result.doubts), result.twins) == (True, {}, 2)
+
+
+@pytest.mark.parametrize("test", [IDS[0], IDS[2]])
+def test_what_equals_anything_is_found_out_by_a_helper(make: Make, test: str) -> None:
+    result = make(FILES, ENTRYPOINT).grade({"calc.py": ANYTHING}, [test])
+    assert (result.resolved, list(result.doubts)) == (False, [test])
+
+
+def test_programs_in_a_directory_of_tests_are_no_helpers(make: Make) -> None:
+    many = {f"tests/app{number}.py": "raise RuntimeError\n" for number in range(101)}
+    named = "".join(f"# app{number}\n" for number in range(101))
+    result = make({**FILES, **many, "tests/test_calc.py": TESTS + named}, ENTRYPOINT).grade({"calc.py": FIXED}, IDS)
+    assert (result.resolved, result.twins) == (True, 0)
