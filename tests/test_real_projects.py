@@ -46,13 +46,23 @@ PROJECTS = {
         Project("sortedcontainers==2.4.0", (), 0.95, targets=" --doctest-modules sortedcontainers"),
         Project("boltons==25.0.0", (), 0.8, targets=" --doctest-modules boltons"),
         Project("networkx==3.4.2", ("numpy",), 0.5, targets=" --doctest-modules networkx/utils networkx/classes"),
+        Project("glom==24.11.0", ("pyyaml",), 0.8),
+        Project("tabulate==0.9.0", ("wcwidth",), 0.95),
+        Project("arrow==1.3.0", ("pytest-mock", "pytz", "dateparser", "simplejson"), 0.95, targets=" -o addopts="),
+        Project(
+            "httpcore==1.0.7",
+            ("trio", "pytest-trio", "pytest-httpbin", "h2", "socksio", "anyio"),
+            0.95,
+            targets=" tests/_async tests/_sync tests/test_models.py",
+        ),
         Project("click==8.5.1", (), 0.95, "PYTHONPATH=src "),
         Project("uncertainties==3.1.7", ("numpy<2", "future"), 0.9),
         Project("numpy-financial==1.0.0", ("numpy<2",), 0.95),
         Project("periodictable==1.7.1", ("numpy<2", "pyparsing"), 0.95, targets=" test"),
     )
 }
-"""A flat and a src layout, unittest, parameters, fixtures, coroutines, doctests, numpy's assertions, scripts."""
+"""A flat and a src layout, unittest, parameters, fixtures, coroutines, doctests, numpy's assertions, scripts, helpers
+beside the tests, mocks of pytest-mock, groups of tasks."""
 
 
 def interpreter(directory: Path, project: Path, needs: tuple[str, ...]) -> str:
