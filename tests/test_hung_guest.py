@@ -59,7 +59,6 @@ CALLS: dict[str, Call] = {
     "looking": lambda live: live.stat("file"),
     "walking": lambda live: list(live.walk()),
     "what has changed": lambda live: live.changed(),
-    "hashing": lambda live: live.hashes(["file"]),
     "searching": lambda live: live.grep(".", Query("x"), {"rules": []}),
     "unpacking": lambda live: live.put(BIG),
     "starting a program": lambda live: live.process(["sleep", "600"]),

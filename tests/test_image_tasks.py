@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 import tarfile
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -161,6 +163,15 @@ def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.T
     return made
 
 
+def archive(*entries: tarfile.TarInfo) -> bytes:
+    """A directory with these, as an engine gives it."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        for one in (entry("repo", tarfile.DIRTYPE), *entries):
+            tar.addfile(one)
+    return made.getvalue()
+
+
 @pytest.mark.parametrize("entries", [
     [entry("repo/../../x")],
     [entry("repo/a", tarfile.SYMTYPE, "/"), entry("repo/a/x")],
@@ -170,17 +181,46 @@ def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.T
     [entry("repo/nowhere/x")],
 ])  # fmt: skip
 def test_an_archive_that_leads_out_is_refused(entries: list[tarfile.TarInfo], tmp_path: Path) -> None:
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        for one in [entry("repo", tarfile.DIRTYPE), *entries]:
-            tar.addfile(one)
     (tmp_path / "x").write_text("mine")
     (tmp_path / "into").mkdir()
     with pytest.raises(SandboxError):
-        unpack(iter([archive.getvalue()]), tmp_path / "into")
+        unpack(iter([archive(*entries)]), tmp_path / "into")
     assert (tmp_path / "x").read_text() == "mine" and not (tmp_path / "into" / "x").exists()
 
 
 def test_a_broken_archive_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match="cannot be taken out"):
         unpack(iter([b"no tar at all" * 100]), tmp_path)
+
+
+def test_who_takes_out_one_image_waits_for_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    taken: list[str] = []
+    go = threading.Event()
+
+    class Images:
+        """A backend with as many images as are asked for; one of them comes slowly."""
+
+        def __init__(self, image: str) -> None:
+            self.image = image
+
+        def identify_image(self) -> str:
+            return self.image
+
+        def image_archive(self, directory: str) -> Iterator[bytes]:
+            taken.append(self.image)
+            assert self.image == "quick" or go.wait(60)
+            yield archive(entry(f"repo/{self.image}"))
+
+    def take(image: str) -> list[str]:
+        place = repository_of(Task("bench", "mark", image=image), Images, {"image": image})  # type: ignore[arg-type]
+        return [path.name for path in place.iterdir()]
+
+    with ThreadPoolExecutor(3) as pool:
+        slow = [pool.submit(take, "slow") for _ in range(2)]
+        try:
+            assert pool.submit(take, "quick").result(30) == ["quick"]
+        finally:
+            go.set()
+        assert [one.result(60) for one in slow] == [["slow"], ["slow"]]
+    assert sorted(taken) == ["quick", "slow"]

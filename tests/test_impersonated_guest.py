@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import hashlib
 import os
 import posixpath
 import threading
@@ -141,10 +140,6 @@ QUESTIONS: Mapping[str, Question] = {
     "lines": Question(lambda asked: asked.session.lines("known", 1, 1, SIZE).data, lambda asked: asked.content),
     "an entry": Question(entry, lambda asked: SIZE),
     "a path": Question(lambda asked: posixpath.basename(asked.session.realpath("known")), lambda asked: "known"),
-    "hashes": Question(
-        lambda asked: asked.session.hashes(["known"]),
-        lambda asked: {"known": hashlib.sha256(asked.content).hexdigest()},
-    ),
     "a search": Question(search, lambda asked: [asked.line]),
     "a walk": Question(walk, lambda asked: {"known": SIZE}),
     "a command": Question(lambda asked: asked.session.run(["echo", asked.word], timeout=5).output, said),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,6 @@ from debug_gym_core.sandbox.answers import (
     entries_of,
     entry_of,
     found_of,
-    hashes_of,
     header_of,
     joined,
 )
@@ -76,12 +74,6 @@ def is_found(found: Any) -> bool:
             [["src/a.py", FILE], ["b", None]],
             lambda made: all(type(path) is str and (one is None or is_entry(one)) for path, one in made.items()),
             id="changes",
-        ),
-        pytest.param(
-            functools.partial(hashes_of, paths=["a", "b"]),
-            {"a": "00ff", "b": None},
-            lambda made: sorted(made) == ["a", "b"] and all(one is None or type(one) is str for one in made.values()),
-            id="hashes",
         ),
         pytest.param(found_of, FOUND, is_found, id="found"),
     ],

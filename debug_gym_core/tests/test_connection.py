@@ -6,12 +6,14 @@ import json
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.sandbox.connection import STALL_TIMEOUT, VERSION, Connection
+from debug_gym_core.sandbox import connection as connections
+from debug_gym_core.sandbox.connection import SILENCE, STALL_TIMEOUT, VERSION, Connection, guest_program
 from debug_gym_core.sandbox.file_requests import FileRequests
 from debug_gym_core.sandbox.frames import Header, PrintedOutput, pack
 from debug_gym_core.sandbox.guest.frames import LENGTHS
@@ -250,6 +252,46 @@ def test_a_guest_that_takes_nothing_is_hung(connect: Connect) -> None:
     connection.check_stall(began + STALL_TIMEOUT + 1)
     thread.join(20)
     assert "took nothing from its stream" in str(errors[0])
+
+
+def test_a_guest_that_refused_to_say_that_it_is_there_is_asked_again(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "ANSWER_TIMEOUT", 0.05)
+    pings: list[Header] = []
+
+    def answer(header: Header) -> bytes:
+        pings.extend([header] if header["op"] == "ping" else [])
+        return error(kind="os", errno="EIO")(header) if pings == [header] else pack({"id": 10**6, "t": "data"})
+
+    connection = connect(answer)
+    connection.submit(Waiter(), "anything")
+
+    def asked(times: int) -> bool:
+        connection.check_silence(time.monotonic() + SILENCE + 1)
+        return len(pings) == times
+
+    wait_until(lambda: asked(1))
+    assert connection.alive
+    wait_until(lambda: asked(2))
+    wait_until(lambda: not connection.alive)
+
+
+def test_an_interrupted_start_leaves_no_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Connection, "wait", interrupted)
+    guest = Guest(lambda header: b"")
+    with pytest.raises(KeyboardInterrupt):
+        Connection(Answering(guest), {"root": "/", "env": {}})
+    assert guest.closed.is_set()
+
+
+def test_what_guests_say_of_their_bytecode_fills_no_memory() -> None:
+    for number in range(100):
+        guest_program(f"no magic {number}")
+    assert guest_program.cache_info().currsize < 10
 
 
 def test_a_forked_process_has_no_part_in_it(connect: Connect) -> None:

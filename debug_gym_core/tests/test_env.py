@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
 
 import debug_gym_core
 from debug_gym_core import ActionError, Observation, RepoEnv, SandboxLost, Tool, UsageError, hookimpl, hookspec
-from debug_gym_core.errors import PluginError
+from debug_gym_core.errors import PluginError, SandboxError, TaskError
 
 
 class Write(Tool):
@@ -357,6 +359,55 @@ def test_what_looking_for_the_tests_leaves_is_no_change(tmp_path: Path) -> None:
         for _ in range(2):
             env.reset(seed=0)
             assert env.patch == b""
+
+
+def test_a_refused_reset_leaves_nothing_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are no tests; then the person interrupts."""
+    (tmp_path / "a.py").write_text("x = 1\n")
+    made = debug_gym_core.make(
+        "repo", [Write()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint="python -m pytest -q"
+    )
+    sandboxes: list[Any] = []
+    monkeypatch.setattr(made._sandbox, "_opened", sandboxes.append)
+
+    def interrupt(*arguments: Any) -> bool:
+        raise KeyboardInterrupt
+
+    with contextlib.closing(made) as env:
+        with pytest.raises(TaskError):
+            env.reset(seed=0)
+        monkeypatch.setattr(env._tests, "find", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            env.reset(seed=0)
+        assert [session.terminal.alive() for session in sandboxes] == [False, False]
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            env.step("write a.py text")
+
+
+def test_what_cannot_be_closed_keeps_nothing_else_open(env: RepoEnv) -> None:
+    class Stuck:
+        def close(self) -> None:
+            raise SandboxError("its engine hangs")
+
+    factory, pristine, stuck = env._sandbox.factory, env._sandbox._pristine, [Stuck(), Stuck()]
+    with factory.fresh() as other:
+        factory._live = [stuck[0], other, stuck[1]]  # type: ignore[assignment]
+        with pytest.raises(SandboxError, match="its engine hangs"):
+            env.close()
+        assert not other.terminal.alive()
+    assert pristine is not None and pristine.agent._file.closed
+    env.close()
+
+
+def test_a_setting_without_effect_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    place: Any = {"path": tmp_path, "allow_unsandboxed": True, "entrypoint": "pytest -q", "auto_eval_on_rewrite": True}
+    said = "env.auto_eval_on_rewrite has no effect: the tool eval"
+    with caplog.at_level(logging.WARNING, "debug_gym"):
+        made = debug_gym_core.make("repo", [Write()], "local", **place)
+        assert any(note.startswith(said) for note in made.notes) and said in caplog.text
+        caplog.clear()
+        assert not any(said in note for note in debug_gym_core.make("repo", [Write(), "eval"], "local", **place).notes)
+        assert said not in caplog.text
 
 
 def test_tools_in_a_mapping_have_their_settings(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from debug_gym_core import RepoEnv, make
 from debug_gym_core.config.loading import load
 from debug_gym_core.config.model import Config
-from debug_gym_core.errors import UsageError
+from debug_gym_core.environment import backend
+from debug_gym_core.errors import RequirementError, UsageError
 
 DEFAULT = ["view", "listdir", "rewrite", "eval", "pdb"]
 
@@ -42,6 +43,7 @@ def made(repository: Path) -> Iterator[Any]:
         ({"terminal": {"bubblewrap": {"memory": "lots"}}}, "bubblewrap: memory: 'lots' is no size"),
         ({"terminal": {"bubblewrap": {"pids": "many"}}}, "bubblewrap: pids: say a whole number (got 'many')"),
         ({"terminal": {"docker": {"imag": "x"}}}, "docker: unknown key 'imag'; did you mean 'image'?"),
+        ({"terminal": {"bubblewrap": {"cpus": float("inf")}}}, "bubblewrap: cpus: say a finite number (got inf)"),
         ({"terminal": {"local": {"workspace_size": "lots"}}}, "local: workspace_size: 'lots' is no size"),
         ({"terminal": {"local": 3}}, "local: say {'local': {setting: value}}, not 3"),
         ({"tools": "view"}, "tools: say a list"),
@@ -100,6 +102,20 @@ def test_files_say_what_they_take(made: Any) -> None:
         env.workspace.write_bytes("a.py", "x")
     with pytest.raises(TypeError, match="write_text takes text, not bytes; write_bytes takes bytes"):
         env.workspace.write_text("a.py", b"x")
+
+
+def test_a_terminal_that_works_by_now_is_taken(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from debug_gym_terminal_local import LocalTerminal
+
+    reasons = ["no engine answers; start it", "no engine answers; start it", None]
+    monkeypatch.setattr(backend, "_usable", set())
+    monkeypatch.setattr(LocalTerminal, "unavailable", lambda: reasons.pop(0))
+    for _ in range(2):
+        with pytest.raises(RequirementError, match="no engine answers"):
+            made()
+    assert made().terminal_name == "local"
+    made()  # what works is asked no more
+    assert not reasons
 
 
 def test_a_wrong_command_line_of_pytest_is_said(repository: Path) -> None:

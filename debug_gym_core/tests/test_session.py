@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.sandbox.connection import Connection
 from debug_gym_core.sandbox.session import Session
+from debug_gym_core.testing import is_alive, wait_until
 
 
 @quick
@@ -75,7 +80,6 @@ def test_relative_paths_stay_in_the_workspace(session: Session, tmp_path: Path) 
     for path in ("link", "above/dir/file", os.path.relpath(tmp_path / "dir" / "file", session.root)):
         with pytest.raises(PermissionError, match="leads out of the workspace"):
             session.read(path)
-        assert session.hashes([path]) == {path: None}
         assert session.lines(path, 1, 1, 100).data == b""
     for path in ("above/dir", os.path.relpath(tmp_path / "dir", session.root)):
         with pytest.raises(PermissionError, match="leads out of the workspace"):
@@ -263,19 +267,6 @@ def test_stat_and_realpath(session: Session) -> None:
     assert session.realpath("missing/../new") == f"{session.root}/new"
 
 
-def test_hashes(session: Session) -> None:
-    session.write("empty", b"")
-    session.write("dir/file", b"abc")
-    os.mkfifo(Path(session.root, "pipe"))
-    assert session.hashes(["empty", "dir/file", "dir", "missing", "pipe"]) == {
-        "empty": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-        "dir/file": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-        "dir": None,
-        "missing": None,
-        "pipe": None,
-    }
-
-
 @pytest.mark.parametrize("depth", [3, 3000])
 def test_trees_are_removed_however_deep(session: Session, depth: int) -> None:
     make = (
@@ -315,6 +306,48 @@ def test_guest_that_does_not_start_names_the_cause(open_session: Callable[..., S
 def test_close_twice(session: Session) -> None:
     session.close()
     session.close()
+
+
+def test_closing_waits_for_no_guest_that_does_not_start(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is started again, and hangs; who waits for it learns that the session was closed."""
+    monkeypatch.setattr("debug_gym_core.sandbox.connection.START_TIMEOUT", 30.0)
+    hanging = tmp_path / "hanging"
+    hanging.write_text(f"#!/bin/sh\ntouch {tmp_path}/begun; exec sleep 1000\n")
+    hanging.chmod(0o755)
+    os.kill(session.guest()["pid"], signal.SIGKILL)
+    wait_until(lambda: session._held.connection is None or not session._held.connection.alive)
+    session.terminal.python = str(hanging)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(session.run, "true")
+        wait_until((tmp_path / "begun").exists)
+        began = time.monotonic()
+        session.close()
+        with pytest.raises(SandboxError):
+            waiting.result(20)
+        assert time.monotonic() - began < 20
+    with pytest.raises(SandboxLost, match="the session was closed"):
+        session.run("true")
+
+
+def test_a_guest_that_starts_when_the_session_was_closed_is_ended(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closed between its last word at the start and its being taken into use."""
+    os.kill(session.guest()["pid"], signal.SIGKILL)
+    wait_until(lambda: session._held.connection is None or not session._held.connection.alive)
+    started: list[Connection] = []
+
+    def start(*arguments: Any) -> Connection:
+        started.append(Connection(*arguments))
+        session.close()
+        return started[0]
+
+    monkeypatch.setattr("debug_gym_core.sandbox.session.Connection", start)
+    with pytest.raises(SandboxLost, match="the session was closed"):
+        session.run("true")
+    assert not started[0].alive and not is_alive(started[0].hello["pid"])
 
 
 def test_commands_are_counted(session: Session) -> None:

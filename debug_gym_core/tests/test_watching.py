@@ -83,7 +83,7 @@ def test_what_goes_wrong_in_the_worker_costs_that_request_only(session: Session)
         pytest.skip("this machine's guest cannot watch: install a Python with ctypes")
     session.write("new", b"")
     with pytest.raises(SandboxError, match="TypeError") as caught:
-        session._ask("hash", understand=bytes, make=lambda *_: None, paths=5)()
+        session._ask("read", understand=bytes, make=lambda *_: None, path="new", offset="x")()
     assert not isinstance(caught.value, CommandLost)
     assert "new" in (session.changed() or ())  # by the same worker
 

@@ -96,6 +96,20 @@ def test_a_withheld_tool_is_unknown_and_deaf_until_it_is_given_back(environments
     assert env.step(ToolCall("noise"))[0]["text"].count("heard") == 2
 
 
+def test_a_withheld_tool_that_cannot_be_closed_keeps_no_other_from_being_withheld(
+    environments: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stuck() -> None:
+        raise RuntimeError("stuck")
+
+    listener = Listener()
+    env = environments.make([Noise(), listener, Write()])
+    monkeypatch.setattr(env.tools["write"], "close", stuck)
+    env.withhold("write", "listener")
+    assert list(env.tools) == ["noise"] and listener.closed > 0
+    assert env.step(ToolCall("noise"))[0]["text"] == "a noise"
+
+
 def test_an_episode_says_why_it_ended(environments: Environments) -> None:
     tools = ["submit", "eval", Write()]
     mend = ToolCall("write", {"code": FIXED_SHOP})

@@ -13,6 +13,8 @@ Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 TimeLimit = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 """Seconds after which something ends; 0: as soon as may be."""
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+Processors = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+"""Processors' worth of time."""
 Flag = Annotated[bool, Field(strict=True)]
 
 

@@ -89,7 +89,7 @@ WORDS: dict[str, str] = {
     "log_file_path": "is gone: each task has its log.txt in the run's directory",
     "log_prompt_response_pairs": "is gone: `debug-gym run -vv` keeps prompts and answers",
     "uuid": "is gone: `debug-gym run -o DIR` names a run's directory",
-    "terminal.volumes": "is gone: the repository is copied in, nothing of the host is mounted",
+    "terminal.volumes": "is docker's (pip install debug-gym-terminal-docker); elsewhere nothing of the host is mounted",
     "benchmark.prepull_images": "is gone: an image is pulled when a task needs it",
     "benchmark.build_image": "is gone: an image is pulled when a task needs it",
     "mcp_servers": "is gone: a plugin brings tools; `debug-gym plugins` lists them",

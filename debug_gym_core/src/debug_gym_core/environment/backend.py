@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,9 @@ if TYPE_CHECKING:
     from debug_gym_core.tasks.task import Task
 
 ALLOW = "terminal.allow_unsandboxed=true"
+
+_usable: set[type[Terminal]] = set()
+"""Backends that were found to work here. That one does not is asked again: its engine may have been started since."""
 
 
 def choose_terminal(
@@ -97,9 +99,13 @@ def _has_image(backend: type[Terminal]) -> bool:
     return field is None or bool(field.get_default(call_default_factory=True))
 
 
-@functools.cache
 def _unavailable(backend: type[Terminal]) -> str | None:
-    return backend.unavailable()
+    if backend in _usable:
+        return None
+    reason = backend.unavailable()
+    if reason is None:
+        _usable.add(backend)
+    return reason
 
 
 def _unsandboxed(name: str) -> str:

@@ -132,6 +132,8 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         if note:
             (notify or log.warning)(note)
         super().__init__(task, made, checked, backend, backend_settings, run=run, notify=notify)
+        for text in self._without_effect:
+            (notify or log.warning)(text)
         self.max_steps, self.max_rewrites, self.max_seconds = max_steps, max_rewrites, max_seconds
         self._dispatcher = Dispatcher(self, self._sandbox, self._events, self._files, self._dropped)
         self._start_over()
@@ -173,12 +175,11 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             self._sandbox.seed = seed
         self._sandbox.end()
         self._start_over()
-        session = self._sandbox.open()
-        if self._tests.find(session, self.run_timeout):
-            self._sandbox.end()  # what the search left in the repository is no change of the agent's
-            self._sandbox.open()
-            for text in self._tests.notes:
-                (self._notify or log.warning)(text)
+        try:
+            self._open()
+        except BaseException:
+            self._sandbox.end_quietly()
+            raise
         self._started = time.monotonic()
         observations = [Observation("env", self.instructions())]
         self._events.emit("on_reset")
@@ -267,6 +268,15 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         return self._dispatcher.call
 
     # Parts of an episode
+
+    def _open(self) -> None:
+        """Have a sandbox with the pristine repository, and know which tests count."""
+        session = self._sandbox.open()
+        if self._tests.find(session, self.run_timeout):
+            self._sandbox.end()  # what the search left in the repository is no change of the agent's
+            self._sandbox.open()
+            for text in self._tests.notes:
+                (self._notify or log.warning)(text)
 
     def _known(self) -> dict[str, Any]:
         """What a step that has to be done again must find as it was."""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 BLOCK = 1 << 20
 
 _UNFINISHED = ".unfinished"
-_taking = threading.Lock()
+_taking: dict[str, threading.Lock] = {}
+"""Held by who takes a repository out, by the name of its place."""
 
 
 def directory() -> Path:
@@ -56,7 +57,8 @@ def repository_of(
     terminal = backend(**settings)
     facts = f"{terminal.identify_image()} {task.image_directory}"
     place = directory() / hashlib.sha256(facts.encode()).hexdigest()[:32]
-    with _taking:  # of many workers one takes it; another process does it again, and the first one's stays
+    # Of many workers one takes it; another process does it again, and the first one's stays.
+    with _taking.setdefault(place.name, threading.Lock()):
         if not place.is_dir():
             tell(f"taking {task.image_directory} out of {settings.get('image') or task.image}")
             _take(terminal, task.image_directory, place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
@@ -235,7 +236,7 @@ class LiveSandbox:
             return False
         self._replaced += 1
         log.warning("the sandbox was lost, another one takes its place: %s", error)
-        self._end_quietly()
+        self.end_quietly()
         try:
             insist(lambda: with_files(lambda: factory.open(self.seed), self._attach, changes), factory.wait)
         except (SandboxError, RequirementError) as again:
@@ -279,23 +280,24 @@ class LiveSandbox:
         if session is not None:
             session.close()
 
-    def _end_quietly(self) -> None:
-        """End what may be left of a lost one."""
+    def end_quietly(self) -> None:
+        """End what may be left of one that was lost, or that nobody can use."""
         try:
             self.end()
         except SandboxError as error:  # its engine does not answer; its lease ends
-            log.warning("a lost sandbox was not removed: %s", error)
+            log.warning("a sandbox was not removed: %s", error)
 
     def close(self) -> None:
         """End it and remove everything of it; may be called twice."""
         try:
-            self.end()
+            with contextlib.ExitStack() as stack:  # what fails keeps nothing else from being closed
+                if self._pristine is not None:
+                    stack.callback(self._pristine.close)
+                if self._factory is not None:
+                    stack.callback(self._factory.close)
+                self.end()
         finally:
-            if self._factory is not None:
-                self._factory.close()
-            if self._pristine is not None:
-                self._pristine.close()
-                self._pristine = self._factory = None
+            self._pristine = self._factory = None
 
 
 def _not_live() -> UsageError:

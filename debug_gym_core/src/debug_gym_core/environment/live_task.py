@@ -149,8 +149,15 @@ class LiveTask:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know: what the sandbox could not do on this machine, what is odd about the task."""
-        return (*self._sandbox.notes, *self._tests.notes)
+        """What a person should know: what the sandbox could not do here, what is odd about the task or the settings."""
+        return (*self._without_effect, *self._sandbox.notes, *self._tests.notes)
+
+    @property
+    def _without_effect(self) -> tuple[str, ...]:
+        """Settings that do nothing here, a line each."""
+        if not self.settings.auto_eval_on_rewrite or "eval" in self._all_tools:
+            return ()
+        return ("env.auto_eval_on_rewrite has no effect: the tool eval, which runs the tests, is not among the tools",)
 
     def _opened(self, session: Session) -> None:
         """The sandbox of an episode stands; for those who record it."""
@@ -189,7 +196,7 @@ class LiveTask:
         """
         taken = [name for name in names if name in self.tools]
         for name in taken:
-            self.tools.pop(name).close()
+            _free(self.tools.pop(name))
         if taken:
             self._events.refresh()
 
@@ -209,10 +216,7 @@ class LiveTask:
     def _free_tools(self) -> None:
         """Have all tools free what they hold, since their sandbox ends."""
         for made in self.tools.values():
-            try:
-                made.close()
-            except Exception as error:
-                failed(f"{made.name} at its end", error)
+            _free(made)
 
     @property
     def hook(self) -> pluggy.HookRelay:
@@ -296,3 +300,11 @@ class LiveTask:
     def instructions(self) -> str:
         """What the agent is told at the start: the task, how it is run, the tools."""
         return instructions(self.task, self._tests, self.tools)
+
+
+def _free(tool: Tool) -> None:
+    """Have a tool free what it holds; one that fails keeps nobody from going on."""
+    try:
+        tool.close()
+    except Exception as error:
+        failed(f"{tool.name} at its end", error)

@@ -212,14 +212,19 @@ class SandboxFactory:
             return self._prepared
 
     def close(self) -> None:
-        """End all sandboxes that are still there; who waits for something in one gets SandboxLost."""
+        """End all sandboxes that are still there; who waits for something in one gets SandboxLost.
+
+        Raises:
+            SandboxError: one could not be ended; the others were
+        """
         with self._lock:
             self._closed.set()
             live = list(self._live)
             if self._prepared is not None:
                 self._prepared.use.end()
-        for session in live:
-            session.close()
+        with contextlib.ExitStack() as stack:
+            for session in live:
+                stack.callback(session.close)
 
     def _require(self, session: Session, terminal: Terminal) -> None:
         """Insist on what the task needs, where setting up may have brought it or an image has to have it."""

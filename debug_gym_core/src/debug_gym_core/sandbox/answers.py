@@ -267,23 +267,6 @@ def changes_of(body: bytes) -> dict[str, Entry | None]:
 
 
 @_understanding
-def hashes_of(body: bytes, paths: Iterable[str]) -> dict[str, str | None]:
-    """Understand the hashes of files.
-
-    Args:
-        body: JSON: by path, null for what has none
-        paths: of which files
-
-    Raises:
-        SandboxLost: there is something else, or of something else
-    """
-    hashes = json.loads(body)
-    if type(hashes) is not dict or not all(value is None or _is_text(value) for value in hashes.values()):
-        raise TypeError("hashes that are none")
-    return hashes if hashes.keys() == set(paths) else _refuse("hashes of other files")
-
-
-@_understanding
 def joined(parts: Iterable[bytes], longest: int) -> bytes:
     """Understand bytes that come in parts.
 

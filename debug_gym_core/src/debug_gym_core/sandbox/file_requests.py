@@ -6,11 +6,10 @@ import abc
 import functools
 import hashlib
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from debug_gym_core.sandbox.answers import Entry, FileLines, changes_of, entries_of, entry_of, hashes_of, joined
+from debug_gym_core.sandbox.answers import Entry, FileLines, changes_of, entries_of, entry_of, joined
 from debug_gym_core.sandbox.frames import BODY_LIMIT, Header
 from debug_gym_core.sandbox.replies import PIECE, ROOM, Waiter
 from debug_gym_core.sandbox.search import search
@@ -24,9 +23,6 @@ FILE_TIMEOUT = 120.0
 
 LISTING = 1 << 29
 """Bytes of a walk, or of what has changed: some hundred for each entry, of which a workspace has no end of."""
-
-_HASH = 80
-"""Bytes of an answer about a file's content, besides its path."""
 
 _Part = TypeVar("_Part")
 _Made = TypeVar("_Made")
@@ -209,16 +205,6 @@ class FileRequests(abc.ABC):
             return {path: entry for part in parts for path, entry in part.items()} if header["known"] else None
 
         return self._ask("changed", room=LISTING, longest=PIECE, understand=changes_of, make=make)()
-
-    def hashes(self, paths: Iterable[str]) -> dict[str, str | None]:
-        """SHA-256 of files, hexadecimal; None for what is no file, cannot be read or leads out of the workspace.
-
-        Raises:
-            SandboxLost: the guest is gone
-        """
-        asked = list(paths)
-        room = ROOM + sum(_HASH + len(json.dumps(path)) for path in asked)
-        return self._file("hash", lambda _, data: hashes_of(b"".join(data), asked), room=room, paths=asked)
 
     def grep(self, path: str, query: Query, ignored: dict[str, Any]) -> Found:
         """Search the files below a directory, or one file, in the sandbox; links are not followed on the way.

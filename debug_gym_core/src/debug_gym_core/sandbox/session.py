@@ -77,6 +77,7 @@ class Session(FileRequests):
         self._under_way = 0
         self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
         self._lock = threading.Lock()
+        self._connecting = threading.Lock()  # held while a guest is started; `close` does not wait for it
         self._closed = False
         self._held = Held(terminal)
         self._dropped = weakref.finalize(self, self._held.drop)
@@ -298,7 +299,10 @@ class Session(FileRequests):
         return self.names.mask(text)
 
     def close(self) -> None:
-        """End the guest and stop the terminal; may be called twice. Happens by itself to a session that is dropped."""
+        """End the guest and stop the terminal, also while another thread waits for a guest to start.
+
+        May be called twice. Happens by itself to a session that is dropped.
+        """
         with self._lock:
             self._closed = True
         self._dropped.detach()
@@ -314,12 +318,12 @@ class Session(FileRequests):
 
     def _connect(self) -> Connection:
         """The live guest; a new one when the last is gone."""
-        with self._lock:
+        with self._connecting:
             connection = self._held.connection
             if connection is not None and connection.alive:
                 return connection
             if self._closed:
-                raise SandboxLost(f"{self.terminal.name} sandbox: the session was closed")
+                raise self._was_closed()
             if connection is not None:
                 connection.close()
                 if not self.terminal.alive():
@@ -328,8 +332,16 @@ class Session(FileRequests):
             settings: dict[str, Any] = {"root": self.root, "env": self.environment}
             if self.spec.interpreter is not None:
                 settings["bin"] = self.spec.interpreter.path
-            self._held.connection = connection = Connection(self.terminal, settings)
-            return connection
+            connection = Connection(self.terminal, settings)
+            with self._lock:
+                if not self._closed:
+                    self._held.connection = connection
+                    return connection
+        connection.close()
+        raise self._was_closed()
+
+    def _was_closed(self) -> SandboxLost:
+        return SandboxLost(f"{self.terminal.name} sandbox: the session was closed")
 
     def _command(
         self,

@@ -11,12 +11,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Protocol
-
-from pydantic import Field
+from typing import ClassVar, Literal, Protocol
 
 from debug_gym_core.components.component import Component, Settings
-from debug_gym_core.components.values import Flag, Positive, Size
+from debug_gym_core.components.values import Flag, Positive, Processors, Size
 from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.sandbox.interpreter import Interpreter
 
@@ -40,7 +38,7 @@ class SandboxSettings(Settings):
     image: str | None = None
     network: Literal["none", "host"] = "none"
     memory: Size = "4g"
-    cpus: Annotated[float, Field(strict=True, gt=0)] | None = None
+    cpus: Processors | None = None
     pids: Positive = 512
     allow_unsandboxed: Flag = False
     setup: tuple[str, ...] = ()
@@ -203,7 +201,7 @@ class Terminal(Component, abc.ABC):
     def unavailable(cls) -> str | None:
         """Why the backend cannot work on this machine and what to install, in one line; None when it can.
 
-        Quick (well under a second) and free of side effects; the caller may ask once a process.
+        Quick (well under a second) and free of side effects; the caller may ask until it can, and then no more.
         """
 
     @abc.abstractmethod

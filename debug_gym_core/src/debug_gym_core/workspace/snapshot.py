@@ -179,11 +179,6 @@ class Snapshot:
             file.close()
             raise
 
-    @property
-    def size(self) -> int:
-        """Bytes of the archive."""
-        return self._size
-
     def archive(self) -> Iterator[bytes]:
         """The tar in blocks; every iterator reads from the beginning, whatever others do."""
         for offset in range(0, self._size, BLOCK):

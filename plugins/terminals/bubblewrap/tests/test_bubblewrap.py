@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -271,6 +272,38 @@ def test_a_sandbox_is_opened_once(start: Callable[..., BubblewrapTerminal]) -> N
     terminal.open(["/bin/cat"]).close()
     with pytest.raises(SandboxLost):
         terminal.open(["/bin/cat"])
+
+
+def test_a_start_for_which_descriptors_run_out_leaves_nothing(start: Callable[..., BubblewrapTerminal]) -> None:
+    start().open(["true"]).close()  # what is started once a process is there
+    groups, soft = left_of_mine(), resource.getrlimit(resource.RLIMIT_NOFILE)
+    before = descriptors()
+    failures = 0
+    for more in range(60):
+        terminal = start()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(before) + more, soft[1]))
+        try:
+            terminal.open(["true"]).close()
+            break
+        except SandboxError:
+            failures += 1
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, soft)
+            terminal.stop()
+        wait_until(lambda: descriptors() == before)
+        wait_until(lambda: left_of_mine() == groups)
+    assert failures > 5 and terminal._sandbox is not None
+
+
+def descriptors() -> list[Path]:
+    """Those of this process, without the one that the list is read by."""
+    return [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+
+
+def left_of_mine() -> list[Path]:
+    """Control groups of sandboxes of this process."""
+    places = cgroup.places(("memory", "pids")).values()
+    return [group for place in places for group in place.directory.glob(f"debug-gym.*~{os.getpid()}~*")]
 
 
 def test_interpreter_that_vanished_is_a_sandbox_error(start: Callable[..., BubblewrapTerminal], tmp_path: Path) -> None:

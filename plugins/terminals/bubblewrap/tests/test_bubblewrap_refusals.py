@@ -77,6 +77,16 @@ def test_a_bwrap_that_is_no_program(bwrap: Bwrap, tmp_path: Path, monkeypatch: p
     assert isolation.version() == ""
 
 
+def test_what_was_mended_meanwhile_is_found(bwrap: Bwrap, monkeypatch: pytest.MonkeyPatch) -> None:
+    bwrap("exit 7")
+    monkeypatch.setattr(isolation, "_TIMEOUT", 0.0)
+    assert isolation.version() == "" and isolation.unavailable() and isolation.mode() is None
+    monkeypatch.undo()
+    bwrap("echo bubblewrap 0.8.0")
+    assert isolation.unavailable() is None and isolation.mode() is isolation._candidates()[0]
+    assert isolation.version() == "bubblewrap 0.8.0" and isolation._nested()
+
+
 def test_other_systems_are_sent_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     assert isolation.unavailable() == "bubblewrap needs Linux; use the docker terminal"

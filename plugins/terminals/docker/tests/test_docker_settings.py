@@ -274,6 +274,12 @@ def test_only_the_default_has_our_filter_too(started: Callable[..., DockerTermin
         ({"volumes": ["/data:/testbed/data:ro"]}, "not in /testbed, /proc, /sys, /dev"),
         ({"labels": {"owner": "me"}}, "labels: owner: by this label containers are found and removed"),
         ({"pull_stall": 0}, "pull_stall: say more than 0"),
+        ({"pull_stall": float("inf")}, "pull_stall: say a finite number"),
+        ({"pull_timeout": "60"}, "pull_timeout: say a number"),
+        ({"cpus": float("inf")}, "cpus: say a finite number"),
+        ({"read_only": "off"}, "read_only: say true or false"),
+        ({"no_new_privileges": 0}, "no_new_privileges: say true or false"),
+        ({"init": "no"}, "init: say true or false"),
     ],
     ids=lambda value: json.dumps(value)[:40] if isinstance(value, dict) else None,
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core.errors import SandboxError, SandboxLost
-from debug_gym_core.sandbox import ownership
+from debug_gym_core.sandbox import ownership, virtual_environment
 from debug_gym_core.sandbox.interpreter import Interpreter
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
@@ -184,6 +184,20 @@ def test_reap_removes_what_a_dead_runner_left(own_place: None, session: Session)
     finally:
         left.kill()
         left.wait()
+
+
+@pytest.mark.parametrize("setup", [True, False])
+def test_a_start_that_fails_leaves_nothing_and_says_at_what(
+    own_place: None, monkeypatch: pytest.MonkeyPatch, setup: bool
+) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(*((virtual_environment, "create") if setup else (ownership, "write_lease")), full)
+    words = "no virtual environment for terminal.setup" if setup else "no temporary directory"
+    with pytest.raises(SandboxError, match=f"{words}.*No space left"):
+        LocalTerminal(setup=("true",)).start(SandboxSpec(run="test", interpreter=interpreter()))
+    assert not list(Path(tempfile.gettempdir()).iterdir())
 
 
 def left_behind() -> Path:

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 
-from .frames import encode, to_text
+from .frames import to_text
 from .search import Search
 from .tar import Archive, unpack
 from .tree import CHUNK, Outside, describe, remove_below, write_all
@@ -167,31 +167,6 @@ class Files:
     def realpath(self, header: "dict[str, Any]", _body: bytes) -> "Reply":
         """The path with every link resolved."""
         return {"real": to_text(os.path.realpath(self.tree.path(header)))}, b""
-
-    def hash(self, header: "dict[str, Any]", _body: bytes) -> "Reply":
-        """The SHA-256 of files; null for what is no file that can be read."""
-        import hashlib
-
-        hashes = {}  # type: dict[str, str | None]
-        for path in header["paths"]:
-            digest = hashlib.sha256()
-            try:
-                descriptor = self.tree.open_file(self.tree.path({"path": path}), self.tree.real({"path": path}))
-            except OSError:
-                hashes[path] = None
-                continue
-            try:
-                while True:
-                    data = os.read(descriptor, CHUNK)
-                    if not data:
-                        break
-                    digest.update(data)
-                hashes[path] = digest.hexdigest()
-            except OSError:
-                hashes[path] = None
-            finally:
-                os.close(descriptor)
-        return {}, encode(hashes).encode("ascii")
 
     def put(self, header: "dict[str, Any]", _body: bytes) -> "Reply":
         """Unpack an uncompressed tar archive that follows in `chunk` frames and ends with `end`."""

@@ -29,7 +29,6 @@ class Worker:
             "remove": files.remove,
             "stat": files.stat,
             "realpath": files.realpath,
-            "hash": files.hash,
             "put": files.put,
             "grep": files.grep,
             "walk": walks.walk,

@@ -20,6 +20,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from debug_gym_core.errors import RequirementError
+
 USER = 1000
 """The user's and the group's number inside."""
 
@@ -118,13 +120,27 @@ def options(mode: Mode, network: bool) -> list[str]:
     ]
 
 
-@functools.cache
 def mode() -> Mode | None:
-    """How sandboxes are made here; None: not at all, see `unavailable`. Really tries, once a process."""
+    """How sandboxes are made here; None: not at all, see `unavailable`. Really tries, until it has found one."""
+    try:
+        return _mode()
+    except RequirementError:
+        return None
+
+
+@functools.cache
+def _mode() -> Mode:
+    """The same; a failure is raised, for only what is returned is remembered: a person may mend what is missing.
+
+    Raises:
+        RequirementError: why there is none
+    """
+    reason: str | None = None
     for candidate in _candidates():
-        if _try(candidate) is None:
+        reason = _try(candidate)
+        if reason is None:
             return candidate
-    return None
+    raise RequirementError(reason or "")
 
 
 def _candidates() -> list[Mode]:
@@ -145,19 +161,19 @@ def _is_mapped(table: Path) -> bool:
     return any(first <= USER < first + count for first, _, count in ranges)
 
 
-@functools.cache
 def unavailable() -> str | None:
     """Why bubblewrap cannot make a sandbox here and what to do; None when it can."""
     if not sys.platform.startswith("linux"):
         return "bubblewrap needs Linux; use the docker terminal"
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed; get it with: apt-get install bubblewrap"
-    if mode() is not None:
-        return None
-    return f"bubblewrap cannot make a sandbox here: {_cause()} ({_try(_candidates()[-1])})"
+    try:
+        _mode()
+    except RequirementError as error:
+        return f"bubblewrap cannot make a sandbox here: {_cause()} ({error})"
+    return None
 
 
-@functools.cache
 def _try(candidate: Mode, *, as_user: bool = False) -> str | None:
     """Make a sandbox that does nothing, as its user when asked for; returns what went wrong."""
     links = [option for name in ("bin", "lib", "lib64") for option in ("--ro-bind-try", f"/{name}", f"/{name}")]
@@ -179,16 +195,20 @@ def _try(candidate: Mode, *, as_user: bool = False) -> str | None:
     return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
 
 
-@functools.cache
 def version() -> str:
     """What bubblewrap says of itself, as in `bubblewrap 0.8.0`; empty when it says nothing."""
     try:
-        return subprocess.run(["bwrap", "--version"], capture_output=True, text=True, timeout=_TIMEOUT).stdout.strip()
+        return _version()
     except (OSError, subprocess.TimeoutExpired):
         return ""
 
 
 @functools.cache
+def _version() -> str:
+    """The same; a failure is raised, and so not remembered."""
+    return subprocess.run(["bwrap", "--version"], capture_output=True, text=True, timeout=_TIMEOUT).stdout.strip()
+
+
 def _nested() -> bool:
     """Whether this bubblewrap can forbid further user namespaces in the sandbox."""
     return tuple(map(int, re.findall(r"\d+", version())[:2])) >= _NESTED

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.sandbox import seccomp
@@ -87,15 +87,15 @@ class Sandbox:
         self.unbounded = ""
         self._cgroup = cgroup.Cgroup(limits)
         with contextlib.ExitStack() as mine, contextlib.ExitStack() as theirs:
-            stdin, to_guest = os.pipe()
-            from_guest, stdout = os.pipe()
-            log, stderr = os.pipe()
-            info, info_end = os.pipe()
-            release_end, release = os.pipe()
-            for descriptor in (to_guest, from_guest, log, info, release):
-                mine.callback(os.close, descriptor)
-            for descriptor in (stdin, stdout, stderr, info_end, release_end):
-                theirs.callback(os.close, descriptor)
+            mine.callback(self._cgroup.remove)
+
+            def pipe(*, to_sandbox: bool = False) -> tuple[int, int]:
+                """A pipe: our end and the sandbox's."""
+                reading, writing = os.pipe()
+                ours, its = (writing, reading) if to_sandbox else (reading, writing)
+                mine.callback(os.close, ours)
+                theirs.callback(os.close, its)
+                return ours, its
 
             def memory(name: str, data: bytes) -> str:
                 descriptor = os.memfd_create(name)
@@ -106,41 +106,50 @@ class Sandbox:
                 os.lseek(descriptor, 0, os.SEEK_SET)
                 return str(descriptor)
 
-            passed = [info_end, release_end]
-            arguments = [*options(mode, network), "--as-pid-1"]
-            for name, value in environment.items():
-                arguments += ["--setenv", name, value]
-            numbers = [memory("file", content) for content in mounts.contents]
-            arguments += [
-                numbers[int(argument[1:-1])] if re.fullmatch(r"\{\d+\}", argument) else argument
-                for argument in mounts.arguments
-            ]
-            if seccomp.supported():
-                also = () if "memory" in self._cgroup.bounded else ("shmget",)
-                arguments += ["--seccomp", memory("seccomp", seccomp.program(also=also))]
-            arguments += ["--chdir", ROOT, "--info-fd", str(info_end), "--block-fd", str(release_end)]
-            options_file = memory("arguments", b"".join(os.fsencode(argument) + b"\0" for argument in arguments))
-            command = ["bwrap", "--args", options_file, "--", *argv]
-            if mode is Mode.CHANGE_USER:
-                command[-len(argv) :] = dropped(argv, python, quick=not mounts.in_workspace)
             try:
+                to_guest, stdin = pipe(to_sandbox=True)
+                from_guest, stdout = pipe()
+                log, stderr = pipe()
+                info, info_end = pipe()
+                release, release_end = pipe(to_sandbox=True)
+                passed = [info_end, release_end]
+                arguments = [*options(mode, network), "--as-pid-1"]
+                for name, value in environment.items():
+                    arguments += ["--setenv", name, value]
+                numbers = [memory("file", content) for content in mounts.contents]
+                arguments += [
+                    numbers[int(argument[1:-1])] if re.fullmatch(r"\{\d+\}", argument) else argument
+                    for argument in mounts.arguments
+                ]
+                if seccomp.supported():
+                    also = () if "memory" in self._cgroup.bounded else ("shmget",)
+                    arguments += ["--seccomp", memory("seccomp", seccomp.program(also=also))]
+                arguments += ["--chdir", ROOT, "--info-fd", str(info_end), "--block-fd", str(release_end)]
+                options_file = memory("arguments", b"".join(os.fsencode(argument) + b"\0" for argument in arguments))
+                command = ["bwrap", "--args", options_file, "--", *argv]
+                if mode is Mode.CHANGE_USER:
+                    command[-len(argv) :] = dropped(argv, python, quick=not mounts.in_workspace)
                 self._process = spawn(
                     command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=passed, within=self._cgroup.joined
                 )
+                mine.callback(self._end)
+                self.stream = PipeStream(to_guest, from_guest, self._process.pid, self._begin, self._end)
             except OSError as error:
-                self._cgroup.remove()
                 raise SandboxError(f"bubblewrap did not start: {error}") from error
             theirs.close()
             mine.pop_all()
-        threading.Thread(target=self._listen, args=(log,), name="debug-gym-bubblewrap-log", daemon=True).start()
-        self.stream = PipeStream(to_guest, from_guest, self._process.pid, self._begin, self._end)
         try:
+            lines = os.fdopen(log, "rb", buffering=0)
+            threading.Thread(target=self._listen, args=(lines,), name="debug-gym-bubblewrap-log", daemon=True).start()
             child = self._admit(info, file_size)
             self._inodes = InodeBound(child, mounts.inodes, privileged=mode is Mode.CHANGE_USER)
         except (OSError, ValueError) as error:
             self.stream.close()
             self._told.wait(1)
             raise SandboxError("bubblewrap did not start") from error
+        except BaseException:
+            self.stream.close()
+            raise
         finally:
             os.close(info)
             with contextlib.suppress(OSError):
@@ -200,11 +209,11 @@ class Sandbox:
         """How many processes the kernel killed for the bound on memory."""
         return self._cgroup.out_of_memory()
 
-    def _listen(self, log: int) -> None:
+    def _listen(self, log: BinaryIO) -> None:
         """Pass on what is written to standard error, until the end."""
-        with os.fdopen(log, "rb", buffering=0) as file:
+        with log:
             rest = b""
-            while data := file.read(65536):
+            while data := log.read(65536):
                 *lines, rest = (rest + data).split(b"\n")
                 for line in [*lines[-50:], *([rest[:4096]] if len(rest) > 4096 else [])]:
                     self._tell(line.decode("utf-8", "backslashreplace"))

@@ -29,13 +29,20 @@ class PipeStream:
                 may have been killed and the guest be there
             begin: called once, when the guest has said something and before that is told
             end: ends the guest's command; returns when both pipes are closed on its side
+
+        Raises:
+            OSError: it cannot take them over
         """
         self._stdin = stdin
         self._stdout = stdout
         self._begin: Callable[[], None] | None = begin
         self._end = end
         self._wake = os.eventfd(0, os.EFD_CLOEXEC)
-        self._process = os.pidfd_open(process)
+        try:
+            self._process = os.pidfd_open(process)
+        except OSError:
+            os.close(self._wake)
+            raise
         self._closed = False
         self._closing = threading.Lock()
         self._reading = threading.Lock()

@@ -56,7 +56,7 @@ class BubblewrapTerminal(Terminal):
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """Why bubblewrap cannot work here, found out by trying, once a process."""
+        """Why bubblewrap cannot work here, found out by trying."""
         return isolation.unavailable()
 
     @classmethod

@@ -167,8 +167,8 @@ def _kill_all(identifier: str, user: str) -> None:
 @contextlib.contextmanager
 def _standing_still(client: APIClient, identifier: str) -> Iterator[None]:
     """Have no process of a container run meanwhile."""
+    client.pause(identifier)  # one for which this fails is removed, whether it stands still or not
     try:
-        client.pause(identifier)
         yield
     finally:
         client.unpause(identifier)

@@ -113,7 +113,6 @@ def _unreachable(error: Exception, patience: float) -> str:
     return f"no Docker engine answers at {where}; start it (systemctl start docker, or dockerd), or set DOCKER_HOST"
 
 
-@functools.cache
 def unavailable() -> str | None:
     """Why there is no Docker to use; None when there is."""
     try:

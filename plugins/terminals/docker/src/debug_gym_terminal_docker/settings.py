@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from debug_gym_core.components.values import Flag, Seconds, Size
 from debug_gym_core.errors import UsageError
 from debug_gym_core.sandbox.terminal import ROOT, TerminalSettings, parse_size
 
@@ -36,8 +37,6 @@ _CAPABILITIES = frozenset(
 )
 _USER = re.compile(r"([a-z_][a-z0-9_.-]*|[0-9]{1,9})(?::([a-z_][a-z0-9_.-]*|[0-9]{1,9}))?", re.IGNORECASE)
 _SYSTEM = ("/proc", "/sys", "/dev")
-
-Seconds = Annotated[float, Field(gt=0)]
 
 
 class DockerSettings(TerminalSettings):
@@ -71,17 +70,17 @@ class DockerSettings(TerminalSettings):
     pull_stall: Seconds = 120
     runtime: str | None = None
     user: str = "1000:1000"
-    read_only: bool = True
+    read_only: Flag = True
     cap_add: tuple[str, ...] = ()
-    no_new_privileges: bool = True
+    no_new_privileges: Flag = True
     seccomp: str = "default"
     memswap_limit: str | Literal[-1] | None = None
-    shm_size: str = "64m"
-    tmp_size: str | None = None
+    shm_size: Size = "64m"
+    tmp_size: Size | None = None
     tmpfs: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     ulimits: dict[str, int | str] = Field(default={})
-    init: bool = True
+    init: Flag = True
     environment: dict[str, str] = Field(default={})
     volumes: tuple[str, ...] = ()
     labels: dict[str, str] = Field(default={})
@@ -122,13 +121,6 @@ class DockerSettings(TerminalSettings):
     def _counts(cls, value: object) -> object:
         if isinstance(value, int | float) and value < 0.01:
             raise ValueError("write how many there may be; there is always a bound on pids, null is none on cpus")
-        return value
-
-    @field_validator("memory", "workspace_size", "shm_size", "tmp_size")
-    @classmethod
-    def _sizes(cls, value: str | None) -> str | None:
-        if value is not None:
-            _size(value)
         return value
 
     @field_validator("memswap_limit")

@@ -50,7 +50,7 @@ class DockerTerminal(Terminal):
     """A Docker container of the task's image.
 
     No network, no capability, no new privileges, a read-only root; the workspace and /tmp are in memory and bounded.
-    Nothing of the host is mounted. The interpreter is the image's.
+    Nothing of the host is there but what `volumes` names. The interpreter is the image's.
     """
 
     name = "docker"
@@ -137,7 +137,7 @@ class DockerTerminal(Terminal):
         return self.settings.image
 
     def _create(self, client: APIClient, image: str, spec: SandboxSpec) -> str:
-        """Create the container, with the image pulled when it is missing."""
+        """Create the container: with the image pulled when it is missing, without an init where the engine has none."""
         import docker.errors
 
         def create() -> str:
@@ -147,20 +147,24 @@ class DockerTerminal(Terminal):
             )
 
         self._shared = spec.protects or container.is_shared(client, self._effective)
-        try:
-            return create()
-        except docker.errors.ImageNotFound:
-            if spec.image is not None:
-                raise SandboxError("docker: the image that terminal.setup made was removed meanwhile") from None
-            if self.settings.pull == "never":
-                raise RequirementError(f"the image {image} is not here; get it with: docker pull {image}") from None
-        except docker.errors.APIError as error:
-            if "init binary not found" not in str(error.explanation):
-                raise
-            self._init = False
-            return create()
-        pull.get(image, self.settings.pull_timeout, self.settings.pull_stall)
-        return create()
+        pulled = False
+        while True:
+            try:
+                return create()
+            except docker.errors.ImageNotFound:
+                if spec.image is not None:
+                    raise SandboxError("docker: the image that terminal.setup made was removed meanwhile") from None
+                if self.settings.pull == "never":
+                    raise RequirementError(f"the image {image} is not here; get it with: docker pull {image}") from None
+                if pulled:
+                    raise
+            except docker.errors.APIError as error:
+                if not self._init or "init binary not found" not in str(error.explanation):
+                    raise
+                self._init = False
+                continue
+            pull.get(image, self.settings.pull_timeout, self.settings.pull_stall)
+            pulled = True
 
     def open(self, argv: Sequence[str]) -> Stream:
         """Run the guest's command in the container, over one attached socket."""

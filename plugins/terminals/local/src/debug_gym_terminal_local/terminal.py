@@ -51,7 +51,6 @@ class LocalTerminal(Terminal):
         self._directory: Path | None = None
         self._environment: dict[str, str] = {}
         self._streams: list[_LocalStream] = []
-        self._remover: subprocess.Popen[bytes] | None = None
         self._finalizer: weakref.finalize[..., LocalTerminal] | None = None
 
     @classmethod
@@ -69,16 +68,16 @@ class LocalTerminal(Terminal):
         missing = self.unavailable()
         if missing is not None:
             raise RequirementError(missing)
+        directory = self._make_directory(spec.run)
         try:
-            directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")).resolve()
-            ownership.write_lease(directory, spec.run)
-            for name in ("testbed", "home", "tmp"):
-                (directory / name).mkdir()
             if self.settings.setup and spec.interpreter is not None:
                 self.interpreter = virtual_environment.create(directory / "environment", spec.interpreter)
         except OSError as error:
-            raise SandboxError(f"local sandbox: no temporary directory: {error}") from error
-        self._directory = directory
+            self.stop()
+            raise SandboxError(f"local sandbox: no virtual environment for terminal.setup: {error}") from error
+        except BaseException:
+            self.stop()
+            raise
         self.root = str(directory / "testbed")
         interpreter = self.interpreter or spec.interpreter
         self.python = str(interpreter.executable) if interpreter is not None else sys.executable
@@ -90,21 +89,27 @@ class LocalTerminal(Terminal):
         shadows = editable_copies(spec, Path(self.root))
         if shadows:
             self._environment["PYTHONPATH"] = ":".join(map(str, shadows))
-        try:
-            self._remover = subprocess.Popen(
-                ["sh", "-c", _REMOVER, "debug-gym-remover", str(directory)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                cwd="/",
-                env={"PATH": SYSTEM_PATH},
-            )
-        except OSError as error:
-            ownership.remove_tree(directory)
-            self._directory = None
-            raise SandboxError(f"local sandbox: no process can be started: {error}") from error
-        self._finalizer = weakref.finalize(self, _clean, os.getpid(), directory, self._streams, self._remover)
+
+    def _make_directory(self, run: str) -> Path:
+        """Make the directory, which from now on is removed with this terminal or with the process.
+
+        Raises:
+            SandboxError: it cannot be made
+        """
+        with contextlib.ExitStack() as failed:
+            try:
+                directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")).resolve()
+                failed.callback(ownership.remove_tree, directory)
+                ownership.write_lease(directory, run)
+                for name in ("testbed", "home", "tmp"):
+                    (directory / name).mkdir()
+            except OSError as error:
+                raise SandboxError(f"local sandbox: no temporary directory: {error}") from error
+            remover = _start_remover(directory)
+            failed.pop_all()
+        self._directory = directory
+        self._finalizer = weakref.finalize(self, _clean, os.getpid(), directory, self._streams, remover)
+        return directory
 
     def open(self, argv: Sequence[str]) -> Stream:
         """Start the guest as a child process, in a session of its own."""
@@ -198,6 +203,26 @@ class _LocalStream:
     def release(self) -> None:
         """Close the socket; nobody reads it any more."""
         self._socket.close()
+
+
+def _start_remover(directory: Path) -> subprocess.Popen[bytes]:
+    """Start what removes a sandbox's directory when this process is gone.
+
+    Raises:
+        SandboxError: no process can be started
+    """
+    try:
+        return subprocess.Popen(
+            ["sh", "-c", _REMOVER, "debug-gym-remover", str(directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+            env={"PATH": SYSTEM_PATH},
+        )
+    except OSError as error:
+        raise SandboxError(f"local sandbox: no process can be started: {error}") from error
 
 
 def _clean(owner: int, directory: Path, streams: list[_LocalStream], remover: subprocess.Popen[bytes]) -> None:
