@@ -201,7 +201,11 @@ def test_many_workers_stop_within_one_call_of_the_limit(
 
 @pytest.mark.parametrize(
     ("bound", "calls", "status"),
-    [(f"llm.max_task_cost={1.5 * PRICE}", 2, "unresolved"), ("llm.max_task_tokens=3000", 3, "resolved")],
+    [
+        (f"llm.max_task_cost={1.5 * PRICE}", 2, "unresolved"),
+        ("llm.max_task_cost=0", 0, "unresolved"),
+        ("llm.max_task_tokens=3000", 3, "resolved"),
+    ],
 )
 def test_bounds_of_an_episode(
     serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path, bound: str, calls: int, status: str

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class NoopAgent(Agent):
-    """Changes nothing: must score 0. Shows that a benchmark's tasks fail as published."""
+    """Changes nothing, so resolves nothing; its score counts what passes anyway. Shows that tasks fail as published."""
 
     name = "noop_agent"
     tools: ClassVar[Sequence[str] | None] = ()

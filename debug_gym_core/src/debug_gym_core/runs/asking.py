@@ -85,7 +85,7 @@ class RecordedLLM(LLM):
         if self._call_limit is not None and estimate.cost > self._call_limit:
             most = f"more than llm.max_call_cost (${self._call_limit:g})"
             raise ContextOverflow(f"the call would cost about ${estimate.cost:.4f}, {most}")
-        if not self._limits.allow(self._episode.usage):
+        if not self._limits.lets_begin(self._episode.usage, estimate):
             raise OutOfBudget("the episode has spent what it may")
         reservation = run.ledger.reserve(estimate, run.stop_if_asked)
         usage = Usage()

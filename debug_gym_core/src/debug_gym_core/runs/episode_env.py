@@ -43,6 +43,7 @@ class EpisodeEnv(RepoEnv):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, str], dict[str, Any]]:
         """Start the episode, and record what the agent sees first."""
+        self.episode.run.stop_if_asked()
         started = time.monotonic()
         try:
             observation, info = super().reset(seed=seed, options=options)

@@ -40,6 +40,15 @@ class Limits:
         money = left and (self.cost is None or spent.cost + more.cost <= self.cost)
         return money and (self.tokens is None or (used < self.tokens and used + wanted <= self.tokens))
 
+    def lets_begin(self, spent: Usage, wanted: Usage) -> bool:
+        """Whether a call may be begun, which may cost more than is left: not where nothing may be spent at all.
+
+        Args:
+            spent: so far
+            wanted: what the call will cost, as far as that is known
+        """
+        return self.allow(spent) and not (self.cost == 0 and wanted.cost)
+
 
 @dataclass(frozen=True)
 class Reservation:
@@ -103,7 +112,7 @@ class Ledger:
         """
         with self._changed:
             while True:
-                if not self.limits.allow(self.spent) or (self.limits.cost == 0 and usage.cost):
+                if not self.limits.lets_begin(self.spent, usage):
                     raise OutOfBudget("the run has spent what it may")
                 under_way = sum(map(self._expected, self.reserved.values()), self.spent)
                 if not self.reserved or self.limits.allow(under_way, self._expected(usage)):
