@@ -274,6 +274,7 @@ def test_a_sandbox_is_opened_once(start: Callable[..., BubblewrapTerminal]) -> N
         terminal.open(["/bin/cat"])
 
 
+@pytest.mark.faults
 def test_a_start_for_which_descriptors_run_out_leaves_nothing(start: Callable[..., BubblewrapTerminal]) -> None:
     start().open(["true"]).close()  # what is started once a process is there
     groups, soft = left_of_mine(), resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -85,7 +85,10 @@ class Sandbox:
         self._first: int | None = None
         self._inodes: InodeBound | None = None
         self.unbounded = ""
-        self._cgroup = cgroup.Cgroup(limits)
+        try:
+            self._cgroup = cgroup.Cgroup(limits)
+        except OSError as error:
+            raise SandboxError(f"bubblewrap did not start: {error}") from error
         with contextlib.ExitStack() as mine, contextlib.ExitStack() as theirs:
             mine.callback(self._cgroup.remove)
 
