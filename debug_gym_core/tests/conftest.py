@@ -116,7 +116,10 @@ class ChildTerminal(Terminal):
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def log(self) -> str:
-        return (self.directory / "log").read_text()
+        try:
+            return (self.directory / "log").read_text()
+        except FileNotFoundError:  # it was stopped
+            return ""
 
 
 @pytest.fixture(params=interpreters())

@@ -314,7 +314,7 @@ def test_closing_waits_for_no_guest_that_does_not_start(
     """It is started again, and hangs; who waits for it learns that the session was closed."""
     monkeypatch.setattr("debug_gym_core.sandbox.connection.START_TIMEOUT", 30.0)
     hanging = tmp_path / "hanging"
-    hanging.write_text(f"#!/bin/sh\ntouch {tmp_path}/begun; exec sleep 1000\n")
+    hanging.write_text(f"#!/bin/sh\ntouch {tmp_path}/begun; exec cat > /dev/null\n")
     hanging.chmod(0o755)
     os.kill(session.guest()["pid"], signal.SIGKILL)
     wait_until(lambda: session._held.connection is None or not session._held.connection.alive)
