@@ -177,15 +177,19 @@ def published(release: str, directory: Path) -> Path:
 
 
 def run_debug_gym(
-    arguments: Sequence[object], cwd: Path, env: dict[str, str] | None = None, timeout: float = 600
+    arguments: Sequence[object],
+    cwd: Path,
+    env: dict[str, str] | None = None,
+    timeout: float = 600,
+    typed: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a user would, output captured."""
+    """Run the command line as a user would, output captured, `typed` in a pipe."""
     return subprocess.run(
         [str(COMMAND), *map(str, arguments)],
         cwd=cwd,
         env={**os.environ, "COLUMNS": "120", **(env or {})},
         text=True,
         capture_output=True,
-        stdin=subprocess.DEVNULL,
         timeout=timeout,
+        **({"stdin": subprocess.DEVNULL} if typed is None else {"input": typed}),
     )

@@ -182,10 +182,17 @@ def test_a_change_of_what_was_changed_meanwhile_is_kept_where_a_part_is_dropped(
 def test_nobody_to_ask(project: Path) -> None:
     before = state(project)
     done = run_debug_gym(words(project, RIGHT), project.parent)
-    assert done.returncode == 0 and "not applied; it is kept: git -C" in done.stdout and state(project) == before
+    refused = "not applied, as standard input has no answer; it is kept: git -C"
+    assert done.returncode == 0 and refused in done.stdout and state(project) == before
+    done = run_debug_gym(words(project, RIGHT), project.parent, typed="n\n")
+    assert done.returncode == 0 and f"Apply it to {project}? [y/N]: n\n" in done.stderr
+    assert "\nnot applied; it is kept: " in done.stdout and state(project) == before
     done = run_debug_gym(words(project, RIGHT, more=("--apply",)), project.parent)
     assert done.returncode == 0 and f"applied to {project}" in done.stdout, done.stdout + done.stderr
     assert state(project) == fixed(before)
+    (project / "calc.py").write_bytes(before["calc.py"])
+    done = run_debug_gym(words(project, RIGHT), project.parent, typed="y\n")
+    assert done.returncode == 0 and f"applied to {project}" in done.stdout and state(project) == fixed(before)
     done = run_debug_gym(words(project, RIGHT, more=("--apply",)), project.parent)
     assert done.returncode == 0 and done.stdout == "nothing to fix: the 2 tests of project pass\n"
 

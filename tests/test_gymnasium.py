@@ -37,7 +37,7 @@ def env(sandbox: str) -> Iterator[RepoEnv]:
 def test_the_checker_is_content(env: RepoEnv) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        check_env(env, skip_render_check=True)
+        check_env(env)
     assert [str(one.message) for one in caught] == []
 
 

@@ -4,6 +4,7 @@ It is loaded through PYTEST_ADDOPTS and PYTHONPATH and takes itself out of the e
 that the tests start runs as it would without.
 """
 
+import collections
 import json
 import os
 import platform
@@ -16,6 +17,12 @@ os.environ.pop("PYTEST_ADDOPTS", None)
 _others = [entry for entry in os.environ.pop("PYTHONPATH", "").split(os.pathsep) if entry != str(Path(__file__).parent)]
 if any(_others):
     os.environ["PYTHONPATH"] = os.pathsep.join(_others)
+
+
+MODULES = 20
+"""Modules that are named, of those that took longest."""
+
+_seconds: collections.Counter[str] = collections.Counter()
 
 
 def _write(line: dict[str, object]) -> None:
@@ -32,6 +39,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Write a phase of a test that tells its outcome: the call, or what failed or skipped around it."""
+    _seconds[report.nodeid.partition("::")[0]] += report.duration
     if report.when == "call" or report.outcome != "passed":
         _write({"test": report.nodeid, "outcome": report.outcome, "seconds": round(report.duration, 3)})
 
@@ -41,3 +49,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Have pytest's last lines tell all of what failed, which it does only where it knows that it runs in CI."""
     if not hasattr(session.config, "workerinput"):
         os.environ["CI"] = "true"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell where the time went, with all that is set up and torn down."""
+    terminalreporter.section(f"slowest {MODULES} modules")
+    for module, seconds in _seconds.most_common(MODULES):
+        terminalreporter.write_line(f"{seconds:.2f}s {module}")
+    terminalreporter.write_line(f"{sum(_seconds.values()):.2f}s in all")

@@ -50,6 +50,16 @@ class Pdb(Tool):
         return command
 
 
+class Sh(Tool):
+    """Run a command."""
+
+    name = "sh"
+
+    def use(self, env, command: str, times: int | None = None) -> str:
+        """Run."""
+        return command
+
+
 class Eval(Tool):
     """Run the tests."""
 
@@ -70,7 +80,7 @@ class Note(Tool):
         return text
 
 
-TOOLS: dict[str, type[Tool]] = {tool.name: tool for tool in (View, Rewrite, Pdb, Eval, Note)}
+TOOLS: dict[str, type[Tool]] = {tool.name: tool for tool in (View, Rewrite, Pdb, Sh, Eval, Note)}
 
 
 @pytest.mark.parametrize(
@@ -92,6 +102,20 @@ TOOLS: dict[str, type[Tool]] = {tool.name: tool for tool in (View, Rewrite, Pdb,
         ("pdb p {'a': \"it's\"}", "pdb", {"command": "p {'a': \"it's\"}"}),
         ("pdb b a.py:1\nc", "pdb", {"command": "b a.py:1\nc"}),
         ("pdb <<<\nb a.py:1\nc\n>>>", "pdb", {"command": "b a.py:1\nc\n"}),
+        ('pdb "b a.py:4"', "pdb", {"command": "b a.py:4"}),
+        ("pdb 'a' == \"b c\"", "pdb", {"command": "'a' == \"b c\""}),
+        ("pdb ''", "pdb", {"command": "''"}),
+        ('pdb command="b a.py:4"', "pdb", {"command": "b a.py:4"}),
+        ("pdb command=b a.py:4", "pdb", {"command": "b a.py:4"}),
+        ("pdb command = 4", "pdb", {"command": "command = 4"}),
+        ("pdb entrypoint='python a.py' b a.py:4", "pdb", {"command": "b a.py:4", "entrypoint": "python a.py"}),
+        ("pdb entrypoint='python a.py' \"p 'x'\"", "pdb", {"command": "p 'x'", "entrypoint": "python a.py"}),
+        ("pdb command='b 4' entrypoint=pytest", "pdb", {"command": "b 4", "entrypoint": "pytest"}),
+        ("pdb entrypoint=pytest command=b 4", "pdb", {"command": "b 4", "entrypoint": "pytest"}),
+        ("pdb p f(entrypoint=1)", "pdb", {"command": "p f(entrypoint=1)"}),
+        ("pdb entrypoint=pytest", "pdb", {"entrypoint": "pytest"}),
+        ("sh times=3 make", "sh", {"command": "make", "times": 3}),
+        ("sh times=$n make", "sh", {"command": "times=$n make"}),
         ("rewrite a.py 4:6 <<<\n    x = '>>>'\n\ny\n>>>", "rewrite",
          {"path": "a.py", "start": 4, "end": 6, "new_code": "    x = '>>>'\n\ny\n"}),
         ("rewrite a.py start=8 new_code=<<<\nx\n>>>", "rewrite", {"path": "a.py", "start": 8, "new_code": "x\n"}),

@@ -99,6 +99,7 @@ def test_wrong_values_are_answered(quiz_plugins: Plugins, override: str, words: 
         ("show_current_frame=true", "is gone: pdb always shows the source"),
         ("auto_list=true", "is gone: pdb always shows the source"),
         ("base.llm_name=x", "-p base.llm_name is now llm.name"),
+        ("base.benchmark=aider", "-p base.benchmark is now benchmark.name"),
         ("persistent_breakpoints=true", "`tools: [{pdb: {persistent_breakpoints: true}}]`"),
     ],
 )

@@ -114,14 +114,15 @@ def test_what_an_event_causes_is_in_the_same_observation_in_order(env: RepoEnv) 
 
 def test_a_change_before_an_error_is_told_at_once(env: RepoEnv) -> None:
     observation, *_ = env.step("write a.py y true")
-    assert parts(observation) == [("write", "written, and yet wrong"), ("watch", "a.py: [(1, 0, 1)]")]
+    assert parts(observation) == [("write", "write: written, and yet wrong"), ("watch", "a.py: [(1, 0, 1)]")]
     assert env.rewrites == 1
     assert parts(env.step("write b.py y")[0])[0] == ("write", "written")
 
 
 def test_a_tools_own_exception_is_an_observation_without_a_traceback(env: RepoEnv) -> None:
     observation, reward, terminated, truncated, _ = env.step("clumsy")
-    assert parts(observation) == [("clumsy", "clumsy failed: RuntimeError: stumbled over two lines")]
+    said = "clumsy failed: RuntimeError: stumbled over two lines\nexpected: clumsy [how]\nexample: "
+    assert parts(observation) == [("clumsy", said + '{"name": "clumsy", "arguments": {}}')]
     assert (reward, terminated, truncated) == (0, False, False)
 
 
@@ -301,7 +302,8 @@ def test_who_causes_an_event_with_wrong_arguments_is_told(make: Any, arguments: 
     env = make(Watch(), Host())
     env.reset(seed=0)
     call = {"name": "host", "arguments": {"arguments": arguments}}
-    assert parts(env.step(call)[0]) == [("host", f"host failed: UsageError: event on_announced: {reason}")]
+    ((source, text),) = parts(env.step(call)[0])
+    assert source == "host" and text.startswith(f"host failed: UsageError: event on_announced: {reason}\nexpected: ")
 
 
 def test_what_an_event_need_not_be_given_has_its_default(make: Any) -> None:

@@ -237,4 +237,16 @@ def test_check_asks_once_and_says_what_is_wrong(tmp_path: Path) -> None:
         assert status == 1 and "status 503" in output
         assert len(server.requests) == 4 and server.requests[0].headers["authorization"] == KEY
     status, output = run("check", "min", "--llm-config", str(path))
-    assert status == 4 and "did you mean 'mine'?" in output
+    assert status == 2 and "did you mean 'mine'?" in output
+
+
+@pytest.mark.parametrize("name", ["human", "scripted"])
+def test_what_asks_no_service_needs_no_check(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DEBUG_GYM_PLUGINS", raising=False)
+    (tmp_path / "llm.yaml").write_text("mine: {model: m, tags: [wire]}\n")
+    for more in ((), ("--llm-config", str(tmp_path / "llm.yaml"))):
+        status, output = run("check", name, *more)
+        assert (status, output) == (
+            0,
+            f"{name} asks no service: it needs no entry in llm.yaml, and there is nothing to check\n",
+        )

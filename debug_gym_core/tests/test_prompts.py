@@ -39,10 +39,11 @@ def environments(tmp_path: Path) -> Iterator[Environments]:
 
 
 def test_values_are_filled_in_and_filters_work() -> None:
-    prompt = Prompt("{{ task.id }} {{ task | to_pretty_json }} {{ text | trim_message(max_length=2) }}")
-    assert prompt.render({"task": {"id": "x", "b": "ä"}, "text": "abcdefghij"}) == (
-        'x {\n  "b": "ä",\n  "id": "x"\n} abcd\n[... 3 characters left out ...]\nhij'
-    )
+    prompt = Prompt("{{ task.id }} {{ task | to_pretty_json }} {{ text | trim_message(max_length=3) }}")
+    values = {"task": {"id": "x", "b": "ä"}, "text": "abcdefghijk"}
+    assert prompt.render(values) == 'x {\n  "b": "ä",\n  "id": "x"\n} abc[...]jk'
+    called = Prompt("{{ task.id }} {{ to_pretty_json(task) }} {{ trim_message(text, max_length=3) }}")
+    assert called.render(values) == prompt.render(values)
 
 
 def test_every_fact_is_documented() -> None:
@@ -58,9 +59,9 @@ def test_plain_text_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("where", "left"),
     [
-        ("start", "[... 6 characters left out ...]\nghijklm"),
-        ("middle", "abcd\n[... 6 characters left out ...]\nklm"),
-        ("end", "abcdefg\n[... 6 characters left out ...]"),
+        ("start", "[...]lm"),
+        ("middle", "a[...]m"),
+        ("end", "ab[...]"),
     ],
 )
 def test_a_text_is_trimmed_where_it_is_asked_for(where: str, left: str) -> None:
@@ -71,7 +72,15 @@ def test_a_text_is_trimmed_where_it_is_asked_for(where: str, left: str) -> None:
 @given(st.text(), st.integers(0, 20), st.sampled_from(["start", "middle", "end"]))
 def test_trimming_keeps_what_fits_and_bounds_the_rest(text: str, tokens: int, where: str) -> None:
     trimmed = trim_message(text, tokens, where)  # type: ignore[arg-type]
-    assert trimmed == text if len(text) <= tokens * 3.5 else len(trimmed) <= tokens * 3.5 + 50
+    assert trimmed == text if len(text) <= tokens * 3.5 else len(trimmed) <= max(tokens * 3.5, len("[...]"))
+
+
+def test_a_trimmed_text_says_how_much_is_left_out() -> None:
+    text = "".join(chr(ord("a") + number % 26) for number in range(400))
+    trimmed = trim_message(text, 40)
+    head, mark, tail = trimmed.splitlines()
+    assert len(trimmed) <= 140 and text.startswith(head) and text.endswith(tail)
+    assert mark == f"[... {400 - len(head) - len(tail)} characters left out ...]"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,8 +39,9 @@ def fetch(hub: str, split: str, revision: str | None, path: Path) -> None:
     bars = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()  # they would tear the command line's own table
     try:
-        with _told(
-            hub, f"fetching the data set {about}, split {split}, from the hub (once, it is kept for later runs)"
+        with (
+            _without_warnings("huggingface_hub"),
+            _told(hub, f"fetching the data set {about}, split {split}, from the hub (once, it is kept for later runs)"),
         ):
             splits = datasets.get_dataset_split_names(hub, revision=revision)
             if split not in splits:
@@ -57,6 +59,18 @@ def fetch(hub: str, split: str, revision: str | None, path: Path) -> None:
     finally:
         if bars:
             datasets.enable_progress_bars()
+
+
+@contextlib.contextmanager
+def _without_warnings(name: str) -> Iterator[None]:
+    """Let a library not tell of each request that it repeats: what it fails with is told."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextlib.contextmanager

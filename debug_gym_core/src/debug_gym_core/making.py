@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gymnasium.envs.registration import EnvSpec
+
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import UsageError
@@ -36,10 +38,11 @@ def make(
         PluginError: a plugin that is needed failed
         RequirementError: there is no sandbox, or something else is missing
     """
-    plugins: Plugins = settings.pop("plugins", None) or default_plugins()
     if not isinstance(task, str):
         raise UsageError(f"say which task: BENCHMARK/TASK, or repo with path=, not {task!r:.80}")
     benchmark_name, _, task_name = task.partition("/")
+    again = {"benchmark": benchmark_name, "task": task_name or None, "tools": tools, "terminal": terminal, **settings}
+    plugins: Plugins = settings.pop("plugins", None) or default_plugins()
     benchmark_class = plugins.get("benchmarks", benchmark_name)
     of_benchmark = {key: settings.pop(key) for key in list(settings) if key in benchmark_class.Settings.model_fields}
     benchmark = benchmark_class(**of_benchmark)
@@ -48,4 +51,12 @@ def make(
         if len(names) != 1:
             raise UsageError(f"benchmark {benchmark_name} has {len(names)} tasks; say {benchmark_name}/NAME")
         task_name = names[0]
-    return RepoEnv(benchmark.load(task_name), tools, terminal, plugins=plugins, **settings)
+    env = RepoEnv(benchmark.load(task_name), tools, terminal, plugins=plugins, **settings)
+    env.spec = EnvSpec(
+        f"debug_gym/{benchmark_name}-v0",
+        entry_point="debug_gym_core.envs:make_benchmark",
+        disable_env_checker=True,
+        order_enforce=False,
+        kwargs=again,
+    )
+    return env

@@ -238,6 +238,7 @@ class Prompt:
         )
         environment.filters["to_pretty_json"] = to_pretty_json
         environment.filters["trim_message"] = self._trim_message
+        environment.globals.update(to_pretty_json=to_pretty_json, trim_message=self._trim_message)
         if self._path is None:
             return environment.from_string(self.source)
         try:
@@ -281,12 +282,15 @@ def to_pretty_json(value: Any) -> str:
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str)
 
 
+_LEFT_OUT, _SHORT = "[... {} characters left out ...]", "[...]"
+
+
 def trim_message(text: str, max_length: int, where: Literal["start", "middle", "end"] = "middle") -> str:
     """Shorten a text to about a number of tokens.
 
     Args:
         text: any text
-        max_length: tokens, estimated
+        max_length: tokens, estimated; the line that says how much is left out counts
         where: which part is left out
 
     Raises:
@@ -297,13 +301,13 @@ def trim_message(text: str, max_length: int, where: Literal["start", "middle", "
     room = max(0, int(max_length * CHARACTERS))
     if len(text) <= room:
         return text
-    mark = f"[... {len(text) - room} characters left out ...]"
-    if where == "start":
-        return f"{mark}\n{text[len(text) - room :]}"
-    if where == "end":
-        return f"{text[:room]}\n{mark}"
-    half = room // 2
-    return f"{text[: room - half]}\n{mark}\n{text[len(text) - half :]}"
+    longest = len(f"\n{_LEFT_OUT.format(len(text))}\n")
+    short = room < 2 * longest  # the long mark would leave less than itself
+    kept = max(0, room - (len(_SHORT) if short else longest))
+    head = {"start": 0, "middle": kept - kept // 2, "end": kept}[where]
+    mark = _SHORT if short else _LEFT_OUT.format(len(text) - kept)
+    parts = (text[:head], mark, text[len(text) - (kept - head) :])
+    return ("" if short else "\n").join(part for part in parts if part)
 
 
 def _remembered(history: History | None) -> list[dict[str, str]]:

@@ -81,8 +81,9 @@ def command(
     """Let an agent fix the failing tests of your own repository.
 
     It works on a copy of PATH in a sandbox, with what you have not committed too. You see each step, and at the end the
-    change and whether the tests pass with it on a clean copy. Then you are asked, and only on yes is the change applied
-    to the files in PATH. Nothing else there is touched: no commit, no index, no branch.
+    change and whether the tests pass with it on a clean copy. Then you are asked (in a pipe: its next line is the
+    answer), and only on yes is the change applied to the files in PATH. Nothing else there is touched: no commit, no
+    index, no branch.
 
     Exit status 0: the tests pass with the change, or passed before; 1: they do not.
     """
@@ -242,23 +243,30 @@ def _conclude(
 def _offer(change: Change, directory: Path, at_once: bool) -> None:
     """Apply the change when the person wants it; else say where it is kept."""
     by_hand = f"it is kept: git -C {shlex.quote(str(directory))} apply {shlex.quote(str(change.patch.absolute()))}"
-    if at_once and change.passes:
-        wanted = True
-    elif at_once or not sys.stdin.isatty():
-        say(f"not applied; {by_hand}")
-        return
+    if at_once:
+        wanted: bool | None = change.passes
     else:
-        question = "Apply it" if change.passes else "Apply it all the same"
+        question = f"{'Apply it' if change.passes else 'Apply it all the same'} to {directory}?"
         try:
-            wanted = click.confirm(f"{question} to {directory}?", default=False, err=True)
+            wanted = click.confirm(question, default=False, err=True) if sys.stdin.isatty() else _piped(question)
         except click.Abort:
             say(f"\nnot applied; {by_hand}")
             raise
     if not wanted:
-        say(f"not applied; {by_hand}")
+        why = ", as standard input has no answer" if wanted is None else ""
+        say(f"not applied{why}; {by_hand}")
         return
     apply(change.patch, directory)
     say(f"applied to {directory}")
+
+
+def _piped(question: str) -> bool | None:
+    """The answer to a question that standard input has in its next line; None: it has ended."""
+    line = sys.stdin.readline()
+    if not line:
+        return None
+    say(f"{question} [y/N]: {line.strip()}", err=True)
+    return line.strip().lower() in ("y", "yes")
 
 
 def _style(line: str) -> str:

@@ -161,6 +161,10 @@ def check(name: str, llm_config: Path | None, plugins: Plugins, verbose: int) ->
 
     models = read_models(llm_config)
     if name not in models.names:
+        backend = plugins.llms.get(name)
+        if backend is not None and not issubclass(backend, ServiceLLM):
+            click.echo(f"{name} asks no service: it needs no entry in llm.yaml, and there is nothing to check")
+            return
         raise unknown(name, models, plugins)
     llm = models.make(name, plugins, {})
     started = time.monotonic()

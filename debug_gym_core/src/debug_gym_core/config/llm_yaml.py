@@ -173,8 +173,8 @@ def read_models(given: Path | None = None) -> Models:
     return Models(path, read_file(path))
 
 
-def unknown(name: str, models: Models, plugins: Plugins) -> RequirementError:
-    """The error for a model that has no entry.
+def unknown(name: str, models: Models, plugins: Plugins) -> UsageError | RequirementError:
+    """The error for a model that has no entry: a wrong name where there is an llm.yaml, else something that is missing.
 
     Args:
         name: what was asked for
@@ -186,7 +186,7 @@ def unknown(name: str, models: Models, plugins: Plugins) -> RequirementError:
     free = [key for key, cls in plugins.llms.items() if not issubclass(cls, ServiceLLM)]
     close = nearest(name, [*models.names, *free])
     if models.path:
-        return RequirementError(
+        return UsageError(
             f"{models.path} has no entry {name!r}{close}\n"
             "Add one, or choose another model with --llm; debug-gym llm list shows them"
         )

@@ -128,6 +128,8 @@ def answer(path: KeyPath, agents: Collection[str] = ()) -> str | None:
     """
     if len(path) > 1 and path[0] in agents:
         return _answer(path[1:], f"{path[0]}.")
+    if path == ("base", "benchmark"):  # was a name
+        return "is now benchmark.name"
     if len(path) > 1 and path[0] == "base":
         return _answer(path[1:], "")
     return _answer(path, "")

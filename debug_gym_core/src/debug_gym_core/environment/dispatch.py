@@ -10,7 +10,7 @@ from debug_gym_core.errors import ActionError, SandboxLost
 from debug_gym_core.tools import action as actions
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.tools.observation import Observation
-from debug_gym_core.tools.tool import as_observation
+from debug_gym_core.tools.tool import as_observation, example, usage
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.dropped_changes import DroppedChanges
@@ -101,10 +101,16 @@ class Dispatcher:
     def _use(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         try:
             return as_observation(name, self._env.tools[name].use(self._env, **arguments))
-        except (ActionError, SandboxLost):
+        except ActionError as error:
+            if str(error).startswith(name):
+                raise
+            raise ActionError(f"{name}: {error}") from error  # such as of a path, which knows of no tool
+        except SandboxLost:
             raise
         except (Exception, SystemExit) as error:
-            return Observation(name, failed(name, error), error=True)
+            tool = type(self._env.tools[name])
+            wanted = f"expected: {usage(tool)}\nexample: {example(tool)}"
+            return Observation(name, f"{failed(name, error)}\n{wanted}", error=True)
 
 
 def failed(what: str, error: BaseException) -> str:

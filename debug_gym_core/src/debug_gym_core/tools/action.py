@@ -10,14 +10,15 @@ The text form is for models and people without function calling:
 
 The first word is the tool. Words follow the shell's quoting; `key=value` names an argument, other words fill the
 arguments in order; a block between `<<<` at the end of a line and `>>>` alone on one is the last string argument, taken
-literally. A `command`, where nothing else is required, is the rest of the line as it is (`pdb p x['a b']`); so is a
-tool's only argument, if it is text, where that is more than one word.
+literally. A `command`, where nothing else is required, is the rest of the line (`pdb p x['a b']`; see `command_line`);
+so is a tool's only argument, if it is text, where that is more than one word.
 `START:END` fills `start` and `end` where a tool has both.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 import shlex
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import ActionError
 from debug_gym_core.names import nearest
+from debug_gym_core.tools import command_line
 
 if TYPE_CHECKING:
     from debug_gym_core.tools.tool import Tool
@@ -51,9 +53,6 @@ class ToolCall:
         arguments = dict(self.arguments) if isinstance(self.arguments, Mapping) else self.arguments
         return {"name": self.name, "arguments": arguments}
 
-
-LONGEST = 100_000
-"""Characters of the text form outside of its block."""
 
 _BLOCK = re.compile(r"\A(?P<head>[^\n]*)<<<[ \t]*\n(?P<body>.*?)^>>>[ \t]*\n*\Z", re.DOTALL | re.MULTILINE)
 
@@ -293,11 +292,9 @@ def _arguments(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
         last = [name for name in strings if name in required] or strings
         arguments[last[-1]] = body
     free = [name for name in properties if name not in arguments]
-    if len(required) == 1 and required[0] in strings and free[:1] == required and _is_raw(tool):
-        if rest:
-            arguments[required[0]] = rest
-        return arguments
-    if len(rest) > LONGEST:  # telling words apart takes time that grows with the square of a word's length
+    if required == [command_line.COMMAND] and free[:1] == required and required[0] in strings:
+        return command_line.read(rest, properties, functools.partial(_fitting, properties))
+    if len(rest) > command_line.LONGEST:
         raise ActionError(
             f"{tool.name}: {len(rest)} characters are too many for words; put a long text between <<< and >>>, or use"
             " the JSON form"
@@ -342,11 +339,6 @@ def _why_not(error: ValueError) -> str:
     return "it ends with a backslash that stands before nothing; put it in quotes"
 
 
-def _is_raw(tool: type[Tool]) -> bool:
-    """Whether the tool's one required argument is a command, which the rest of the line is, quotes and all."""
-    return bool(tool.schema()["parameters"].get("required") == ["command"])
-
-
 def _accepts(schema: Mapping[str, Any], kind: str) -> bool:
     return schema.get("type") == kind or any(one.get("type") == kind for one in schema.get("anyOf", ()))
 
@@ -364,6 +356,12 @@ def _value(schema: Mapping[str, Any], word: str) -> Any:
             except ValueError:
                 continue
     return word
+
+
+def _fitting(properties: Mapping[str, Any], name: str, word: str) -> Any:
+    """A word as a value of an argument; None: it is not of the argument's type."""
+    value = _value(properties[name], word)
+    return value if not isinstance(value, str) or _accepts(properties[name], "string") else None
 
 
 def _example(tools: Mapping[str, type[Tool]], name: object = None) -> str:

@@ -17,7 +17,7 @@ class Observation:
 
     Attributes:
         source: name of the tool, or `env`
-        text: what the model reads
+        text: what the model reads; empty: the facts are for programs only
         data: the same facts for programs; JSON types only
         error: whether the action could not be carried out
     """
@@ -47,7 +47,11 @@ def render(observations: Iterable[Observation]) -> dict[str, str]:
     """
     spoken = list(observations)
     facts = [{**o.as_json(), "text": bound(o.text)} for o in spoken]
-    parts = [bound(o.text) if i == 0 else f"[{o.source}]\n{bound(o.text)}" for i, o in enumerate(spoken)]
+    parts = [
+        bound(one.text) if number == 0 else f"[{one.source}]\n{bound(one.text)}"
+        for number, one in enumerate(spoken)
+        if number == 0 or one.text
+    ]
     return {
         "text": encodable("\n\n".join(parts)),
         "json": encodable(json.dumps(facts, ensure_ascii=False, sort_keys=True)),

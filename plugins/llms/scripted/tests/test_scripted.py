@@ -53,9 +53,23 @@ def test_yaml_is_a_script(tmp_path: Path) -> None:
     ]
 
 
+def test_text_as_it_is_typed_is_a_script(tmp_path: Path) -> None:
+    path = tmp_path / "actions.txt"
+    path.write_text('# look first\neval\n\nview a.py 1 3\nrewrite a.py 1 <<<\n# x\n\n>>>\n{"name": "submit"}')
+    assert read_script(path) == [
+        "eval",
+        "view a.py 1 3",
+        "rewrite a.py 1 <<<\n# x\n\n>>>",
+        '{"name": "submit"}',
+    ]
+    path.write_text("- eval\n- view a.py\n")
+    assert read_script(path) == ["eval", "view a.py"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
+        ("open.txt", b"eval\nrewrite a.py 1 <<<\nx\n", "open.txt: line 2: the text after <<< has no end"),
         ("missing.yaml", None, "missing.yaml: No such file or directory"),
         ("map.yaml", b"eval: 1\n", "map.yaml must be a list of actions"),
         ("numbers.yaml", b"- 1\n- 2\n", "numbers.yaml must be a list of actions"),

@@ -66,6 +66,19 @@ def test_broken_surroundings(debug: Any, breaking: str) -> None:
     assert program.do("c")["t"] in ("exit", "dead")
 
 
+@pytest.mark.parametrize(
+    "breaking", ["sys.stdout.close()", "sys.stdout = None", "del sys.stdout", "sys.__stdout__ = sys.stderr = None"]
+)
+def test_output_that_is_taken_away_at_the_prompt(debug: Any, breaking: str) -> None:
+    """While a statement runs, it is pdb's own."""
+    program = debug("python app.py", {"app.py": "import sys\nx = 1\nx = 2\n"})
+    program.do("n")
+    assert not program.do(breaking)["failed"]
+    assert program.do("p x + 1 if 'x' in globals() else 0")["out"].strip() == "0"
+    assert program.do("n")["stop"]["line"] == 3
+    assert program.do("p x")["out"].strip() == "1"
+
+
 def test_threads_stop_one_at_a_time_and_are_named(debug: Any) -> None:
     source = """\
     import threading

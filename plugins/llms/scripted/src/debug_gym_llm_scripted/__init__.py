@@ -11,13 +11,17 @@ import yaml
 
 from debug_gym_core import LLM, Completion, Message, Settings, ToolCall, UsageError, hookimpl
 
+LISTS = (".yaml", ".yml", ".json")
+"""Endings of files that hold a list of actions."""
+
 
 class ScriptedSettings(Settings):
     """What to play.
 
     Attributes:
         actions: tool calls in JSON or text form, played in order
-        script: a file with them: a saved trajectory (.jsonl), or a YAML or JSON list
+        script: a file with them: a saved trajectory (.jsonl), a list (.yaml, .yml, .json), or else text as it is typed,
+            an action a line
     """
 
     actions: tuple[dict[str, Any] | str, ...] | None = None
@@ -53,7 +57,8 @@ def read_script(path: Path) -> list[dict[str, Any] | str]:
     """Read the actions of a file.
 
     Args:
-        path: a trajectory (`.jsonl`), or a YAML or JSON list of actions
+        path: a trajectory (`.jsonl`), a list (`.yaml`, `.yml`, `.json`), or text: an action a line, but for blocks
+            between `<<<` and `>>>`; empty lines and those that begin with `#` are left out
 
     Raises:
         UsageError: there is no such file, or it holds something else
@@ -63,6 +68,8 @@ def read_script(path: Path) -> list[dict[str, Any] | str]:
         if path.suffix == ".jsonl":
             events = [json.loads(line) for line in text.split("\n") if line.strip()]
             return [event["action"] for event in events if event.get("kind") == "step" and event.get("action")]
+        if path.suffix.lower() not in LISTS and not _is_list(text):
+            return _typed(text)
         actions = yaml.safe_load(text)
     except OSError as error:
         raise UsageError(f"scripted: {path}: {error.strerror}") from error
@@ -70,6 +77,35 @@ def read_script(path: Path) -> list[dict[str, Any] | str]:
         raise UsageError(f"scripted: {path}: {' '.join(str(error).split())}") from error
     if not isinstance(actions, list) or not all(isinstance(action, dict | str) for action in actions):
         raise UsageError(f"scripted: {path} must be a list of actions, each text or {{name, arguments}}")
+    return actions
+
+
+def _is_list(text: str) -> bool:
+    """Whether a file without a telling name is a list in YAML or JSON, not actions as they are typed."""
+    return text.lstrip().startswith(("- ", "["))
+
+
+def _typed(text: str) -> list[dict[str, Any] | str]:
+    """The actions of a text, each with the lines of its block.
+
+    Raises:
+        ValueError: a block has no end
+    """
+    actions: list[dict[str, Any] | str] = []
+    block: list[str] = []
+    begun = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if block:
+            block.append(line)
+            if line.rstrip() == ">>>":
+                actions.append("\n".join(block))
+                block = []
+        elif line.rstrip().endswith("<<<"):
+            block, begun = [line], number
+        elif line.strip() and not line.lstrip().startswith("#"):
+            actions.append(line)
+    if block:
+        raise ValueError(f"line {begun}: the text after <<< has no end (>>> on a line of its own)")
     return actions
 
 

@@ -153,10 +153,15 @@ class Pdb(Tool):
 
     @hookimpl
     def on_step(self, env: RepoEnv, call: ToolCall) -> Observation | None:
-        """Say where the program is stopped while other tools are used."""
-        if call.name == self.name or self._live is None or self._stopped is None:
+        """Say where the program is stopped while other tools are used; programs are told the breakpoints too."""
+        if call.name == self.name:
             return None
-        return Observation(self.name, f"The debugger is stopped {place(self._stopped)}.")
+        stopped = self._stopped if self._live is not None else None
+        breakpoints = env.breakpoints.as_json()
+        if stopped is None and not breakpoints:
+            return None
+        said = f"The debugger is stopped {place(stopped)}." if stopped is not None else ""
+        return Observation(self.name, said, {"breakpoints": breakpoints})
 
     def _start(self, env: RepoEnv, target: Target, call: Call, arguments: Sequence[str] | None) -> None:
         """Start a session in the place of any other; `arguments` take the place of the program's, if there are any."""

@@ -234,6 +234,9 @@ class Output(io.TextIOBase):
                 self._shorten()
         return len(text)
 
+    def close(self) -> None:
+        """Stay open: what a statement at the prompt takes for the program's standard output is pdb's own."""
+
     def _shorten(self) -> None:
         surplus = len(self._tail) - OUTPUT_LIMIT // 2
         if surplus > 0:
