@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,13 @@ def repeated(section: str, *cases: Any) -> list[ParameterSet]:
     """Parameters, marked with a section of the full suite, for cases that repeat what those of the gate try."""
     marks = getattr(pytest.mark, section)
     return [pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=marks) for one in cases]
+
+
+def handful(section: str, cases: Mapping[str, Any], *kept: str) -> list[ParameterSet]:
+    """Parameters by their ids: those named are of the gate, the others marked with a section of the full suite."""
+    assert set(kept) <= set(cases), set(kept) - set(cases)
+    mark = getattr(pytest.mark, section)
+    return [pytest.param(*values, id=name, marks=() if name in kept else mark) for name, values in cases.items()]
 
 
 def said_by(python: str, package: str, code: str, *flags: str) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import run_debug_gym
+from support import repeated, run_debug_gym
 
 from debug_gym_agents.debug_agent import Debug5Agent, DebugAgent, RewriteAgent
 from debug_gym_agents.tool_agent import ToolAgent
@@ -22,7 +22,7 @@ from debug_gym_core.testing.chat_server import chat_reply, error_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
 
 TASKS = ["counter", pytest.param("purr", marks=pytest.mark.benchmarks)]
-AGENTS = [DebugAgent, RewriteAgent, Debug5Agent, ToolAgent]
+AGENTS = [DebugAgent, ToolAgent, *repeated("people", RewriteAgent, Debug5Agent)]
 DEFAULT = ("view", "listdir", "rewrite", "eval", "pdb")
 
 
@@ -185,7 +185,7 @@ def test_the_prompts_of_the_modern_loop_are_growing_prefixes(sandbox: str) -> No
     assert sum(map(len, prompts[2:-1])) / sum(map(len, prompts[3:])) >= 0.9
 
 
-@pytest.mark.parametrize("written", ["${PLANTED}", "sk-planted-0123456789"], ids=["environment", "llm.yaml"])
+@pytest.mark.parametrize("written", ["${PLANTED}", *repeated("people", "sk-planted-0123456789")])
 def test_a_run_leaves_its_key_nowhere(sandbox: str, tmp_path: Path, written: str) -> None:
     """The command line with `-vv`, wherever the key comes from, and a service that repeats it in what it says."""
     key = "sk-planted-0123456789"

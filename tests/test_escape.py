@@ -48,6 +48,10 @@ class TestBubblewrap(OurProbes):
     terminal = BubblewrapTerminal
 
     @pytest.mark.terminals
+    def test_a_hundred_thousand_files_are_no_end(self, make: MakeEnv) -> None:
+        super().test_a_hundred_thousand_files_are_no_end(make)
+
+    @pytest.mark.terminals
     def test_the_patch_of_a_hundred_thousand_files_is_made(self, make: MakeEnv) -> None:
         env = make()
         make_files(env, 0, 100)

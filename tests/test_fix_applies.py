@@ -105,7 +105,8 @@ def bash(command: str) -> dict[str, Any]:
     return {"name": "bash", "arguments": {"command": command}}
 
 
-@pytest.mark.parametrize("at_once", [True, pytest.param(False, marks=pytest.mark.people)])
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.people
 def test_what_the_tests_did_not_pass_with_is_not_applied(project: Path, at_once: bool) -> None:
     before = state(project)
     breaks = bash("echo 'import nothing_there' > conftest.py; mv notes.txt test_notes.py")
@@ -122,6 +123,7 @@ def test_what_the_tests_did_not_pass_with_is_not_applied(project: Path, at_once:
     assert state(project) == {name: data for name, data in fixed(before).items() if name != "notes.txt"}
 
 
+@pytest.mark.people
 def test_a_file_of_which_grading_drops_a_part_is_applied_as_it_was_graded(project: Path) -> None:
     pytests = '[tool.pytest.ini_options]\naddopts = "-q"\n'
     (project / "pyproject.toml").write_text(f"[tool.other]\nx = 1\n\n{pytests}")
@@ -336,6 +338,7 @@ def test_a_package_in_somebodys_repository_has_no_commit(project: Path, tmp_path
     assert (tmp_path / "ran").exists()
 
 
+@pytest.mark.people
 def test_a_directory_of_a_larger_repository_and_one_of_none(project: Path, tmp_path: Path) -> None:
     inner = project / "packages" / "inner"
     plain = tmp_path / "plain"

@@ -56,6 +56,7 @@ def test_ctrl_c_while_it_plays_leaves_all_as_it_was_and_says_how_to_go_on(projec
         assert asked[0] == 2 and set(asked[1:]) == {4} and len(asked) <= 3, asked
 
 
+@pytest.mark.people
 def test_a_command_that_is_judged_by_its_exit_status(project: Path) -> None:
     before = state(project)
     command = "cd . && python -m pytest -q"
@@ -136,6 +137,7 @@ def test_a_test_that_skips_itself_and_counts(project: Path) -> None:
     )
 
 
+@pytest.mark.people
 def test_what_a_terminal_would_obey_is_shown_as_text(project: Path) -> None:
     code = "    return a + b  # \x1b[2J\x07 red\n"
     rewrite = {"name": "rewrite", "arguments": {**RIGHT["arguments"], "new_code": code}}  # type: ignore[dict-item]

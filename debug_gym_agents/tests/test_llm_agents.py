@@ -29,7 +29,7 @@ def touch(number: int) -> ToolCall:
     return ToolCall("rewrite", {"path": "shop.py", "start": 1, "new_code": f"# {number}"}, f"touch-{number}")
 
 
-FINISH: dict[str, Literal["length", "refused"]] = {"cut": "length", "I refuse.": "refused"}
+FINISH: dict[str, Literal["length", "refused", "over"]] = {"cut": "length", "I refuse.": "refused", "Over.": "over"}
 """How some answers end."""
 
 
@@ -307,6 +307,19 @@ def test_the_modern_loop_takes_silence_for_the_end_unless_it_was_cut_off(make: C
 def test_a_refusal_ends_the_modern_loop_and_is_told_from_silence(make: Callable[..., RepoEnv]) -> None:
     llm = Talker([Message("assistant", "I refuse.")])
     assert ToolAgent().play(make(), llm) == "refused"
+
+
+@pytest.mark.parametrize("agent", FAMILY)
+def test_refusals_are_told_from_calls_that_make_no_sense(agent: type[Agent], make: Callable[..., RepoEnv]) -> None:
+    llm = Talker([Message("assistant", "I refuse.")] * 3)
+    assert agent().play(make(), llm) == "refused"
+
+
+@pytest.mark.parametrize("agent", EVERY)
+def test_who_has_nothing_more_to_say_is_asked_once(agent: type[Agent], make: Callable[..., RepoEnv]) -> None:
+    llm = Talker([Message("assistant", "Over.")])
+    assert agent().play(make(), llm) == "gave_up"
+    assert len(llm.seen) == 1
 
 
 @pytest.mark.parametrize("agent", EVERY)

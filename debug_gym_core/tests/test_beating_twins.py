@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, IDS, UNITTEST_IDS, UNITTESTS, Make
+from support import handful, repeated
 
 from debug_gym_core.grading import twins
 from debug_gym_core.grading.twins import When
@@ -317,7 +318,19 @@ def graded(make: Make, tests: str, code: str, twins: When) -> Grade:
     return bench.grade({"calc.py": code}, UNITTEST_IDS if by_unittest else IDS, twins=twins)
 
 
-@pytest.mark.parametrize(("tests", "code"), [*OBJECTS.values(), *TOLD.values()], ids=[*OBJECTS, *TOLD])
+@pytest.mark.parametrize(
+    ("tests", "code"),
+    handful(
+        "grading",
+        {**OBJECTS, **TOLD},
+        "equal once",
+        "equal now and then",
+        "dies in the twin",
+        "answers for who asks in the twin",
+        "asserts that pytest rewrote",
+        "names in the code",
+    ),
+)
 def test_code_against_twins_is_not_believed(make: Make, tests: str, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(twins, "LEAST", 4.0)  # What hangs is not to hang for long.
     assert graded(make, tests, code, "never").resolved
@@ -326,7 +339,7 @@ def test_code_against_twins_is_not_believed(make: Make, tests: str, code: str, m
     assert set(result.doubts) == set(result.tests)
 
 
-@pytest.mark.parametrize(("tests", "code"), READS.values(), ids=READS)
+@pytest.mark.parametrize(("tests", "code"), handful("grading", READS, "the test's variables", "the test's text"))
 def test_code_that_reads_what_is_expected_is_not_believed(make: Make, tests: str, code: str) -> None:
     assert graded(make, tests, code, "never").resolved
     result = graded(make, tests, code, "auto")
@@ -353,7 +366,7 @@ os._exit(0)
 """
 
 
-@pytest.mark.parametrize("part", ["[0]", "::part", "[0]::part", ".part", "::test_part[0]"])
+@pytest.mark.parametrize("part", ["[0]", *repeated("grading", "::part", "[0]::part", ".part", "::test_part[0]")])
 def test_parts_of_tests_that_there_are_not_are_not_believed(make: Make, part: str) -> None:
     bench = make({"calc.py": BROKEN, "test_calc.py": ASSERTS})
     code = REPORTS.format(part)
@@ -377,6 +390,7 @@ def test_a_module_in_the_place_of_the_tests_is_not_run(make: Make) -> None:
     assert (result.resolved, result.score) == (False, 0)
 
 
+@pytest.mark.grading
 def test_a_run_that_is_nearly_too_slow_is_asked_all_the_same(make: Make) -> None:
     result = make({"calc.py": BROKEN, "test_calc.py": ASSERTS}).grade(
         {"calc.py": same("time.sleep(0.8)\nreturn True", "time.sleep(0.8)", "import time\n")}, timeout=5

@@ -100,7 +100,8 @@ def test_plugins_lists_what_is_there_and_what_failed(inside: Any, broken: str) -
     assert "No module named 'no_such_module'" in done.out
     data = {item["name"]: item for item in json.loads(inside("plugins", "--json", "--plugin-file", broken).out)}
     assert data["toy_plugin.py"]["provides"]["benchmarks"] == ["toy"]
-    assert data["core"]["provides"] == {"executors": ["local"]} and data["core"]["distribution"] == "debug-gym-core"
+    assert data["core"]["provides"] == {"executors": ["local"], "exporters": ["messages", "sharegpt"]}
+    assert data["core"]["distribution"] == "debug-gym-core"
     assert data["broken.py"]["state"] == "failed" and "no_such_module" in data["broken.py"]["cause"]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import repeated
 
 TOY = Path(__file__).parent / "toy_plugin.py"
 PROGRAM = [sys.executable, "-c", "from debug_gym_core.cli import main; main()"]
@@ -41,7 +42,9 @@ def test_a_second_interrupt_does_not_wait(environment: dict[str, str], tmp_path:
     assert process.returncode == 130 and "--resume out" in err
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), *repeated("people", (signal.SIGTERM, 143), (signal.SIGHUP, 129))]
+)
 def test_interrupt_keeps_what_was_done_and_says_how_to_go_on(
     blocked: Any, gym: Any, tmp_path: Path, number: int, status: int
 ) -> None:
@@ -91,10 +94,12 @@ def test_debug_pauses_after_each_step(gym: Any, tmp_path: Path) -> None:
     assert results(tmp_path / "out") == {"toy/a": "resolved"}
 
 
+@pytest.mark.people
 def test_debug_stops_at_the_end_of_input(gym: Any) -> None:
     assert gym("run", "toy", "--debug", input="").returncode == 130
 
 
+@pytest.mark.people
 def test_debug_goes_on_while_the_pipe_stays_open(environment: dict[str, str], tmp_path: Path) -> None:
     """Several words that came at once are taken one after the other."""
     with subprocess.Popen(
@@ -108,6 +113,7 @@ def test_debug_goes_on_while_the_pipe_stays_open(environment: dict[str, str], tm
     assert list(results(tmp_path / "out")) == ["toy/a", "toy/b", "toy/c"]
 
 
+@pytest.mark.people
 def test_debug_ends_with_ctrl_c_at_its_prompt(environment: dict[str, str], tmp_path: Path) -> None:
     command = [*PROGRAM, "run", "toy", "-o", "out", "--plugin-file", str(TOY), "--debug"]
     written = on_terminal(command, environment, tmp_path, 80, r"\(debug-gym\) ")
@@ -142,7 +148,7 @@ def on_terminal(command: list[str], environment: dict[str, str], cwd: Path, widt
     return written.decode() + f"<status {os.waitstatus_to_exitcode(status)}>"
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [80, *repeated("people", 120)])
 def test_live_table_and_ctrl_c_on_a_terminal(environment: dict[str, str], tmp_path: Path, width: int) -> None:
     commands = json.dumps({"b": "sleep 600"})
     command = [*PROGRAM, "run", "toy", "-o", "out", "--plugin-file", str(TOY), "-p", f"agent.commands={commands}"]

@@ -94,6 +94,7 @@ def test_a_killed_run_keeps_what_was_reported(bench: Bench) -> None:
     assert "status -9" in result.reason
 
 
+@pytest.mark.grading
 def test_a_run_that_hangs_keeps_what_was_reported(bench: Bench) -> None:
     hanging = "import time" + BROKEN.replace("return a - b", "time.sleep(600)")
     result = bench.grade({"calc.py": hanging}, timeout=3)

@@ -50,6 +50,7 @@ def test_code_of_the_workspace_is_never_loaded_ahead(programs: Programs, venv: P
     assert programs.run("import noisy, fancy; say(1)") == (1, True)
 
 
+@pytest.mark.debugger
 def test_a_first_program_starts_cold_where_an_import_does_more_than_define_things(
     programs: Programs, venv: Path
 ) -> None:

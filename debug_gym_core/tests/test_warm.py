@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support import repeated
 from warm_programs import AT_ONCE, BOOT, MARK, SAY, SHELF, WARM, Programs, blob, zygotes
 
 from debug_gym_core.errors import SandboxError
@@ -93,6 +94,7 @@ def test_a_first_program_starts_cold_where_none_can_be_warm(programs: Programs, 
     assert not zygotes(programs.session.guest()["pid"])
 
 
+@pytest.mark.debugger
 def test_a_first_program_does_not_wait_for_an_interpreter_that_hangs(programs: Programs, venv: Path) -> None:
     programs.warm = AT_ONCE
     mark = MARK.encode()
@@ -114,7 +116,7 @@ ENDINGS = {
 }
 
 
-@pytest.mark.parametrize("pty", [False, True])
+@pytest.mark.parametrize("pty", [True, *repeated("debugger", False)])
 def test_endings(programs: Programs, pty: bool) -> None:
     programs.pty = pty
     programs.heat()
@@ -298,6 +300,7 @@ def test_while_the_host_is_silent_an_interpreter_is_prepared(programs: Programs)
         time.sleep(0.05)
 
 
+@pytest.mark.debugger
 def test_more_kinds_of_programs_than_there_is_room_for_all_are_heard(programs: Programs) -> None:
     def is_warm(number: int) -> bool:
         programs.env = {"KIND": str(number)}

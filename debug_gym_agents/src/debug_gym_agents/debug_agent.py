@@ -48,15 +48,17 @@ class DebugAgent(Agent):
         history = History([Message("user", OPENING)], self.settings.memory_size)
         sight = Sight()
         sight.see(env.last_observations)
-        turn = 0
+        turn, refused = 0, False
         while not turns.hopeless:
             self.offer(env)
             completion = self._ask(turns, history, sight)
             turn += 1
             answer = with_ids(completion.message, turn)
-            if not answer.calls and (env.resolved or turns.llm.trusted):  # it is done; or a person leaves
+            over = turns.llm.trusted or completion.finish == "over"  # a person leaves, a script is played
+            if not answer.calls and (env.resolved or over):
                 return "resolved" if env.resolved else "gave_up"
             history.append(answer)
+            refused = completion.finish == "refused"
             if not answer.calls:
                 wrong = correction(completion) or NO_CALL.format(", ".join(env.tools))
                 history.append(Message("user", wrong))
@@ -73,7 +75,7 @@ class DebugAgent(Agent):
             if self.settings.reset_prompt_history_after_rewrite and env.rewrites > rewrites:
                 history.keep(1)
             turns.note(sense=carried_out)
-        return "malformed"
+        return "refused" if refused else "malformed"
 
     def _ask(self, turns: Turns, history: History, sight: Sight) -> Completion:
         """Ask for the next step; where even the shortest history is too long, with a smaller prompt."""

@@ -71,7 +71,7 @@ class Steps:
     def _step(self, job: Job, data: Mapping[str, Any]) -> Iterator[Text]:
         head = f"{job} {data['step']}/{self._max_steps}"
         about = f"(score {data['score']}/{data['max_score']}, {data['seconds']:.1f} s)"
-        action = self._action(data["action"]).split("\n") if data["step"] else ["reset"]
+        action = action_text(data["action"], self._tools).split("\n") if data["step"] else ["reset"]
         if len(action) == 1:
             yield Text.assemble((head, "bold cyan"), " ", (printable(action[0]), "bold"), f"  {about}")
         else:
@@ -83,15 +83,6 @@ class Steps:
             yield from _body(text, None if self.whole else SHORT)
             if self.whole and text:
                 self._shown.setdefault(job, {})[text] = f"the observation of step {data['step']}, above"
-
-    def _action(self, action: Any) -> str:
-        if not isinstance(action, Mapping):
-            return str(action or "")
-        arguments = action.get("arguments")
-        if not arguments and isinstance(action.get("name"), str):
-            return str(action["name"])  # a model's text may stand as the name
-        call = ToolCall(str(action.get("name")), arguments if isinstance(arguments, Mapping) else {})
-        return as_text(call, self._tools)
 
     def _call(self, job: Job, data: Mapping[str, Any]) -> Iterator[Text]:
         """A call of a model: what is new in its prompt since the last one, and its answer."""
@@ -135,7 +126,23 @@ class Steps:
 
     def _calls(self, message: Mapping[str, Any]) -> Iterator[Text]:
         for call in message.get("calls", ()):
-            yield from _body(self._action(call), None, indent="    -> ", style="bold")
+            yield from _body(action_text(call, self._tools), None, indent="    -> ", style="bold")
+
+
+def action_text(action: Any, tools: Mapping[str, type[Any]]) -> str:
+    """An action of a trajectory in the text form.
+
+    Args:
+        action: as an event has it
+        tools: those that it may name
+    """
+    if not isinstance(action, Mapping):
+        return str(action or "")
+    arguments = action.get("arguments")
+    if not arguments and isinstance(action.get("name"), str):
+        return str(action["name"])  # a model's text may stand as the name
+    call = ToolCall(str(action.get("name")), arguments if isinstance(arguments, Mapping | str) else {})
+    return as_text(call, tools)
 
 
 def error_text(error: Mapping[str, str]) -> str:

@@ -84,13 +84,14 @@ class Completion:
     Attributes:
         message: what it says, with the calls that it makes
         usage: what the call cost
-        finish: why it ends: `stop` (it is complete), `length` (cut off at the bound on an answer), `refused`
+        finish: why it ends: `stop` (it is complete), `length` (cut off at the bound on an answer), `refused`, `over`
+            (nothing more will come, as at the end of a script)
         reasoning: what the provider shows of the model's thinking
     """
 
     message: Message
     usage: Usage = field(default_factory=Usage)
-    finish: Literal["stop", "length", "refused"] = "stop"
+    finish: Literal["stop", "length", "refused", "over"] = "stop"
     reasoning: str = ""
 
 

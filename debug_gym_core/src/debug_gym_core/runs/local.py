@@ -1,4 +1,4 @@
-"""The executor that core brings, registered through the same door as anyone's."""
+"""The components that core brings, registered through the same door as anyone's; its executor is here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Sequence
 
 from debug_gym_core.components.markers import hookimpl
-from debug_gym_core.runs.jobs import Executor, Job
+from debug_gym_core.runs.exporters import Messages, ShareGPT
+from debug_gym_core.runs.jobs import Executor, Exporter, Job
 from debug_gym_core.runs.trajectory import Result
 
 
@@ -60,3 +61,9 @@ class LocalExecutor(Executor):
 def debug_gym_register_executors() -> Sequence[type[Executor]]:
     """The executors of core."""
     return [LocalExecutor]
+
+
+@hookimpl
+def debug_gym_register_exporters() -> Sequence[type[Exporter]]:
+    """The exporters of core."""
+    return [Messages, ShareGPT]

@@ -22,6 +22,7 @@ from debug_gym_core.testing import TerminalContract, wait_until
 from debug_gym_core.workspace.snapshot import FileState, archive_of
 from debug_gym_terminal_docker import DockerTerminal
 
+pytestmark = pytest.mark.terminals
 RUN = f"podman-{os.getpid()}"
 
 
@@ -153,7 +154,6 @@ def test_what_is_wrong_is_said_as_with_docker(podman: Any) -> None:
     wait_until(lambda: ours(podman) == [], seconds=30)
 
 
-@pytest.mark.terminals
 @pytest.mark.usefixtures("podman")
 class TestContractOnPodman(TerminalContract):
     terminal = DockerTerminal

@@ -47,7 +47,7 @@ class Scripted(LLM):
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """The next action; a message without a call when all are played."""
         if self._next >= len(self._calls):
-            return Completion(Message("assistant", "The script is played to its end."))
+            return Completion(Message("assistant", "The script is played to its end."), finish="over")
         call = self._calls[self._next]
         self._next += 1
         return Completion(Message("assistant", "", (call,)))

@@ -1,0 +1,25 @@
+"""Files that a command writes for a person: never over what is there, never half."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from debug_gym_core.errors import UsageError
+
+
+def check_target(path: Path, *, force: bool) -> None:
+    """Make sure that a file may be made.
+
+    Args:
+        path: the file
+        force: whether one that is there may be replaced
+
+    Raises:
+        UsageError: it may not, or there is no directory for it
+    """
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: there is no directory {path.parent}")
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; name a file in it")
+    if not force and (path.exists() or path.is_symlink()):
+        raise UsageError(f"{path} is there already; --force replaces it")
