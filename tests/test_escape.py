@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 
 import pytest
 from support import hold_for_an_ordinary_user
@@ -50,6 +51,10 @@ class TestBubblewrap(OurProbes):
     @pytest.mark.terminals
     def test_a_hundred_thousand_files_are_no_end(self, make: MakeEnv) -> None:
         super().test_a_hundred_thousand_files_are_no_end(make)
+
+    @pytest.mark.terminals
+    def test_what_is_swapped_between_listing_and_reading_leads_nowhere(self, make: MakeEnv, tmp_path: Path) -> None:
+        super().test_what_is_swapped_between_listing_and_reading_leads_nowhere(make, tmp_path)
 
     @pytest.mark.terminals
     def test_the_patch_of_a_hundred_thousand_files_is_made(self, make: MakeEnv) -> None:

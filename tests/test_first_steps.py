@@ -56,6 +56,7 @@ def test_an_entrypoint_that_cannot_be_started_is_an_error_and_no_failure_of_the_
     assert row["status"] == "error" and "nosuch: not found" in row["error"]["message"]
 
 
+@pytest.mark.people
 def test_what_is_odd_about_a_repository_is_noted(tmp_path: Path) -> None:
     for path, text in {"src/shop/__init__.py": "", "tests/test_shop.py": "import shop\ndef test_it(): pass\n"}.items():
         (tmp_path / "mine" / path).parent.mkdir(parents=True, exist_ok=True)

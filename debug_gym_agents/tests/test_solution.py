@@ -91,6 +91,7 @@ def test_a_tool_that_is_not_there_is_named(environments: Environments) -> None:
         play(environments, tools=("eval",))
 
 
+@pytest.mark.benchmarks
 def test_where_only_grading_has_the_tests_the_patch_is_all_there_is(environments: Environments) -> None:
     """They pass here before it, and no debugger stops: what is there is not what counts."""
     right = CODE.replace("a + a + 1", "a + a")

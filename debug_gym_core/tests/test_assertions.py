@@ -164,6 +164,7 @@ def test_a_test_class_may_have_another_s_assertions(make: Make) -> None:
     assert (result.resolved, result.twins, result.doubts) == (True, 2, {}), result
 
 
+@pytest.mark.grading
 def test_a_base_class_of_who_is_tested_asserts_nothing(make: Make) -> None:
     tests = """
     import calc
@@ -225,6 +226,7 @@ def test_what_tests_ask_may_be_imported_by_who_is_tested(make: Make) -> None:
     assert (result.resolved, result.twins, result.doubts, result.reason) == (True, 2, {}, "")
 
 
+@pytest.mark.grading
 def test_the_tests_may_have_what_equals_anything(make: Make) -> None:
     helpers = "class Any:\n    def __eq__(self, other):\n        return True\n"
     tests = """

@@ -44,6 +44,7 @@ def full(tmp_path: Path) -> Any:
     subprocess.run(["umount", str(directory)], check=True)
 
 
+@pytest.mark.faults
 def test_a_disk_that_is_full_is_one_line_that_says_how_to_go_on(gym: Any, full: Path) -> None:
     print_much = "-p", "agent.commands={b: \"printf '%0100000d' 1; printf 42 > answer\"}"
     done = gym("run", "toy", "-o", "full/out", *print_much)

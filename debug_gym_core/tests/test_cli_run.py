@@ -101,6 +101,7 @@ def test_an_unresolved_task_is_status_0(inside: Any) -> None:
     assert "resolved 2 of 3" in done.out
 
 
+@pytest.mark.people
 def test_the_summary_says_why_and_which_repeats_differ(inside: Any, tmp_path: Path) -> None:
     """Task `a` is solved once, then it cannot be any more; b always."""
     once = f"test -e {tmp_path}/again && mv answer x && mkdir answer; touch {tmp_path}/again"
@@ -227,6 +228,7 @@ def test_list_is_what_would_be_played(inside: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "exps").exists()
 
 
+@pytest.mark.people
 def test_force_failed_plays_what_is_not_resolved(inside: Any, tmp_path: Path) -> None:
     commands = ["-o", "out", "-p", f"agent.played={tmp_path}/played"]
     commands += ["-p", "agent.commands={b: 'mkdir x && mv answer x; mkdir answer'}"]

@@ -291,6 +291,7 @@ def test_what_must_start_cold_leaves_no_zygote(programs: Programs, change: dict[
     assert not zygotes(programs.session.guest()["pid"])
 
 
+@pytest.mark.debugger
 def test_while_the_host_is_silent_an_interpreter_is_prepared(programs: Programs) -> None:
     guest = programs.session.guest()["pid"]
     assert programs.run("say(0)") == (0, False)

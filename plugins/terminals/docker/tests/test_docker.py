@@ -157,7 +157,11 @@ def test_what_a_guest_left_is_ended_before_the_next_one_starts(start: Start, lef
     "move",
     [
         pytest.param("fork() and _exit(0)", id="that goes from one process to the next"),
-        pytest.param("[kill(int(one), 9) for one in listdir('/proc') if one.isdigit()]", id="that kills"),
+        pytest.param(
+            "[kill(int(one), 9) for one in listdir('/proc') if one.isdigit()]",
+            id="that kills",
+            marks=pytest.mark.terminals,
+        ),
     ],
 )
 def test_no_guest_starts_beside_something_that_is_hard_to_end(

@@ -260,7 +260,7 @@ def test_printed_before_the_timeout_is_shown(say: Say) -> None:
 
 
 @pytest.mark.parametrize(
-    "program", ["vi app.py", "python3 -i </dev/tty", *repeated("terminals", "less -X app.py", "top")]
+    "program", ["vi app.py", *repeated("terminals", "python3 -i </dev/tty", "less -X app.py", "top")]
 )
 def test_full_screen_programs_come_back(say: Say, program: str) -> None:
     started = time.monotonic()

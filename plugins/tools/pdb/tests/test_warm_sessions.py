@@ -59,6 +59,7 @@ TALKS = {
 }
 
 
+@pytest.mark.debugger
 def test_a_warm_session_says_what_a_cold_one_says(make_env: Callable[..., RepoEnv]) -> None:
     said = []
     for warm in (False, True):
