@@ -34,6 +34,7 @@ PACKAGES = (
     "debug_gym_core.sandbox.zygote",
     "debug_gym_core.grading.runner",
     "debug_gym_tool_pdb.debuggee",
+    "debug_gym_tool_trace.tracee",
 )
 
 # It must not show: no name but one, no module, no descriptor that programs inherit.

@@ -21,6 +21,7 @@ TRAVELLERS = (
     "debug_gym_core.sandbox.zygote",
     "debug_gym_core.grading.runner",
     "debug_gym_tool_pdb.debuggee",
+    "debug_gym_tool_trace.tracee",
 )
 SOURCES = {
     "numbers": b"from .words import WORD\nGIVEN = globals().get('GIVEN', 0)\ndef count(): return len(WORD) + GIVEN\n",

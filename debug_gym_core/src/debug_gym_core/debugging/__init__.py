@@ -1,4 +1,7 @@
-"""What a debugger keeps on the host: `breakpoints`, over its restarts, moved over edits (`Breakpoints.moved`).
+"""What debuggers share on the host.
 
-The debugger itself is the tool `pdb`, a plugin: it is told of edits (`on_file_changed`) and moves them.
+`breakpoints`, kept over the debugger's restarts and moved over edits (`Breakpoints.moved`); `target`, the program of
+Python behind an entrypoint (through `wrappers`, and `recipes` of make and tox); `boot`: how our code gets into it.
+
+The debuggers are tools, plugins: `pdb`, which is told of edits (`on_file_changed`) and moves the breakpoints, `trace`.
 """

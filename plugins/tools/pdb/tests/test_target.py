@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core import ActionError
+from debug_gym_core.debugging.target import find_target
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.testing.environments import Environments
 from debug_gym_tool_pdb import Pdb
-from debug_gym_tool_pdb.target import find_target
 
 SHOW = """\
 import os, sys

@@ -1,7 +1,7 @@
 """The pdb tool: the interactive debugger, on a channel of its own.
 
-`typed` reads what was typed, `target` what the entrypoint debugs (through `wrappers`, and `recipes` of make and tox); a
-`session` has one process, into which `boot` brings the `debuggee`, and `render` makes text of what that says.
+`typed` reads what was typed; a `session` has one process, into which `boot` brings the `debuggee`, and `render` makes
+text of what that says. What the entrypoint debugs is found by `debug_gym_core.debugging.target`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pydantic import field_validator
 
 from debug_gym_core import ActionError, Observation, Settings, Tool, hookimpl
 from debug_gym_core.components.values import Flag, Seconds
+from debug_gym_core.debugging.target import Target, find_target
 from debug_gym_core.errors import SandboxError
 from debug_gym_core.tasks.entrypoint import EXAMPLE
 from debug_gym_core.tools.observation import bound
@@ -22,7 +23,6 @@ from debug_gym_tool_pdb import typed
 from debug_gym_tool_pdb.debuggee.guide import overview
 from debug_gym_tool_pdb.render import VALUE_LIMIT, Call, end_text, place
 from debug_gym_tool_pdb.session import DebugSession, Reply
-from debug_gym_tool_pdb.target import Target, find_target
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv

@@ -1,48 +1,21 @@
-"""How the debuggee gets into the sandbox: by two descriptors, without a file."""
+"""How the debuggee gets into the sandbox; see `debug_gym_core.debugging.boot`."""
 
 from __future__ import annotations
 
-import functools
+from debug_gym_core.debugging import boot
+from debug_gym_core.debugging.boot import ARGUMENTS, BOOT
+from debug_gym_core.sandbox.warm import Warm
 
-from debug_gym_core.sandbox import shipping
-from debug_gym_core.sandbox.warm import PREPARED, READY, Warm
+__all__ = ["ARGUMENTS", "BOOT", "DEBUGGEE", "blob", "warm_start"]
 
 DEBUGGEE = f"{__package__}.debuggee"
 
-BOOT = f"""\
-# debug-gym: debugger
-codes = globals().pop({PREPARED!r}, None)
-ready = globals().pop({READY!r}, None)
-import sys
-loaded = frozenset(sys.modules)
-if sys.path[:1] == [""]:
-    del sys.path[0]
-{shipping.BOOT}
-if codes is None:
-    with open(int(sys.argv[2]), "rb", closefd=False) as file:
-        codes = unpack(file.read())
-main = enter(codes, LOADED_AT_START=loaded).main
-if ready is not None:
-    ready()
-open(int(sys.argv[2]), "rb").close()
-sys.exit(main(int(sys.argv[1])))
-"""
-"""Program for `python -c`, with the numbers of two descriptors: the channel's and that of the debuggee's code.
 
-The working directory must not be on the path while the standard library is imported: a file of the repository may be
-called `code.py`. `debuggee.programs` puts it where Python would.
-"""
-
-ARGUMENTS = ("-c", BOOT, "{channel}", "{blob:code}")
-"""Arguments after the interpreter and its flags, for `Session.process`."""
-
-
-@functools.cache
 def warm_start() -> Warm:
     """How a session is started warm."""
-    return Warm(shipping.imports(DEBUGGEE), after="message")
+    return boot.warm_start(DEBUGGEE)
 
 
 def blob() -> bytes:
     """The debuggee's code."""
-    return shipping.parcel(DEBUGGEE).blob()
+    return boot.blob(DEBUGGEE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from debug_gym_tool_pdb.recipes import make_commands, nox_commands, tox_commands
+from debug_gym_core.debugging.recipes import make_commands, nox_commands, tox_commands
 
 MAKEFILE = """\
 PY := python

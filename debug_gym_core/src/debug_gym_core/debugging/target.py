@@ -15,17 +15,17 @@ import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from debug_gym_core import ActionError, UsageError
+from debug_gym_core.debugging.recipes import make_commands, nox_commands, tox_commands
+from debug_gym_core.debugging.wrappers import TRACERS, WRAPPERS, Wrapper
+from debug_gym_core.errors import ActionError, UsageError
 from debug_gym_core.sandbox.terminal import ROOT
 from debug_gym_core.tasks.entrypoint import EXAMPLE, Entrypoint, Kind
-from debug_gym_core.tools.observation import bound
-from debug_gym_tool_pdb.recipes import make_commands, nox_commands, tox_commands
-from debug_gym_tool_pdb.wrappers import TRACERS, WRAPPERS, Wrapper
 
 if TYPE_CHECKING:
-    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core.sandbox.session import Session
+    from debug_gym_core.workspace.files import Workspace
 
 TEXT_LIMIT = 2000
 """Characters of an entrypoint that an error repeats."""
@@ -44,6 +44,18 @@ _SHEBANG = re.compile(r"#!\s*(\S+)[ \t]*([^\n]*)")
 _LONG_SHEBANG = re.compile(r"#!/bin/sh\n'''exec' \"?([^\s\"]+)")
 _INTERPRETER = re.compile(r"(?:python|pypy)(\d+(\.\d+)?t?)?")
 _LOOK = 'PATH="$2:$PATH"; p=$(command -v -- "$1") && [ -x "$p" ] && printf "%s\\n" "$p" && head -c 4096 "$p"'
+
+
+class Place(Protocol):
+    """Where an entrypoint runs; an environment is one."""
+
+    @property
+    def session(self) -> Session:
+        """The live sandbox."""
+
+    @property
+    def workspace(self) -> Workspace:
+        """The files of the task, under its rules."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +88,14 @@ class Refused(Exception):
         self.instead = instead
 
 
-def find_target(text: str, env: RepoEnv) -> Target:
+def find_target(text: str, env: Place, tool: str = "pdb", what: str = "debugged") -> Target:
     """Find the Python program that an entrypoint starts.
 
     Args:
         text: the entrypoint
         env: where it runs
+        tool: who wants to know, for what is said of it
+        what: what is to be done with the program, `debugged` or `traced`
 
     Raises:
         ActionError: there is none that can be debugged; says why, and what to write instead
@@ -89,16 +103,16 @@ def find_target(text: str, env: RepoEnv) -> Target:
     """
     text = text.strip()
     if "\0" in text or (not text.isascii() and text != text.encode("utf-8", "replace").decode()):
-        raise ActionError("pdb: the entrypoint holds a character that no command can hold")
+        raise ActionError(f"{tool}: the entrypoint holds a character that no command can hold")
     try:
         found = _Finder(env).find(text)
     except UsageError as error:
-        raise ActionError(bound(f"pdb: {error}", TEXT_LIMIT)) from None
+        raise ActionError(_bound(f"{tool}: {error}")) from None
     except Refused as refused:
-        shown = bound(repr(text), TEXT_LIMIT)
+        shown = _bound(repr(text))
         advice = f"what it runs is {refused.instead!r}" if refused.instead else f"for example {EXAMPLE!r}"
         raise ActionError(
-            f"pdb: {shown} cannot be debugged: {bound(refused.why, TEXT_LIMIT)}; give `entrypoint`, {advice}"
+            f"{tool}: {shown} cannot be {what}: {_bound(refused.why)}; give `entrypoint`, {advice}"
         ) from None
     return replace(found, entrypoint=replace(found.entrypoint, text=text))
 
@@ -107,7 +121,7 @@ def find_target(text: str, env: RepoEnv) -> Target:
 class _Finder:
     """Takes one entrypoint apart."""
 
-    env: RepoEnv
+    env: Place
     cwd: str = "."
     variables: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -285,6 +299,14 @@ class _Finder:
             return self.env.session.read(self.env.workspace.resolve(path), 0, LARGEST_READ).decode("utf-8", "replace")
         except (OSError, ActionError):
             return ""
+
+
+def _bound(text: str) -> str:
+    """Head and tail of a text that is too long to be repeated."""
+    if len(text) <= TEXT_LIMIT:
+        return text
+    half = TEXT_LIMIT // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
 
 
 def _words(text: str) -> list[str]:

@@ -1,0 +1,259 @@
+"""The trace tool: the life of one function call.
+
+`running` runs the program and hears what the `tracee` in it saw; `seen` is what that looks like, `render` makes text of
+it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from debug_gym_core import ActionError, Observation, Settings, Tool, hookimpl
+from debug_gym_core.components.values import Flag, Seconds
+from debug_gym_core.debugging.target import Target, find_target
+from debug_gym_core.tools.observation import bound
+from debug_gym_tool_trace.render import PASSES, pruned, render
+from debug_gym_tool_trace.running import Outcome, Tracing, Wanted
+from debug_gym_tool_trace.seen import Call
+
+if TYPE_CHECKING:
+    from debug_gym_core.environment.env import RepoEnv
+
+DEEPEST = 5
+"""Levels of calls that can be followed."""
+
+ERROR_LIMIT = 2_000
+PRINTED_LIMIT = 1_500
+"""Characters shown of what a program printed that did not make the call."""
+
+DATA_LIMIT = 60_000
+"""Characters of a call as JSON."""
+
+OUTCOMES = {"error": "had an error", "skipped": "was skipped"}
+EXAMPLE = "app.py:total"
+FORM = f"a target is file:function or file:Class.method, as in {EXAMPLE}"
+
+
+class TraceSettings(Settings):
+    """Settings of the trace tool.
+
+    Attributes:
+        timeout: seconds that the program may run before the call is over
+        warm: whether programs may start from an interpreter that has been warmed up
+    """
+
+    timeout: Seconds = 60.0
+    warm: Flag = True
+
+
+class Trace(Tool):
+    """Follow one call of a function, from its arguments to what it returned.
+
+    Runs the program (by default the tests) and shows the statements that the call carried out, in order, each with the
+    variables that it changed; loops by their first and last passes; the calls of the repository's functions that it
+    made, with their arguments and results; what it returned, or the exception that ended it. One use shows what
+    many steps of a debugger would. Nothing stays: each use runs the program anew.
+    """
+
+    name = "trace"
+    examples = (
+        {"target": EXAMPLE},
+        {"target": "app.py:Cart.add", "call": 2, "entrypoint": "python -m pytest -q test_app.py::test_add"},
+    )
+    Settings: ClassVar[type[Settings]] = TraceSettings
+    settings: TraceSettings
+
+    def use(
+        self, env: RepoEnv, target: str, entrypoint: str | None = None, call: int = 1, depth: int = 0
+    ) -> Observation:
+        """Follow one call.
+
+        Args:
+            env: the environment
+            target: the function, as file:function or file:Class.method; file:line means the function around that line
+            entrypoint: what to run instead of the task's own program, as `python -m pytest -q test_app.py::test_add`
+            call: which call of the function, counted from 1
+            depth: how many levels of the calls that it makes are shown in the same detail; 0: one line for each
+        """
+        file, function = _target(env, target)
+        if call < 1:
+            raise ActionError(f"trace: call is {call}, but calls are counted from 1")
+        if not 0 <= depth <= DEEPEST:
+            raise ActionError(f"trace: depth is {depth}; it is 0 to {DEEPEST}")
+        asked = entrypoint or env.debug_entrypoint
+        found = find_target(asked, env, "trace", "traced")
+        tracing = Tracing(
+            env.session,
+            found,
+            Wanted(file, function, call, depth),
+            env.workspace.ignored_files(".py"),
+            self.settings.timeout,
+            self.settings.warm,
+        )
+        try:
+            outcome = tracing.run()
+        except ActionError as error:
+            raise ActionError(bound(f"trace: {error}", ERROR_LIMIT)) from None
+        if outcome.story is None:
+            return Observation(self.name, self._uncalled(outcome, file, call, found), _data(outcome, file, None))
+        return self._observe(outcome, outcome.story, file)
+
+    def _observe(self, outcome: Outcome, story: Call, file: str) -> Observation:
+        shown = render(story)
+        parts = [_heading(story, outcome), shown.text, *self._notes(outcome, story)]
+        if shown.cut:
+            parts.append(
+                f"[what is left out: follow a function that it calls, or another `call`; pdb stops at any pass:"
+                f" b {story.file}:LINE, CONDITION]"
+            )
+        return Observation(self.name, "\n".join(parts), _data(outcome, file, story, shown.passes))
+
+    def _notes(self, outcome: Outcome, story: Call) -> list[str]:
+        """What else there is to know of a call."""
+        notes = []
+        if outcome.test is not None and outcome.test.outcome == "passed":
+            notes.append("[that test passed: for one that fails, name it in `entrypoint`, or give another `call`]")
+        if outcome.about is not None and outcome.about.definitions > 1:
+            notes.append(f"[{story.function} is defined {outcome.about.definitions} times; calls of all of them count]")
+        if story.kind == "class":
+            notes.append(f"[this is the class's body, run when it is defined; for a method: {file_of(story)}.METHOD]")
+        if outcome.problem:
+            notes.append(f"[the call was not followed to its end: {outcome.problem}]")
+        if not outcome.done:
+            notes.append(f"[{self._unfinished(outcome)}]")
+        return notes
+
+    def _unfinished(self, outcome: Outcome) -> str:
+        """Why a call is not over, or was not made."""
+        if outcome.timed_out:
+            said = f"the program reached the time limit of {self.settings.timeout:g} s and was ended"
+            if outcome.now is not None:
+                return f"{said}; it was at {outcome.now}"
+            return (
+                f"{said}; it could not say where it was: it was in one long call of C code" if outcome.stuck else said
+            )
+        if outcome.lost:
+            return "the program closed the channel over which the call is told, or wrote to it, and was ended"
+        if outcome.end is not None:
+            return _ended(outcome)
+        status = outcome.status or 0
+        how = f"by signal {-status}" if status < 0 else f"with status {status}, without an exception"
+        return f"the program died {how}; what it did just before may be missing"
+
+    def _uncalled(self, outcome: Outcome, file: str, call: int, target: Target) -> str:
+        """What to say where there was no such call."""
+        about = outcome.about
+        name = f"{about.function} ({file}:{about.line})" if about is not None and about.line else file
+        what = "the class body of " if about is not None and about.kind == "class" else ""
+        if outcome.calls == 0:
+            said = f"{what}{name} was not called"
+        else:
+            times = "once" if outcome.calls == 1 else f"{outcome.calls} times"
+            said = f"{what}{name} was called {times}; there was no call {call}"
+        lines = [f"{said}.", f"`{target.entrypoint.text}`: {self._unfinished(outcome)}."]
+        if outcome.calls == 0:
+            lines.append("Processes that the program starts are not followed.")
+        printed = outcome.printed.strip("\n")
+        if printed:
+            lines.append(f"It printed:\n{bound(printed, PRINTED_LIMIT, missing=outcome.printed_cut)}")
+        return "\n".join(lines)
+
+
+def file_of(call: Call) -> str:
+    """A function as a target."""
+    return f"{call.file}:{call.function}"
+
+
+def _target(env: RepoEnv, target: str) -> tuple[str, str]:
+    """The file and the function that a target names; forgiving of how other tools write it.
+
+    Raises:
+        ActionError: it names none, or the file is not there or ignored
+    """
+    path, _, function = target.strip().partition("::") if "::" in target else target.strip().rpartition(":")
+    if not path:
+        path, function = function, ""
+    function = re.sub(r"\[.*|\(.*", "", function.replace("::", ".")).strip()
+    if re.fullmatch(r"\w+(\.\w+)*", path) and not path.endswith(".py") and function:
+        path = path.replace(".", "/") + ".py"
+    try:
+        file, _ = env.workspace.read_lines(path, 1, 1, 1)
+    except ActionError as error:
+        raise ActionError(f"trace: {error}" if function else f"trace: {error}; {FORM}") from None
+    if not function:
+        raise ActionError(f"trace: {bound(target, 200)!r} names no function: {FORM}")
+    return file, function
+
+
+def _heading(story: Call, outcome: Outcome) -> str:
+    """The first line: which call this is."""
+    where = f"from {story.caller}" if story.caller is not None else "not from the repository's own code"
+    parts = [f"trace of {story.file}:{story.function}, call {story.call}", where]
+    if story.kind not in ("function", "class", "module"):
+        parts[0] += f" ({story.kind})"
+    if not story.main_thread:
+        parts.append("in another thread than the main one")
+    heading = ", ".join(parts)
+    test = outcome.test
+    if test is not None:
+        heading += f"\nin {test.test}, which {OUTCOMES.get(test.outcome, test.outcome)}" + (
+            f": {_in_short(test.message)}" if test.message else ""
+        )
+    elif story.test:
+        heading += f"\nin {story.test}"
+    return heading
+
+
+def _in_short(message: str) -> str:
+    text = " ".join(message.split())
+    return text if len(text) <= 240 else f"{text[:237]}..."
+
+
+def _ended(outcome: Outcome) -> str:
+    """How the program ended by itself."""
+    assert outcome.end is not None
+    if outcome.end.refused:
+        return outcome.end.refused
+    said = f"the program ended with status {outcome.end.status}"
+    if outcome.end.exception:
+        said += f", by {outcome.end.exception}"
+    if outcome.tests is not None:
+        counts = ", ".join(f"{count} {name}" for name, count in outcome.tests.items())
+        said += f"; tests: {counts or 'none was run'}"
+    return said
+
+
+def _data(outcome: Outcome, file: str, story: Call | None, passes: int = PASSES[0]) -> dict[str, Any]:
+    """The same facts as JSON types."""
+    about = outcome.about
+    data: dict[str, Any] = {
+        "function": f"{file}:{about.function}" if about is not None else None,
+        "calls": outcome.calls,
+        "over": outcome.done,
+        "timed_out": outcome.timed_out,
+        "at": str(outcome.now) if outcome.now is not None else None,
+        "ended": outcome.end.model_dump() if outcome.end is not None else None,
+        "status": outcome.status,
+        "tests": dict(outcome.tests) if outcome.tests is not None else None,
+        "test": outcome.test.model_dump() if outcome.test is not None else None,
+        "call": None,
+    }
+    if story is not None:
+        for fewer in [one for one in PASSES if one <= passes]:
+            data["call"] = pruned(story, fewer).model_dump(by_alias=True, exclude_defaults=True)
+            if len(json.dumps(data)) <= DATA_LIMIT:
+                return data
+        items = data["call"]["items"]
+        while items and len(json.dumps(data)) > DATA_LIMIT:
+            del items[len(items) // 2 :]
+            data["call"]["cut"] = True
+    return data
+
+
+@hookimpl
+def debug_gym_register_tools() -> Sequence[type[Tool]]:
+    """The tool of this package."""
+    return [Trace]

@@ -1,0 +1,260 @@
+"""Runs a program and hears what was seen of the call."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from debug_gym_core.debugging.boot import ARGUMENTS, blob, warm_start
+from debug_gym_core.debugging.target import Target
+from debug_gym_core.errors import ActionError
+from debug_gym_core.grading import masking
+from debug_gym_core.sandbox.session import Process, Session
+from debug_gym_core.sandbox.terminal import ROOT
+from debug_gym_tool_trace.seen import About, Call, End, Message, Place, Test, cleaned
+
+TRACEE = f"{__package__}.tracee"
+
+START_SECONDS = 30.0
+"""How long an interpreter may take until the program begins."""
+
+TEST_SECONDS = 5.0
+"""How long a test may go on after the call, to hear how it ends."""
+
+INTERRUPT_SECONDS = 1.0
+"""How long a program may take to tell what it has seen; only one long call of C code takes longer."""
+
+END_SECONDS = 2.0
+LOST_STATUS = 98
+"""Exit status of a program that finds the channel closed; see `Channel`."""
+
+PRINTED_LIMIT = 16 * 1024
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be followed.
+
+    Attributes:
+        file: relative to the workspace
+        function: its qualified name, the end of one, or a line
+        call: which call, from 1
+        depth: levels of calls below it that are followed too
+    """
+
+    file: str
+    function: str
+    call: int
+    depth: int
+
+
+@dataclass
+class Outcome:
+    """What came of it.
+
+    Attributes:
+        about: the function
+        story: the call, as far as it was seen; None: it was not made
+        calls: how many calls of the function there were
+        done: whether the call is over
+        problem: why it was not followed to its end
+        test: how the test ended that it was in
+        tests: how many tests ended how
+        end: how the program ended by itself; None: it was ended, or died
+        status: exit status of a program that died, or minus a signal's number
+        timed_out: whether its time was over
+        now: where it was then
+        stuck: whether it did not say so
+        lost: whether the program took the channel away, or wrote to it
+        printed: what the program printed
+        printed_cut: bytes left out of it
+    """
+
+    about: About | None = None
+    story: Call | None = None
+    calls: int = 0
+    done: bool = False
+    problem: str = ""
+    test: Test | None = None
+    tests: Mapping[str, int] | None = None
+    end: End | None = None
+    status: int | None = None
+    timed_out: bool = False
+    now: Place | None = None
+    stuck: bool = False
+    lost: bool = False
+    printed: str = ""
+    printed_cut: int = 0
+
+
+@dataclass
+class Tracing:
+    """One program in which one call is followed.
+
+    Attributes:
+        session: the sandbox
+        target: the program
+        wanted: the call
+        ignored: files of which nothing is shown, relative to the workspace
+        timeout: seconds that the program may take until the call is over
+        warm: whether it may start from an interpreter that has modules loaded
+    """
+
+    session: Session
+    target: Target
+    wanted: Wanted
+    ignored: Sequence[str]
+    timeout: float
+    warm: bool = True
+    _process: Process = field(init=False)
+    _signal: int = field(init=False, default=0)
+    _root: str = field(init=False, default=ROOT)
+    _outcome: Outcome = field(init=False, default_factory=Outcome)
+
+    def run(self) -> Outcome:
+        """Run the program until the call is over.
+
+        Raises:
+            ActionError: the program or the function is not there; says why
+            SandboxError: the sandbox failed
+        """
+        self._start()
+        try:
+            self._hear()
+            outcome = self._outcome
+            printed, outcome.printed_cut = self._process.take_output()
+            outcome.printed = self._program(printed)
+        finally:
+            self._process.kill()
+        return self._outcome
+
+    def _start(self) -> None:
+        entrypoint = self.target.entrypoint
+        python = entrypoint.interpreter or self.session.python
+        try:
+            self._process = self.session.process(
+                [python, *entrypoint.flags, *ARGUMENTS],
+                blobs={"code": blob(TRACEE)},
+                cwd=self.target.cwd,
+                env=entrypoint.env,
+                output_limit=PRINTED_LIMIT,
+                warm=warm_start(TRACEE) if self.warm else None,
+            )
+        except OSError as error:
+            raise ActionError(f"{entrypoint.text!r} cannot be started: {python}: {error.strerror or error}") from None
+        config: Mapping[str, Any] = {
+            "kind": entrypoint.kind.value,
+            "target": entrypoint.target,
+            "args": entrypoint.args,
+            "root": self.session.root,
+            "ignored": list(self.ignored),
+            "file": self.wanted.file,
+            "function": self.wanted.function,
+            "call": self.wanted.call,
+            "depth": self.wanted.depth,
+        }
+        self._process.send(json.dumps(config).encode())
+        try:
+            message = self._receive(START_SECONDS)
+        except TimeoutError:
+            self._process.kill()
+            raise ActionError(f"{entrypoint.text!r}: the interpreter did not start in {START_SECONDS:g} s") from None
+        if message is None or message.t != "begun":
+            printed = self.session.mask(self._process.take_output()[0]).strip()
+            self._process.kill()
+            why = message.why if message is not None else ""
+            if message is not None and message.what == "Unknown":
+                raise ActionError(why)
+            why = why or f"the interpreter ended: {printed[-500:] or 'it printed nothing'}"
+            raise ActionError(f"{entrypoint.text!r} cannot be traced: {why}")
+        self._signal, self._root = message.signal, message.root
+        self._outcome.about = message.about
+
+    def _hear(self) -> None:
+        """Hear what the program says until the call is over, the program is, or the time."""
+        outcome = self._outcome
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                message = self._receive(deadline - time.monotonic())
+            except TimeoutError:
+                if not outcome.done and outcome.end is None:
+                    self._interrupt()
+                return
+            if message is None:
+                self._ended()
+                return
+            if message.t == "test":
+                outcome.test = Test(test=message.test, outcome=message.outcome, message=message.message)
+                return
+            self._take(message)
+            if message.end is not None:  # what it does at exit may make the call
+                deadline = min(deadline, time.monotonic() + END_SECONDS)
+            elif outcome.done:
+                if outcome.story is None or not outcome.story.test:
+                    return
+                deadline = time.monotonic() + TEST_SECONDS
+
+    def _take(self, message: Message) -> None:
+        outcome = self._outcome
+        outcome.story = message.story or outcome.story
+        outcome.calls, outcome.done = message.calls, message.done
+        outcome.problem, outcome.now = message.problem, message.now or outcome.now
+        outcome.tests, outcome.end = message.tests or outcome.tests, message.end or outcome.end
+
+    def _interrupt(self) -> None:
+        """Have the program say what it has seen and where it is."""
+        outcome = self._outcome
+        outcome.timed_out = True
+        # Twice: of a signal that comes just before a system call, Python hears when that has ended.
+        for _ in range(2):
+            self._process.signal(self._signal)
+            deadline = time.monotonic() + INTERRUPT_SECONDS / 2
+            while True:
+                try:
+                    message = self._receive(deadline - time.monotonic())
+                except TimeoutError:
+                    break
+                if message is None:
+                    self._ended()
+                    return
+                if message.t == "story":
+                    self._take(message)
+                    if message.now is not None or message.done:
+                        return
+        outcome.stuck = outcome.now is None
+
+    def _ended(self) -> None:
+        """The program is over, or something else took the channel."""
+        if self._outcome.lost:
+            return
+        try:
+            self._outcome.status = self._process.wait(END_SECONDS)
+        except TimeoutError:
+            self._outcome.lost = True
+        self._outcome.lost |= self._outcome.status == LOST_STATUS
+
+    def _receive(self, timeout: float) -> Message | None:
+        data = self._process.receive(max(0.0, timeout))
+        if data is None:
+            return None
+        try:
+            return Message.model_validate(cleaned(json.loads(self._public(data.decode("utf-8", "replace")))))
+        except (ValueError, ValidationError, RecursionError):  # something of the program's own
+            self._outcome.lost = True
+            return None
+
+    def _program(self, text: str) -> str:
+        """What the program printed; what pytest and unittest say of themselves is equal from run to run, as in eval."""
+        text = self._public(text.replace("\r\n", "\n")).encode("utf-8", "backslashreplace").decode()
+        return masking.mask(text) if self.target.entrypoint.module in ("pytest", "unittest") else text
+
+    def _public(self, text: str) -> str:
+        """A text with the public path of the repository."""
+        text = self.session.mask(text)
+        return text if self._root in ("", ROOT) else text.replace(self._root, ROOT)

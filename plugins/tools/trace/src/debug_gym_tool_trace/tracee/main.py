@@ -1,0 +1,152 @@
+"""Where it begins."""
+
+import difflib
+import signal
+import sys
+import threading
+import traceback
+
+from .channel import INTERRUPT_SIGNAL, OURS, Channel, _signal
+from .files import Files
+from .monitoring import Monitoring
+from .programs import BadTarget, Code, Module, Program, Script
+from .pytests import Pytest
+from .settrace import SetTrace
+from .source import Definition
+from .watching import Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, Dict, List, Optional
+
+    Json = Dict[str, Any]
+
+MODULE = "<module>"
+MOST_NAMED = 30
+
+
+class Unknown(Exception):
+    """The file has no such function."""
+
+
+def find_definitions(files: "Files", file: str, wanted: str) -> "List[Definition]":
+    """What a file has under a name.
+
+    Args:
+        files: the repository's
+        file: its real name
+        wanted: a qualified name or the end of one, or the number of a line, which means the innermost function there
+
+    Raises:
+        Unknown: there is none, or several; says which there are
+    """
+    source = files.source(file)
+    path = files.path(file)
+    if wanted == MODULE:
+        return [Definition(MODULE, MODULE, 1, 0, len(source.lines), "module")]
+    if source.problem:
+        raise Unknown("{} is not Python that this interpreter understands: {}".format(path, source.problem))
+    known = source.definitions
+    if wanted.isdigit():
+        line = int(wanted)
+        around = [one for one in known if one.first <= line <= one.end and one.kind != "lambda"]
+        if not around:
+            raise Unknown("line {} of {} is in no function; {}".format(line, path, _named(known, wanted)))
+        return [max(around, key=lambda one: one.first)]
+    wanted = wanted.replace(".<locals>", "")
+    found = [one for one in known if one.name == wanted]
+    if not found:
+        found = [one for one in known if one.name.endswith("." + wanted)]
+        names = sorted({one.name for one in found})
+        if len(names) > 1:
+            raise Unknown("{} has several: {}; say which".format(path, ", ".join(names[:MOST_NAMED])))
+    if not found:
+        raise Unknown("{} has no function {}; {}".format(path, wanted, _named(known, wanted)))
+    return found
+
+
+def _named(definitions: "List[Definition]", wanted: str) -> str:
+    """Which functions there are, the nearest first."""
+    names = list(dict.fromkeys(one.name for one in definitions if one.kind != "lambda"))
+    if not names:
+        return "it has none at all"
+    last = wanted.rpartition(".")[2].lower()
+    ratio = {name: difflib.SequenceMatcher(None, last, name.rpartition(".")[2].lower()).ratio() for name in names[:500]}
+    names = sorted(ratio, key=lambda name: -ratio[name]) + names[500:]
+    more = "" if len(names) <= MOST_NAMED else " and {} more".format(len(names) - MOST_NAMED)
+    return "it has {}{}".format(", ".join(names[:MOST_NAMED]), more)
+
+
+def make_program(config: "Json", watch: "Watch", channel: "Channel", files: "Files") -> "Program":
+    """What the configuration asks to run."""
+    if config["kind"] == "script":
+        return Script(config["target"], config["args"])
+    if config["kind"] == "code":
+        return Code(config["target"], config["args"])
+    if config["target"] == "pytest":
+        return Pytest(config["args"], watch, channel, files)
+    return Module(config["target"], config["args"])
+
+
+def run(program: "Program") -> "Json":
+    """Run a program to its end, its threads with it; returns `status`, and `exception` where one ended it."""
+    found: "Json" = {"status": 0}
+    try:
+        found["status"] = program.run()
+    except SystemExit as error:
+        found["status"] = _status(error)
+    except BadTarget as error:
+        found.update(status=1, refused=str(error))
+    except BaseException as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename == OURS:
+            trace = trace.tb_next
+        sys.stdout.flush()
+        traceback.print_exception(type(error), error, trace)
+        found.update(status=1, exception=traceback.format_exception_only(type(error), error)[-1].strip()[:400])
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join()
+    return found
+
+
+def _status(error: SystemExit) -> int:
+    if error.code is None or isinstance(error.code, int):
+        return error.code or 0
+    sys.stderr.write("{}\n".format(error.code))
+    return 1
+
+
+def main(descriptor: int) -> int:
+    """Run what the host asks for and follow one call; returns the exit status."""
+    channel = Channel(descriptor)
+    config = channel.receive()
+    files = Files(config["root"], config["ignored"])
+    watch = Watch(channel, files, config["call"], config["depth"])
+    try:
+        file = files.real(files.root + "/" + config["file"])
+        definitions = find_definitions(files, file, config["function"])
+        watch.want(file, definitions)
+        program = make_program(config, watch, channel, files)
+    except (Unknown, BadTarget) as error:
+        channel.send({"t": "refused", "what": type(error).__name__, "why": str(error)})
+        return 2
+    monitoring = Monitoring(watch, files)
+    wanted = config.get("backend")
+    watch.backend = monitoring if wanted != "settrace" and monitoring.available() else SetTrace(watch)
+
+    def tell(signum: int, frame: "Optional[FrameType]") -> None:
+        channel.from_handler(lambda: watch.tell_now(frame))
+
+    _signal(INTERRUPT_SIGNAL, tell)
+    signal.siginterrupt(INTERRUPT_SIGNAL, False)
+    one = definitions[0]
+    about = {"function": one.name, "line": one.line, "kind": one.kind, "definitions": len(definitions)}
+    channel.send({"t": "begun", "signal": int(INTERRUPT_SIGNAL), "root": files.root, "about": about})
+    watch.backend.start()
+    ended = run(program)
+    watch.program_ended()
+    counts = program.counts if isinstance(program, Pytest) else None
+    watch.tell(end=ended, tests=counts)
+    return int(ended["status"])

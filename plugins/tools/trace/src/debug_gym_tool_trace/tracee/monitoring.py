@@ -1,0 +1,143 @@
+"""Events by `sys.monitoring` (Python 3.12 and newer): what is not followed runs as fast as ever."""
+
+import sys
+
+from .channel import _getframe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+    from typing import Any, Dict, Optional
+
+    from .story import Call
+    from .watching import Watch
+
+MONITORING: "Any" = getattr(sys, "monitoring", None)
+TOOL_NUMBERS = (0, 3, 4)
+"""Numbers that a debugger may have: its own, then those that nothing is meant for."""
+
+
+class Monitoring:
+    """Events of all threads, of the code objects that matter."""
+
+    def __init__(self, watch: "Watch", files: "Any") -> None:
+        """Tell `watch`; `files`: the repository's."""
+        self._watch = watch
+        self._files = files
+        self._tool = -1
+        self._codes: "Dict[int, CodeType]" = {}
+
+    def available(self) -> bool:
+        """Whether there is a free number for a tool; takes it."""
+        for tool in TOOL_NUMBERS if MONITORING is not None and self._tool < 0 else ():
+            try:
+                MONITORING.use_tool_id(tool, "debug-gym")
+            except ValueError:
+                continue
+            self._tool = tool
+            break
+        return self._tool >= 0
+
+    def start(self) -> None:
+        """See Backend."""
+        events = MONITORING.events
+        for event, callback in (
+            (events.PY_START, self._on_start),
+            (events.PY_RESUME, self._on_resume),
+            (events.PY_THROW, self._on_throw),
+            (events.LINE, self._on_line),
+            (events.PY_RETURN, self._on_return),
+            (events.PY_YIELD, self._on_yield),
+            (events.PY_UNWIND, self._on_unwind),
+            (events.RAISE, self._on_raise),
+        ):
+            MONITORING.register_callback(self._tool, event, callback)
+        MONITORING.set_events(self._tool, events.PY_START)
+
+    def follow(self, call: "Call") -> None:
+        """See Backend."""
+        assert call.frame is not None
+        events, code = MONITORING.events, call.frame.f_code
+        wanted = events.PY_RETURN | events.PY_YIELD | events.PY_RESUME | (events.LINE if call.detailed else 0)
+        before = MONITORING.get_local_events(self._tool, code)
+        if wanted | before != before:
+            MONITORING.set_local_events(self._tool, code, wanted | before)
+            self._codes[id(code)] = code
+        if call.level == 0:
+            MONITORING.set_events(self._tool, events.PY_START | events.PY_THROW | events.PY_UNWIND | events.RAISE)
+            MONITORING.restart_events()
+
+    def end_only(self, call: "Call") -> None:
+        """See Backend."""
+        if call.frame is not None:
+            events, code = MONITORING.events, call.frame.f_code
+            before = MONITORING.get_local_events(self._tool, code)
+            MONITORING.set_local_events(self._tool, code, before & ~events.LINE)
+
+    def no_more_calls(self) -> None:
+        """See Backend."""
+        MONITORING.set_events(self._tool, MONITORING.get_events(self._tool) & ~MONITORING.events.PY_START)
+
+    def stop(self) -> None:
+        """See Backend."""
+        MONITORING.set_events(self._tool, 0)
+        for code in self._codes.values():
+            MONITORING.set_local_events(self._tool, code, 0)
+        for event in ("PY_START", "PY_RESUME", "PY_THROW", "LINE", "PY_RETURN", "PY_YIELD", "PY_UNWIND", "RAISE"):
+            MONITORING.register_callback(self._tool, getattr(MONITORING.events, event), None)
+        if hasattr(MONITORING, "clear_tool_id"):  # Python 3.14
+            MONITORING.clear_tool_id(self._tool)
+        MONITORING.free_tool_id(self._tool)
+
+    # ---- events
+
+    def _on_start(self, code: "CodeType", offset: int) -> "Any":
+        watch = self._watch
+        if watch.root is None:
+            if code.co_name not in watch.names or not watch.is_wanted(code):
+                return MONITORING.DISABLE
+            watch.begins(_getframe(1))
+            return None
+        if not self._files.is_own(code.co_filename):
+            return MONITORING.DISABLE
+        watch.called(_getframe(1))
+        return None
+
+    def _on_resume(self, code: "CodeType", offset: int) -> None:
+        call = self._watch.find(_getframe(1))
+        if call is not None:
+            self._watch.resumed(call)
+
+    def _on_throw(self, code: "CodeType", offset: int, error: BaseException) -> None:
+        call = self._watch.find(_getframe(1))
+        if call is not None:
+            self._watch.resumed(call)
+
+    def _on_line(self, code: "CodeType", line: int) -> None:
+        frame = _getframe(1)
+        call = self._watch.find(frame)
+        if call is not None:
+            self._watch.line(call, frame, line)
+
+    def _on_return(self, code: "CodeType", offset: int, value: "Any") -> None:
+        frame = _getframe(1)
+        call = self._watch.find(frame)
+        if call is not None:
+            self._watch.returned(call, frame, value)
+
+    def _on_yield(self, code: "CodeType", offset: int, value: "Any") -> None:
+        frame = _getframe(1)
+        call = self._watch.find(frame)
+        if call is not None:
+            self._watch.yielded(call, frame, value)
+
+    def _on_unwind(self, code: "CodeType", offset: int, error: BaseException) -> None:
+        frame = _getframe(1)
+        call = self._watch.find(frame)
+        if call is not None:
+            self._watch.unwound(call, frame, error)
+
+    def _on_raise(self, code: "CodeType", offset: int, error: BaseException) -> None:
+        call: "Optional[Call]" = self._watch.find(_getframe(1))
+        if call is not None:
+            self._watch.raised(call, error)

@@ -1,0 +1,172 @@
+"""A frame's variables, and which of them changed: locals, attributes of the repository's objects, globals."""
+
+import types
+
+from .values import SIMPLE, Described, fields_of, has_plain_repr
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+    from typing import Any, Dict, List, Optional, Set, Tuple
+
+    from .files import Files
+    from .values import Values
+
+    Look = Dict[str, Described]
+    Pairs = List[Tuple[str, str]]
+
+MOST_NAMES = 40
+MOST_ATTRIBUTES = 16
+MOST_OBJECTS = 6
+MOST_GLOBALS = 12
+MOST_PARTS = 3
+"""Elements of one container that changed in one step and are shown one by one; of more, the container is shown."""
+
+ARGUMENT_ROOM = 240
+_PLAIN = SIMPLE | {list, tuple, dict, set, frozenset}
+_CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
+
+
+class Scope:
+    """The variables of one frame, as they were when they were last looked at.
+
+    Attributes:
+        arguments: name and text of each argument of the call
+        used: the same of attributes and globals that the function uses, as they were at its beginning
+    """
+
+    def __init__(self, frame: "FrameType", values: "Values", files: "Files", detailed: bool) -> None:
+        """Look at a frame that is about to begin.
+
+        Args:
+            frame: which
+            values: describes them
+            files: tells which classes are the repository's
+            detailed: whether anybody wants to know what changes
+        """
+        self._values = values
+        self._files = files
+        code = frame.f_code
+        self._names = names_of_arguments(code)
+        self._used_names = frozenset(code.co_names)
+        self._globals = self._plain_globals(frame) if detailed and frame.f_globals is not frame.f_locals else []
+        variables = frame.f_locals
+        arguments = [name for name in self._names if name in variables]
+        self.arguments: "Pairs" = [(name, values.text(variables[name], ARGUMENT_ROOM)) for name in arguments]
+        self.used: "Pairs" = []
+        self._last: "Look" = {}
+        if detailed:
+            self._last = self._look(frame)
+            self.used = [(name, one.text) for name, one in self._last.items() if self._is_used(name, variables)]
+
+    def _is_used(self, name: str, variables: "Dict[str, Any]") -> bool:
+        """Whether to tell of an attribute or global at the beginning; what the arguments' texts have is told there."""
+        owner, dot, attribute = name.partition(".")
+        if not dot:
+            return name in self._globals
+        if attribute not in self._used_names:
+            return False
+        kind = type(variables.get(owner))
+        return not has_plain_repr(kind) or attribute not in fields_of(variables.get(owner))
+
+    def changes(self, frame: "FrameType") -> "Pairs":
+        """What changed since the last look, as names and texts; an empty text: it is gone."""
+        before, self._last = self._last, self._look(frame)
+        found: "Pairs" = []
+        fresh = set()
+        for name, now in self._last.items():
+            was = before.get(name)
+            owner, dot, _ = name.partition(".")
+            if dot and owner in fresh:
+                continue  # the object itself is shown
+            if was is None or (was.key, was.text, was.parts) != (now.key, now.text, now.parts):
+                found += _difference(name, was, now)
+                fresh.add(name)
+        gone = [name for name in before if name not in self._last and name.partition(".")[0] not in fresh]
+        found += [(name, "") for name in gone if name.partition(".")[0] in self._last or "." not in name]
+        return found
+
+    def _look(self, frame: "FrameType") -> "Look":
+        variables = frame.f_locals
+        found: "Look" = {}
+        seen: "Set[int]" = set()
+        for name in [*self._names, *(one for one in list(variables) if one not in self._names)]:
+            if len(found) >= MOST_NAMES:
+                break
+            if name not in variables or is_hidden(name):
+                continue
+            value = variables[name]
+            if variables is frame.f_globals and issubclass(type(value), _CODE):
+                continue
+            fields = self._fields(value) if len(seen) < MOST_OBJECTS and id(value) not in seen else None
+            if fields is None:
+                found[name] = self._describe(name, value)
+                continue
+            seen.add(id(value))
+            last = self._last.get(name)
+            unchanged = last is not None and last.key == id(value)
+            found[name] = last if last is not None and unchanged else Described(self._values.text(value), id(value))
+            for attribute, one in fields:
+                path = "{}.{}".format(name, attribute)
+                found[path] = self._describe(path, one)
+        for name in self._globals:
+            if name in frame.f_globals:
+                found[name] = self._describe(name, frame.f_globals[name])
+        return found
+
+    def _describe(self, name: str, value: "Any") -> "Described":
+        kind = type(value)
+        if kind in _PLAIN:
+            return self._values.describe(value)
+        last = self._last.get(name)
+        if issubclass(kind, _CODE) and last is not None and last.key == id(value):
+            return last
+        made = self._values.describe(value)
+        if issubclass(kind, _CODE):
+            made.key = id(value)
+        return made
+
+    def _fields(self, value: "Any") -> "Optional[Pairs]":
+        """Attributes of an object whose class the repository defines, and what the function uses of its classes'."""
+        kind = type(value)
+        if kind in SIMPLE or not self._files.is_own_class(kind):
+            return None
+        own = fields_of(value)
+        names = sorted(own, key=lambda name: name not in self._used_names)[:MOST_ATTRIBUTES]
+        found = [(name, own[name]) for name in own if name in names and isinstance(name, str)]
+        for name in sorted(self._used_names):
+            if name not in own and len(found) < MOST_ATTRIBUTES:
+                for one in type.__dict__["__mro__"].__get__(kind):
+                    if name in vars(one):
+                        if type(vars(one)[name]) in _PLAIN:
+                            found.append((name, vars(one)[name]))
+                        break
+        return found
+
+    def _plain_globals(self, frame: "FrameType") -> "List[str]":
+        """Names of the constants and containers of the module that the function uses."""
+        known = frame.f_globals
+        names = [name for name in frame.f_code.co_names if type(known.get(name, len)) in _PLAIN and not is_hidden(name)]
+        return names[:MOST_GLOBALS]
+
+
+def _difference(name: str, was: "Optional[Described]", now: "Described") -> "Pairs":
+    """What to tell of a variable that changed: of a large container, only the elements that did."""
+    if was is None or was.parts is None or now.parts is None or was.identity != now.identity:
+        return [(name, now.text)]
+    changed = [(name + place, text) for place, text in now.parts.items() if was.parts.get(place) != text]
+    if now.size < was.size:
+        changed += [(name + place, "") for place in was.parts if place not in now.parts]
+    return changed if 0 < len(changed) <= MOST_PARTS else [(name, now.text)]
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a variable is the machinery's: of a class or module, of pytest's assertions, of a comprehension."""
+    return not name.isidentifier() or (name[:2] == "__" and name[-2:] == "__")
+
+
+def names_of_arguments(code: "CodeType") -> "List[str]":
+    """The names of a function's arguments in their order, `*` ones last."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+    return [name for name in code.co_varnames[:count] if not name.startswith(".")]

@@ -1,0 +1,356 @@
+"""Values of the program in a few words: bounded in length and in time, since a `repr` is code of the program's."""
+
+import collections
+import signal
+import types
+
+from .channel import (
+    _get_ident,
+    _getsignal,
+    _main_ident,
+    _monotonic,
+    _process_time,
+    _setitimer,
+    _signal,
+    without_addresses,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+
+ROOM = 120
+"""Characters of a value."""
+
+MESSAGE_ROOM = 300
+"""Characters of an exception's text."""
+
+HEAD, TAIL = 6, 2
+"""Elements shown of a container that has more than both."""
+
+DEEPEST = 3
+MOST_MARKED = 2000
+"""Elements of a container in which a change is noticed wherever it is."""
+
+PARTS = 64
+"""Elements that are told apart, to say which of them changed."""
+
+REPR_SECONDS = 0.2
+MOST_PATIENCE = 4
+SLOW_SECONDS = 0.02
+"""A type whose repr took as long is asked no more."""
+
+ALL_SECONDS = 2.0
+"""For the reprs of all values; after that only builtin ones are looked into."""
+
+BITS = 2048
+SIMPLE = frozenset([bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented)])
+_BRACKETS: "Dict[type, Tuple[str, str]]" = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    set: ("{", "}"),
+    frozenset: ("{", "}"),
+    dict: ("{", "}"),
+    collections.deque: ("[", "]"),
+}
+_EMPTY: "Dict[type, str]" = {set: "set()", frozenset: "frozenset()", collections.deque: "deque([])"}
+_NAMED: "Dict[type, str]" = {frozenset: "frozenset({})", collections.deque: "deque({})"}
+_DICTS = (collections.OrderedDict, collections.defaultdict, collections.Counter)
+_FIELDS = object.__getattribute__
+
+
+class OutOfTime(BaseException):
+    """A repr took too long."""
+
+
+class Described:
+    """A value as it was at one moment.
+
+    Attributes:
+        text: in a few words
+        key: tells whether it is what it was, beside the text
+        parts: of a container that is not tiny, the texts of its elements, by how they are reached
+        identity: of a container
+        size: of a container
+    """
+
+    __slots__ = ("identity", "key", "parts", "size", "text")
+
+    def __init__(self, text: str, key: int = 0, identity: int = 0, size: int = 0) -> None:
+        """Keep it."""
+        self.text = text
+        self.key = key
+        self.parts: "Optional[Dict[str, str]]" = None
+        self.identity = identity
+        self.size = size
+
+
+class Values:
+    """Describes values; between `begin` and `end` it takes a bounded time.
+
+    The program's own timer and handler are as they were after it. Outside of the main thread, where no signal could
+    end it, no code of the program's is asked.
+    """
+
+    def __init__(self) -> None:
+        """Get ready."""
+        self._armed = self._asking = self._expired = False
+        self._spent = 0.0
+        self._slow: "Set[type]" = set()
+
+    # ---- time
+
+    def begin(self) -> None:
+        """A moment begins of which values are described."""
+        self._expired = self._spent > ALL_SECONDS or _get_ident() != _main_ident
+
+    def end(self) -> None:
+        """It is over."""
+        if self._armed:
+            self._armed = False
+            _setitimer(signal.ITIMER_REAL, 0)
+            _signal(signal.SIGALRM, self._handler)
+            taken = _monotonic() - self._started
+            self._spent += taken
+            remaining, interval = self._timer
+            if remaining:
+                _setitimer(signal.ITIMER_REAL, max(remaining - taken, 0.000001), interval)
+
+    def _arm(self) -> bool:
+        """Whether code of the program's may be asked: its time is limited."""
+        if self._expired:
+            return False
+        if not self._armed:
+            if _getsignal(signal.SIGALRM) is None:
+                self._expired = True
+                return False
+            self._handler = _signal(signal.SIGALRM, self._ring)
+            self._started, self._used = _monotonic(), _process_time()
+            # Again and again: code under it may swallow the first exception.
+            self._timer = _setitimer(signal.ITIMER_REAL, REPR_SECONDS, 0.05)
+            self._armed = True
+        return True
+
+    def _ring(self, signum: int, frame: "Optional[FrameType]") -> None:
+        if self._asking:
+            taken, used = _monotonic() - self._started, _process_time() - self._used
+            # On a busy machine most of the time may be others'.
+            if self._expired or used > REPR_SECONDS / 2 or taken > REPR_SECONDS * MOST_PATIENCE:
+                self._expired = True
+                raise OutOfTime
+
+    def _again(self) -> None:
+        """Give the next value as much time, unless all have had enough."""
+        now = _monotonic()
+        self._spent += now - self._started
+        remaining, interval = self._timer
+        if remaining:
+            self._timer = (max(remaining - (now - self._started), 0.000001), interval)
+        self._started, self._used = now, _process_time()
+        self._expired = self._spent > ALL_SECONDS
+        _setitimer(signal.ITIMER_REAL, REPR_SECONDS, 0.05)
+
+    def _ask(self, value: "Any") -> str:
+        """The value's own repr."""
+        kind = type(value)
+        if kind in self._slow or not self._arm():
+            return "<{}>".format(kind.__name__)
+        before = _monotonic()
+        try:
+            self._asking = True
+            text = repr(value)
+            self._asking = False
+        except OutOfTime:
+            self._asking = False
+            self._slow.add(kind)
+            self._again()
+            return "<{}, whose repr takes too long>".format(kind.__name__)
+        except BaseException as error:
+            self._asking = False
+            return "<{}, whose repr raises {}>".format(kind.__name__, type(error).__name__)
+        if _monotonic() - before > SLOW_SECONDS:
+            self._slow.add(kind)
+            if self._expired:  # it took what should have ended it
+                self._again()
+        if len(text) > 20 * ROOM:
+            text = text[: 10 * ROOM] + text[-10 * ROOM :]
+        return without_addresses(" ".join(text.split()))
+
+    # ---- text
+
+    def text(self, value: "Any", room: int = ROOM) -> str:
+        """A value in a few words."""
+        return cut(self._text(value, DEEPEST, room), room)
+
+    def describe(self, value: "Any", room: int = ROOM) -> "Described":
+        """The same, with what tells which parts of it changed."""
+        kind = type(value)
+        if kind in SIMPLE:
+            return Described(cut(self._simple(value, room), room))
+        text = self._text(value, DEEPEST, room)
+        if kind not in _BRACKETS:
+            return Described(cut(text, room))
+        made = Described(cut(text, room), size=len(value), identity=id(value))
+        if kind in (list, dict) and (len(text) > ROOM // 3 or made.size > HEAD + TAIL):
+            made.parts = self._parts(value)
+            if PARTS < made.size <= MOST_MARKED:
+                inside = value.values() if kind is dict else value
+                made.key = hash(tuple(id(one) for one in list(inside)))
+        return made
+
+    def _parts(self, value: "Any") -> "Optional[Dict[str, str]]":
+        room = ROOM // 2
+        try:
+            if type(value) is dict:
+                if len(value) > PARTS:
+                    return None
+                return {
+                    "[{}]".format(self.text(key, room)): cut(self._text(one, 2, room), room)
+                    for key, one in list(value.items())
+                }
+            size = len(value)
+            places = list(range(size)) if size <= PARTS else [*range(PARTS // 2), *range(size - PARTS // 2, size)]
+            return {"[{}]".format(at): cut(self._text(value[at], 2, room), room) for at in places}
+        except (RuntimeError, IndexError):  # another thread changes it
+            return None
+
+    def _simple(self, value: "Any", room: int) -> str:
+        kind = type(value)
+        if kind is str or kind is bytes:
+            if len(value) <= room:
+                return repr(value)
+            half = room // 2
+            return "{}...{} ({} {})".format(
+                repr(value[:half]), repr(value[-half // 2 :]), len(value), "characters" if kind is str else "bytes"
+            )
+        if kind is int and value.bit_length() > BITS:
+            return "<int of {} bits>".format(value.bit_length())
+        return repr(value)
+
+    def _text(self, value: "Any", level: int, room: int) -> str:
+        kind = type(value)
+        if kind in SIMPLE:
+            return self._simple(value, room)
+        try:
+            if kind in _BRACKETS:
+                return self._container(value, kind, level, room)
+            if kind in _DICTS:
+                return "{}({})".format(kind.__name__, self._container(value, dict, level, room))
+            if issubclass(kind, types.ModuleType):
+                return "<module {}>".format(value.__name__)
+            if kind in (types.FunctionType, types.BuiltinFunctionType):
+                return "<function {}>".format(value.__qualname__)
+            if kind is types.MethodType:
+                return "<method {}>".format(getattr(value.__func__, "__qualname__", "?"))
+            if kind is type:
+                return "<class {}>".format(value.__qualname__)
+            if has_plain_repr(kind):
+                fields = fields_of(value)
+                if fields:
+                    return self._with_fields(kind, fields, level, room)
+            return self._ask(value)
+        except Exception:  # changed by another thread meanwhile, or of an odd type
+            return "<{}>".format(getattr(kind, "__name__", "object"))
+
+    def _with_fields(self, kind: type, fields: "Dict[str, Any]", level: int, room: int) -> str:
+        """An object that has no repr of its own: what it consists of."""
+        shown = []
+        for name, value in list(fields.items())[: HEAD + TAIL]:
+            shown.append("{}={}".format(name, self._text(value, level - 1, room // 2) if level > 1 else "..."))
+        if len(fields) > HEAD + TAIL:
+            shown.append("...")
+        return "<{} {}>".format(kind.__name__, ", ".join(shown))
+
+    def _container(self, value: "Any", kind: type, level: int, room: int) -> str:
+        size = len(value)
+        opening, closing = _BRACKETS[kind]
+        if not size:
+            return _EMPTY.get(kind, opening + closing)
+        if level <= 0:
+            return "{}...{} ({})".format(opening, closing, size)
+        whole = size <= HEAD + TAIL
+        shown: "List[str]" = []
+        used = 0
+        for one in self._elements(value, kind, whole):
+            text = self._text(one, level - 1, room // 2) if kind is not dict else self._pair(one, level, room)
+            used += len(text) + 2
+            if used > 2 * room and len(shown) > 1:
+                whole = False
+                break
+            shown.append(text)
+        if whole:
+            inside = ", ".join(shown) + ("," if kind is tuple and size == 1 else "")
+        elif kind in (list, tuple, collections.deque) and len(shown) == HEAD + TAIL:
+            inside = ", ".join([*shown[:HEAD], "...", *shown[HEAD:]])
+        else:
+            inside = ", ".join([*shown, "..."])
+        return _NAMED.get(kind, "{}").format(opening + inside + closing) + ("" if whole else " ({})".format(size))
+
+    def _pair(self, pair: "Tuple[Any, Any]", level: int, room: int) -> str:
+        return "{}: {}".format(self._text(pair[0], level - 1, room // 2), self._text(pair[1], level - 1, room // 2))
+
+    @staticmethod
+    def _elements(value: "Any", kind: type, whole: bool) -> "Iterable[Any]":
+        if kind is dict:
+            return _first(value.items(), HEAD + TAIL)
+        if kind in (set, frozenset):
+            if len(value) > 1000:
+                return _first(value, HEAD + TAIL)
+            try:
+                return sorted(value)[: HEAD + TAIL] if {type(one) for one in value} <= SIMPLE else _first(value, 8)
+            except TypeError:
+                return _first(value, HEAD + TAIL)
+        if whole:
+            return list(value)
+        return [*_first(value, HEAD), *(value[at] for at in range(-TAIL, 0))]
+
+    def exception(self, error: "BaseException") -> "Dict[str, str]":
+        """An exception's type and text."""
+        kind = type(error)
+        message = ""
+        simple = len(error.args) == 1 and type(error.args[0]) is str and kind.__module__ == "builtins"
+        if simple and kind is not KeyError:
+            message = error.args[0]
+        elif self._arm():
+            try:
+                self._asking = True
+                message = str(error)
+                self._asking = False
+            except BaseException:  # its own code fails, or takes too long
+                self._asking = False
+                message = ""
+        message = without_addresses(message)
+        return {"type": kind.__name__, "message": cut(message, MESSAGE_ROOM)}
+
+
+def _first(values: "Any", count: int) -> "List[Any]":
+    found = []
+    for one in values:
+        found.append(one)
+        if len(found) == count:
+            break
+    return found
+
+
+def cut(text: str, room: int) -> str:
+    """Head and tail of a text that is too long."""
+    if len(text) <= room:
+        return text
+    head = room * 2 // 3
+    return text[:head] + "..." + text[len(text) - (room - head - 3) :]
+
+
+def has_plain_repr(kind: type) -> bool:
+    """Whether objects of a type have no repr of their own."""
+    own: "Any" = kind.__repr__
+    return own is object.__repr__
+
+
+def fields_of(value: "Any") -> "Dict[str, Any]":
+    """The variables of an object; empty: it has none."""
+    try:
+        found = _FIELDS(value, "__dict__")
+    except BaseException:
+        return {}
+    return found if type(found) is dict else {}

@@ -1,0 +1,369 @@
+"""Which call is followed, and what becomes of each event of it; where the events come from is a backend's matter."""
+
+import os
+
+from .channel import _get_ident, _getpid, _main_ident, _monotonic
+from .frames import caller, is_awaiting, is_transparent, kind_of, yielded_value
+from .scope import Scope
+from .story import MOST_CALLS, MOST_RAISED, Call
+from .values import Values
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+    from typing import Any, Callable, Dict, List, Optional, Protocol
+
+    from .channel import Channel
+    from .files import Files
+    from .source import Definition
+
+    Json = Dict[str, Any]
+
+    class Backend(Protocol):
+        """Where events come from."""
+
+        def start(self) -> None:
+            """Tell of calls of the function."""
+
+        def follow(self, call: Call) -> None:
+            """Tell of what a call does, and of the calls that it makes."""
+
+        def end_only(self, call: Call) -> None:
+            """Tell of a call how it ends, and no more of its lines."""
+
+        def no_more_calls(self) -> None:
+            """Tell no more of calls that begin."""
+
+        def stop(self) -> None:
+            """Tell nothing any more."""
+
+
+MOST_STEPS = 20000
+"""Steps that are looked at, of all calls that are followed together; after that only how they end."""
+
+MOST_HEARD = 200000
+"""Calls of the repository's functions that are heard of while a call is followed."""
+
+AT_ONCE = 100
+"""Steps after each of which the host is told, so that it knows when the program kills itself."""
+
+SECONDS_BETWEEN = 0.1
+SHARE = 30
+"""Of the time that passes, the part that telling the host may take."""
+
+QUIET = ("StopIteration", "StopAsyncIteration", "GeneratorExit")
+"""Exceptions by which loops and generators end; no failure."""
+
+
+class Watch:
+    """Waits for one call of a function and follows it.
+
+    Attributes:
+        root: the call that is followed; None: it was not made yet
+        count: calls so far, that one with them
+        done: whether it is over
+        backend: where events come from; set once, before `start`
+        test: name of the test that runs, as the test runner has it
+    """
+
+    backend: "Backend"
+
+    def __init__(self, channel: "Channel", files: "Files", number: int, depth: int) -> None:
+        """Wait for nothing yet.
+
+        Args:
+            channel: where to tell of it
+            files: the repository's
+            number: of the call, from 1
+            depth: how many levels of calls below it are followed as it is
+        """
+        self._channel = channel
+        self._files = files
+        self._number = number
+        self._depth = depth
+        self._values = Values()
+        self._process = _getpid()
+        self._calls: "Dict[int, Call]" = {}
+        self._busy: "Optional[int]" = None
+        self._steps = 0
+        self._heard = 0
+        self._deaf = False
+        self._told = 0.0
+        self._pause = SECONDS_BETWEEN
+        self._codes: "Dict[int, Any]" = {}
+        self._places: "frozenset[Any]" = frozenset()
+        self._file = ""
+        self.names: "frozenset[str]" = frozenset()
+        self.root: "Optional[Call]" = None
+        self.count = 0
+        self.done = False
+        self.problem = ""
+        self.test = ""
+
+    def want(self, file: str, definitions: "List[Definition]") -> None:
+        """Wait for calls of a function.
+
+        Args:
+            file: the real name of its file
+            definitions: where it is defined; there may be several, of a property say
+        """
+        self._file = file
+        self.names = frozenset(one.code for one in definitions)
+        self._places = frozenset((one.code, one.first) for one in definitions if one.code != "<module>")
+
+    # ---- before the call
+
+    def is_wanted(self, code: "CodeType") -> bool:
+        """Whether a code object is that of the function; its name is one of `names`."""
+        known = self._codes.get(id(code))
+        if known is None:
+            here = (code.co_name, code.co_firstlineno) in self._places or code.co_name == "<module>"
+            known = self._codes[id(code)] = (code, here and self._files.real(code.co_filename) == self._file)
+        found: bool = known[1]
+        return found
+
+    def begins(self, frame: "FrameType") -> bool:
+        """A call of the function begins; whether it is the one to follow from here on."""
+        if self._busy == _get_ident() or self.root is not None or _getpid() != self._process:
+            return False
+        self.count += 1
+        if self.count != self._number:
+            return False
+        self._guarded(self._begin, frame)
+        return self.root is not None and not self.done
+
+    def _begin(self, frame: "FrameType") -> None:
+        about = self._about(frame)
+        about["call"] = self.count
+        about["definition"] = frame.f_code.co_firstlineno
+        about["from"] = self._where(caller(frame, self._files))
+        about["main_thread"] = _get_ident() == _main_ident
+        about["test"] = self.test
+        self.root = self._call(about, frame, 0, True)
+        self.tell()
+
+    def _about(self, frame: "FrameType") -> "Json":
+        code = frame.f_code
+        name = self._files.function(code) if code.co_name != "<module>" else code.co_name
+        return {
+            "function": name,
+            "file": self._files.path(code.co_filename),
+            "line": code.co_firstlineno,
+            "kind": kind_of(code),
+        }
+
+    def _where(self, frame: "Optional[FrameType]") -> "Optional[Json]":
+        if frame is None:
+            return None
+        code = frame.f_code
+        return {
+            "file": self._files.path(code.co_filename),
+            "line": frame.f_lineno,
+            "function": self._files.function(code),
+        }
+
+    def _call(self, about: "Json", frame: "FrameType", level: int, detailed: bool) -> "Call":
+        call = Call(about, frame, Scope(frame, self._values, self._files, detailed), level, detailed)
+        self._calls[id(frame)] = call
+        self.backend.follow(call)
+        return call
+
+    # ---- while it lasts
+
+    def find(self, frame: "FrameType") -> "Optional[Call]":
+        """The call that a frame is, of those that are followed or made by them."""
+        if self._busy == _get_ident():
+            return None
+        call = self._calls.get(id(frame))
+        return call if call is not None and call.frame is frame else None
+
+    def called(self, frame: "FrameType") -> "Optional[Call]":
+        """A function begins; it is a call only when one that is followed made it."""
+        if self._busy == _get_ident() or self.done or self.root is None:
+            return None
+        self._heard += 1
+        if self._heard > MOST_HEARD:
+            self._deaf = True
+            self.backend.no_more_calls()
+            return None
+        code = frame.f_code
+        if is_transparent(code) or not self._files.is_own(code.co_filename):
+            return None
+        outer = caller(frame, self._files)
+        parent = self._calls.get(id(outer)) if outer is not None else None
+        if parent is None or not parent.detailed or parent.step is None:
+            return None
+        if len(parent.step.calls) >= MOST_CALLS or parent.unfollowed:
+            parent.step.more_calls += 1
+            return None
+        call: "Optional[Call]" = self._guarded(self._called, frame, parent)
+        return call
+
+    def _called(self, frame: "FrameType", parent: "Call") -> "Optional[Call]":
+        detailed = parent.level < self._depth and self._steps < MOST_STEPS
+        about = self._about(frame)
+        if detailed:
+            about["definition"] = frame.f_code.co_firstlineno
+        call = self._call(about, frame, parent.level + 1, detailed)
+        assert parent.step is not None
+        parent.step.calls.append(call)
+        return call
+
+    def line(self, call: "Call", frame: "FrameType", line: int) -> None:
+        """A followed call is about to carry out a line."""
+        call.heard_at = -1
+        if self.done or not call.detailed:
+            return
+        if call.unfollowed or self._steps >= MOST_STEPS:
+            if not self._deaf:
+                self._deaf = True
+                self.backend.no_more_calls()
+            call.unfollowed += 1
+            if call.unfollowed > MOST_HEARD:
+                self.backend.end_only(call)
+            return
+        source = self._files.source(frame.f_code.co_filename)
+        unit = source.unit(line)
+        if not call.is_step(unit, frame.f_lasti):
+            return
+        self._guarded(self._step, call, frame, unit, source)
+
+    def _step(self, call: "Call", frame: "FrameType", unit: "Any", source: "Any") -> None:
+        self._finish(call, frame)
+        if unit.kind == "except":
+            call.pending = False
+        call.begin(unit, source, frame.f_lasti)
+        self._steps += 1
+        if self._steps <= AT_ONCE or _monotonic() - self._told > self._pause:
+            self.tell()
+
+    def _finish(self, call: "Call", frame: "FrameType") -> None:
+        """See what the last step changed."""
+        if call.detailed:
+            changed = call.scope.changes(frame)
+            if call.unfollowed:
+                call.at_end = changed
+            elif call.step is not None:
+                known = dict(call.step.changed)
+                known.update(changed)
+                call.step.changed = list(known.items())
+
+    def raised(self, call: "Call", error: "BaseException") -> None:
+        """An exception is raised in a call, or comes to it from one that it made."""
+        self._guarded(self._raised, call, error)
+
+    def _raised(self, call: "Call", error: "BaseException") -> None:
+        said = self._values.exception(error)
+        call.error, call.pending = said, True
+        step = call.step
+        if step is not None and type(error).__name__ not in QUIET and said not in step.raised:
+            step.raised.append(said)
+            del step.raised[:-MOST_RAISED]
+
+    def yielded(self, call: "Call", frame: "FrameType", value: "Any") -> None:
+        """A call is left for a while."""
+        self._guarded(self._yielded, call, frame, value)
+
+    def _yielded(self, call: "Call", frame: "FrameType", value: "Any") -> None:
+        self._finish(call, frame)
+        call.ended = {"how": "suspended", "line": frame.f_lineno}
+        if is_awaiting(frame, value):
+            if call.step is not None:
+                call.step.awaited += 1
+        else:
+            call.yields_value(self._values.text(yielded_value(value)))
+        self.tell(slowly=True)
+
+    def resumed(self, call: "Call") -> None:
+        """It goes on."""
+        call.ended, call.heard_at = None, -1
+
+    def returned(self, call: "Call", frame: "FrameType", value: "Any") -> None:
+        """A call is over."""
+        self._guarded(self._ended, call, frame, "returned", value)
+
+    def unwound(self, call: "Call", frame: "FrameType", error: "Optional[BaseException]") -> None:
+        """A call is over by an exception; None: the one that was heard of last."""
+        self._guarded(self._ended, call, frame, "raised", error)
+
+    def _ended(self, call: "Call", frame: "FrameType", how: str, value: "Any") -> None:
+        self._finish(call, frame)
+        ended: "Json" = {"how": how, "line": frame.f_lineno}
+        if how == "returned":
+            ended["value"] = self._values.text(value, 2 * 120)
+        else:
+            ended["exception"] = self._values.exception(value) if value is not None else call.error
+        self._end(call, frame, ended)
+
+    def _end(self, call: "Call", frame: "FrameType", ended: "Json") -> None:
+        call.end(ended)
+        self._calls.pop(id(frame), None)
+        if call is self.root:
+            self.stop()
+            self.tell()
+
+    def stop(self) -> None:
+        """Follow nothing any more."""
+        self.done = True
+        self._calls.clear()
+        self.backend.stop()
+
+    # ---- what is told
+
+    def tell(self, slowly: bool = False, **more: "Any") -> None:
+        """Tell the host what was seen so far; `slowly`: if it was not told just now."""
+        began = _monotonic()
+        if slowly and self._steps > AT_ONCE and began - self._told <= self._pause:
+            return
+        message: "Json" = {"t": "story", "calls": self.count, "done": self.done, "problem": self.problem}
+        message["story"] = self.root.as_json() if self.root is not None else None
+        message.update(more)
+        self._channel.send(message)
+        self._told = _monotonic()
+        self._pause = max(SECONDS_BETWEEN, SHARE * (self._told - began))
+
+    def tell_now(self, frame: "Optional[FrameType]") -> None:
+        """Tell it where the program is too: a frame, or the one of the repository that led there."""
+        if frame is not None and not self._files.is_own(frame.f_code.co_filename):
+            frame = caller(frame, self._files)
+        self._busy = _get_ident()
+        try:
+            self.tell(now=self._where(frame))
+        finally:
+            self._busy = None
+
+    def test_ended(self) -> bool:
+        """A test is over: whether the call was in it, and is over too."""
+        if self.root is None or self.root.about["test"] != self.test:
+            return False
+        if self.program_ended():
+            self.tell()
+        return self.done
+
+    def program_ended(self) -> bool:
+        """What would have run the call is over: whether its end was missed, in the main thread; it may wait."""
+        root = self.root
+        if root is None or self.done or root.state != "running" or not root.about["main_thread"]:
+            return False
+        root.end({"how": "unseen"})
+        self.stop()
+        return True
+
+    def _guarded(self, act: "Callable[..., Any]", *arguments: "Any") -> "Any":
+        """Do what an event asks for: what fails in it is no concern of the program's, and ends the following."""
+        self._busy = _get_ident()
+        try:
+            self._values.begin()
+            return act(*arguments)
+        except RecursionError:  # the program is at its limit
+            return None
+        except Exception as error:
+            self.problem = "{}: {}".format(type(error).__name__, error)
+            if os.environ.get("DEBUG_GYM_TRACE_RAISES"):
+                raise
+            self.stop()
+            self.tell()
+            return None
+        finally:
+            self._values.end()
+            self._busy = None

@@ -1,0 +1,263 @@
+"""The tool in an environment: what it says of calls, and of calls that there were not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from support import repeated
+
+from debug_gym_core.environment.env import RepoEnv
+from debug_gym_core.testing.environments import Environments
+from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.observation import Observation
+from debug_gym_tool_trace import TraceSettings
+
+CALC = """\
+LIMIT = 10
+
+
+def total(items, start=0):
+    result = start
+    for item in items:
+        result += item
+    return result
+
+
+class Cart:
+    def __init__(self):
+        self.items = []
+
+    def add(self, price):
+        self.items.append(price)
+        return total(self.items)
+
+
+def never():
+    return 0
+"""
+TESTS = """\
+from calc import Cart, total
+
+
+def test_total():
+    assert total([3, 4]) == 7
+
+
+def test_cart():
+    cart = Cart()
+    cart.add(1)
+    assert cart.add(2) == 4
+"""
+APP = """\
+import os, signal, sys, time
+from calc import total
+
+
+def forever(n):
+    while True:
+        n += 1
+
+
+def sleep(n):
+    time.sleep(n)
+
+
+def kill(n):
+    x = n
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def babble(n):
+    for number in range(3, 4000):
+        try:
+            os.write(number, b"x" * 1000)
+        except OSError:
+            pass
+    raise KeyError(n)
+
+
+if len(sys.argv) > 1:
+    globals()[sys.argv[1]](60)
+print(total([1, 2]))
+"""
+FILES = {
+    "calc.py": CALC,
+    "test_calc.py": TESTS,
+    "app.py": APP,
+    "secret/plan.py": "def hidden():\n    return 'what nobody may see'\n",
+    "broken.py": "def f(:\n",
+    "Makefile": "test:\n\tpython -m pytest -q\n",
+    ".debugignore": "secret/\n",
+}
+PYTEST = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest -q -p no:cacheprovider"
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RepoEnv]:
+    with Environments(tmp_path_factory.mktemp("trace")) as environments:
+        env = environments.make(["trace"], files=FILES, debug_entrypoint="python app.py")
+        env.reset(seed=0)
+        yield env
+
+
+@pytest.fixture
+def hasty(env: RepoEnv, monkeypatch: pytest.MonkeyPatch) -> RepoEnv:
+    """An environment whose programs have a second."""
+    monkeypatch.setattr(env.tools["trace"], "settings", TraceSettings(timeout=1.0))
+    return env
+
+
+def traced(env: RepoEnv, target: str, **arguments: Any) -> Observation:
+    env.step(ToolCall("trace", {"target": target, **arguments}))
+    return env.last_observations[0]
+
+
+def data_of(seen: Observation) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(json.dumps(seen.data))
+    return found
+
+
+def test_a_call_is_told_as_text_and_as_json(env: RepoEnv) -> None:
+    seen = traced(env, "calc.py:total")
+    assert seen.text.splitlines() == [
+        "trace of calc.py:total, call 1, from app.py:30 in <module>",
+        "  items = [1, 2]",
+        "  start = 0",
+        "5  result = start      | result = 0",
+        "6  for item in items:  | item = 1",
+        "7      result += item  | result = 1",
+        "6  for item in items:  | item = 2",
+        "7      result += item  | result = 3",
+        "8  return result",
+        "returned 3 (line 8)",
+    ]
+    call = data_of(seen)["call"]
+    assert call["arguments"] == [["items", "[1, 2]"], ["start", "0"]]
+    assert call["end"] == {"how": "returned", "line": 8, "value": "3"}
+    loop = call["items"][1]
+    assert (loop["loop"], loop["passes"]) == (6, 2)
+    assert loop["first"][0][0]["changed"] == [["item", "1"]]
+
+
+def test_the_test_is_named_and_how_it_ended(env: RepoEnv) -> None:
+    seen = traced(env, "calc.py:Cart.add", call=2, entrypoint=PYTEST, depth=1)
+    lines = seen.text.splitlines()
+    assert lines[0] == "trace of calc.py:Cart.add, call 2, from test_calc.py:11 in test_cart"
+    assert lines[1].startswith("in test_calc.py::test_cart, which failed: assert 3 == 4")
+    assert "16  self.items.append(price)  | self.items = [1, 2]" in lines
+    assert "          7      result += item  | result = 3" in lines
+    assert lines[-1] == "returned 3 (line 17)"
+    seen = traced(env, "test_calc.py:test_total", entrypoint=PYTEST)
+    assert seen.text.splitlines()[:2] == [
+        "trace of test_calc.py:test_total, call 1, not from the repository's own code",
+        "in test_calc.py::test_total, which passed",
+    ]
+    assert "> total(items=[3, 4], start=0) -> 7" in seen.text
+    assert "that test passed" in seen.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"target": "calc.py"}, "'calc.py' names no function: a target is file:function"),
+        ({"target": "calc.py:"}, "names no function"),
+        ({"target": "nocalc.py:total"}, "trace: there is no file nocalc.py; did you mean calc.py"),
+        ({"target": "secret/plan.py:hidden"}, "secret/plan.py is ignored in this task"),
+        ({"target": "../x.py:f"}, "is outside the workspace"),
+        ({"target": "calc.py:totl"}, "calc.py has no function totl; it has total, "),
+        ({"target": "broken.py:f"}, "broken.py is not Python that this interpreter understands"),
+        ({"target": "calc.py:total", "call": 0}, "call is 0, but calls are counted from 1"),
+        ({"target": "calc.py:total", "depth": -1}, "depth is -1; it is 0 to 5"),
+        ({"target": "calc.py:total", "depth": 6}, "depth is 6; it is 0 to 5"),
+        (
+            {"target": "calc.py:total", "entrypoint": "make test"},
+            "'make test' cannot be traced: make starts other programs; give `entrypoint`, what it runs is 'python -m",
+        ),
+        ({"target": "calc.py:total", "entrypoint": "python no.py"}, "cannot be traced: there is no file no.py"),
+        ({"target": "calc.py:total", "entrypoint": "python -m nope"}, "cannot be traced: there is no module nope"),
+        ({"target": "calc.py:total", "entrypoint": "/no/python app.py"}, "cannot be started: /no/python"),
+    ],
+)
+def test_what_cannot_be_traced_says_why(env: RepoEnv, arguments: dict[str, Any], said: str) -> None:
+    seen = traced(env, **arguments)
+    assert seen.error and said in seen.text, seen.text
+    assert "Traceback" not in seen.text and "nobody may see" not in seen.text
+
+
+@pytest.mark.parametrize(
+    "target", ["calc.py::Cart::add", "calc:Cart.add", "calc.py:add()", "calc.py:16", "/testbed/calc.py:add"]
+)
+def test_other_ways_to_write_a_target_are_understood(env: RepoEnv, target: str) -> None:
+    seen = traced(env, target, entrypoint="python -c 'import calc; calc.Cart().add(3)'")
+    assert seen.text.startswith("trace of calc.py:Cart.add, call 1, ")
+
+
+def test_what_a_target_also_means_is_said(env: RepoEnv) -> None:
+    code = "class A:\n    @property\n    def p(self): return 1\n    @p.setter\n    def p(self, v): pass\n\n\nA().p\n"
+    env.workspace.write_text("twice.py", code)
+    seen = traced(env, "twice.py:A.p", entrypoint="python twice.py")
+    assert "[A.p is defined 2 times; calls of all of them count]" in seen.text
+    seen = traced(env, "twice.py:A", entrypoint="python twice.py")
+    assert "[this is the class's body, run when it is defined; for a method: twice.py:A.METHOD]" in seen.text
+
+
+def test_a_function_that_is_not_called_is_said_so(env: RepoEnv) -> None:
+    seen = traced(env, "calc.py:never", entrypoint=PYTEST)
+    assert seen.text.splitlines()[:2] == [
+        "never (calc.py:20) was not called.",
+        f"`{PYTEST}`: the program ended with status 1; tests: 1 passed, 1 failed.",
+    ]
+    assert "assert 3 == 4" in seen.text and not seen.error
+    seen = traced(env, "calc.py:total", call=5)
+    assert seen.text.startswith("total (calc.py:4) was called once; there was no call 5.\n")
+    assert data_of(seen)["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("forever", "[the program reached the time limit of 1 s and was ended; it was at app.py:"),
+        *repeated("debugger", ("sleep", "the time limit of 1 s and was ended; it was at app.py:11 in sleep]")),
+        ("kill", "[the program died by signal 9; what it did just before may be missing]"),
+    ],
+)
+def test_a_call_that_is_not_over_is_told_as_far_as_it_was_seen(hasty: RepoEnv, function: str, said: str) -> None:
+    seen = traced(hasty, f"app.py:{function}", entrypoint=f"python app.py {function}")
+    assert "  n = 60" in seen.text.splitlines()
+    assert "it was not over" in seen.text and said in seen.text, seen.text
+    assert not data_of(seen)["over"]
+    if function == "kill":
+        assert "15  x = n  | x = 60" in seen.text
+
+
+@pytest.mark.debugger
+def test_a_program_that_does_not_come_to_the_call_in_time_is_ended(hasty: RepoEnv) -> None:
+    seen = traced(hasty, "calc.py:never", entrypoint="python app.py sleep")
+    assert "never (calc.py:20) was not called." in seen.text
+    assert "the time limit of 1 s and was ended; it was at app.py:11 in sleep" in seen.text
+
+
+def test_a_program_that_writes_to_every_descriptor_is_no_obstacle(env: RepoEnv) -> None:
+    seen = traced(env, "app.py:babble", entrypoint="python app.py babble")
+    assert seen.text.startswith("trace of app.py:babble, call 1") and not seen.error
+
+
+@pytest.mark.debugger
+def test_a_program_that_closes_every_descriptor_is_ended(env: RepoEnv) -> None:
+    seen = traced(
+        env, "calc.py:total", entrypoint="python -c 'import os, calc; os.closerange(3, 70000); calc.total([])'"
+    )
+    assert "the program closed the channel over which the call is told, or wrote to it, and was ended" in seen.text
+
+
+def test_a_long_call_fits_in_what_a_model_reads(env: RepoEnv) -> None:
+    code = "\n".join(f"    v{n} = {n}, 'some words that make it long'" for n in range(400))
+    env.workspace.write_text("long.py", f"def f():\n{code}\n    return 0\n\n\nf()\n")
+    seen = traced(env, "long.py:f", entrypoint="python long.py")
+    assert len(seen.text) < 10_000 and "more lines of this trace" in seen.text
+    assert "what is left out" in seen.text
+    assert seen.text.splitlines()[1].startswith("  2  v0 = ") and "returned 0" in seen.text
+    assert len(json.dumps(seen.data)) < 70_000
