@@ -239,6 +239,7 @@ def test_a_run_ends_when_the_service_refuses_every_request(status: int, sandbox:
         assert done.stdout.count("the model's last answer called no tool, which ends the episode") == 3
 
 
+@pytest.mark.people
 def test_the_sandbox_has_no_key(sandbox: str, tmp_path: Path) -> None:
     """What an agent finds there is seen in the requests that tell the model of it."""
     key = "sk-planted-0123456789"

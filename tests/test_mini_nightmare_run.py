@@ -62,7 +62,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("terminal", ["bubblewrap", "docker"])
+@pytest.mark.parametrize("terminal", terminals("bubblewrap", "docker"))
 def test_the_solution_agent_resolves_one(terminal: str, tmp_path: Path) -> None:
     """The gate's handful: `.ci/bare-machine` runs them all, and so do the tests below."""
     directory = run(tmp_path, "solution_agent", terminal, "--task", "counter", *same_python(terminal))

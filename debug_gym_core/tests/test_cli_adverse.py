@@ -100,6 +100,7 @@ def test_closed_output_is_no_bug(environment: dict[str, str], tmp_path: Path, co
     assert all(line.startswith("note: ") for line in done.stderr.splitlines()), done.stderr
 
 
+@pytest.mark.faults
 def test_a_run_whose_reader_goes_says_how_to_go_on(gym: Any, environment: dict[str, str], tmp_path: Path) -> None:
     script = f"set -o pipefail; gym run toy -o out --plugin-file {TOY} | head -1"
     done = shell(script, environment, tmp_path)

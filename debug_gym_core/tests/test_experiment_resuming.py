@@ -70,6 +70,7 @@ def test_a_run_that_is_killed_while_results_are_forgotten_has_no_result_without_
     assert {line["status"] for line in lines(play("benchmark.tasks=[a, b]"))} == {"resolved"}
 
 
+@pytest.mark.people
 def test_force_failed_and_force_all(play: Any, tmp_path: Path) -> None:
     played = tmp_path / "played"
     commands = json.dumps({"b": f"test -e {tmp_path}/go || chmod 400 answer"})

@@ -65,6 +65,7 @@ def test_a_first_program_starts_cold_where_an_import_does_more_than_define_thing
         time.sleep(0.05)
 
 
+@pytest.mark.debugger
 def test_what_the_workspace_imports_is_loaded_when_the_host_is_silent(programs: Programs, venv: Path) -> None:
     programs.warm = Warm(("json",), at_once=True)
     (venv / "fancy.py").write_text("")

@@ -184,7 +184,11 @@ def test_one_pattern_says_nothing_of_what_is_below() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "path"),
-    [("*a" * 30 + "b", "a" * 255), ("*?" * 60 + "b", "a" * 255), ("**/a/" * 30 + "b", "a/" * 2000 + "c")],
+    [
+        ("*a" * 30 + "b", "a" * 255),
+        ("*?" * 60 + "b", "a" * 255),
+        pytest.param("**/a/" * 30 + "b", "a/" * 2000 + "c", marks=pytest.mark.faults),
+    ],
 )
 def test_a_pattern_that_nearly_matches_in_many_ways_does_not_try_them_all(pattern: str, path: str) -> None:
     rules = Rules({"": f"{pattern}\n".encode()})

@@ -169,9 +169,10 @@ def test_a_program_sees_a_terminal_for_its_output_only(start: Callable[..., Use]
             "thread.start()\nthread.join()\n",
             'File "/testbed/app.py", line 3 in work',
         ),
-        (
+        pytest.param(
             "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\ntime.sleep(1000)\n",
             "with signals blocked",
+            marks=pytest.mark.debugger,
         ),
     ],
 )
