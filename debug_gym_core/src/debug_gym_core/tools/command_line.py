@@ -22,8 +22,8 @@ LONGEST = 100_000
 """Characters in which words are told apart, which takes time that grows with the square of a word's length."""
 
 _WORD = r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+"""
-_NAMED = re.compile(rf"(?P<name>[A-Za-z_]\w*)=(?P<value>{_WORD})(?=\s|\Z)\s*", re.DOTALL)
-_COMMAND = re.compile(rf"{COMMAND}=(?=\S)")
+_NAMED = re.compile(rf"(?P<name>[A-Za-z_]\w*)=(?!=)(?P<value>{_WORD})(?=\s|\Z)\s*", re.DOTALL)
+_COMMAND = re.compile(rf"{COMMAND}=(?=[^\s=])")
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 
 

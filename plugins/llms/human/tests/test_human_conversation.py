@@ -53,6 +53,14 @@ def play(env: RepoEnv, keyboard: int) -> Play:
     return play
 
 
+def test_a_line_that_is_a_command_is_that_command_as_it_was_typed(play: Play) -> None:
+    """Quotes and names that the text form takes off a whole action are the debugger's there."""
+    calls = play("pdb\n'abc'\nentrypoint=3\ncommand='x'\nq\n")
+    assert [dict(call.arguments) for call in calls] == [
+        {"command": line} for line in ("'abc'", "entrypoint=3", "command='x'", "q")
+    ]
+
+
 def test_lines_become_calls_and_their_answers_are_shown(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
     calls = play("view src/app.py 1:2\nrewrite src/app.py 1 <<<\n  x = 'é'\n\n>>>\npaint 'dark green' src/app.py\n")
     assert [(call.name, dict(call.arguments)) for call in calls] == [

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from debugged_programs import LOOP, LOOP_TEST
 
-from debug_gym_core import ActionError, UsageError
+from debug_gym_core import ActionError, ToolCall, UsageError
 from debug_gym_core.debugging.breakpoints import Breakpoints
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
@@ -111,6 +111,18 @@ def test_breakpoint_to_stop(env: Environment, pdb: Pdb) -> None:
     )
     assert observation.data["stop"]["line"] == 4
     json.dumps(observation.data)
+
+
+def test_steps_of_other_tools_have_the_breakpoints_for_programs(env: Environment, pdb: Pdb) -> None:
+    other = ToolCall("view", {"path": "app.py"})
+    assert pdb.on_step(env, other) is None
+    pdb.use(env, "b app.py:4")
+    said = pdb.on_step(env, other)
+    assert said is not None and said.text.startswith("The debugger is stopped ")
+    assert said.data == {"breakpoints": env.breakpoints.as_json()} and said.data["breakpoints"]
+    pdb.use(env, "q")
+    said = pdb.on_step(env, other)
+    assert said is not None and (said.text, said.data["breakpoints"]) == ("", env.breakpoints.as_json())
 
 
 def test_several_commands_run_until_one_fails(env: Environment, pdb: Pdb) -> None:

@@ -161,8 +161,11 @@ class Conversation:
         if self._completion is None:
             return ToolCall(text)  # the environment, which knows the tools, will understand it
         line = text.strip()
+        action: str | ToolCall = text
         if self._mode:
-            text = f"{self._mode} {line}"
+            # As it was typed: in a line that is nothing but the command, no quotes and no names are the grammar's.
+            block = line.partition("\n")[0].endswith("<<<")
+            action = f"{self._mode} {line}" if block else ToolCall(self._mode, {"command": line})
             self._last = line
             if line in LEAVING:
                 self._mode = ""
@@ -173,7 +176,7 @@ class Conversation:
         elif self._is_answered(line):
             return None
         try:
-            call = actions.parse(text, tools)
+            call = actions.parse(action, tools)
             tools[call.name].check(call.arguments)
         except ActionError as error:
             self._explain(line, str(error))
