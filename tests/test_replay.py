@@ -133,15 +133,48 @@ def test_what_cannot_be_replayed(
     assert done.exit_code == status and said in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_run_of_local_is_not_trusted_for_what_it_says(run: Path) -> None:
-    """Whoever passes a run on would else have its actions carried out on the machine of who replays it."""
+def configure(run: Path, section: str, **values: Any) -> None:
+    """Change what a run says that its config was."""
     path = run / "run.json"
     record = json.loads(path.read_text())
-    record["config"]["terminal"] |= {"name": "local", "allow_unsandboxed": True}
+    record["config"][section] |= values
     path.write_text(json.dumps(record))
+
+
+def test_a_run_of_local_is_not_trusted_for_what_it_says(run: Path) -> None:
+    """Whoever passes a run on would else have its actions carried out on the machine of who replays it."""
+    configure(run, "terminal", name="local", allow_unsandboxed=True)
     done = run_debug_gym(["replay", run, "--step", "1"], run.parent)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "played in a sandbox; the run was played in local, which --terminal local takes" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "said"),
+    [
+        ("terminal", {"network": "host"}, "terminal.network is host: the sandbox can reach the network"),
+        ("terminal", {"name": "docker", "volumes": ["/etc:/etc2"]}, "terminal.volumes has /etc: "),
+        ("benchmark", {"source": "https://example.org/x"}, "benchmark.source is https://example.org/x"),
+        ("benchmark", {"name": "repo", "path": "/home"}, "benchmark.path is /home"),
+        ("env", {"python": "/opt/evil"}, "env.python is /opt/evil"),
+    ],
+    ids=["network", "volume", "source", "path", "python"],
+)
+def test_what_a_run_says_of_this_machine_is_not_believed(
+    run: Path, section: str, values: dict[str, Any], said: str
+) -> None:
+    configure(run, section, **values)
+    done = CliRunner().invoke(main, ["replay", str(run), "--step", "1"])
+    assert done.exit_code == 2 and said in done.stderr, done.output
+    assert done.stderr.endswith("--trust believes this\n")
+
+
+@pytest.mark.people
+@pytest.mark.parametrize("option", [("--trust",), ("--terminal", "local", "--trust")], ids=["as it was", "elsewhere"])
+def test_what_a_run_says_of_this_machine_is_believed_by_who_says_so(run: Path, option: tuple[str, ...]) -> None:
+    configure(run, "terminal", name="local", allow_unsandboxed=True, network="host")
+    done = run_debug_gym(["replay", run, *option], run.parent)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
 
 
 @pytest.mark.people

@@ -15,6 +15,7 @@ import click
 
 from debug_gym_core.cli import Command, printable, say, say_note
 from debug_gym_core.cli.options import common
+from debug_gym_core.cli.target import check_target
 from debug_gym_core.errors import DebugGymError, UsageError
 
 if TYPE_CHECKING:
@@ -121,10 +122,7 @@ def _to_file(exporter: Exporter, run: Path, output: Path, *, force: bool) -> Non
     """
     from debug_gym_core.cli.run import shown_path
 
-    if not output.parent.is_dir():
-        raise UsageError(f"{output}: there is no directory {output.parent}")
-    if not force and (output.exists() or output.is_symlink()):
-        raise UsageError(f"{output} is there already; --force replaces it")
+    check_target(output, force=force, may_be_directory=True)
     if output.resolve() == run.resolve() or run.resolve().is_relative_to(output.resolve()):
         raise UsageError(f"{output} holds the run itself; name another place")
     with _made(exporter, run, output.absolute().parent, output.name) as made:

@@ -40,9 +40,16 @@ COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 @click.option("--task", "tasks", metavar="GLOB", multiple=True, help="Only of these tasks. May be repeated.")
 @click.option("--terminal", metavar="NAME", help="The sandbox; else the run's own, if it isolates.")
 @click.option("--step", "last", metavar="N", type=click.IntRange(min=0), help="Stop after this step; grade nothing.")
+@click.option("--trust", is_flag=True, help="Believe what the run says of this machine: paths, network, no sandbox.")
 @common()
 def command(
-    place: Path, tasks: tuple[str, ...], terminal: str | None, last: int | None, plugins: Plugins, verbose: int
+    place: Path,
+    tasks: tuple[str, ...],
+    terminal: str | None,
+    last: int | None,
+    trust: bool,
+    plugins: Plugins,
+    verbose: int,
 ) -> None:
     """Play the actions of a run again, in fresh sandboxes, and compare.
 
@@ -58,7 +65,7 @@ def command(
     episodes = find_episodes(place, tasks)
     with _ended_by_signals():
         same = []
-        for episode, replayer in _with_runs(episodes, plugins, terminal):
+        for episode, replayer in _with_runs(episodes, plugins, terminal, trust):
             name = str(episode) if len({one.run for one in episodes}) == 1 else shown_path(episode.directory)
             same.append(_replay(name, episode, replayer, last, verbose > 0))
     if not any(one is not None for one in same):
@@ -69,7 +76,7 @@ def command(
 
 
 def _with_runs(
-    episodes: Sequence[Episode], plugins: Plugins, terminal: str | None
+    episodes: Sequence[Episode], plugins: Plugins, terminal: str | None, trust: bool
 ) -> Iterator[tuple[Episode, Replayer]]:
     """Each episode with what plays those of its run.
 
@@ -85,7 +92,7 @@ def _with_runs(
         if episode.run is None:
             raise UsageError(f"{episode.path} lies in no run; what plays it again stands in a run's run.json")
         if episode.run not in known:
-            known[episode.run] = Replayer(episode.run, plugins, terminal)
+            known[episode.run] = Replayer(episode.run, plugins, terminal, trusted=trust)
         yield episode, known[episode.run]
 
 

@@ -7,19 +7,20 @@ from pathlib import Path
 from debug_gym_core.errors import UsageError
 
 
-def check_target(path: Path, *, force: bool) -> None:
+def check_target(path: Path, *, force: bool, may_be_directory: bool = False) -> None:
     """Make sure that a file may be made.
 
     Args:
         path: the file
         force: whether one that is there may be replaced
+        may_be_directory: whether what is made, or replaced, may be a directory
 
     Raises:
         UsageError: it may not, or there is no directory for it
     """
     if not path.parent.is_dir():
         raise UsageError(f"{path}: there is no directory {path.parent}")
-    if path.is_dir():
+    if path.is_dir() and not may_be_directory:
         raise UsageError(f"{path} is a directory; name a file in it")
     if not force and (path.exists() or path.is_symlink()):
         raise UsageError(f"{path} is there already; --force replaces it")

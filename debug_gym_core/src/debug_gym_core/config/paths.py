@@ -1,9 +1,9 @@
-"""The paths that a config holds, made absolute: a config may be read elsewhere than it was written."""
+"""The paths that a config holds: found, and made absolute, since a config may be read elsewhere than it was written."""
 
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def absolute(layer: Layer, plugins: Plugins, base: Path, *, but: Sequence[str] =
     result = Layer({}, layer.origins, layer.name).over(layer)
     agents = [key for key in layer.data if key in plugins.agents]
     for data in [result.data, *(result.data[key] for key in agents if isinstance(result.data[key], dict))]:
-        for mapping, key, sure in _paths(data, plugins):
+        for _, mapping, key, sure in _paths(data, plugins):
             value = mapping[key]
             if not isinstance(value, str):
                 continue
@@ -42,31 +42,49 @@ def absolute(layer: Layer, plugins: Plugins, base: Path, *, but: Sequence[str] =
     return result
 
 
-def _paths(data: dict[str, Any], plugins: Plugins) -> Iterator[tuple[dict[str, Any], str, bool]]:
-    """Every value that is a path: the mapping it is in, its key, whether it is one for sure."""
+def sources(data: dict[str, Any], plugins: Plugins, sections: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What a config takes of the machine it is used on, or has fetched: paths, an interpreter, another source of data.
+
+    Args:
+        data: a whole config
+        plugins: what is installed, whose settings may be paths
+        sections: which of its sections matter
+
+    Yields:
+        the dotted key and the value, as it stands
+    """
+    for section, mapping, key, _ in _paths(data, plugins):
+        value = mapping[key]
+        known = section == "env" and is_word(str(value))
+        if value is not None and section in sections and not known:
+            yield f"{section}.{key}", str(value)
+
+
+def _paths(data: dict[str, Any], plugins: Plugins) -> Iterator[tuple[str, dict[str, Any], str, bool]]:
+    """Every value that is a path: its section, the mapping it is in, its key, whether it is one for sure."""
     if "llm_config_file_path" in data:
-        yield data, "llm_config_file_path", True
+        yield "", data, "llm_config_file_path", True
     sections = {key: value for key, value in data.items() if isinstance(value, dict)}
     if "output" in sections.get("run", {}):
-        yield sections["run"], "output", True
+        yield "run", sections["run"], "output", True
     if "python" in sections.get("env", {}):
-        yield sections["env"], "python", "/" in str(sections["env"]["python"])
+        yield "env", sections["env"], "python", "/" in str(sections["env"]["python"])
     for name, kind in COMPONENT_SECTIONS.items():
         section = sections.get(name, {})
         classes = list(getattr(plugins, kind).values())
         for key, value in section.items():
             if any(_is_path(cls, key) for cls in classes) or (name, key) == ("benchmark", "path"):
-                yield section, key, True
+                yield name, section, key, True
             elif (name, key) == ("benchmark", "source"):
-                yield section, key, str(value).startswith(("./", "../", "~"))
+                yield name, section, key, str(value).startswith(("./", "../", "~"))
             elif (name, key) == ("agent", "system_prompt") and str(value).endswith(".jinja"):
-                yield section, key, "\n" not in str(value)
+                yield name, section, key, "\n" not in str(value)
     tools = data.get("tools")
     for item in tools if isinstance(tools, list | tuple) else ():
         tool = tool_name(item)
         cls = plugins.tools.get(tool) if tool else None
         if cls is not None and isinstance(item, dict) and isinstance(item[tool], dict):
-            yield from ((item[tool], key, True) for key in item[tool] if _is_path(cls, key))
+            yield from (("tools", item[tool], key, True) for key in item[tool] if _is_path(cls, key))
 
 
 def _files_absolute(tasks: Any, base: Path) -> Any:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.components.catalogue import cause_of
 from debug_gym_core.config.loading import from_data
+from debug_gym_core.config.paths import sources
 from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
@@ -98,7 +99,7 @@ class Outcome:
 class Replayer:
     """Plays the episodes of one run again, one after the other."""
 
-    def __init__(self, run: Path, plugins: Plugins, terminal: str | None = None) -> None:
+    def __init__(self, run: Path, plugins: Plugins, terminal: str | None = None, *, trusted: bool = False) -> None:
         """Look up what the run's config names.
 
         Args:
@@ -106,18 +107,21 @@ class Replayer:
             plugins: what is installed
             terminal: the sandbox backend; None: the run's, if it isolates. A run may be somebody else's, so that what
                 it says does not make its actions trusted: only who names a backend here may do without isolation
+            trusted: whether what the run says of this machine is believed too: paths, sources, a weaker sandbox, none
 
         Raises:
-            UsageError: there is no run, or its config does not fit what is installed
+            UsageError: there is no run, its config does not fit what is installed, or it says what is not believed
             PluginError: a plugin that is needed failed
         """
         record = read_record(run)
-        self.run, self.plugins, self._terminal = run, plugins, terminal
+        self.run, self.plugins, self._terminal, self._trusted = run, plugins, terminal, trusted
         self.config = from_data(record["config"], str(run / "run.json"), plugins)
         config = self.config
+        self.agent_class: type[Agent] = plugins.get("agents", config.agent.name)
+        if not trusted:
+            self._refuse_what_is_not_believed()
         benchmark: type[Benchmark] = plugins.get("benchmarks", config.benchmark.name)
         self.benchmark = benchmark(**config.benchmark.settings_for(benchmark))
-        self.agent_class: type[Agent] = plugins.get("agents", config.agent.name)
         settings = config.tool_settings()
         names = list(settings) if self.agent_class.tools is None else self.agent_class.tools
         self._tools: list[Any] = [{name: settings[name]} if settings.get(name) else name for name in names]
@@ -166,6 +170,24 @@ class Replayer:
         if failures:
             raise failures[0]
         return found[0]
+
+    def _refuse_what_is_not_believed(self) -> None:
+        """Refuse a run whose config reaches beyond an ordinary sandbox: who wrote it may be anybody.
+
+        Raises:
+            UsageError: it does
+        """
+        sections = {"benchmark", "env", "tools", "terminal"} | (set() if self.agent_class.needs_llm else {"agent"})
+        data = self.config.model_dump(mode="json")
+        found = [f"{key} is {value}" for key, value in sources(data, self.plugins, sections)]
+        section = self.config.terminal
+        name = self._terminal or section.name
+        backends = [cls for cls in self.plugins.terminals.values() if cls.isolates] if name == "auto" else []
+        for backend in backends or [self.plugins.get("terminals", name)]:
+            found += backend.check_settings(section.settings_for(backend)).weakened()
+        if found:
+            said = "; ".join(dict.fromkeys(found))
+            raise UsageError(f"{self.run / 'run.json'}: {said}\nThe run may be somebody else's: --trust believes this")
 
     def _play(self, episode: Episode, trajectory: Trajectory, stop_after: int | None) -> Outcome:
         saved = _whole(trajectory.steps)
@@ -224,11 +246,12 @@ class Replayer:
         """The sandbox that it is played in, and what a person should read."""
         section = self.config.terminal
         name, note = self._terminal or section.name, None
-        if self._terminal is None and name != "auto" and not self.plugins.get("terminals", name).isolates:
+        chosen = self._terminal is not None or self._trusted
+        if not chosen and name != "auto" and not self.plugins.get("terminals", name).isolates:
             name, note = "auto", f"played in a sandbox; the run was played in {name}, which --terminal {name} takes"
         try:
             settings = {"image": section.image}
-            backend, other = choose_terminal(name, task, self._terminal is not None, self.plugins, settings)
+            backend, other = choose_terminal(name, task, chosen, self.plugins, settings)
         except RequirementError as error:
             if name != "auto":
                 raise
@@ -248,7 +271,7 @@ class Replayer:
             saved=saved,
             stop_after=stop_after,
             plugins=self.plugins,
-            trusted=self._terminal is not None,
+            trusted=self._terminal is not None or self._trusted,
             max_steps=config.agent.max_steps,
             max_rewrites=config.agent.max_rewrites,
             run="replay",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from debug_gym_core.sandbox.interpreter import probe
 from debug_gym_core.sandbox.ownership import owner
 from debug_gym_core.sandbox.terminal import SandboxSpec
-from debug_gym_terminal_bubblewrap import BubblewrapTerminal, cgroup
+from debug_gym_terminal_bubblewrap import BubblewrapTerminal, cgroup, processes, watch
 from debug_gym_terminal_bubblewrap.cgroup import Cgroup, Limits
 
 LIMITS = Limits(memory=64 << 20, pids=50, cpus=1.5)
@@ -71,6 +72,19 @@ def test_processes_are_bounded_by_looking(looked_after: Looked) -> None:
     output, terminal = looked_after(code, pids=20)
     assert "status 137" in output
     assert "processes were killed: there were more than 20" in terminal.log()
+
+
+def test_why_something_is_killed_is_told_before_it_is() -> None:
+    """Else who misses it would look up why when nothing stands there yet."""
+    with subprocess.Popen(["/bin/sh", "-c", "sleep 60 & sleep 60 & echo; wait"], stdout=subprocess.PIPE) as shell:
+        assert shell.stdout is not None
+        shell.stdout.readline()
+        told: list[int] = []
+        namespace = Path("/proc/self/ns/pid").stat().st_ino
+        bounds = watch._Watched(namespace, None, 2, lambda _: told.append(len(list(processes.descendants(shell.pid)))))
+        watch._look(shell.pid, bounds)
+    assert told == [3]
+    assert shell.returncode is not None
 
 
 def test_what_is_within_the_bounds_is_left_alone(looked_after: Looked) -> None:

@@ -26,7 +26,6 @@ ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
-    "DEBUG_GYM_TRACE_RAISES": "1",
 }
 
 
@@ -132,6 +131,8 @@ def follow(python: str, root: Path, target: str, entrypoint: str = "python app.p
             found.status = process.wait(30)
             output.seek(0)
             found.printed = output.read().decode()
+    failed = [one["problem"] for one in found.messages if one.get("problem")]
+    assert not failed, failed[0]
     return found
 
 

@@ -4,6 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+ASYNCHRONOUS = """\
+import asyncio
+async def g(x):
+    await asyncio.sleep(0)
+    return x + 1
+async def ag(n):
+    for i in range(n):
+        await asyncio.sleep(0)
+        yield i
+async def f(n):
+    total = 0
+    async for i in ag(n):
+        total += await g(i)
+    return total
+loop = asyncio.new_event_loop()
+loop.run_until_complete(f(3))
+loop.close()
+"""
+
 PROGRAMS: Mapping[str, tuple[str, str]] = {
     "loop": (
         "f",
@@ -143,45 +162,8 @@ for x in f(1):
         break
 """,
     ),
-    "coroutine": (
-        "f",
-        """\
-import asyncio
-async def g(x):
-    await asyncio.sleep(0)
-    return x + 1
-async def ag(n):
-    for i in range(n):
-        await asyncio.sleep(0)
-        yield i
-async def f(n):
-    total = 0
-    async for i in ag(n):
-        total += await g(i)
-    return total
-loop = asyncio.new_event_loop()
-loop.run_until_complete(f(3))
-loop.close()
-""",
-    ),
-    "asynchronous generator": (
-        "ag",
-        """\
-import asyncio
-async def ag(n):
-    for i in range(n):
-        await asyncio.sleep(0)
-        yield i
-async def f(n):
-    total = 0
-    async for i in ag(n):
-        total += i
-    return total
-loop = asyncio.new_event_loop()
-loop.run_until_complete(f(3))
-loop.close()
-""",
-    ),
+    "coroutine": ("f", ASYNCHRONOUS),
+    "asynchronous generator": ("ag", ASYNCHRONOUS),
     "recursion": (
         "f",
         """\

@@ -75,13 +75,16 @@ class Watch:
 
 
 def _look(first: int, bounds: _Watched) -> None:
-    """Look at one sandbox, and end what must be ended."""
+    """Look at one sandbox, and end what must be ended.
+
+    The words come before the deed: who notices that something is gone looks up at once why.
+    """
     pids = list(processes.descendants(first))
     if bounds.pids is not None and sum(map(processes.threads, pids)) > bounds.pids:
         bounds.crowded += 1
+        bounds.tell(f"processes were killed: there were more than {bounds.pids} processes and threads")
         for pid in pids if bounds.crowded > _PATIENCE else pids[1:]:
             _kill(pid, bounds.namespace)
-        bounds.tell(f"processes were killed: there were more than {bounds.pids} processes and threads")
         return
     bounds.crowded = 0
     if bounds.memory is None:
@@ -96,15 +99,17 @@ def _look(first: int, bounds: _Watched) -> None:
         return
     sizes = {pid: processes.proportional(pid) + holding[pid] for pid in pids}
     over = sum(sizes.values()) - bounds.memory
-    killed = 0
+    largest = []
     for pid in sorted(sizes, key=lambda pid: (pid != first, sizes[pid]), reverse=True):
         if over <= 0:
             break
-        _kill(pid, bounds.namespace)
+        largest.append(pid)
         over -= sizes[pid]
-        killed += 1
-    if killed:
-        bounds.tell(f"out of memory: processes killed: {killed}, the largest of those that used more than the bound")
+    if not largest:
+        return
+    bounds.tell(f"out of memory: processes killed: {len(largest)}, the largest of those that used more than the bound")
+    for pid in largest:
+        _kill(pid, bounds.namespace)
 
 
 def _kill(pid: int, namespace: int) -> None:
