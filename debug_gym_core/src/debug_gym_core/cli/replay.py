@@ -40,7 +40,7 @@ COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 @click.option("--task", "tasks", metavar="GLOB", multiple=True, help="Only of these tasks. May be repeated.")
 @click.option("--terminal", metavar="NAME", help="The sandbox; else the run's own, if it isolates.")
 @click.option("--step", "last", metavar="N", type=click.IntRange(min=0), help="Stop after this step; grade nothing.")
-@click.option("--trust", is_flag=True, help="Believe what the run says of this machine: paths, network, no sandbox.")
+@click.option("--trust", is_flag=True, help="Believe its paths, its network, and `local`, too.")
 @common()
 def command(
     place: Path,
