@@ -22,6 +22,7 @@ import sys
 from debugger_commands import command_rows
 from debugger_programs import program_rows
 from debugger_restarts import restart_rows
+from debugger_rewinding import rewinding_rows
 from debugger_sessions import version
 from figures import arguments, finish, image
 
@@ -41,6 +42,7 @@ def main() -> int:
     if image():
         rows += command_rows("docker", {"docker": {"image": image()}}, "")
     rows += restart_rows(options.repeat)
+    rows += rewinding_rows(options.repeat)
     rows += program_rows(measured, options.repeat)
     return finish(rows, options)
 

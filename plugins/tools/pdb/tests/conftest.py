@@ -46,6 +46,7 @@ class Debuggee:
         breakpoints: dict[str, Any] | None = None,
         ignored: Sequence[str] = (),
         backends: Sequence[str] | None = None,
+        rewind: bool = False,
     ) -> None:
         parsed = Entrypoint.parse(entrypoint)
         self.limit = 20.0
@@ -81,6 +82,7 @@ class Debuggee:
                 "args": list(parsed.args),
                 "root": str(root),
                 "ignored": list(ignored),
+                "rewind": rewind,
                 "breakpoints": breakpoints or {"list": [], "next": 1},
                 **({"backends": list(backends)} if backends else {}),
             }
@@ -201,6 +203,12 @@ def python(request: pytest.FixtureRequest) -> str:
 def debug(python: str, tmp_path: Path) -> Iterator[Debug]:
     """Start the debuggee with each interpreter."""
     yield from make_debug(python, tmp_path)
+
+
+@pytest.fixture
+def back(debug: Debug) -> Debug:
+    """Start the debuggee with each interpreter, keeping its stops."""
+    return lambda *arguments, **settings: debug(*arguments, rewind=True, **settings)
 
 
 @pytest.fixture

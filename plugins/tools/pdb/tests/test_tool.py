@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 import textwrap
@@ -487,10 +486,3 @@ def test_schema_of_the_tool() -> None:
 def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"pdb: {next(iter(settings))}: "):
         Pdb(**settings)
-
-
-def test_rewind_is_not_there_yet() -> None:
-    said = "pdb: rewind: going back to a stop is not there yet; leave it out or write false (got True)"
-    with pytest.raises(UsageError, match=f"^{re.escape(said)}$"):
-        Pdb(rewind=True)
-    assert Pdb(rewind=False).settings == Pdb().settings

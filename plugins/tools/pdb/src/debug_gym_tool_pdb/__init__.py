@@ -11,8 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import field_validator
-
 from debug_gym_core import ActionError, Observation, Settings, Tool, hookimpl
 from debug_gym_core.components.values import Flag, Seconds
 from debug_gym_core.debugging.target import Target, find_target
@@ -34,6 +32,7 @@ ERROR_LIMIT = 2000
 
 _QUIT = re.compile(r"\s*(?:q|quit|exit|EOF)\s*(?:\(\s*\))?\s*")
 _PROGRAMS = ("python", "python3", "pytest")
+_REWINDS = "Each stop has a number: `back` goes to the one before, `rewind N` to stop N."
 _ARGUMENTS = "What follows `run` are arguments of the program; another program is named as the call's `entrypoint`."
 
 
@@ -44,20 +43,13 @@ class PdbSettings(Settings):
         timeout: seconds that one command may run before it is interrupted
         persistent_breakpoints: whether breakpoints survive the end of a session
         warm: whether sessions may start from an interpreter that has been warmed up
-        rewind: whether stops can be gone back to: not there yet, only `false` is taken
+        rewind: whether stops can be gone back to, with `back` and `rewind`; a copy of the program waits at each
     """
 
     timeout: Seconds = 60.0
     persistent_breakpoints: Flag = True
     warm: Flag = True
     rewind: Flag = False
-
-    @field_validator("rewind")
-    @classmethod
-    def _rewind(cls, value: bool) -> bool:
-        if value:
-            raise ValueError("going back to a stop is not there yet; leave it out or write false")
-        return value
 
 
 class Pdb(Tool):
@@ -96,7 +88,7 @@ class Pdb(Tool):
             if _QUIT.fullmatch(lines[0]):
                 return Observation(self.name, "There is no session to end; the next pdb command starts one.")
             if typed.asks_for_help(lines[0]):
-                return Observation(self.name, overview())
+                return Observation(self.name, overview(self.settings.rewind))
         call = Call()
         if self._live is None or (entrypoint is not None and entrypoint.strip() != self._live.entrypoint.text):
             asked = entrypoint or env.debug_entrypoint
@@ -171,7 +163,8 @@ class Pdb(Tool):
             if arguments != self._arguments and arguments[:1] and arguments[0] in (entrypoint.target, *_PROGRAMS):
                 notes.append(_ARGUMENTS)
             entrypoint = entrypoint.with_args(arguments)
-        session = DebugSession(env.session, entrypoint, env.breakpoints, ignored, target.cwd, self.settings.warm)
+        warm, rewind = self.settings.warm, self.settings.rewind
+        session = DebugSession(env.session, entrypoint, env.breakpoints, ignored, target.cwd, warm, rewind)
         try:
             started = session.start()
         except ActionError as error:
@@ -183,6 +176,9 @@ class Pdb(Tool):
         self._arguments = arguments
         call.say(f"Started `{entrypoint.text}`, stopped before its first line.", *notes)
         call.say(*(f"Breakpoint {one}" for one in session.lost))
+        if session.rewind:
+            why_not = session.not_rewinding
+            call.say(f"Stops cannot be gone back to: {why_not}." if why_not else _REWINDS)
         call.replies.append(("", self._without_ignored(env, started)))
 
     def _repeat(self, env: RepoEnv, line: str, lines: list[str], call: Call) -> bool:

@@ -68,12 +68,12 @@ def _headline(stop: Mapping[str, Any]) -> str:
     if stop["reason"] in ("entry", "step", "call", "return"):
         return ""
     found = _exceptions(stop.get("exceptions", ())[:1])
-    return "; ".join([f"stopped: {_reason(stop)}", *(line.replace("\n", " ") for line in found)])
+    return "; ".join([f"{_numbered(stop)}: {_reason(stop)}", *(line.replace("\n", " ") for line in found)])
 
 
 def stop_text(stop: Mapping[str, Any]) -> str:
     """The stop report: reason and place, source, locals, stack, exceptions."""
-    lines = [f"stopped: {_reason(stop)}"]
+    lines = [f"{_numbered(stop)}: {_reason(stop)}"]
     if "file" in stop:
         process = f" of process {stop['process']}" if stop.get("process") else ""
         lines[0] += f" at {stop['file']}:{stop['line']} in {stop['function']} ({stop['thread']}{process})"
@@ -81,6 +81,8 @@ def stop_text(stop: Mapping[str, Any]) -> str:
         lines.append("this file is ignored in the task: its source and variables are not shown")
     if stop.get("note"):
         lines.append(f"note: {stop['note']}")
+    if stop.get("unkept"):
+        lines.append(f"note: this stop cannot be gone back to: {stop['unkept']}")
     lines += _exceptions(stop.get("exceptions", ()))
     lines += _source(stop.get("source", ()), stop.get("line", 0))
     if "return" in stop:
@@ -94,6 +96,11 @@ def stop_text(stop: Mapping[str, Any]) -> str:
         lines.append(f"stack: {_places(stack)}")
     lines += [f"thread {one['name']}: {one['function']} {one['file']}:{one['line']}" for one in stop.get("threads", ())]
     return "\n".join(line for line in lines if line)
+
+
+def _numbered(stop: Mapping[str, Any]) -> str:
+    """That it stopped; of a stop that can be gone back to, which one it is."""
+    return f"stop {stop['number']}" if "number" in stop else "stopped"
 
 
 def _places(frames: Sequence[Mapping[str, Any]]) -> str:

@@ -106,6 +106,8 @@ class DebugSession:
         ignored: files whose source pdb's own commands do not show, relative to the workspace
         cwd: where the program runs, relative to the workspace
         warm: whether it may start from an interpreter that has modules loaded
+        rewind: whether stops are to be kept, to go back to them
+        not_rewinding: why they cannot be; empty: they are, or are not to be
         lost: breakpoints that could not be set again, and why
         alive: whether there is a prompt
     """
@@ -116,6 +118,8 @@ class DebugSession:
     ignored: Sequence[str] = ()
     cwd: str = "."
     warm: bool = True
+    rewind: bool = False
+    not_rewinding: str = ""
     lost: tuple[str, ...] = ()
     alive: bool = False
     _process: Process = field(init=False)
@@ -154,6 +158,7 @@ class DebugSession:
                 "args": entrypoint.args,
                 "root": self.session.root,
                 "ignored": list(self.ignored),
+                "rewind": self.rewind,
                 "breakpoints": {"list": self.breakpoints.as_json(), "next": self.breakpoints.next_number},
             }
         )
@@ -167,6 +172,7 @@ class DebugSession:
             self.alive = True
             self._signals = message["hello"]["signals"]
             self._root = message["hello"]["root"]
+            self.not_rewinding = message["hello"]["rewind"]
             self.lost = tuple(f"{Breakpoint.from_json(_known(one))}: {one['why']}" for one in message["hello"]["lost"])
             return self._reply(message)
         printed = self.session.mask(self._process.take_output()[0]).strip()

@@ -15,6 +15,7 @@ pdb's own, but for what a method `do_...` changes; a new command is one more of 
 - `tracing`: how breakpoints and steps are found, and how each thread goes on
 - `stopping`: where the program stops: lines, exceptions, interrupts, `breakpoint()`
 - `debugger`: the program's life, in each of its processes
+- `rewinding`: commands that go back to stops, where a session keeps them
 
 What they talk with:
 
@@ -41,6 +42,7 @@ What they know of the program:
 - `signals`: its signals and its timer, held back while it is stopped
 - `tracers`: trace functions of its own
 - `family`: its processes: whose turn it is to talk, what they start
+- `copies`: copies of it that wait at stops, to go on from there
 
 How breakpoints are found while the program runs freely:
 

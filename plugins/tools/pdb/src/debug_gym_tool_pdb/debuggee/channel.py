@@ -54,6 +54,7 @@ _setitimer = signal.setitimer
 _signal = _signal_in_c.signal
 _getsignal = _signal_in_c.getsignal
 _SIG_DFL = _signal_in_c.SIG_DFL
+_SIG_IGN = _signal_in_c.SIG_IGN
 _monotonic = time.monotonic
 _process_time = time.process_time
 _BUILTINS = vars(builtins)
@@ -82,11 +83,16 @@ class Pattern(object):
         return found
 
 
-def _high_copy(descriptor: int) -> int:
-    """Copy a descriptor out of the way of programs that close or reuse low numbers; children do not inherit it."""
+def _high_copy(descriptor: int, room: int = 8) -> int:
+    """Copy a descriptor out of the way of programs that close or reuse low numbers; children do not inherit it.
+
+    Args:
+        descriptor: what is copied
+        room: how many numbers there are from the lowest on that it may get
+    """
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     highest = 16384 if limit == resource.RLIM_INFINITY else min(limit, 16384)
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, max(highest - 8, 3))
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, max(highest - room, 3))
 
 
 def _tables_of_modules() -> "Iterator[Dict[str, Any]]":

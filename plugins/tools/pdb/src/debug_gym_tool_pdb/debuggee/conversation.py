@@ -41,7 +41,10 @@ class Conversation(pdb.Pdb):
         at_entry: whether nothing of it has run yet
         hello: what the next message says besides, once
         unannounced: whether the next stop is left at once, by a command that was given before
+        rewinds: whether stops are kept, to go back to them
     """
+
+    rewinds = False
 
     def __init__(self, channel: "Channel", root: str) -> None:
         """Talk over a channel; the program's repository lies at `root`."""

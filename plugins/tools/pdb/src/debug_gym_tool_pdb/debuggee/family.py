@@ -106,6 +106,10 @@ class Turn:
                 _lockf(self._descriptor, fcntl.LOCK_UN)
         self._lock.release()
 
+    def take_over(self) -> None:
+        """Have the turn that a process had which has ended; the caller is a copy of it."""
+        self._take_from_processes(True)
+
     def forked(self) -> None:
         """Begin anew in a child: whoever had the turn is not here."""
         self._lock = threading.Lock()

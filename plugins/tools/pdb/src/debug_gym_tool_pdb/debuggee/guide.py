@@ -52,6 +52,12 @@ LAST_LINES = (
     "Also: alias, unalias, interact, debug. help COMMAND says more.",
 )
 
+BACKWARDS = (
+    ("back [COUNT]", "go back to the stop before, or COUNT stops"),
+    ("rewind [N]", "go back to stop N; without N: list the stops"),
+)
+"""Commands of a session that keeps its stops."""
+
 DIFFERENCES = {
     "break": "Here, FILE:FUNCTION, CLASS.METHOD and a function that is not imported yet do too; a blank line or a"
     " docstring inside a function stands for the next line with code. Breakpoints survive restarts and follow edits.",
@@ -207,13 +213,18 @@ ELSEWHERE = {
 """Words of other debuggers and of shells for which pdb has no command: what to do instead."""
 
 
-def overview() -> str:
-    """All commands, with a line each."""
+def overview(rewinds: bool = False) -> str:
+    """All commands, with a line each.
+
+    Args:
+        rewinds: whether stops can be gone back to
+    """
     width = max(len(form) for _, commands in GROUPS for form, _ in commands)
     lines = []
     for title, commands in GROUPS:
         lines.append(title)
-        lines += ["  {}  {}".format(form.ljust(width), text) for form, text in commands]
+        more = BACKWARDS if rewinds and title == "Run" else ()
+        lines += ["  {}  {}".format(form.ljust(width), text) for form, text in (*commands, *more)]
     return "\n".join(lines + list(LAST_LINES))
 
 

@@ -44,7 +44,7 @@ class Looking(Conversation):
     def do_help(self, arg: str) -> "Any":  # noqa: D102
         topic = arg.strip(" ()")
         if topic in ("", "pdb"):
-            return self.message(overview())
+            return self.message(overview(self.rewinds))
         collected = io.StringIO()
         saved, self.stdout = self.stdout, collected
         try:

@@ -3,9 +3,11 @@
 import sys
 
 from .channel import INTERRUPT_SIGNAL, STACK_SIGNAL, Channel
+from .copies import Copies
 from .debugger import Debugger
 from .programs import BadTarget, Code, Module, Program, Script
 from .pytests import Pytest
+from .rewinding import Rewinding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +31,12 @@ def main(descriptor: int) -> int:
     """Debug what the host asks for; returns the exit status."""
     channel = Channel(descriptor)
     config = channel.receive()
-    debugger = Debugger(channel, config["root"])
+    copies = Copies()
+    why_not = copies.begin() if config.get("rewind") else ""
+    if copies.begun:
+        debugger: "Debugger" = Rewinding(channel, config["root"], copies)
+    else:
+        debugger = Debugger(channel, config["root"])
     debugger.files.ignored = frozenset(config.get("ignored", ()))
     debugger.finder.allowed = config.get("backends", debugger.finder.allowed)
     try:
@@ -42,5 +49,6 @@ def main(descriptor: int) -> int:
         "root": debugger.root,
         "signals": {"interrupt": int(INTERRUPT_SIGNAL), "stack": int(STACK_SIGNAL)},
         "lost": debugger.remembered.restore(config["breakpoints"]),
+        "rewind": why_not,
     }
     return debugger.run_program(program)
