@@ -33,6 +33,7 @@ PACKAGES = (
     "debug_gym_core.sandbox.guest",
     "debug_gym_core.sandbox.zygote",
     "debug_gym_core.grading.runner",
+    "debug_gym_core.debugging.inside",
     "debug_gym_tool_pdb.debuggee",
     "debug_gym_tool_trace.tracee",
 )
@@ -145,6 +146,12 @@ def modules(package: str) -> list[Path]:
     return [path for path in sorted(Path(directory).glob("*.py")) if path.stem != "__init__"]
 
 
+def path_of(module: str) -> Path:
+    """The file of a module."""
+    package, _, name = module.rpartition(".")
+    return next(path for path in modules(package) if path.stem == name)
+
+
 @functools.cache
 def probed(path: Path, directory: Path, name: str) -> tuple[CodeType, bytes]:
     """A module with probes: compiled under the file name `name`, and as source for other interpreters."""
@@ -184,8 +191,11 @@ def install(directory: Path) -> None:
     """Have the programs sent with probes from now on, by this process."""
     from debug_gym_core.sandbox import shipping
 
+    plain = shipping.sources_of
+
     def sources_of(package: str) -> dict[str, bytes]:
-        return {path.stem: probed(path, directory, str(path))[1] for path in modules(package)}
+        paths = {name: path_of(name if "." in name else f"{package}.{name}") for name in plain(package)}
+        return {name: probed(path, directory, str(path))[1] for name, path in paths.items()}
 
     sys.meta_path.insert(0, Finder(directory))
     shipping.sources_of = sources_of

@@ -25,7 +25,8 @@ TRAVELLERS = (
 )
 SOURCES = {
     "numbers": b"from .words import WORD\nGIVEN = globals().get('GIVEN', 0)\ndef count(): return len(WORD) + GIVEN\n",
-    "words": b"WORD = 'abc'\n",
+    "words": b"from shared.words import WORD\n",
+    "shared.words": b"WORD = 'abc'\n",
     "main": b"import sys\nfrom . import words\nfrom .numbers import count\nme = sys._getframe().f_code.co_filename\n",
 }
 TRIAL = f"""\
@@ -86,9 +87,12 @@ def test_code_that_was_cached_is_as_code_that_is_compiled_here(tmp_path: Path, m
     package = tmp_path / "travels"
     package.mkdir()
     (package / "__init__.py").write_text('"""What it is."""')
+    (tmp_path / "shared").mkdir()
     for name, source in SOURCES.items():
-        (package / f"{name}.py").write_bytes(source)
+        path = tmp_path.joinpath(*name.split(".")) if "." in name else package / name
+        path.with_suffix(".py").write_bytes(source)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(shipping, "_SHARED", "shared.")
     for _ in range(2):
         shipping.parcel.cache_clear()
         assert entered(sys.executable, shipping.parcel("travels").blob())[:3] == [5, "abc", shipping.NAME]
@@ -103,11 +107,12 @@ def test_every_module_of_a_traveller_is_there_once_main_is_imported(package: str
 
 @pytest.mark.parametrize("package", TRAVELLERS)
 def test_a_traveller_is_flat_and_imports_its_own_modules_at_once(package: str) -> None:
-    """Once `main` is imported, its own modules cannot be found any more."""
+    """Once `main` is imported, its own modules, and those that it shares, cannot be found any more."""
     for file in resources.files(package).iterdir():
         assert file.name == "__pycache__" or file.name.endswith(".py")
     for name, source in shipping.sources_of(package).items():
         for function in ast.walk(ast.parse(source)):
             if isinstance(function, ast.FunctionDef | ast.Lambda):
-                late = [node for node in ast.walk(function) if isinstance(node, ast.ImportFrom) and node.level]
+                imports = [node for node in ast.walk(function) if isinstance(node, ast.ImportFrom)]
+                late = [node for node in imports if node.level or str(node.module).startswith("debug_gym")]
                 assert not late, (name, ast.unparse(late[0]))

@@ -1,9 +1,10 @@
 """How packages of ours travel into a sandbox: as one blob of bytes, without a file there.
 
 A package that travels is flat and imports nothing of ours but its own modules, by relative imports, while it is being
-imported. On the host it is a package like any other. In the sandbox its modules find each other by an `__import__` of
-their own, until `main` is imported: nothing of it is ever in `sys.modules` or `sys.meta_path`, where code of a task
-could import or replace it, and the import system, which takes its time, is only asked for the standard library.
+imported; and by their full names modules that it shares with others, which go with it. On the host it is a package like
+any other. In the sandbox its modules find each other by an `__import__` of their own, until `main` is imported: nothing
+of it is ever in `sys.modules` or `sys.meta_path`, where code of a task could import or replace it, and the import
+system, which takes its time, is only asked for the standard library.
 
 A blob is the four bytes by which an interpreter knows its own byte code, the length in four bytes (big endian) of the
 marshalled code objects that follow, and the marshalled sources for all other interpreters: each a dict by module name.
@@ -49,6 +50,8 @@ def enter(codes, **given):
             exec(codes[name], vars(module))
         return getattr(package, name)
     def find(name, globals=None, locals=None, fromlist=(), level=0):
+        if "." in name and name in codes:
+            return load(name)
         if not level:
             return builtins.__import__(name, globals, locals, fromlist, 0)
         if name:
@@ -67,6 +70,9 @@ def enter(codes, **given):
 What else `enter` is given are variables that each of the modules has from its beginning. They have built-in functions
 of their own too: a program that replaces some (as tests do with mocks) does not replace theirs.
 """
+
+_SHARED = "debug_gym_core."
+"""How the names of modules begin that several packages share."""
 
 _VERSION = 2
 """Of marshal's format: one that Python 3.6 reads."""
@@ -125,15 +131,26 @@ def parcel(package: str) -> Parcel:
 
 
 def sources_of(package: str) -> dict[str, bytes]:
-    """The sources of a package's modules, in the order of their names; its own `__init__` only says what it is."""
+    """The sources of a package's modules, in the order of their names; its own `__init__` only says what it is.
+
+    Behind them come the modules that it shares with others, under their full names.
+    """
     files = sorted(resources.files(package).iterdir(), key=lambda file: file.name)
     modules = {file.name[: -len(".py")]: file for file in files if file.name.endswith(".py")}
-    return {name: file.read_bytes() for name, file in modules.items() if name != "__init__"}
+    found = {name: file.read_bytes() for name, file in modules.items() if name != "__init__"}
+    ahead = list(found.values())
+    for source in ahead:
+        for name in imports_of(source):
+            if name.startswith(_SHARED) and name not in found:
+                home, _, module = name.rpartition(".")
+                found[name] = resources.files(home).joinpath(f"{module}.py").read_bytes()
+                ahead.append(found[name])
+    return found
 
 
 def codes_of(package: str) -> dict[str, CodeType]:
     """The same, compiled."""
-    return {name: _code_of(f"{package}.{name}") for name in sources_of(package)}
+    return {name: _code_of(name if "." in name else f"{package}.{name}") for name in sources_of(package)}
 
 
 def _code_of(module: str) -> CodeType:
@@ -155,5 +172,5 @@ def imports(package: str) -> tuple[str, ...]:
     """The modules that a package imports besides its own."""
     found: dict[str, None] = {}
     for source in sources_of(package).values():
-        found |= dict.fromkeys(imports_of(source))
+        found |= dict.fromkeys(name for name in imports_of(source) if not name.startswith(_SHARED))
     return tuple(found)

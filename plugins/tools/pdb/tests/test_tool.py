@@ -16,12 +16,12 @@ from debugged_programs import LOOP, LOOP_TEST
 
 from debug_gym_core import ActionError, ToolCall, UsageError
 from debug_gym_core.debugging.breakpoints import Breakpoints
+from debug_gym_core.debugging.inside.process import INTERRUPT_SIGNAL
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.workspace.edits import edits_between
 from debug_gym_terminal_local import LocalTerminal
 from debug_gym_tool_pdb import Pdb
-from debug_gym_tool_pdb.debuggee.channel import INTERRUPT_SIGNAL
 
 
 class Workspace:

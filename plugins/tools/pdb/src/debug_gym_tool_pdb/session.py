@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from debug_gym_core.debugging.breakpoints import Breakpoint, Breakpoints
+from debug_gym_core.debugging.inside.process import LOST_STATUS
 from debug_gym_core.errors import ActionError
 from debug_gym_core.grading import masking
 from debug_gym_core.sandbox.session import Process, Session
@@ -31,9 +32,6 @@ STACK_SECONDS = 0.5
 ANSWER_SECONDS = 5.0
 QUIT_SECONDS = 1.0
 END_SECONDS = 3.0
-LOST_STATUS = 98
-"""Exit status of a program that finds the channel closed; see `Channel`."""
-
 PRINTED_LIMIT = 16 * 1024
 
 STARTED = {

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from debug_gym_core.debugging.boot import ARGUMENTS, blob, warm_start
+from debug_gym_core.debugging.inside.process import LOST_STATUS
 from debug_gym_core.debugging.target import Target
 from debug_gym_core.errors import ActionError
 from debug_gym_core.grading import masking
@@ -30,9 +31,6 @@ INTERRUPT_SECONDS = 1.0
 """How long a program may take to tell what it has seen; only one long call of C code takes longer."""
 
 END_SECONDS = 2.0
-LOST_STATUS = 98
-"""Exit status of a program that finds the channel closed; see `Channel`."""
-
 PRINTED_LIMIT = 16 * 1024
 
 

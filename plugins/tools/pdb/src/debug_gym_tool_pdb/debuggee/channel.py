@@ -3,64 +3,36 @@
 import _signal as _signal_in_c  # type: ignore[import-not-found]
 import builtins
 import contextlib
-import fcntl
 import io
-import json
-import os
 import re
-import resource
 import signal
-import struct
 import sys
-import threading
-import time
 import types
+
+from debug_gym_core.debugging.inside.process import Messages, _get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Match, Optional, Tuple
+    from typing import Any, Callable, Dict, Iterator, List, Match, Optional, Tuple
 
     Json = Dict[str, Any]
     Tracer = Callable[[FrameType, str, Any], Any]
 
 
-OURS = str(__package__)
-"""File name that this module's own code objects have: it is executed from a descriptor."""
-
-LOADED_AT_START: "FrozenSet[str]" = globals().get("LOADED_AT_START", frozenset())
-"""Modules that the interpreter had loaded before anything of ours."""
-
 OUTPUT_LIMIT = 64 * 1024
 
 # Bound once, so that a program that replaces them (as tests do with mocks) does not replace ours.
-_getpid = os.getpid
-_get_ident = threading.get_ident
-_read = os.read
-_write = os.write
-_exit = os._exit
-_settrace = sys.settrace
 _gettrace = sys.gettrace
 _compile = compile
-_dumps = json.dumps
-_loads = json.loads
 _compile_pattern = re.compile
-_pack = struct.pack
-_unpack = struct.unpack
 _ATTRIBUTES = vars(types.ModuleType)["__dict__"]
 """Finds the attributes of a module without running any code of the program's."""
-_setitimer = signal.setitimer
-# Not those of the module `signal`: with them, Python 3.7 leaves a cycle that keeps the program's frames alive.
-_signal = _signal_in_c.signal
-_getsignal = _signal_in_c.getsignal
 _SIG_DFL = _signal_in_c.SIG_DFL
 _SIG_IGN = _signal_in_c.SIG_IGN
-_monotonic = time.monotonic
-_process_time = time.process_time
 _BUILTINS = vars(builtins)
 _ORIGINAL_BUILTINS = dict(_BUILTINS)
 _GONE = object()
-INTERRUPT_SIGNAL = signal.SIGRTMIN + 6
 STACK_SIGNAL = signal.SIGRTMIN + 7
 ARM_SIGNAL = signal.SIGRTMIN + 8
 
@@ -81,18 +53,6 @@ class Pattern(object):
         """What the compiled pattern has."""
         found = self.__dict__[name] = getattr(_compile_pattern(self._text, self._flags), name)
         return found
-
-
-def _high_copy(descriptor: int, room: int = 8) -> int:
-    """Copy a descriptor out of the way of programs that close or reuse low numbers; children do not inherit it.
-
-    Args:
-        descriptor: what is copied
-        room: how many numbers there are from the lowest on that it may get
-    """
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    highest = 16384 if limit == resource.RLIM_INFINITY else min(limit, 16384)
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, max(highest - room, 3))
 
 
 def _tables_of_modules() -> "Iterator[Dict[str, Any]]":
@@ -149,30 +109,20 @@ class OwnBuiltins:
         _give_builtins(self._replaced)
 
 
-class Channel:
+class Channel(Messages):
     """Messages to and from the host.
 
     Attributes:
         process: the number of a forked child that talks over it; 0: the first process
     """
 
-    def __init__(self, descriptor: int) -> None:
-        """Take over a descriptor."""
-        self.process = 0
-        self.descriptor = _high_copy(descriptor)
-        os.close(descriptor)
+    process = 0
 
     def send(self, message: "Json") -> None:
         """Send one message; a host that is gone ends the program."""
         if self.process:
             message["pid"] = self.process
-        data = _dumps(message).encode()
-        view = memoryview(_pack(">I", len(data)) + data)
-        try:
-            while view:
-                view = view[_write(self.descriptor, view) :]
-        except OSError:
-            _exit(98)
+        super().send(message)
 
     def receive(self) -> "Json":
         """Wait for the next message; a host that is gone ends the program.
@@ -180,23 +130,9 @@ class Channel:
         A message for another process is dropped: it died before it could read it.
         """
         while True:
-            (size,) = _unpack(">I", self._take(4))
-            message: "Json" = _loads(self._take(size).decode())
+            message = super().receive()
             if message.get("for", self.process) == self.process:
                 return message
-
-    def _take(self, size: int) -> bytes:
-        chunks = []
-        while size:
-            try:
-                chunk = _read(self.descriptor, size)
-            except OSError:
-                chunk = b""
-            if not chunk:
-                _exit(98)
-            chunks.append(chunk)
-            size -= len(chunk)
-        return b"".join(chunks)
 
 
 class Output(io.TextIOBase):

@@ -8,7 +8,9 @@ import pdb
 import sys
 import types
 
-from .channel import _ATTRIBUTES, Channel, Input, Output, OwnBuiltins, _get_ident
+from debug_gym_core.debugging.inside.process import _get_ident
+
+from .channel import _ATTRIBUTES, Channel, Input, Output, OwnBuiltins
 from .files import Files
 from .hints import Hints
 from .locations import Locations

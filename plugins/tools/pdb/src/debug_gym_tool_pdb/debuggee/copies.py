@@ -17,23 +17,22 @@ import struct
 import sys
 import time
 
-from .channel import (
-    _SIG_DFL,
-    _SIG_IGN,
+from debug_gym_core.debugging.inside.process import (
     INTERRUPT_SIGNAL,
-    STACK_SIGNAL,
     _dumps,
     _exit,
     _getpid,
     _getsignal,
-    _high_copy,
     _loads,
     _pack,
     _read,
     _signal,
     _unpack,
     _write,
+    high_copy,
 )
+
+from .channel import _SIG_DFL, _SIG_IGN, STACK_SIGNAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -323,7 +322,7 @@ def _take(reader: int, size: int) -> bytes:
 def _pipe() -> "Tuple[int, int]":
     """A pipe out of the way of the program's own descriptors."""
     ends = _make_pipe()
-    high = [_high_copy(one, 3 * MOST) for one in ends]
+    high = [high_copy(one, 3 * MOST) for one in ends]
     for one in ends:
         _close(one)
     return high[0], high[1]

@@ -11,29 +11,27 @@ import sys
 import threading
 import traceback
 
-from .channel import (
-    _SIG_DFL,
-    ARM_SIGNAL,
+from debug_gym_core.debugging.inside.process import (
     INTERRUPT_SIGNAL,
     OURS,
-    STACK_SIGNAL,
-    Channel,
     _get_ident,
     _getpid,
-    _high_copy,
     _settrace,
     _signal,
-    _take_back_builtins,
+    high_copy,
 )
+
+from .channel import _SIG_DFL, ARM_SIGNAL, STACK_SIGNAL, Channel, _take_back_builtins
 from .family import watch_forks, watch_interpreters, watch_replacement
 from .stop import Stop
 from .stopping import Stopping
+from .unittests import watch_unittest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Optional
 
-    from .programs import Program
+    from debug_gym_core.debugging.inside.programs import Program
 
     Json = Dict[str, Any]
 
@@ -66,7 +64,9 @@ class Debugger(Stopping):
             self.resume(None)
             self.finder.instrument.started = True
             try:
-                self._status = program.run(self)
+                if program.uses_unittest:
+                    watch_unittest(self)
+                self._status = program.run()
             finally:
                 _settrace(None)
         except SystemExit as error:
@@ -103,7 +103,7 @@ class Debugger(Stopping):
         _signal(ARM_SIGNAL, self.arm)
         try:
             # A descriptor of its own: the program may close standard error, and the terminal must not hang up then.
-            self._stack_output = os.fdopen(_high_copy(2), "w")
+            self._stack_output = os.fdopen(high_copy(2), "w")
             faulthandler.register(STACK_SIGNAL, self._stack_output, all_threads=True)
         except (OSError, AttributeError, ValueError):
             pass

@@ -10,7 +10,9 @@ import struct
 import threading
 import time
 
-from .channel import Pattern, _dumps, _get_ident, _getpid, _loads, _tables_of_modules
+from debug_gym_core.debugging.inside.process import _dumps, _get_ident, _getpid, _loads
+
+from .channel import Pattern, _tables_of_modules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ import dis
 import sys
 import weakref
 
-from .channel import _get_ident
+from debug_gym_core.debugging.inside.process import _get_ident
+
 from .statements import NOWHERE, line_starts
 
 TYPE_CHECKING = False

@@ -2,7 +2,8 @@
 
 import ast
 
-from .channel import OURS
+from debug_gym_core.debugging.inside.process import OURS
+
 from .statements import NOWHERE, SCOPES, Statements, parsed
 
 TYPE_CHECKING = False

@@ -13,15 +13,9 @@ import os
 import sys
 import types
 
-from .channel import (
-    _ORIGINAL_BUILTINS,
-    OwnBuiltins,
-    Room,
-    _all_modules,
-    _compile,
-    _gettrace,
-    _settrace,
-)
+from debug_gym_core.debugging.inside.process import _settrace
+
+from .channel import _ORIGINAL_BUILTINS, OwnBuiltins, Room, _all_modules, _compile, _gettrace
 from .insertion import HOOK, insert, without
 from .statements import parsed
 

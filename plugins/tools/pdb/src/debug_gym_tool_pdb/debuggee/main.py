@@ -2,11 +2,13 @@
 
 import sys
 
-from .channel import INTERRUPT_SIGNAL, STACK_SIGNAL, Channel
+from debug_gym_core.debugging.inside.process import INTERRUPT_SIGNAL
+from debug_gym_core.debugging.inside.programs import BadTarget, Code, Module, Program, Script
+
+from .channel import STACK_SIGNAL, Channel
 from .copies import Copies
 from .debugger import Debugger
-from .programs import BadTarget, Code, Module, Program, Script
-from .pytests import Pytest
+from .pytests import DebuggedPytest
 from .rewinding import Rewinding
 
 TYPE_CHECKING = False
@@ -16,14 +18,14 @@ if TYPE_CHECKING:
     Json = Dict[str, Any]
 
 
-def make_program(config: "Json") -> "Program":
+def make_program(config: "Json", debugger: "Debugger") -> "Program":
     """What the configuration asks to debug."""
     if config["kind"] == "script":
         return Script(config["target"], config["args"])
     if config["kind"] == "code":
         return Code(config["target"], config["args"])
     if config["target"] == "pytest":
-        return Pytest("pytest", config["args"])
+        return DebuggedPytest(config["args"], debugger)
     return Module(config["target"], config["args"])
 
 
@@ -40,7 +42,7 @@ def main(descriptor: int) -> int:
     debugger.files.ignored = frozenset(config.get("ignored", ()))
     debugger.finder.allowed = config.get("backends", debugger.finder.allowed)
     try:
-        program = make_program(config)
+        program = make_program(config, debugger)
     except BadTarget as error:
         channel.send({"t": "error", "message": str(error)})
         return 2

@@ -6,7 +6,7 @@
 import sys
 from opcode import opmap
 
-from .channel import OURS
+from debug_gym_core.debugging.inside.process import OURS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,9 @@ import re
 import sys
 import types
 
-from .channel import Pattern, _compile, _monotonic
+from debug_gym_core.debugging.inside.process import _monotonic
+
+from .channel import Pattern, _compile
 from .docstrings import Layout, docstring
 from .statements import parsed
 

@@ -6,7 +6,8 @@ import sys
 import threading
 import types
 
-from .channel import OURS, _get_ident
+from debug_gym_core.debugging.inside.process import OURS, _get_ident
+
 from .frames import in_order, other_frames, outwards
 from .values import MESSAGE_LENGTH, REPR_SECONDS, TimeLimit
 

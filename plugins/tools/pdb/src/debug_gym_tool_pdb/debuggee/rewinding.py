@@ -3,7 +3,9 @@
 import contextlib
 import sys
 
-from .channel import Channel, _getpid
+from debug_gym_core.debugging.inside.process import _getpid
+
+from .channel import Channel
 from .debugger import Debugger
 
 TYPE_CHECKING = False

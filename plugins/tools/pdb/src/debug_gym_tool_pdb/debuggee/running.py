@@ -4,8 +4,10 @@ import codeop
 import re
 import sys
 
+from debug_gym_core.debugging.inside.process import _settrace
+
 from .breaking import Breaking
-from .channel import Channel, _settrace
+from .channel import Channel
 from .conversation import documented
 from .frames import keep_locals
 from .jumps import BEFORE, begins_at, jump_target, why_not_to_jump

@@ -3,7 +3,8 @@
 import bdb
 import threading
 
-from .channel import OURS, _settrace
+from debug_gym_core.debugging.inside.process import OURS, _settrace
+
 from .statements import lines_of
 
 TYPE_CHECKING = False

@@ -5,7 +5,16 @@ import os
 import signal
 import threading
 
-from .channel import _SIG_DFL, ARM_SIGNAL, INTERRUPT_SIGNAL, _get_ident, _getpid, _getsignal, _setitimer, _signal
+from debug_gym_core.debugging.inside.process import (
+    INTERRUPT_SIGNAL,
+    _get_ident,
+    _getpid,
+    _getsignal,
+    _setitimer,
+    _signal,
+)
+
+from .channel import _SIG_DFL, ARM_SIGNAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

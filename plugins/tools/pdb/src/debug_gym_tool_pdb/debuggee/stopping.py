@@ -5,17 +5,9 @@ import pdb
 import sys
 import traceback
 
-from .channel import (
-    OURS,
-    Channel,
-    Room,
-    _get_ident,
-    _getpid,
-    _gettrace,
-    _give_builtins,
-    _settrace,
-    _take_back_builtins,
-)
+from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getpid, _settrace
+
+from .channel import Channel, Room, _gettrace, _give_builtins, _take_back_builtins
 from .family import Turn
 from .frames import is_hidden, real_line
 from .stop import Stop

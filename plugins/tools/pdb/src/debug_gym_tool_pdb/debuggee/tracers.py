@@ -4,7 +4,9 @@ import functools
 import sys
 import threading
 
-from .channel import OURS, _get_ident, _gettrace, _settrace
+from debug_gym_core.debugging.inside.process import OURS, _get_ident, _settrace
+
+from .channel import _gettrace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,17 +7,9 @@ import pdb
 import signal
 import threading
 
-from .channel import (
-    ARM_SIGNAL,
-    OURS,
-    Channel,
-    OwnBuiltins,
-    Room,
-    _get_ident,
-    _getpid,
-    _gettrace,
-    _settrace,
-)
+from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getpid, _settrace
+
+from .channel import ARM_SIGNAL, Channel, OwnBuiltins, Room, _gettrace
 from .conditions import CONDITION, Conditions, TakesTooLong, is_at
 from .finder import Finder
 from .frames import first_real_line, is_cleanup, is_yielding, other_frames, outwards

@@ -5,7 +5,16 @@ import signal
 import threading
 import traceback
 
-from .channel import Pattern, _get_ident, _getsignal, _monotonic, _process_time, _setitimer, _signal
+from debug_gym_core.debugging.inside.process import (
+    _get_ident,
+    _getsignal,
+    _monotonic,
+    _process_time,
+    _setitimer,
+    _signal,
+)
+
+from .channel import Pattern
 from .marks import fields_of, mark
 
 TYPE_CHECKING = False

@@ -4,7 +4,8 @@ import os
 import sys
 import types
 
-from .channel import OURS
+from debug_gym_core.debugging.inside.process import OURS
+
 from .source import Source
 
 TYPE_CHECKING = False

@@ -6,11 +6,13 @@ import sys
 import threading
 import traceback
 
-from .channel import INTERRUPT_SIGNAL, OURS, Channel, _signal
+from debug_gym_core.debugging.inside.process import INTERRUPT_SIGNAL, OURS, _signal
+from debug_gym_core.debugging.inside.programs import BadTarget, Code, Module, Program, Script
+
+from .channel import Channel
 from .files import Files
 from .monitoring import Monitoring
-from .programs import BadTarget, Code, Module, Program, Script
-from .pytests import Pytest
+from .pytests import TracedPytest
 from .settrace import SetTrace
 from .source import Definition
 from .watching import Watch
@@ -85,7 +87,7 @@ def make_program(config: "Json", watch: "Watch", channel: "Channel", files: "Fil
     if config["kind"] == "code":
         return Code(config["target"], config["args"])
     if config["target"] == "pytest":
-        return Pytest(config["args"], watch, channel, files)
+        return TracedPytest(config["args"], watch, channel, files)
     return Module(config["target"], config["args"])
 
 
@@ -147,6 +149,6 @@ def main(descriptor: int) -> int:
     watch.backend.start()
     ended = run(program)
     watch.program_ended()
-    counts = program.counts if isinstance(program, Pytest) else None
+    counts = program.counts if isinstance(program, TracedPytest) else None
     watch.tell(end=ended, tests=counts)
     return int(ended["status"])

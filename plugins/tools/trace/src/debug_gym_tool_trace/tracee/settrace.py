@@ -3,7 +3,8 @@
 import sys
 import threading
 
-from .channel import _settrace
+from debug_gym_core.debugging.inside.process import _settrace
+
 from .frames import how_left, is_resumed
 
 TYPE_CHECKING = False

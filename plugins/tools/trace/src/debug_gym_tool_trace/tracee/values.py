@@ -4,16 +4,16 @@ import collections
 import signal
 import types
 
-from .channel import (
+from debug_gym_core.debugging.inside.process import (
     _get_ident,
     _getsignal,
-    _main_ident,
     _monotonic,
     _process_time,
     _setitimer,
     _signal,
-    without_addresses,
 )
+
+from .channel import _main_ident, without_addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

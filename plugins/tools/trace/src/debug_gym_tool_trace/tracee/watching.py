@@ -1,6 +1,8 @@
 """Which call is followed, and what becomes of each event of it; where the events come from is a backend's matter."""
 
-from .channel import _get_ident, _getpid, _main_ident, _monotonic
+from debug_gym_core.debugging.inside.process import _get_ident, _getpid, _monotonic
+
+from .channel import _main_ident
 from .frames import caller, is_awaiting, is_transparent, kind_of, yielded_value
 from .scope import Scope
 from .story import MOST_CALLS, MOST_RAISED, Call

@@ -10,14 +10,11 @@ import runpy
 import sys
 import types
 
-from .channel import LOADED_AT_START
-from .unittests import watch_unittest
+from debug_gym_core.debugging.inside.process import LOADED_AT_START
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Optional
-
-    from .stop import Stops
+    from typing import Any, List, Optional
 
 BUILTIN_MODULES = frozenset(sys.builtin_module_names)
 
@@ -34,9 +31,11 @@ class Program:
         first_line: number of that line
         namespace: globals of `__main__`
         steppable: whether stepping can start at the first line
+        uses_unittest: whether it may run tests of unittest
     """
 
     steppable = True
+    uses_unittest = False
 
     def __init__(self, target: str, args: "List[str]") -> None:
         """Look for the target, without running or importing any of it.
@@ -54,7 +53,7 @@ class Program:
         """The file that is run."""
         raise NotImplementedError
 
-    def run(self, debugger: "Stops") -> int:
+    def run(self) -> int:
         """Run it to its end; returns its exit status."""
         raise NotImplementedError
 
@@ -107,7 +106,8 @@ class Script(Program):
             raise BadTarget("{} is not Python: {}".format(self.target, error)) from None
         except OSError as error:
             raise BadTarget("{} cannot be read: {}".format(self.target, error.strerror)) from None
-        self.first_line = getattr(tree.body[0], "lineno", 1) if tree.body else 1  # type: ignore[attr-defined]
+        self.first_line = _first_line(tree)
+        self.uses_unittest = b"unittest" in self.source
         return path
 
     def become(self) -> None:
@@ -119,10 +119,8 @@ class Script(Program):
         name = self.filename if sys.version_info >= (3, 9) else self.target
         self.namespace.update(__file__=name, __cached__=None, __loader__=loader, __package__=None, __spec__=None)
 
-    def run(self, debugger: "Stops") -> int:
+    def run(self) -> int:
         """See Program."""
-        if b"unittest" in self.source:
-            watch_unittest(debugger)
         exec(builtins.compile(self.source, self.namespace["__file__"], "exec", dont_inherit=True), self.namespace)
         return 0
 
@@ -136,7 +134,7 @@ class Code(Program):
             tree = compile(self.target, "<string>", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             raise BadTarget("the code is not Python: {}".format(error)) from None
-        self.first_line = getattr(tree.body[0], "lineno", 1) if tree.body else 1  # type: ignore[attr-defined]
+        self.first_line = _first_line(tree)
         lines = [line + "\n" for line in self.target.split("\n")]
         linecache.cache["<string>"] = (len(self.target), None, lines, "<string>")
         return "<string>"
@@ -148,7 +146,7 @@ class Code(Program):
         self.put_first("")
         self.namespace.update(__loader__=importlib.machinery.BuiltinImporter, __package__=None, __spec__=None)
 
-    def run(self, debugger: "Stops") -> int:
+    def run(self) -> int:
         """See Program."""
         exec(compile(self.target, self.filename, "exec", dont_inherit=True), self.namespace)
         return 0
@@ -159,7 +157,8 @@ class Module(Program):
 
     def find(self) -> str:
         """See Program."""
-        self.steppable = self.steppable and self.target != "unittest"
+        self.uses_unittest = self.target == "unittest"
+        self.steppable = self.steppable and not self.uses_unittest
         self.put_first(os.getcwd() if sys.version_info >= (3, 7) else "")
         parts = self.target.split(".")
         try:
@@ -186,7 +185,7 @@ class Module(Program):
                 raise BadTarget("{} is not Python: {}".format(self.target, error)) from None
             except OSError as error:
                 raise BadTarget("{} cannot be read: {}".format(self.target, error.strerror)) from None
-            self.first_line = getattr(tree.body[0], "lineno", 1) if tree.body else 1  # type: ignore[attr-defined]
+            self.first_line = _first_line(tree)
         return spec.origin
 
     @staticmethod
@@ -196,10 +195,8 @@ class Module(Program):
             return None
         return importlib.machinery.PathFinder.find_spec(name, list(spec.submodule_search_locations))
 
-    def run(self, debugger: "Stops") -> int:
+    def run(self) -> int:
         """See Program."""
-        if self.target == "unittest":
-            watch_unittest(debugger)
         sys.argv[0] = "-m"
         _, spec, code = runpy._get_module_details(self.target)  # type: ignore[attr-defined]
         sys.argv[0] = spec.origin
@@ -212,3 +209,8 @@ class Module(Program):
         )
         exec(code, self.namespace)
         return 0
+
+
+def _first_line(tree: "Any") -> int:
+    """The number of a program's first line with code."""
+    return int(tree.body[0].lineno) if tree.body else 1

@@ -1,0 +1,9 @@
+"""What debuggers share inside of the process that they debug.
+
+Standard library only, Python 3.6 and newer. Its modules travel with the packages that import them (see
+`debug_gym_core.sandbox.shipping`), each under its full name.
+
+- `process`: what the process was before anything of the program ran, and functions bound before it can replace them
+- `programs`: scripts, modules and code, run as `python` runs them
+- `pytests`: pytest, run as `python -m pytest` runs it
+"""
