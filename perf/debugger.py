@@ -24,6 +24,7 @@ from debugger_programs import program_rows
 from debugger_restarts import restart_rows
 from debugger_rewinding import rewinding_rows
 from debugger_sessions import version
+from debugger_tracing import tracing_rows
 from figures import arguments, finish, image
 
 
@@ -44,6 +45,7 @@ def main() -> int:
     rows += restart_rows(options.repeat)
     rows += rewinding_rows(options.repeat)
     rows += program_rows(measured, options.repeat)
+    rows += tracing_rows(measured, options.repeat)
     return finish(rows, options)
 
 

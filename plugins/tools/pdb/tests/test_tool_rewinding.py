@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from debugged_programs import LOOP, LOOP_TEST
+from support import python_in, reason_not_to_use, terminals
 
 from debug_gym_core import RepoEnv, Task, ToolCall
-from debug_gym_terminal_bubblewrap import BubblewrapTerminal
 from debug_gym_tool_pdb import Pdb
 
 MakeEnv = Callable[..., RepoEnv]
@@ -29,7 +29,9 @@ def make_env(tmp_path: Path) -> Iterator[MakeEnv]:
 
     def make(terminal: str = "local", **settings: object) -> RepoEnv:
         task = Task("repo", "app", tmp_path, "python -m pytest -q test_app.py")
-        env = RepoEnv(task, [Pdb(**{"rewind": True, **settings})], terminal, allow_unsandboxed=True)
+        chosen = {"docker": {"image": os.environ["DEBUG_GYM_TEST_IMAGE"]}} if terminal == "docker" else terminal
+        tool = Pdb(**{"rewind": True, **settings})
+        env = RepoEnv(task, [tool], chosen, allow_unsandboxed=True, python=python_in(chosen))
         made.append(env)
         env.reset(seed=1)
         return env
@@ -43,10 +45,11 @@ def ask(env: RepoEnv, command: str, entrypoint: str = "python app.py") -> str:
     return str(env.step(ToolCall("pdb", {"command": command, "entrypoint": entrypoint}))[0]["text"])
 
 
-@pytest.mark.parametrize("terminal", ["local", "bubblewrap"])
+@pytest.mark.parametrize("terminal", terminals())
 def test_stops_are_numbered_and_gone_back_to(make_env: MakeEnv, terminal: str) -> None:
-    if terminal == "bubblewrap" and BubblewrapTerminal.unavailable():
-        pytest.skip(str(BubblewrapTerminal.unavailable()))
+    reason = reason_not_to_use(terminal)
+    if reason:
+        pytest.skip(reason)
     env = make_env(terminal)
     text = ask(env, "b app.py:4\nc\nc\nc")
     assert "stop 2: breakpoint 1\n" in text and "stop 4: breakpoint 1 at app.py:4 in add (MainThread)\n" in text

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support import repeated
+from support import python_in, reason_not_to_use, repeated, terminals
 
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.testing.environments import Environments
@@ -118,6 +120,20 @@ def traced(env: RepoEnv, target: str, **arguments: Any) -> Observation:
 def data_of(seen: Observation) -> Mapping[str, Any]:
     found: Mapping[str, Any] = json.loads(json.dumps(seen.data))
     return found
+
+
+@pytest.mark.parametrize("terminal", terminals("bubblewrap", "docker"))
+def test_a_call_is_followed_in_a_sandbox(tmp_path: Path, terminal: str) -> None:
+    reason = reason_not_to_use(terminal)
+    if reason:
+        pytest.skip(reason)
+    chosen = {"docker": {"image": os.environ["DEBUG_GYM_TEST_IMAGE"]}} if terminal == "docker" else terminal
+    with Environments(tmp_path, chosen) as environments:
+        env = environments.make(["trace"], files=FILES, debug_entrypoint=PYTEST, python=python_in(chosen))
+        lines = traced(env, "calc.py:Cart.add", call=2).text.splitlines()
+        said = "assert 3 == 4 + where 3 = add(2) + where add = <calc.Cart object>.add"
+        assert lines[1] == f"in test_calc.py::test_cart, which failed: {said}"
+        assert lines[-1] == "returned 3 (line 17)"
 
 
 def test_a_call_is_told_as_text_and_as_json(env: RepoEnv) -> None:

@@ -2,6 +2,8 @@
 
 from debug_gym_core.debugging.inside.pytests import Pytest
 
+from .channel import without_addresses
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List
@@ -39,7 +41,7 @@ class TracedPytest(Pytest):
             self.counts[outcome] = self.counts.get(outcome, 0) + 1
             if self._watch.test_ended():
                 crash = getattr(report.longrepr, "reprcrash", None) if report.outcome == "failed" else None
-                message = str(getattr(crash, "message", "")).strip()
+                message = without_addresses(str(getattr(crash, "message", "")).strip())
                 said = message if len(message) <= MESSAGE_ROOM else message[:MESSAGE_ROOM] + "..."
                 self._channel.send({"t": "test", "test": report.nodeid, "outcome": outcome, "message": said})
 
