@@ -183,17 +183,18 @@ def test_stops_are_listed(back: Any) -> None:
         ">   3  return at app.py:7 in f",
     ]
     assert "back [COUNT]" in program.do("help")["out"]
-    assert "Go back to the stop before this one" in program.do("help back")["out"]
+    assert "Go back to the last stop before this one that was kept" in program.do("help back")["out"]
 
 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("back 2", "*** stops to go back to: 1; rewind lists them"),
+        ("back 2", "*** only 1 can be gone back to before this stop; rewind lists them"),
         ("back x", "*** back takes how many stops to go back, as in back 2"),
         ("back 0", "*** back takes how many stops to go back, as in back 2"),
-        ("rewind 9", "*** there is no stop 9 to go back to; rewind lists them"),
-        ("rewind x", "*** there is no stop x to go back to; rewind lists them"),
+        ("back ²", "*** back takes how many stops to go back, as in back 2"),
+        ("rewind 9", "*** there is no stop 9"),
+        ("rewind x", "*** rewind takes the number of a stop, as in rewind 2; alone it lists them"),
     ],
 )
 def test_what_cannot_be_gone_back_to_is_said(back: Any, command: str, said: str) -> None:
@@ -262,3 +263,102 @@ def test_without_it_a_word_is_a_hint_as_before(debug: Any) -> None:
     message = program.do("n")
     assert "number" not in message["stop"]
     assert "a program does not run backwards" in program.do("back")["out"]
+
+
+def test_only_stops_that_the_user_saw_are_kept(back: Any) -> None:
+    program = back("python app.py", dedent("x = 1\nx = 2\nx = 3\nx = 4\nx = 5\n"))
+    assert program.do("n;; n")["stop"]["line"] == 3
+    program.do("n")
+    assert [line.split()[-3:] for line in program.do("rewind")["out"].splitlines()[1:]] == [
+        ["app.py:3", "in", "<module>"],
+        ["app.py:4", "in", "<module>"],
+    ]
+    message = program.do("back")
+    assert (message["stop"]["line"], message["stop"]["number"]) == (3, 2)
+    assert program.do("p x")["out"] == "2\n"
+
+
+def test_the_commands_of_a_breakpoint_are_not_done_again(back: Any) -> None:
+    program = back("python app.py", dedent("for i in range(4):\n    x = i\ny = 1\ny = 2\n"))
+    program.do("b 2")
+    program.do("commands 1", "silent", "p i", "c", "end")
+    program.do("b 3")
+    assert program.do("c")["stop"]["line"] == 3
+    program.do("n")
+    message = program.do("back")
+    assert message["stop"]["line"] == 3 and message["out"].startswith("Back at stop 2, from stop 3; ")
+    assert "0" not in message["out"].splitlines()[1:]
+
+
+def test_an_error_before_a_stop_is_not_said_again(back: Any) -> None:
+    program = back("python app.py", dedent("x = 1\nx = 2\nx = 3\n"))
+    assert program.do("nosuch;; n")["failed"]
+    program.do("n")
+    message = program.do("back")
+    assert not message["failed"] and "NameError" not in message["out"]
+
+
+def test_a_thread_goes_back_to_where_there_was_none(back: Any) -> None:
+    program = back(
+        "python app.py",
+        dedent(
+            """\
+            import threading
+            def f():
+                y = 1
+            thread = threading.Thread(target=f)
+            thread.start()
+            thread.join()
+            print("end")
+            """
+        ),
+    )
+    program.do("b 4")
+    program.do("c")
+    program.do("b 3")
+    assert program.do("c")["stop"]["unkept"] == "the program has 2 threads"
+    assert program.do("back")["stop"]["number"] == 2
+    program.do("cl")
+    assert program.do("c")["status"] == 0
+    assert b"end" in program.printed
+
+
+@pytest.mark.parametrize("room", range(18, 26, 2))
+def test_near_the_recursion_limit_it_stops_and_goes_back_as_well(back: Any, room: int) -> None:
+    program = back(
+        "python app.py",
+        dedent(
+            f"""\
+            import sys
+            def f(n):
+                if n == 0:
+                    got = 1
+                    return got
+                return f(n - 1)
+            print("got", f(sys.getrecursionlimit() - {room}))
+            """
+        ),
+    )
+    program.do("tbreak 5")
+    message = program.do("c")
+    assert message["t"] == "prompt" and message["stop"]["line"] == 5
+    program.do("got = 2")
+    program.do("rewind 2")
+    assert program.do("p got")["out"] == "1\n"
+    assert program.do("c")["status"] == 0
+    assert b"got 1" in program.printed
+
+
+def test_ignore_counts_are_what_they_were_and_aliases_stay(back: Any) -> None:
+    program = back("python app.py", dedent("for i in range(20):\n    x = i\n    y = i\n"))
+    program.do("b 2")
+    program.do("ignore 1 6")
+    program.do("b 3, i == 2")
+    program.do("c")
+    assert "ignore next 3 hits" in program.do("b")["out"]
+    program.do("condition 1 i >= 0")
+    program.do("alias seen p i, x")
+    program.do("n")
+    program.do("rewind 2")
+    assert "ignore next 3 hits" in program.do("b")["out"]
+    assert program.do("seen")["out"] == "(2, 2)\n"

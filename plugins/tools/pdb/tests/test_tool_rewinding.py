@@ -55,7 +55,9 @@ def test_stops_are_numbered_and_gone_back_to(make_env: MakeEnv, terminal: str) -
     assert "stop 2: breakpoint 1\n" in text and "stop 4: breakpoint 1 at app.py:4 in add (MainThread)\n" in text
     assert "\nlocals: total = 1, n = 2\n" in text
     text = ask(env, "back")
-    assert text.startswith("Back at stop 3, from stop 4; what was written or printed since stays.\n")
+    assert text.startswith(
+        "Back at stop 3, from stop 4; what was done to files since stays.\n> /testbed/app.py(4)add()\n"
+    )
     assert "stop 3: breakpoint 1 at app.py:4 in add (MainThread)" in text and "locals: total = 0, n = 1" in text
     assert "total 10" in ask(env, "cl 1\nc")
 

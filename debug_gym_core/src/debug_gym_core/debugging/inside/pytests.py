@@ -74,6 +74,11 @@ def alone() -> object:
         def pytest_timeout_set_timer(self, item: "Any", settings: "Any") -> bool:
             return True  # whoever debugs must not run out of pytest-timeout's time
 
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_configure(self, config: "Any") -> None:
+            if hasattr(config, "_inicache"):  # nor of what a test may take until it is said where it is
+                config._inicache["faulthandler_timeout"] = 0
+
     return Alone()
 
 
@@ -82,7 +87,7 @@ def hide_source(is_hidden: "Callable[[str], bool]") -> None:
     from _pytest._code import code
 
     # pytest 9.2 renamed it.
-    formatter: Any = vars(code).get("ExceptionInfoFormatter") or vars(code)["FormattedExcinfo"]
+    formatter: "Any" = vars(code).get("ExceptionInfoFormatter") or vars(code)["FormattedExcinfo"]
     original = formatter.repr_traceback_entry
 
     def repr_traceback_entry(self: "Any", entry: "Any", *args: "Any", **kwargs: "Any") -> "Any":

@@ -23,8 +23,10 @@ STEPS = ("s", "s", "n", "r", "c", "unt")
 def brought(message: dict[str, Any]) -> Any:
     """What a command brought about, without what is another's each time."""
     kept = {key: value for key, value in message.items() if key not in ("breakpoints", "hello")}
-    kept["out"] = re.sub(r"^Back at stop .*\n", "", kept.get("out", ""))
-    return re.sub(r"\b0x[0-9a-f]{6,}", "0x", repr(kept))
+    out = kept.get("out", "")
+    place = re.search(r"^(?:--|> )", out, re.MULTILINE)  # behind what is said of going back
+    kept["out"] = out[place.start() :] if place else out
+    return re.sub(r"\b(?:0x[0-9a-f]{6,}|\d{12,})", "an address", repr(kept))
 
 
 def told(debuggee: Any, breakpoint: str, steps: list[str]) -> list[Any]:

@@ -43,6 +43,7 @@ What they know of the program:
 - `tracers`: trace functions of its own
 - `family`: its processes: whose turn it is to talk, what they start
 - `copies`: copies of it that wait at stops, to go on from there
+- `outside`: what it has outside of its memory, which no copy has of its own
 
 How breakpoints are found while the program runs freely:
 

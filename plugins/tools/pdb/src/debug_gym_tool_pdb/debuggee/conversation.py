@@ -115,6 +115,8 @@ class Conversation(pdb.Pdb):
         """What pdb reads next: a line that belongs to the command under way, else the host's next command."""
         if self._feeding is not None:
             return self._feed() + "\n" if self._rest else self._feeding
+        if self._due and self._stop is not None:
+            self.keep(self._stop)
         self.channel.send(self._prompt_message())
         request = self.channel.receive()
         while "loaded" in request:
@@ -124,6 +126,9 @@ class Conversation(pdb.Pdb):
         self._rest = list(request.get("rest", ()))
         self._used = 0
         return str(request["cmd"]) + "\n"
+
+    def keep(self, stop: "Stop") -> None:
+        """Keep a stop of which the host is about to be told, to go back to it; here none is kept."""
 
     def _has_loaded(self, path: str) -> bool:
         """Whether the program runs code of a file of the repository."""

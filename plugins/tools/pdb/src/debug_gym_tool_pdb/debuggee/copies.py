@@ -12,7 +12,6 @@ import mmap
 import os
 import resource
 import signal
-import stat
 import struct
 import sys
 import time
@@ -22,7 +21,6 @@ from debug_gym_core.debugging.inside.process import (
     _dumps,
     _exit,
     _getpid,
-    _getsignal,
     _loads,
     _pack,
     _read,
@@ -33,21 +31,18 @@ from debug_gym_core.debugging.inside.process import (
 )
 
 from .channel import _SIG_DFL, _SIG_IGN, STACK_SIGNAL
+from .outside import Outside, forget, most_copies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, Callable, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
     Json = Dict[str, Any]
 
 MOST = 16
 """Copies that wait at a time: of more, every other of the older half goes."""
 
-ROOM = 1 << 30
-"""Bytes that all copies may come to have: in the end, each may have all memory of the program for itself."""
-
-MOST_FILES = 256
 PAUSE = 0.0005
 _SUBREAPER = 36
 _LIVE = struct.Struct("=QQ")
@@ -55,38 +50,36 @@ _LIVE = struct.Struct("=QQ")
 
 _NUMBERS = [one for one in range(1, signal.NSIG) if one not in (32, 33)]  # those two are the C library's own
 _close = os.close
-_current_frames = sys._current_frames
-_fstat = os.fstat
-_ftruncate = os.ftruncate
 _kill = os.kill
 _listdir = os.listdir
-_lseek = os.lseek
 _make_pipe = os.pipe
-_waitid = os.waitid
-_waitpid = os.waitpid
 _mask = signal.pthread_sigmask
 _pending = signal.sigpending
+_sigtimedwait = signal.sigtimedwait
 _sleep = time.sleep
+_waitpid = os.waitpid
 
 
 class Copy:
     """A copy that waits."""
 
-    def __init__(self, number: int, process: int, descriptor: int) -> None:
+    def __init__(self, number: int, process: int, descriptor: int, others: "Set[int]") -> None:
         """Know it.
 
         Args:
             number: of the stop where it waits
             process: its number
             descriptor: where it hears what it is asked
+            others: processes that the program had started by then and that go on without it
         """
         self.number = number
         self.process = process
         self.descriptor = descriptor
+        self.others = others
 
     def end(self) -> None:
         """End it."""
-        _close(self.descriptor)
+        _close(self.descriptor)  # which it sees, should it be another user's by now
         _send(self.process, signal.SIGKILL)
 
 
@@ -119,12 +112,14 @@ class Copies:
         if refused:
             return "the system does not let a process keep those that descend from it"
         self._shared = mmap.mmap(-1, mmap.PAGESIZE)
+        self._first = _getpid()
         live = self._fork()
         if live > 0:
             _stay(self._shared)
         if live < 0:
             return "there is no room for another process"
         _LIVE.pack_into(self._shared, 0, _getpid(), 0)
+        self._outside = Outside()
         self.begun = True
         return ""
 
@@ -134,26 +129,6 @@ class Copies:
             _close(one.descriptor)
             self._copies.remove(one)
         return [one.number for one in self._copies]
-
-    def why_not(self) -> str:
-        """Why no copy can be made; empty: one can."""
-        threads = len(_current_frames())
-        if threads > 1:
-            return "the program has {} threads".format(threads)
-        try:
-            _waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            return "the program has child processes"
-        except ChildProcessError:
-            pass
-        if not self._most():
-            return "the program uses more than {} MB".format(ROOM // 2 >> 20)
-        return ""
-
-    def _most(self) -> int:
-        """How many copies there may be of what the program has grown to."""
-        with open("/proc/self/statm", "rb") as file:
-            used = int(file.read().split()[1]) * mmap.PAGESIZE
-        return min(MOST, ROOM // max(used, 1)) if used * 2 <= ROOM else 0
 
     def keep(self, number: int) -> "Optional[Json]":
         """Have a copy wait at a stop.
@@ -165,64 +140,68 @@ class Copies:
             what it was asked, in a copy that goes on; None in the process itself
 
         Raises:
-            OSError: no copy can be made
+            Unsuited: no copy could go on; says why
+            OSError: none can be made
         """
         asked: "Optional[Json]" = None
         while True:
-            files = _places()
             try:
+                self._outside.check()
+                state = self._outside.state()
                 reader = self._copy(number)
-            except OSError:
+            except Exception:
                 if asked is None:
                     raise
                 return asked  # it goes on all the same
             if reader is None:
                 return asked
-            asked = _wait(reader)
-            _put_back(files)
-            for waiting in _pending():
-                _forget(waiting)
-            _mask(signal.SIG_SETMASK, self._unblocked)
+            try:
+                asked = _wait(reader)
+                state.put_back()
+                _mask(signal.SIG_SETMASK, self._unblocked)
+            except BaseException:  # it is no part of the program
+                _exit(1)
 
     def _copy(self, number: int) -> "Optional[int]":
         """Make a copy; returns where it hears what it is asked, in the copy itself."""
-        most = self._most()
+        most = most_copies(MOST)
         while len(self._copies) >= max(most, 1):
             older = self._copies[1 : len(self._copies) // 2 : 2]  # the first stays, as the way back to the beginning
-            for one in older or self._copies[:1]:
+            for one in older or self._copies[1:2] or self._copies[:1]:
                 one.end()
                 self._copies.remove(one)
+        others = set(_children(self._first))
         reader, writer = _pipe()
         before = _pending()
         self._unblocked = _mask(signal.SIG_BLOCK, _NUMBERS)
         between = self._fork()
         if between == 0:
-            copy = self._fork()
-            if copy:  # what is between ends, so that the copy is a child of the first process
-                _LIVE.pack_into(self._shared, 0, _LIVE.unpack_from(self._shared)[0], max(copy, 0))
-                _exit(0)
-            _close(writer)
+            try:
+                copy = self._fork()
+                if copy:  # what is between ends, so that the copy is a child of the first process
+                    _LIVE.pack_into(self._shared, 0, _LIVE.unpack_from(self._shared)[0], max(copy, 0))
+                    _exit(0)
+                _close(writer)
+            except BaseException:
+                _exit(1)
             return reader
         _close(reader)
         if between > 0:
             with contextlib.suppress(OSError):  # the program ignores SIGCHLD: the kernel has waited
                 _waitpid(between, 0)
             if signal.SIGCHLD not in before:
-                _forget(signal.SIGCHLD)
+                forget(signal.SIGCHLD)
         process = _LIVE.unpack_from(self._shared)[1]
         _LIVE.pack_into(self._shared, 0, _getpid(), 0)
         _mask(signal.SIG_SETMASK, self._unblocked)
         if between < 0 or not process:
             _close(writer)
             raise OSError("there is no room for another process")
-        self._copies.append(Copy(number, process, writer))
-        self._note()
-        return None
-
-    def _note(self) -> None:
-        """Let the first process know which copies there are."""
+        self._outside.disregard(writer)
+        self._copies.append(Copy(number, process, writer, others))
         data = b"".join(_pack("=Q", one.process) for one in self._copies) + bytes(8)
         self._shared[_LIVE.size : _LIVE.size + len(data)] = data
+        return None
 
     def go(self, number: int, message: "Json") -> None:
         """Have a copy go on in the place of this process, which ends; returns when the copy has ended.
@@ -232,22 +211,24 @@ class Copies:
             message: what it is to know
         """
         copy = next(one for one in self._copies if one.number == number)
-        data = _dumps(dict(message, process=_getpid())).encode()
+        # Of a future that there is not any more: newer copies, what the program has started, whoever has that now.
+        known = copy.others.union(one.process for one in self._copies if one.number <= number)
+        orphans = set(_children(self._first)) - known - {_getpid()}
+        ends = list(dict.fromkeys([*_descendants(_getpid()), *orphans, *(d for o in orphans for d in _descendants(o))]))
+        data = _dumps(dict(message, gone=[_getpid(), *ends])).encode()
         data = _pack("=Q", len(data)) + data
-        piped = _signal(signal.SIGPIPE, _SIG_IGN)
+        mask = _mask(signal.SIG_BLOCK, [signal.SIGPIPE])
         _LIVE.pack_into(self._shared, 0, copy.process, 0)
         try:
             while data:
                 data = data[_write(copy.descriptor, data) :]
         except OSError:
             _LIVE.pack_into(self._shared, 0, _getpid(), 0)
-            if piped is not None:
-                _signal(signal.SIGPIPE, piped)
+            if signal.SIGPIPE not in mask:
+                _sigtimedwait([signal.SIGPIPE], 0)
+            _mask(signal.SIG_SETMASK, mask)
             return
-        for one in self._copies:
-            if one.number > number:
-                one.end()
-        for process in _descendants(_getpid()):  # of a future that there is not any more
+        for process in ends:
             _send(process, signal.SIGKILL)
         _exit(0)
 
@@ -300,12 +281,13 @@ def _stay(shared: "mmap.mmap") -> None:
 
 
 def _wait(reader: int) -> "Json":
-    """Wait in a copy until it is asked to go on, and the process that asks is gone; ends when nobody can any more."""
+    """Wait in a copy until it is asked to go on, and those have ended that are to; end when nobody can ask it."""
     (size,) = _unpack("=Q", _take(reader, 8))
     message: "Json" = _loads(_take(reader, size).decode())
     _close(reader)
-    while _send(message["process"], 0):
-        _sleep(PAUSE)
+    for process in message["gone"]:
+        while _send(process, 0):
+            _sleep(PAUSE)
     return message
 
 
@@ -321,66 +303,46 @@ def _take(reader: int, size: int) -> bytes:
 
 def _pipe() -> "Tuple[int, int]":
     """A pipe out of the way of the program's own descriptors."""
-    ends = _make_pipe()
-    high = [high_copy(one, 3 * MOST) for one in ends]
-    for one in ends:
-        _close(one)
+    low = _make_pipe()
+    high: "List[int]" = []
+    try:
+        for one in low:
+            high.append(high_copy(one, 3 * MOST))
+    except BaseException:
+        for one in high:
+            _close(one)
+        raise
+    finally:
+        for one in low:
+            _close(one)
     return high[0], high[1]
 
 
 def _send(process: int, number: int) -> bool:
-    """Signal a process; returns whether it was there: it may have ended."""
+    """Signal a process, that of another user in vain; returns whether it is there: it may have ended."""
     try:
         _kill(process, number)
+    except PermissionError:
+        return True
     except OSError:
         return False
     return True
 
 
-def _forget(number: int) -> None:
-    """Let a signal be gone that waits because it is blocked."""
-    handler = _getsignal(number)
-    if handler is not None:  # None: not Python's own
-        _signal(number, _SIG_IGN)
-        _signal(number, handler)
-
-
-def _places() -> "Dict[int, Tuple[int, int, int, int]]":
-    """Where the program is in its files: device, number and place, and the size of one that only it can see."""
-    found = {}
-    for name in _listdir("/proc/self/fd")[:MOST_FILES]:
-        try:
-            status = _fstat(int(name))
-            if stat.S_ISREG(status.st_mode):
-                size = -1 if status.st_nlink else status.st_size
-                found[int(name)] = (status.st_dev, status.st_ino, _lseek(int(name), 0, os.SEEK_CUR), size)
-        except OSError:  # what it was listed by, or is no file to read
-            pass
+def _children(process: int) -> "List[int]":
+    """The processes whose parent is one."""
+    found: "List[int]" = []
+    directory = "/proc/{}/task".format(process)
+    with contextlib.suppress(OSError):  # it has ended
+        for task in _listdir(directory):
+            with open("{}/{}/children".format(directory, task)) as file:
+                found += map(int, file.read().split())
     return found
-
-
-def _put_back(places: "Dict[int, Tuple[int, int, int, int]]") -> None:
-    """Be again where the program was in its files, which its copies share; what was written to them stays."""
-    for descriptor, (device, number, place, size) in places.items():
-        try:
-            status = _fstat(descriptor)
-            if (status.st_dev, status.st_ino) == (device, number):
-                _lseek(descriptor, place, os.SEEK_SET)
-                if size >= 0 and status.st_size > size:
-                    _ftruncate(descriptor, size)
-        except OSError:
-            pass
 
 
 def _descendants(process: int) -> "List[int]":
     """The processes that descend from one."""
-    found = [process]
+    found = _children(process)
     for one in found:
-        directory = "/proc/{}/task".format(one)
-        try:
-            for task in _listdir(directory):
-                with open("{}/{}/children".format(directory, task)) as file:
-                    found += map(int, file.read().split())
-        except OSError:  # it has ended
-            continue
-    return found[1:]
+        found += _children(one)
+    return found

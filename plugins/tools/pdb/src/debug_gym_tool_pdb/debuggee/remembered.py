@@ -93,7 +93,9 @@ class Remembered:
                 there = bdb.Breakpoint.bpbynumber[one["number"]]
                 assert there is not None
                 there.cond, there.temporary = one["condition"], one["temporary"]
-                there.ignore, there.enabled = one["ignore"], one["enabled"]
+                there.enabled = one["enabled"]
+                if one["ignore"] != was["ignore"]:
+                    there.ignore = there.given = one["ignore"]
                 self._set_commands(one["number"], one["commands"])
 
     def _set_commands(self, number: int, commands: "List[str]") -> None:

@@ -54,7 +54,6 @@ class Stopping(Tracing):
             self._stop, self._due = stop, True
             talked = True
             self.signals.hold()
-            self.keep(stop)
             try:
                 with Room():
                     talk()
@@ -71,9 +70,6 @@ class Stopping(Tracing):
             _give_builtins(self._replaced)
             self._turn.give(keep=talked and not self._continuing)
         return True
-
-    def keep(self, stop: "Stop") -> None:
-        """Keep a stop that begins, to go back to it; here none is kept."""
 
     def learn_breakpoints(self) -> "Set[int]":
         """Take over what happened to the breakpoints in other processes; the numbers of those that are gone."""
