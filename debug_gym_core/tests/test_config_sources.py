@@ -47,6 +47,7 @@ def test_each_source_is_over_the_one_before(quiz_plugins: Plugins, write_config:
         ).agent.name
         == "rewrite_agent"
     )
+    assert load("quiz", ["agent={name: rewrite_agent}"], plugins=quiz_plugins).agent.name == "rewrite_agent"
     config = load(
         path,
         ["llm.name=x", "terminal.name=y", "run.workers=5", "benchmark.tasks=z"],

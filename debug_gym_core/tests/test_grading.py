@@ -94,6 +94,12 @@ def test_a_killed_run_keeps_what_was_reported(bench: Bench) -> None:
     assert "status -9" in result.reason
 
 
+def test_a_thread_that_does_not_end_is_a_timeout(bench: Bench) -> None:
+    threaded = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n" + FIXED
+    result = bench.grade({"calc.py": threaded}, timeout=3)
+    assert not result.resolved and result.reason == "it reached its timeout"
+
+
 @pytest.mark.grading
 def test_a_run_that_hangs_keeps_what_was_reported(bench: Bench) -> None:
     hanging = "import time" + BROKEN.replace("return a - b", "time.sleep(600)")

@@ -103,6 +103,13 @@ def test_a_missing_file_names_the_one_that_was_meant(live: Live) -> None:
     assert "hidden" not in str(refused.value)
 
 
+def test_a_file_that_was_removed_is_not_the_one_that_was_meant(live: Live) -> None:
+    live.session.remove("pkg/app.py")
+    with pytest.raises(ActionError) as refused:
+        live.workspace.read_bytes("pkg/app.py")
+    assert "pkg/app.py; did you mean pkg/app.py" not in str(refused.value)
+
+
 # Reading and writing
 
 

@@ -40,7 +40,7 @@ gpt-4o:
 #   model: gpt-4o                   # the deployment's name
 #   tags: [azure openai]
 #   endpoint: https://YOUR-RESOURCE.openai.azure.com
-#   api_version: 2024-10-21
+#   api_version: "2024-10-21"
 #   api_key: ${AZURE_OPENAI_API_KEY}
 #   # or without a key, by `az login` or a managed identity:
 #   # scope: https://cognitiveservices.azure.com/.default

@@ -71,6 +71,7 @@ def load(
     def put_together(benchmark: str) -> Layer:
         everything = written.over(checker.shipped(benchmark).over(Layer({"tools": list(DEFAULT_TOOLS)})))
         chosen = [str(value) for path, value in explicit if path == ("agent", "name")]
+        chosen += [str(value["name"]) for path, value in explicit if path == ("agent",) and _has_name(value)]
         player = agent or (chosen[-1] if chosen else _name_in(everything, "agent", AgentSection))
         sections = checker.agent_sections(everything)
         merged = everything.without(sections)
@@ -140,6 +141,10 @@ def _read_source(source: str, checker: Checker) -> Layer:
         checker.plugins.get("benchmarks", benchmark)
         return Layer({"benchmark": {"name": benchmark, **({"tasks": [task]} if task else {})}}, name=source)
     raise UsageError(f"{source}: there is no such file; name a YAML file or a benchmark ({', '.join(names) or 'none'})")
+
+
+def _has_name(value: Any) -> bool:
+    return isinstance(value, dict) and "name" in value
 
 
 def _name_in(layer: Layer, section: str, model: type[ComponentSection]) -> str:

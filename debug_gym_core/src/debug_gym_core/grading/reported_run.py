@@ -243,7 +243,8 @@ class ReportedRun:
         return True
 
     def _take(self, message: dict[str, Any]) -> None:
-        if message["i"] != self.messages or self.end is not None:
+        # Where it is stuck it may say after its end, as long as threads of the program keep it.
+        if message["i"] != self.messages or (self.end is not None and message["t"] != "stuck"):
             self.forged = "the report's messages are not in order"
         self.messages += 1
         kind = message["t"]

@@ -40,11 +40,14 @@ class ChatSettings(ServiceSettings):
 
     Attributes:
         api: chat (Chat Completions, which compatible services speak) or responses (the Responses API)
+        tool_choice: auto, required (a call in each answer, which not all services can force) or none; null: the
+            service's way
         return_reasoning: give the thinking that led to tool calls back to the service, which many models need; false
             for a service that refuses it
     """
 
     api: Literal["chat", "responses"] = "chat"
+    tool_choice: Literal["auto", "required", "none"] | None = None
     return_reasoning: bool = True
 
     @pydantic.field_validator("endpoint")
@@ -121,8 +124,8 @@ class ChatLLM(ServiceLLM):
         return "max_tokens"
 
     def more_arguments(self, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """What a backend adds to a request."""
-        return {}
+        """What a backend adds to a request: here, how the model is to choose tools."""
+        return {"tool_choice": self.settings.tool_choice} if tools and self.settings.tool_choice is not None else {}
 
     def prepare(self) -> None:
         """Load the SDK and make its client; see `ServiceLLM`."""

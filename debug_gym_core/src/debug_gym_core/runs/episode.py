@@ -329,9 +329,11 @@ class Players:
         )
         for section, player, cls, unused in players:
             chosen = getattr(self.config, section)
-            for key, field in type(chosen).model_fields.items():
-                value = getattr(chosen, key)
-                if key != "name" and value != field.default and (key in unused or key not in cls.Settings.model_fields):
+            fields = type(chosen).model_fields
+            values = {key: getattr(chosen, key) for key in fields} | (chosen.__pydantic_extra__ or {})
+            for key, value in values.items():
+                is_set = key != "name" and (key not in fields or value != fields[key].default)
+                if is_set and (key in unused or key not in cls.Settings.model_fields):
                     yield f"{section}.{key} is {value!r:.80}, which {player} does not use"
 
 

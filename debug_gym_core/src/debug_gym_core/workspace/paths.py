@@ -142,7 +142,7 @@ class Paths:
         """Which pristine files somebody may have meant; else how one is named."""
         known = [p for p, m in self._snapshot.members.items() if m.kind == "file" and not self._rules.ignored(p)]
         same = [p for p in known if posixpath.basename(p) == posixpath.basename(path) and p != path]
-        near = same or difflib.get_close_matches(path, known[:5000], n=3)
+        near = same or difflib.get_close_matches(path, [p for p in known[:5000] if p != path], n=3)
         if near:
             return f"; did you mean {' or '.join(map(shown, near[:3]))}?"
         code = [p for p in known if p.endswith(".py")] or known

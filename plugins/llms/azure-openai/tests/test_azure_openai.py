@@ -39,6 +39,11 @@ def test_a_deployment_is_asked_with_the_key() -> None:
     assert request.body["max_completion_tokens"] == 9
 
 
+def test_a_version_may_be_what_yaml_makes_a_date_of(tmp_path: Path) -> None:
+    (tmp_path / "llm.yaml").write_text(f"mine: {{model: x, tags: [azure openai], api_version: {VERSION}}}\n")
+    assert read_models(tmp_path / "llm.yaml").make("mine", default_plugins(), {}).settings.api_version == VERSION
+
+
 def test_the_environment_may_say_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer(lambda request: error_reply(401, "Wrong key: secret")) as server:
         monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", server.url)

@@ -108,6 +108,13 @@ def test_thinking_is_kept_back_from_a_service_that_refuses_it(server: ModelServe
     assert ["reasoning_content" in request.body["messages"][1] for request in server.requests] == [True, False]
 
 
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_how_tools_are_chosen_is_said_where_there_are_any(api: str) -> None:
+    llm = OpenAI(model="x", api=api, tool_choice="required")
+    assert llm.arguments(HELLO, [dict(WEATHER)])["extra_body"] == {"tool_choice": "required"}
+    assert "extra_body" not in llm.arguments(HELLO, [])
+
+
 def test_arguments_of_the_call_win(server: ModelServer) -> None:
     kwargs = {"temperature": 1, "extra_body": {"a": 1}, "b": None}
     OpenAI(model="x", endpoint=server.url, temperature=0, generate_kwargs=kwargs).ask(HELLO, [])

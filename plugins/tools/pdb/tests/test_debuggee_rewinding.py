@@ -262,7 +262,7 @@ def test_without_it_a_word_is_a_hint_as_before(debug: Any) -> None:
     program = debug("python app.py", dedent("x = 1\ny = 2\n"))
     message = program.do("n")
     assert "number" not in message["stop"]
-    assert "a program does not run backwards" in program.do("back")["out"]
+    assert "a program does not run backwards: set a breakpoint" in program.do("back")["out"]
 
 
 def test_only_stops_that_the_user_saw_are_kept(back: Any) -> None:

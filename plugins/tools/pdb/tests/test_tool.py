@@ -394,6 +394,10 @@ for number in range(3, 70000):
         ("import os\ntry:\n    os.execl('/no', 'x')\nexcept OSError:\n    os._exit(3)", "at once with exit status 3"),
         ("import os; os.kill(os.getpid(), 11)", "The program was killed by SIGSEGV."),
         ("import os; os.kill(os.getpid(), 9)", "The program was killed by SIGKILL (out of memory?)."),
+        (
+            "import os; os.kill(os.getppid(), 9)",
+            "The process that ran the program was killed, by the program",
+        ),
         ("import sys; sys.exit(4)", "The program exited with status 4."),
         (
             "import os; os.closerange(0, 70000)",

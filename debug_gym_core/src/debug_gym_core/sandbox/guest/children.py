@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+OURS = "# debug-gym: "
+"""How the text of a program of ours begins; its name follows."""
+
 
 class Child:
     """A worker or keeper, as the supervisor sees it."""
@@ -30,3 +33,10 @@ class Child:
         self.ready = False
         self.asked: "dict[str, Any] | None" = None
         self.wish: "dict[str, Any] | None" = None
+
+
+def program_of(header: "dict[str, Any]") -> str:
+    """What a request is to run, for a person: what is ours is called by its name."""
+    words = header.get("argv", ())
+    ours = [word.partition("\n")[0][len(OURS) :] for word in words if word.startswith(OURS)]
+    return "the " + ours[0] if ours else (header.get("shell") or " ".join(words))[:200]

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 
-from .children import Child
+from .children import Child, program_of
 from .family import KILL_PATIENCE
 from .frames import Link, pack
 from .keeper import Keeper
@@ -117,7 +117,7 @@ class Supervisor:
             child.run = op == "run"
             child.asked = header if header.get("warm") else None
             child.wish = None if child.ready else child.asked
-            child.what = "the keeper of " + (header.get("shell") or " ".join(header.get("argv", ())))[:200]
+            child.what = "the keeper of " + program_of(header)
             if header.get("timeout") is not None:
                 child.deadline = child.began + header["timeout"] + KEEPER_GRACE
             child.request = header["id"]

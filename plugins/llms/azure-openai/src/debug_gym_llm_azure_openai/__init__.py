@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
+
+from pydantic import field_validator
 
 from debug_gym_core import LLM, RequirementError, Settings, hookimpl
 from debug_gym_core.errors import LLMRefused
@@ -22,6 +25,12 @@ class AzureSettings(ChatSettings):
 
     api_version: str | None = None
     scope: str | None = None
+
+    @field_validator("api_version", mode="before")
+    @classmethod
+    def _written(cls, value: Any) -> Any:
+        """YAML makes a date of what looks like one."""
+        return value.isoformat() if isinstance(value, datetime.date) else value
 
 
 class AzureOpenAI(ChatLLM):

@@ -7,7 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -24,12 +24,10 @@ class HuggingFaceSettings(ChatSettings):
     Attributes:
         endpoint: the server's address, with the version: http://localhost:8000/v1
         chat_template_kwargs: for the model's chat template, such as {enable_thinking: false}
-        tool_choice: auto, required (a call in each answer, which servers can force) or none; null: the server's way
     """
 
     endpoint: str
     chat_template_kwargs: Mapping[str, Any] = Field(default_factory=dict)
-    tool_choice: Literal["auto", "required", "none"] | None = None
 
 
 class HuggingFace(ChatLLM):
@@ -57,11 +55,9 @@ class HuggingFace(ChatLLM):
 
     def more_arguments(self, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """What the chat template is given, and how the model chooses tools."""
-        more: dict[str, Any] = {}
+        more = super().more_arguments(tools)
         if self.settings.chat_template_kwargs:
             more["chat_template_kwargs"] = dict(self.settings.chat_template_kwargs)
-        if tools and self.settings.tool_choice is not None:
-            more["tool_choice"] = self.settings.tool_choice
         return more
 
     def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:

@@ -193,6 +193,8 @@ def end_text(reply: Reply, timeout: float) -> str:
         return (
             f"The program was replaced by another one (os.exec), not debugged, which {_ended(reply, timeout)}. {again}"
         )
+    if reply.end is End.DIED and reply.status is None:
+        return f"The process that ran the program was killed, by the program or for lack of memory. {again}"
     status = reply.status or 0
     if reply.end is End.DIED:
         if status < 0:

@@ -16,6 +16,7 @@ from debug_gym_core.debugging.breakpoints import Breakpoint, Breakpoints
 from debug_gym_core.debugging.inside.process import LOST_STATUS
 from debug_gym_core.errors import ActionError
 from debug_gym_core.grading import masking
+from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Process, Session
 from debug_gym_core.sandbox.stacks import readable_stack
 from debug_gym_core.sandbox.terminal import ROOT
@@ -192,11 +193,15 @@ class DebugSession:
         if self._talking and not self._process.signal(0, self._talking):
             gone = "The process that was stopped has ended; the command was not carried out."
             return dataclasses.replace(self._interrupt(), notes=(gone,), timed_out=False, failed=True)
-        self._send({"cmd": command, "rest": list(rest)})
         try:
-            return self._reply(self._receive(timeout))
-        except TimeoutError:
-            return self._interrupt()
+            self._send({"cmd": command, "rest": list(rest)})
+            try:
+                return self._reply(self._receive(timeout))
+            except TimeoutError:
+                return self._interrupt()
+        except CommandLost:
+            self.alive = False
+            return Reply(end=End.DIED)
 
     def has_loaded(self, path: str) -> bool:
         """Whether the program runs code of a file; also when it does not say.

@@ -14,7 +14,7 @@ from support import examples, version_of
 pytestmark = pytest.mark.debugger
 
 CASES = 80
-ENDLESS = 10.0
+ENDLESS = 3.0
 """Seconds after which a step has come to a loop that never ends, as some programs have."""
 
 STEPS = ("s", "s", "n", "r", "c", "unt")

@@ -163,7 +163,7 @@ INFO = {
 
 TOOLS = frozenset(("bash", "edit", "eval", "grep", "listdir", "rewrite", "submit", "trace", "view"))
 
-_BACK = "a program does not run backwards: set a breakpoint earlier, then restart"
+_BACK = "without the tool's setting `rewind` a program does not run backwards: set a breakpoint earlier, then restart"
 _WATCH = (
     "pdb has no watchpoints: display EXPRESSION shows it at each stop in this frame where it changed, and"
     " b FILE:LINE, CONDITION stops where a condition holds"

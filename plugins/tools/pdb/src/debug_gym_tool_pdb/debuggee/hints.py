@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .vocabulary import Vocabulary
 
 _VALUES = "p EXPRESSION prints a value, whatis EXPRESSION its type, source NAME its source"
+_SEVERAL = "several commands are written one a line, or with ;; between them"
 _LINES = "lines are given by number, as until 12, l 12, l 5, 12 or l FILE:12"
 
 MOST_NAMED = 5
@@ -118,6 +119,8 @@ class Hints:
 
     def _for_syntax(self) -> "Optional[str]":
         word = self._first_word()
+        if ";" in self.typed and ";;" not in self.typed:
+            return _SEVERAL
         if _PRINTS.search(self.typed):
             return "within a statement only Python does: print(...) in place of p"
         if self.typed.rstrip().endswith("?"):

@@ -71,7 +71,9 @@ class Locations:
             if known is None or path is not None:
                 where, function = self._function(known or where, path)
         else:
-            raise NotUnderstood("{!r} is no place: b FILE:LINE, as b app.py:12, or b FUNCTION".format(where[:80]))
+            more = "; commands are written one a line, or with ;; between them" if ";" in where else ""
+            form = "{!r} is no place: b FILE:LINE, as b app.py:12, or b FUNCTION{}"
+            raise NotUnderstood(form.format(where[:80], more))
         return (where if condition is None else "{}, {}".format(where, condition)), function
 
     def _split(self, text: str) -> "Tuple[str, Optional[str]]":
@@ -111,7 +113,8 @@ class Locations:
         if inside.strip().isdigit():
             return "{}:{}".format(path, int(inside)), None
         if not NAME.match(inside.strip()):
-            raise NotUnderstood("Bad lineno: {}; b FILE:LINE, as b app.py:12".format(inside))
+            more = "; commands are written one a line, or with ;; between them" if ";" in inside else ""
+            raise NotUnderstood("Bad lineno: {}; b FILE:LINE, as b app.py:12{}".format(inside, more))
         return self._function(inside.strip(), path)
 
     def _function_in_scope(self, name: str) -> "Tuple[Optional[str], Optional[str]]":
