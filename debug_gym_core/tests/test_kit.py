@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from debug_gym_core import LLM, Message, Observation, RepoEnv, Task, Tool
 from debug_gym_core.testing import Environments, ScriptedLLM
+from debug_gym_core.testing.waiting import wait_until
 
 pytest_plugins = ["debug_gym_core.testing.fixtures", "pytester"]
 
@@ -112,17 +112,19 @@ def test_leaks_are_found(pytester: pytest.Pytester) -> None:
 
 
 def test_nothing_is_held_by_an_environment(no_leaks: None, make_env: Callable[..., RepoEnv]) -> None:
-    before = held()
+    before = held()  # threads of earlier tests may still be ending
     env = make_env([Count()])
     env.step("count hello.txt")
-    assert held() > before
+    assert held() - before
     env.close()
-    deadline = time.monotonic() + 10
-    while held() > before:  # the supervisor's shell takes its time to end, and a thread waits for it
-        assert time.monotonic() < deadline, (held(), before)
-        time.sleep(0.01)
+    # The supervisor's shell takes its time to end, and a thread waits for it.
+    wait_until(lambda: not held() - before, seconds=30)
 
 
-def held() -> tuple[int, int]:
-    """The threads and the descriptors of this process."""
-    return threading.active_count(), len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+def held() -> set[object]:
+    """The threads and the descriptors of this process, each with what it leads to."""
+    found: set[object] = set(threading.enumerate())
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # of the one that they were listed by
+            found.add((path.name, str(path.readlink())))
+    return found
