@@ -212,6 +212,19 @@ def test_a_run_leaves_its_key_nowhere(sandbox: str, tmp_path: Path, written: str
     assert json.loads((tmp_path / "out" / "results.jsonl").read_text())["resolved"]
 
 
+@pytest.mark.people
+def test_what_the_backend_of_a_model_has_no_use_for_is_noted(sandbox: str, tmp_path: Path) -> None:
+    with ModelServer(lambda request: chat_reply("I leave it as it is.")) as server:
+        (tmp_path / "llm.yaml").write_text(json.dumps({"mine": {"model": "served", "endpoint": f"{server.url}/v1"}}))
+        words = ["run", "mini_nightmare", "--task", "counter", "--agent", "tool_agent", "--llm", "mine", "-o", "out"]
+        words += ["--llm-config", "llm.yaml", "--terminal", sandbox]
+        done = run_debug_gym([*words, "-p", "llm.thinking=1024", "-p", "llm.temperature=0.5"], tmp_path)
+        assert done.returncode == 0 and server.requests[0].body["temperature"] == 0.5, done.stderr
+    note = "llm.thinking is 1024, which mine does not use"
+    notes = json.loads((tmp_path / "out" / "run.json").read_text())["notes"]
+    assert note in notes and done.stdout.count(note) == 1 and "temperature" not in " ".join(notes)
+
+
 @pytest.mark.parametrize("status", [401, 404])
 @pytest.mark.faults
 def test_a_run_ends_when_the_service_refuses_every_request(status: int, sandbox: str, tmp_path: Path) -> None:

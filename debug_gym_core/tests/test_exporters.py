@@ -93,6 +93,13 @@ def test_a_conversation_is_made_of_the_steps_where_no_prompt_was_kept(run: Path)
     assert lines(run, "-p", "prompts=true") == []
 
 
+def test_that_nothing_was_exported_is_said(run: Path, tmp_path: Path) -> None:
+    said = "it is empty: no episode of this run is one to export"
+    status, out, err = export(run, "-p", "prompts=true")
+    assert (status, out) == (0, "") and said in err
+    assert said in export(run, "-p", "prompts=true", "-o", tmp_path / "out.jsonl")[2]
+
+
 def with_calls(tmp_path: Path, *calls: tuple[Sequence[Message], Message]) -> Path:
     """A run whose only episode asked these."""
     made = saved.write_run(tmp_path / "asked", saved.result())

@@ -94,6 +94,14 @@ def test_an_entry_becomes_a_model(tmp_path: Path, plugins: Plugins, monkeypatch:
     ("text", "error"),
     [
         ("mine:\n  model: m\n  tags: [wire]\n  promts: 1\n", r"llm.yaml:4: mine: unknown key 'promts'"),
+        (
+            "mine:\n  model: m\n  tags: [wire]\n  ignore_kwargs: [n]\n",
+            r"llm.yaml:4: mine: 'ignore_kwargs' is gone: only",
+        ),
+        (
+            "mine: {model: m, tags: [wire], enable_thinking: true}\n",
+            r"'enable_thinking' is now `chat_template_kwargs: ",
+        ),
         ("mine:\n  tags: [wire]\n", r"llm.yaml:1: mine: model: it is missing$"),
         ("mine: 5\n", r"llm.yaml:1: mine must be a mapping"),
         ("mine:\n  model: m\n  tags: wire\n", r"llm.yaml:3: tags are a list"),

@@ -129,8 +129,13 @@ def _to_file(exporter: Exporter, run: Path, output: Path, *, force: bool) -> Non
         _put(made, output)
     size = f"{output.stat().st_size:,} bytes" if output.is_file() else "a directory"
     say(f"{exporter.name}: {shown_path(output)} ({size})", err=True)
-    if output.is_file() and not output.stat().st_size:
-        say_note("it is empty: nothing of this run is meant")
+    _note_emptiness(output)
+
+
+def _note_emptiness(made: Path) -> None:
+    """Say that nothing was exported, which may look like something that went wrong."""
+    if made.is_file() and not made.stat().st_size:
+        say_note("it is empty: no episode of this run is one to export")
 
 
 def _put(made: Path, output: Path) -> None:
@@ -156,11 +161,12 @@ def _to_standard_output(exporter: Exporter, run: Path) -> None:
             with made.open(encoding="utf-8", errors="backslashreplace") as text:
                 for line in text:
                     click.echo(printable(line), nl=False)
-            return
-        sys.stdout.flush()
-        with made.open("rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        else:
+            sys.stdout.flush()
+            with made.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        _note_emptiness(made)
 
 
 @contextlib.contextmanager
@@ -206,6 +212,6 @@ def _list(plugins: Plugins) -> None:
             table.add_row(Text(name), Text(record.distribution), Text(cls.help().split("\n\n")[0].replace("\n", " ")))
             words = attribute_help(cls.Settings)
             for key, field in cls.Settings.model_fields.items():
-                text = f"  -p {key}={str(field.default).lower()}: {words.get(key, '')}".rstrip(": ")
+                text = f"  {key}: {words.get(key, '')}".rstrip(": ") + f" (default: {str(field.default).lower()})"
                 table.add_row("", "", Text(text, "dim"))
     show_table(table, console)

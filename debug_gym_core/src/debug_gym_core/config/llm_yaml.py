@@ -14,6 +14,7 @@ import pydantic
 
 from debug_gym_core.components.component import explain
 from debug_gym_core.config.layers import Layer, leaves, read_file
+from debug_gym_core.config.spellings import ENTRY
 from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.redaction import SECRET, redact, remember
@@ -119,7 +120,9 @@ class Models:
         except pydantic.ValidationError as error:
             first = error.errors()[0]
             where = self.layer.origin((name, *map(str, first["loc"])))
-            raise UsageError(redact(f"{where}: {name}: {explain(error, cls.Settings)}")) from None
+            gone = first["loc"][0] if first["type"] == "extra_forbidden" and first["loc"] else None
+            said = f"{gone!r} {ENTRY[str(gone)]}" if gone in ENTRY else explain(error, cls.Settings)
+            raise UsageError(redact(f"{where}: {name}: {said}")) from None
         try:
             llm = cls(**settings)
         except UsageError as error:

@@ -99,6 +99,22 @@ WORDS: dict[str, str] = {
 SECTIONS = {"env_kwargs": "env", "dataset": "benchmark"}
 """Sections that have another name; what is below is looked up under that."""
 
+_THINKING = (
+    "is now `chat_template_kwargs: {enable_thinking: true}` for models with the tag vllm, and `thinking: TOKENS` for"
+    " those with the tag anthropic"
+)
+_TOKENIZER = "is gone: with `tokenizer`, prompts are counted as the model's chat template writes them"
+
+ENTRY: dict[str, str] = {
+    "ignore_kwargs": "is gone: only what is set is sent to the service",
+    "endpoints": "is gone: an entry has one endpoint; write an entry for each",
+    "apply_chat_template": _TOKENIZER,
+    "tokenizer_kwargs": _TOKENIZER,
+    "enable_thinking": _THINKING,
+    "thinking_param_name": _THINKING,
+}
+"""Keys of a model in llm.yaml, and what to do."""
+
 OPTIONS: dict[str, str] = {
     "--config": "name the file without it: debug-gym run CONFIG.yaml",
     "--num-workers": "say -n N",

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from support import repeated
 
-from debug_gym_core import RepoEnv, Task, Tool
+from debug_gym_core import RepoEnv, Tool
 from debug_gym_core.tasks.results import Measurement, TestResult
 from debug_gym_tool_eval import (
     DETAILS_LIMIT,
@@ -23,6 +22,8 @@ from debug_gym_tool_eval import (
     render,
 )
 from debug_gym_tool_eval.report import without_repetitions
+
+pytest_plugins = ["debug_gym_core.testing.fixtures"]
 
 CODE = """
 def total(prices):
@@ -45,25 +46,18 @@ ENTRYPOINT = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
 
 
 @pytest.fixture
-def make_env(tmp_path: Path) -> Iterator[Callable[..., RepoEnv]]:
-    made = []
+def evaluating(make_env: Callable[..., RepoEnv]) -> Callable[..., RepoEnv]:
+    """Make environments with tests to evaluate."""
 
     def make(entrypoint: str = ENTRYPOINT, tests: str = TESTS, **settings: Any) -> RepoEnv:
-        (tmp_path / "shop.py").write_text(CODE)
-        (tmp_path / "test_shop.py").write_text(tests)
-        task = Task("repo", "shop", tmp_path, entrypoint)
-        env = RepoEnv(task, [Eval(), Change()], "local", allow_unsandboxed=True, **settings)
-        made.append(env)
-        env.reset(seed=1)
-        return env
+        files = {"shop.py": CODE, "test_shop.py": tests}
+        return make_env([Eval(), Change()], files=files, entrypoint=entrypoint, max_score=None, **settings)
 
-    yield make
-    for env in made:
-        env.close()
+    return make
 
 
-def test_it_tells_what_passes_and_why_the_rest_fails(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env()
+def test_it_tells_what_passes_and_why_the_rest_fails(evaluating: Callable[..., RepoEnv]) -> None:
+    env = evaluating()
     observation, reward, terminated, _, info = env.step("eval")
     text = observation["text"]
     assert text.startswith("1 of 2 tests pass (measured in place")
@@ -81,16 +75,16 @@ def test_it_tells_what_passes_and_why_the_rest_fails(make_env: Callable[..., Rep
     assert spoken["data"]["grading"] == "in_place"
 
 
-def test_frames_of_the_code_under_test_are_innermost(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env()
+def test_frames_of_the_code_under_test_are_innermost(evaluating: Callable[..., RepoEnv]) -> None:
+    env = evaluating()
     env.workspace.write_bytes("shop.py", b"def total(prices):\n    last = prices[-1]\n    return last.amount\n")
     text = env.step("eval")[0]["text"]
     assert "AttributeError: 'int' object has no attribute 'amount'" in text
     assert "  shop.py:3 in total\n    prices = [1, 2]\n    last = 2\n" in text
 
 
-def test_a_fix_resolves_the_task(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env()
+def test_a_fix_resolves_the_task(evaluating: Callable[..., RepoEnv]) -> None:
+    env = evaluating()
     env.workspace.write_bytes("shop.py", b"total = sum\n")
     observation, reward, terminated, _, info = env.step("eval")
     assert observation["text"].startswith("2 of 2 tests pass")
@@ -112,10 +106,10 @@ def test_some():
 
 
 @pytest.mark.parametrize("option", ["-v", *repeated("grading", "-q", "")])
-def test_one_failure_of_many_tests_costs_little(make_env: Callable[..., RepoEnv], tmp_path: Path, option: str) -> None:
+def test_one_failure_of_many_tests_costs_little(evaluating: Callable[..., RepoEnv], option: str) -> None:
     entrypoint = f"{ENTRYPOINT.replace(' -q', '')} {option}".strip()
-    few = make_env(entrypoint).step("eval")[0]["text"]
-    env = make_env(entrypoint, tests=MANY)
+    few = evaluating(entrypoint).step("eval")[0]["text"]
+    env = evaluating(entrypoint, tests=MANY)
     observation = env.step("eval")[0]
     text = observation["text"]
     assert "300 PASSED" in text and "%]" not in text and "[299]" not in text
@@ -130,8 +124,8 @@ def test_one_failure_of_many_tests_costs_little(make_env: Callable[..., RepoEnv]
     assert journal["json"][0]["data"]["tests"] == {"test_shop.py::test_some": "failed"}
 
 
-def test_data_of_many_failures_are_bounded(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env(tests=MANY.replace("== 0", "== 1").replace("300", "600"))
+def test_data_of_many_failures_are_bounded(evaluating: Callable[..., RepoEnv]) -> None:
+    env = evaluating(tests=MANY.replace("== 0", "== 1").replace("300", "600"))
     [spoken] = json.loads(env.step("eval")[0]["json"])
     assert spoken["data"]["counts"] == {"failed": 601}
     assert (len(spoken["data"]["tests"]), len(spoken["data"]["failures"])) == (NAMED_FAILURES, LISTED)
@@ -193,8 +187,8 @@ def wait():
 """
 
 
-def test_a_run_that_hangs_says_where_and_what_it_had_printed(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env(tests=HANGS, run_timeout=5, allow_passing=True)
+def test_a_run_that_hangs_says_where_and_what_it_had_printed(evaluating: Callable[..., RepoEnv]) -> None:
+    env = evaluating(tests=HANGS, run_timeout=5, allow_passing=True)
     text = env.step("eval")[0]["text"]
     assert "The run reached its time limit and was ended in test_shop.py::test_hangs.\n" in text
     stack = text[text.index("It was here:\n") :].splitlines()
@@ -206,8 +200,8 @@ def test_a_run_that_hangs_says_where_and_what_it_had_printed(make_env: Callable[
 
 
 @pytest.mark.faults
-def test_a_run_that_hangs_in_c_code_says_where(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env("python -m unittest test_shop", tests=HANGS_IN_C, run_timeout=5)
+def test_a_run_that_hangs_in_c_code_says_where(evaluating: Callable[..., RepoEnv]) -> None:
+    env = evaluating("python -m unittest test_shop", tests=HANGS_IN_C, run_timeout=5)
     text = env.step("eval")[0]["text"]
     assert 'It was here:\nthread (most recent call first):\n  File "/testbed/test_shop.py", line 10 in wait\n' in text
     assert "it begins" in text
@@ -227,8 +221,8 @@ def test_what_tests_print_is_left_as_it_is() -> None:
     assert without_repetitions(output) == f"=== FAILURES ===\n{printed}{summary}1 failed\n"
 
 
-def test_the_same_run_reads_the_same(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env()
+def test_the_same_run_reads_the_same(evaluating: Callable[..., RepoEnv]) -> None:
+    env = evaluating()
     assert env.step("eval")[0] == env.step("eval")[0]
 
 
@@ -247,8 +241,8 @@ def sources(observation: dict[str, str]) -> list[str]:
     return [one["source"] for one in json.loads(observation["json"])]
 
 
-def test_it_runs_by_itself_once_after_a_step_with_changes_when_told_to(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env(auto_eval_on_rewrite=True)
+def test_it_runs_by_itself_once_after_a_step_with_changes_when_told_to(evaluating: Callable[..., RepoEnv]) -> None:
+    env = evaluating(auto_eval_on_rewrite=True)
     observation, reward, terminated, *_ = env.step("change")
     assert sources(observation) == ["change", "eval"]
     assert "2 of 2 tests pass" in observation["text"]
@@ -256,14 +250,14 @@ def test_it_runs_by_itself_once_after_a_step_with_changes_when_told_to(make_env:
     assert sources(env.step("eval")[0]) == ["eval"]
 
 
-def test_it_does_not_run_by_itself_unless_told(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env()
+def test_it_does_not_run_by_itself_unless_told(evaluating: Callable[..., RepoEnv]) -> None:
+    env = evaluating()
     assert sources(env.step("change")[0]) == ["change"]
     assert env.score == 0
 
 
-def test_an_entrypoint_without_a_report_is_judged_by_its_exit_status(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env("grep -rq sum --include=*.py . && echo found")
+def test_an_entrypoint_without_a_report_is_judged_by_its_exit_status(evaluating: Callable[..., RepoEnv]) -> None:
+    env = evaluating("grep -rq sum --include=*.py . && echo found")
     assert env.step("eval")[0]["text"] == (
         "The run fails (by its exit status, 1; measured in place)\n\nNo output (exit status 1)."
     )

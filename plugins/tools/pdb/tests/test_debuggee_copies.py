@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 from pathlib import Path
 from typing import Any
 
 from debugged_programs import dedent
 
+from debug_gym_core.debugging.inside.process import LOST_STATUS
 from debug_gym_core.testing.waiting import wait_until
 
 
@@ -244,3 +246,29 @@ def test_a_program_in_its_place_ends_the_session_as_before(back: Any) -> None:
     program.do("n")
     assert program.do("c")["t"] == "replaced"
     assert program.receive() == {"t": "dead", "status": 5}
+
+
+def the_copies(program: Any) -> list[int]:
+    """What waits, the oldest first."""
+    live = int(program.do("p __import__('os').getpid()")["out"])
+    return sorted(set(children(program.process.pid)) - {live})
+
+
+def test_a_copy_that_can_be_kept_only_once_says_so(back: Any) -> None:
+    program = back("python app.py", dedent("x = 1\nx = 2\n"))
+    resource.prlimit(the_copies(program)[0], resource.RLIMIT_NOFILE, (100, 4096))
+    program.do("n")
+    stop = program.do("rewind 1")["stop"]
+    why = "the program may not open 128 files"
+    assert stop["number"] == 1 and stop["unkept"] == why
+    assert program.do("rewind 1")["out"] == f"*** this stop cannot be gone back to: {why}\n"
+
+
+def test_a_stop_that_is_lost_on_the_way_back_is_told(back: Any) -> None:
+    code = "import tempfile\nfile = tempfile.TemporaryFile(buffering=0)\nn = file.write(bytes(3 << 20))\nx = 1\n"
+    program = back("python app.py", dedent(code))
+    program.do("b 4")
+    program.do("c")
+    resource.prlimit(the_copies(program)[1], resource.RLIMIT_AS, (1 << 20, 1 << 20))
+    assert program.do("rewind 2") == {"t": "stranded", "out": "*** stop 2 could not be gone back to: MemoryError\n"}
+    assert program.process.wait(20) == LOST_STATUS

@@ -52,10 +52,20 @@ def test_a_stop_is_not_kept_where_a_copy_could_not_go_on(back: Any, what: str) -
     message = program.do("rewind 2")
     assert message["failed"] and message["out"] == f"*** this stop cannot be gone back to: {why}\n"
     assert program.do("cl 1")["t"] == "prompt"
-    if what == "semaphore":  # whose process keeps the session open for a moment
-        return
     assert program.do("c")["status"] == 0
     assert b"end" in program.printed
+
+
+def test_a_program_is_as_large_as_it_is_now(back: Any) -> None:
+    program = back("python app.py", dedent("large = b'x' * (600 << 20)\nx = 1\ndel large\nx = 2\n"))
+    stop = program.do("n")["stop"]
+    assert stop["unkept"] == "the program uses more than 512 MB" and stop["locals"]["changed"]["large"][:4] == "b'xx"
+    program.do("n")
+    stop = program.do("n")["stop"]
+    assert "unkept" not in stop and stop["line"] == 4
+    program.do("large = 2")
+    assert program.do("rewind 4")["stop"]["line"] == 4
+    assert "NameError" in program.do("p large")["out"]
 
 
 def test_the_other_end_of_a_pipe_hears_that_it_was_closed(back: Any) -> None:

@@ -88,6 +88,7 @@ def test_a_stop(stop: dict[str, Any], said: str) -> None:
         (Reply(end=End.REPLACED, timed_out=True), "not debugged, which ran longer than 2.5 s and was ended."),
         (Reply(end=End.DIED, status=-11), "The program was killed by SIGSEGV."),
         (Reply(end=End.DIED, status=-9), "The program was killed by SIGKILL (out of memory?)."),
+        (Reply(end=End.STRANDED), "The program was ended, as it was only in part what it had been."),
         (Reply(end=End.STUCK), "The command ran longer than 2.5 s inside one call of C code"),
         (Reply(end=End.STUCK, stack="File f"), "It was here:\nFile f"),
     ],

@@ -4,51 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from asking import ask, heat
 from debugged_programs import LOOP, LOOP_TEST
 
-from debug_gym_core import RepoEnv, Task, ToolCall
+from debug_gym_core import RepoEnv
 from debug_gym_core.sandbox.warm import BOOT
 from debug_gym_tool_pdb import Pdb
+
+pytest_plugins = ["debug_gym_core.testing.fixtures"]
 
 SLEEPER = "import time\nprint('going', flush=True)\nwhile True:\n    time.sleep(60)\n"
 
 
 @pytest.fixture
-def make_env(tmp_path: Path) -> Iterator[Callable[..., RepoEnv]]:
-    made = []
-    (tmp_path / "app.py").write_text(LOOP)
-    (tmp_path / "test_app.py").write_text(LOOP_TEST)
-    (tmp_path / "sleeper.py").write_text(SLEEPER)
-
-    def make(**settings: object) -> RepoEnv:
-        task = Task("repo", "app", tmp_path, "python -m pytest -q test_app.py")
-        env = RepoEnv(task, [Pdb(**settings)], "local", allow_unsandboxed=True)
-        made.append(env)
-        env.reset(seed=1)
-        return env
-
-    yield make
-    for env in made:
-        env.close()
-
-
-def ask(env: RepoEnv, command: str, entrypoint: str = "python app.py") -> str:
-    return str(env.step(ToolCall("pdb", {"command": command, "entrypoint": entrypoint}))[0]["text"])
-
-
-def heat(env: RepoEnv) -> None:
-    """Wait until sessions are warm, then end the session."""
-    end = time.monotonic() + 60
-    while not env.session.warm_starts:
-        assert time.monotonic() < end
-        ask(env, "restart")
-        time.sleep(0.05)
-    ask(env, "q")
+def debugging(make_env: Callable[..., RepoEnv]) -> Callable[..., RepoEnv]:
+    """Make environments to debug these programs, with these settings of the tool."""
+    files = {"app.py": LOOP, "test_app.py": LOOP_TEST, "sleeper.py": SLEEPER}
+    return lambda **settings: make_env([Pdb(**settings)], files=files)
 
 
 TALKS = {
@@ -60,10 +36,10 @@ TALKS = {
 
 
 @pytest.mark.debugger
-def test_a_warm_session_says_what_a_cold_one_says(make_env: Callable[..., RepoEnv]) -> None:
+def test_a_warm_session_says_what_a_cold_one_says(debugging: Callable[..., RepoEnv]) -> None:
     said = []
     for warm in (False, True):
-        env = make_env(warm=warm)
+        env = debugging(warm=warm)
         if warm:
             heat(env)
         before = env.session.warm_starts
@@ -72,8 +48,8 @@ def test_a_warm_session_says_what_a_cold_one_says(make_env: Callable[..., RepoEn
     assert said[0] == said[1]
 
 
-def test_without_warm_every_session_is_cold(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env(warm=False)
+def test_without_warm_every_session_is_cold(debugging: Callable[..., RepoEnv]) -> None:
+    env = debugging(warm=False)
     for _ in range(2):
         ask(env, "restart")
     mark = shlex.quote(BOOT.partition("\n")[0])
@@ -86,8 +62,8 @@ def test_without_warm_every_session_is_cold(make_env: Callable[..., RepoEnv]) ->
     assert env.session.warm_starts == 0 and mine == []
 
 
-def test_a_warm_session_is_interrupted(make_env: Callable[..., RepoEnv]) -> None:
-    env = make_env(timeout=0.5)
+def test_a_warm_session_is_interrupted(debugging: Callable[..., RepoEnv]) -> None:
+    env = debugging(timeout=0.5)
     heat(env)
     before = env.session.warm_starts
     ask(env, "p 1", "python sleeper.py")

@@ -4,6 +4,7 @@ Standard library only, Python 3.6 and newer. Its modules travel with the package
 `debug_gym_core.sandbox.shipping`), each under its full name.
 
 - `process`: what the process was before anything of the program ran, and functions bound before it can replace them
+- `limits`: a limit in time for what is called of the program's
 - `programs`: scripts, modules and code, run as `python` runs them
 - `pytests`: pytest, run as `python -m pytest` runs it
 """

@@ -181,6 +181,8 @@ def end_text(reply: Reply, timeout: float) -> str:
     again = "The next pdb command starts a new session."
     if reply.end is End.QUIT:
         return f"The session ended. {again}"
+    if reply.end is End.STRANDED:
+        return f"The program was ended, as it was only in part what it had been. Breakpoints are kept. {again}"
     if reply.end is End.LOST:
         return f"The program closed or overwrote the debugger's own descriptor, and was ended. {again}"
     if reply.end is End.STUCK:

@@ -57,6 +57,7 @@ class End(enum.Enum):
     STUCK = "stuck"
     LOST = "lost"
     REPLACED = "replaced"
+    STRANDED = "stranded"
 
 
 @dataclass(frozen=True)
@@ -276,7 +277,7 @@ class DebugSession:
 
     def _reply(self, message: dict[str, Any], *, timed_out: bool = False) -> Reply:
         kind = message["t"]
-        if kind in ("exit", "dead"):
+        if kind in ("exit", "dead", "stranded"):
             return self._ended(message, timed_out)
         if kind == "quit":
             return self._quit(message)
@@ -369,6 +370,8 @@ def _how(message: Mapping[str, Any], status: int | None) -> End:
     """How a program ended by itself."""
     if message.get("replaced"):
         return End.REPLACED
+    if message["t"] == "stranded":
+        return End.STRANDED
     if message.get("lost") or (message["t"] == "dead" and status == LOST_STATUS):
         return End.LOST
     return End.DIED if message["t"] == "dead" else End.EXITED

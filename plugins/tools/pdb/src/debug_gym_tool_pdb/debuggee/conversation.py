@@ -8,6 +8,7 @@ import pdb
 import sys
 import types
 
+from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit
 from debug_gym_core.debugging.inside.process import _get_ident
 
 from .channel import _ATTRIBUTES, Channel, Input, Output, OwnBuiltins
@@ -20,7 +21,7 @@ from .report import Reporter
 from .shown import Shown
 from .signals import Signals
 from .statements import Sources
-from .values import REPR_SECONDS, OutOfTime, TimeLimit, Values
+from .values import REPR_SECONDS, Values
 from .vocabulary import Vocabulary
 
 TYPE_CHECKING = False
@@ -252,8 +253,8 @@ class Conversation(pdb.Pdb):
         frame, line = frame_lineno
         if not self.is_ignored(frame):
             try:
-                with TimeLimit(REPR_SECONDS):
-                    return super().format_stack_entry(frame_lineno, lprefix)
+                with TimeLimit(REPR_SECONDS) as limit:
+                    return limit.call(super().format_stack_entry, frame_lineno, lprefix)
             except BaseException as error:  # the repr of what is returned is code of the program's
                 if self._interrupted and isinstance(error, KeyboardInterrupt):
                     raise

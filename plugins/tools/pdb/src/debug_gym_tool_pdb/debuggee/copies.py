@@ -31,7 +31,7 @@ from debug_gym_core.debugging.inside.process import (
 )
 
 from .channel import _SIG_DFL, _SIG_IGN, STACK_SIGNAL
-from .outside import Outside, forget, most_copies
+from .outside import Outside, Unsuited, forget, most_copies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ _pending = signal.sigpending
 _sigtimedwait = signal.sigtimedwait
 _sleep = time.sleep
 _waitpid = os.waitpid
+
+
+class Lost(Exception):
+    """A copy that was asked to go on cannot, and what asked it has ended; says why."""
 
 
 class Copy:
@@ -130,18 +134,17 @@ class Copies:
             self._copies.remove(one)
         return [one.number for one in self._copies]
 
-    def keep(self, number: int) -> "Optional[Json]":
+    def keep(self, number: int) -> "Tuple[Optional[Json], str]":
         """Have a copy wait at a stop.
 
         Args:
             number: of the stop
 
         Returns:
-            what it was asked, in a copy that goes on; None in the process itself
+            what it was asked, in a copy that goes on, else None; and why no copy waits, empty: one does
 
         Raises:
-            Unsuited: no copy could go on; says why
-            OSError: none can be made
+            Lost: in a copy that was asked to go on and cannot
         """
         asked: "Optional[Json]" = None
         while True:
@@ -149,18 +152,18 @@ class Copies:
                 self._outside.check()
                 state = self._outside.state()
                 reader = self._copy(number)
-            except Exception:
-                if asked is None:
-                    raise
-                return asked  # it goes on all the same
+            except Unsuited as error:
+                return asked, str(error)
+            except Exception as error:  # of the system, or of what the program has put in its way
+                return asked, "it cannot be copied ({})".format(error)
             if reader is None:
-                return asked
+                return asked, ""
             try:
                 asked = _wait(reader)
                 state.put_back()
-                _mask(signal.SIG_SETMASK, self._unblocked)
-            except BaseException:  # it is no part of the program
-                _exit(1)
+            except Exception as error:
+                raise Lost("{} {}".format(type(error).__name__, error).strip()) from None
+            _mask(signal.SIG_SETMASK, self._unblocked)
 
     def _copy(self, number: int) -> "Optional[int]":
         """Make a copy; returns where it hears what it is asked, in the copy itself."""

@@ -9,6 +9,8 @@ import pdb
 import re
 import types
 
+from debug_gym_core.debugging.inside.limits import TimeLimit
+
 from .channel import _ORIGINAL_BUILTINS, Channel, _give_builtins, _take_back_builtins
 from .conversation import IGNORED, Conversation, documented
 from .frames import folded, in_order
@@ -16,7 +18,7 @@ from .guide import DIFFERENCES, long_name, overview
 from .hints import MOST_NAMED
 from .locations import NAME, NO_LINE
 from .report import MOST_LOCALS
-from .values import REPR_SECONDS, TimeLimit
+from .values import REPR_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
 MOST_SIMPLE = 20000
 MOST_VISITED = 500
+MOST_TEXT = 1 << 20
 DEEPEST = 4
 _SIMPLE = frozenset([int, float, complex, bool, type(None), str, bytes])
 _SEQUENCES = frozenset([list, tuple])
@@ -46,6 +47,8 @@ class _Marking:
     def of(self, value: "Any", levels: int) -> int:
         self._left -= 1
         kind = type(value)
+        if (kind is str or kind is bytes) and len(value) > MOST_TEXT:
+            return hash((kind, id(value), len(value)))
         if kind in _SIMPLE:
             return hash((kind, value, value == -2))  # which has the hash of -1
         if self._left < 0 or not levels:

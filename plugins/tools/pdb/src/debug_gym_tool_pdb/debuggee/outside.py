@@ -39,7 +39,6 @@ _fstat = os.fstat
 _ftruncate = os.ftruncate
 _getitimer = signal.getitimer
 _getrlimit = resource.getrlimit
-_getrusage = resource.getrusage
 _kill = os.kill
 _listdir = os.listdir
 _lseek = os.lseek
@@ -123,8 +122,10 @@ class Outside:
 
 
 def most_copies(limit: int) -> int:
-    """How many copies, `limit` at most, there may be of what the program has grown to."""
-    used = _getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """How many copies, `limit` at most, there may be of the memory that the program has for itself."""
+    with open("/proc/self/statm") as file:
+        _, resident, shared = map(int, file.read().split()[:3])
+    used = (resident - shared) * resource.getpagesize()
     return min(limit, ROOM // max(used, 1)) if used * 2 <= ROOM else 0
 
 

@@ -6,10 +6,11 @@ import sys
 import threading
 import types
 
+from debug_gym_core.debugging.inside.limits import TimeLimit
 from debug_gym_core.debugging.inside.process import OURS, _get_ident
 
 from .frames import in_order, other_frames, outwards
-from .values import MESSAGE_LENGTH, REPR_SECONDS, TimeLimit
+from .values import MESSAGE_LENGTH, REPR_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

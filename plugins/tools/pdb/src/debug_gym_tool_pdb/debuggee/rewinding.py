@@ -4,11 +4,12 @@ import contextlib
 import re
 import sys
 
-from debug_gym_core.debugging.inside.process import _getpid
+from debug_gym_core.debugging.inside.process import LOST_STATUS, _exit, _getpid
 
 from .channel import Channel
+from .copies import Lost
 from .debugger import Debugger
-from .outside import Unsuited, event_loops
+from .outside import event_loops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,15 +44,14 @@ class Rewinding(Debugger):
         if self.channel.process or self._nested:  # a child of the program's: the copy would be one of nobody
             return
         self._number += 1
-        why_not, asked = "", None
         loops = event_loops()
+        _flush()
         try:
-            _flush()
-            asked = self._copies.keep(self._number)
-        except Unsuited as error:
-            why_not = str(error)
-        except Exception as error:  # of the system, or of what the program has put in its way
-            why_not = "it cannot be copied ({})".format(error)
+            asked, why_not = self._copies.keep(self._number)
+        except Lost as error:  # it is only in part what it was
+            out = "*** stop {} could not be gone back to: {}\n".format(self._number, error)
+            self.channel.send({"t": "stranded", "out": out})
+            _exit(LOST_STATUS)
         if asked is not None:
             self._went_back(asked, loops)
         stop.details["number"] = self._number

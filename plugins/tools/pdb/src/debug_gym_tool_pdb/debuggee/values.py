@@ -1,18 +1,9 @@
 """Values of the program in a few words: bounded in length and in time, since their `repr` is code of the program's."""
 
 import reprlib
-import signal
-import threading
 import traceback
 
-from debug_gym_core.debugging.inside.process import (
-    _get_ident,
-    _getsignal,
-    _monotonic,
-    _process_time,
-    _setitimer,
-    _signal,
-)
+from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit
 
 from .channel import Pattern
 from .marks import fields_of, mark
@@ -20,66 +11,14 @@ from .marks import fields_of, mark
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import types
-    from types import FrameType
-    from typing import Any, Dict, Optional, Set, Tuple
+    from typing import Any, Dict, Set, Tuple
 
     Marked = Tuple[str, int]
 
 REPR_SECONDS = 0.2
-MOST_PATIENCE = 4
 MESSAGE_LENGTH = 400
 TOO_LONG = "<{}, whose repr took too long>"
 _ADDRESS = Pattern(r" at 0x[0-9A-Fa-f]+")
-
-
-class OutOfTime(BaseException):
-    """A repr took too long."""
-
-
-class TimeLimit:
-    """Raises OutOfTime in the block when it takes too long; only in the main thread, where signals arrive.
-
-    On a busy machine most of the time may be others': what has hardly had the processor is given more.
-
-    The program's own timer and handler are as they were after it.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        """Prepare a limit in seconds of wall-clock time."""
-        self.seconds = seconds
-        self.expired = False
-        self.active = False
-
-    def __enter__(self) -> "TimeLimit":
-        # `threading.current_thread` would give a thread that has no name one.
-        if _get_ident() == threading.main_thread().ident and _getsignal(signal.SIGALRM) is not None:
-            self.active = True
-            self._handler = _signal(signal.SIGALRM, self._ring)
-            self._started, self._used = _monotonic(), _process_time()
-            # Rings again and again: code under it may swallow the first exception.
-            self._timer = _setitimer(signal.ITIMER_REAL, self.seconds, 0.05)
-        return self
-
-    def _ring(self, signum: int, frame: "Optional[FrameType]") -> None:
-        if self.active:
-            taken, used = _monotonic() - self._started, _process_time() - self._used
-            if self.expired or used > self.seconds / 2 or taken > self.seconds * MOST_PATIENCE:
-                self.expired = True
-                raise OutOfTime
-
-    def stop(self) -> None:
-        """Ring no more."""
-        if self.active:
-            self.active = False
-            _setitimer(signal.ITIMER_REAL, 0)
-            _signal(signal.SIGALRM, self._handler)
-            remaining, interval = self._timer
-            if remaining:
-                remaining = max(remaining - (_monotonic() - self._started), 0.000001)
-                _setitimer(signal.ITIMER_REAL, remaining, interval)
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
 
 
 class BoundedRepr(reprlib.Repr):
@@ -165,7 +104,7 @@ class Values:
         """A short repr without addresses, within the time that is left; after it, of builtin types only."""
         self._repr.by_type = not limit.active
         try:
-            return _ADDRESS.sub("", self._repr.repr(value))
+            return _ADDRESS.sub("", limit.call(self._repr.repr, value))
         except OutOfTime:
             limit.stop()
             self._repr.too_slow()
@@ -184,24 +123,25 @@ class Values:
 
     def said(self, error: "BaseException") -> str:
         """An exception's text; empty when its own code fails or takes too long."""
-        try:
-            with TimeLimit(REPR_SECONDS) as limit:
-                return self.message(error, limit)
-        except OutOfTime:
-            return ""
+        with TimeLimit(REPR_SECONDS) as limit:
+            return self.message(error, limit)
 
     def message(self, error: "BaseException", limit: "TimeLimit") -> str:
         """The same, within the time that is left."""
         if limit.expired:
             return ""
         try:
-            text = _ADDRESS.sub("", str(error))
+            text = _ADDRESS.sub("", limit.call(_text_of, error))
         except OutOfTime:
             limit.stop()
             return ""
         except BaseException:
             return ""
         return text if len(text) <= MESSAGE_LENGTH else text[:MESSAGE_LENGTH] + "..."
+
+
+def _text_of(error: "BaseException") -> str:
+    return str(error)
 
 
 def in_one_line(error: BaseException) -> str:

@@ -1,23 +1,15 @@
 """Values of the program in a few words: bounded in length and in time, since a `repr` is code of the program's."""
 
 import collections
-import signal
 import types
 
-from debug_gym_core.debugging.inside.process import (
-    _get_ident,
-    _getsignal,
-    _monotonic,
-    _process_time,
-    _setitimer,
-    _signal,
-)
+from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit
+from debug_gym_core.debugging.inside.process import _monotonic
 
-from .channel import _main_ident, without_addresses
+from .channel import without_addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType
     from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 ROOM = 120
@@ -37,7 +29,6 @@ PARTS = 64
 """Elements that are told apart, to say which of them changed."""
 
 REPR_SECONDS = 0.2
-MOST_PATIENCE = 4
 SLOW_SECONDS = 0.02
 """A type whose repr took as long is asked no more."""
 
@@ -58,10 +49,6 @@ _EMPTY: "Dict[type, str]" = {set: "set()", frozenset: "frozenset()", collections
 _NAMED: "Dict[type, str]" = {frozenset: "frozenset({})", collections.deque: "deque({})"}
 _DICTS = (collections.OrderedDict, collections.defaultdict, collections.Counter)
 _FIELDS = object.__getattribute__
-
-
-class OutOfTime(BaseException):
-    """A repr took too long."""
 
 
 class Described:
@@ -87,7 +74,7 @@ class Described:
 
 
 class Values:
-    """Describes values; between `begin` and `end` it takes a bounded time.
+    """Describes values, in a bounded time until `end`.
 
     The program's own timer and handler are as they were after it. Outside of the main thread, where no signal could
     end it, no code of the program's is asked.
@@ -95,84 +82,37 @@ class Values:
 
     def __init__(self) -> None:
         """Get ready."""
-        self._armed = self._asking = self._expired = False
+        self._limit = TimeLimit(REPR_SECONDS)
         self._spent = 0.0
         self._slow: "Set[type]" = set()
 
     # ---- time
 
-    def begin(self) -> None:
-        """A moment begins of which values are described."""
-        self._expired = self._spent > ALL_SECONDS or _get_ident() != _main_ident
-
     def end(self) -> None:
-        """It is over."""
-        if self._armed:
-            self._armed = False
-            _setitimer(signal.ITIMER_REAL, 0)
-            _signal(signal.SIGALRM, self._handler)
-            taken = _monotonic() - self._started
-            self._spent += taken
-            remaining, interval = self._timer
-            if remaining:
-                _setitimer(signal.ITIMER_REAL, max(remaining - taken, 0.000001), interval)
+        """What was described are the values of one moment."""
+        self._spent += self._limit.stop()
 
-    def _arm(self) -> bool:
-        """Whether code of the program's may be asked: its time is limited."""
-        if self._expired:
-            return False
-        if not self._armed:
-            if _getsignal(signal.SIGALRM) is None:
-                self._expired = True
-                return False
-            self._handler = _signal(signal.SIGALRM, self._ring)
-            self._started, self._used = _monotonic(), _process_time()
-            # Again and again: code under it may swallow the first exception.
-            self._timer = _setitimer(signal.ITIMER_REAL, REPR_SECONDS, 0.05)
-            self._armed = True
-        return True
-
-    def _ring(self, signum: int, frame: "Optional[FrameType]") -> None:
-        if self._asking:
-            taken, used = _monotonic() - self._started, _process_time() - self._used
-            # On a busy machine most of the time may be others'.
-            if self._expired or used > REPR_SECONDS / 2 or taken > REPR_SECONDS * MOST_PATIENCE:
-                self._expired = True
-                raise OutOfTime
-
-    def _again(self) -> None:
-        """Give the next value as much time, unless all have had enough."""
-        now = _monotonic()
-        self._spent += now - self._started
-        remaining, interval = self._timer
-        if remaining:
-            self._timer = (max(remaining - (now - self._started), 0.000001), interval)
-        self._started, self._used = now, _process_time()
-        self._expired = self._spent > ALL_SECONDS
-        _setitimer(signal.ITIMER_REAL, REPR_SECONDS, 0.05)
+    def _may_ask(self) -> bool:
+        """Whether code of the program's may be asked: its time is limited, and it has not had all of it."""
+        return self._spent + self._limit.taken <= ALL_SECONDS and self._limit.start()
 
     def _ask(self, value: "Any") -> str:
         """The value's own repr."""
         kind = type(value)
-        if kind in self._slow or not self._arm():
+        if kind in self._slow or not self._may_ask():
             return "<{}>".format(kind.__name__)
         before = _monotonic()
         try:
-            self._asking = True
-            text = repr(value)
-            self._asking = False
+            text = self._limit.call(_repr_of, value)
         except OutOfTime:
-            self._asking = False
             self._slow.add(kind)
-            self._again()
+            self._limit.extend()
             return "<{}, whose repr takes too long>".format(kind.__name__)
         except BaseException as error:
-            self._asking = False
             return "<{}, whose repr raises {}>".format(kind.__name__, type(error).__name__)
         if _monotonic() - before > SLOW_SECONDS:
             self._slow.add(kind)
-            if self._expired:  # it took what should have ended it
-                self._again()
+            self._limit.extend()
         if len(text) > 20 * ROOM:
             text = text[: 10 * ROOM] + text[-10 * ROOM :]
         return without_addresses(" ".join(text.split()))
@@ -312,16 +252,21 @@ class Values:
         simple = len(error.args) == 1 and type(error.args[0]) is str and kind.__module__ == "builtins"
         if simple and kind is not KeyError:
             message = error.args[0]
-        elif self._arm():
+        elif self._may_ask():
             try:
-                self._asking = True
-                message = str(error)
-                self._asking = False
+                message = self._limit.call(_text_of, error)
             except BaseException:  # its own code fails, or takes too long
-                self._asking = False
                 message = ""
         message = without_addresses(message)
         return {"type": kind.__name__, "message": cut(message, MESSAGE_ROOM)}
+
+
+def _repr_of(value: "Any") -> str:
+    return repr(value)
+
+
+def _text_of(error: "BaseException") -> str:
+    return str(error)
 
 
 def _first(values: "Any", count: int) -> "List[Any]":

@@ -353,7 +353,6 @@ class Watch:
         """Do what an event asks for: what fails in it is no concern of the program's, and ends the following."""
         self._busy = _get_ident()
         try:
-            self._values.begin()
             return act(*arguments)
         except RecursionError:  # the program is at its limit
             return None
