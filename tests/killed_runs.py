@@ -125,10 +125,11 @@ def left_of(runs: list[Killed], tmp: Path) -> Iterator[str]:
         if str(tmp) in line:
             yield f"mount {line}"
     owners = {run.owner.replace("/", "~"): run for run in runs}
-    for path in Path("/sys/fs/cgroup").rglob("debug-gym.*"):
-        maker = "~".join(path.name.rpartition(".")[0].split("~")[-2:])
-        if maker in owners:
-            yield f"control group {path} of {owners[maker]}"
+    for directory, names, _ in os.walk("/sys/fs/cgroup"):  # others' come and go meanwhile
+        for name in names:
+            maker = "~".join(name.rpartition(".")[0].split("~")[-2:])
+            if name.startswith("debug-gym.") and maker in owners:
+                yield f"control group {directory}/{name} of {owners[maker]}"
     if any(run.terminal == "docker" for run in runs):
         import docker
 

@@ -120,6 +120,13 @@ def step(tool, **arguments):
 def inside():
     return int(env.terminal.run("set -- /proc/[0-9]*; echo $#", timeout=30).output)
 
+def more_inside(before):
+    # What was killed, and what asked, may take a moment to be gone.
+    end = time.monotonic() + 20
+    while inside() > before and time.monotonic() < end:
+        time.sleep(0.1)
+    return inside() - before
+
 def attempt(route, mode):
     command = " ".join(["exec", "'" + env.session.python + "'", "hostile.py", marker, mode, *bound])
     env.session.write("mode", " ".join([mode, *bound]).encode())
@@ -140,7 +147,7 @@ def attempt(route, mode):
     if route == "pdb":  # its program is stopped, not ended, at the timeout
         env.tools["pdb"].close()
     row = {"route": route, "mode": mode, "seconds": seconds, "grown": grown, "host": on_host()}
-    row["inside"] = inside() - before if name != "local" else 0
+    row["inside"] = more_inside(before) if name != "local" else 0
     row["next"] = {
         "run": lambda: env.terminal.run("echo next", timeout=30).output,
         "bash": lambda: step("bash", command="echo next", timeout=30),
@@ -161,7 +168,7 @@ if name != "local":  # typed into the shell itself
     step("bash", command=":(){ :|:& };:")
     seconds = time.monotonic() - started
     row = {"route": "bash", "mode": "typed bomb", "seconds": seconds, "grown": 0, "host": on_host()}
-    print(json.dumps({**row, "inside": inside() - before, "next": step("bash", command="echo next", timeout=30)}))
+    print(json.dumps({**row, "inside": more_inside(before), "next": step("bash", command="echo next", timeout=30)}))
 env.close()
 print(json.dumps({"route": "close", "host": on_host()}))
 """

@@ -79,7 +79,7 @@ def test_an_engine_that_accepts_and_says_nothing(
             terminal.start(SandboxSpec(run=RUN))
         terminal.stop()
         assert DockerTerminal.clean() == ()
-        assert engine.unavailable.__wrapped__() is not None
+        assert engine.unavailable() is not None
         assert time.monotonic() - began < SOON
 
 

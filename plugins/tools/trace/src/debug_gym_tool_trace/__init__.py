@@ -177,9 +177,10 @@ def _target(env: RepoEnv, target: str) -> tuple[str, str]:
     if not path:
         path, function = function, ""
     function = re.sub(r"\[.*|\(.*", "", function.replace("::", ".")).strip()
-    if re.fullmatch(r"\w+(\.\w+)*", path) and not path.endswith(".py") and function:
-        path = path.replace(".", "/") + ".py"
     try:
+        if re.fullmatch(r"\w+(\.\w+)*", path) and not path.endswith(".py") and function:
+            env.workspace.resolve(path)  # a link of that name may lead elsewhere
+            path = path.replace(".", "/") + ".py"
         file, _ = env.workspace.read_lines(path, 1, 1, 1)
     except ActionError as error:
         raise ActionError(f"trace: {error}" if function else f"trace: {error}; {FORM}") from None
