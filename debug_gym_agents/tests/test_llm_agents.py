@@ -258,6 +258,23 @@ def test_a_context_that_is_too_small_is_lived_with(agent: type[Agent], make: Cal
 
 
 @pytest.mark.parametrize("agent", EVERY)
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_result_that_is_too_long_by_itself_is_shortened(
+    agent: type[Agent], counts: bool, make: Callable[..., RepoEnv]
+) -> None:
+    env = make(max_steps=3)
+    env.workspace.write_text("long.txt", "".join(f"line {n}\n" for n in range(2000)))
+    script = [calling(ToolCall("view", {"path": "long.txt"}, f"{number}")) for number in range(3)]
+    llm = Talker(script, takes=7000, counts=counts, context_limit=8, max_tokens=1000)
+    agent().play(env, llm)
+    assert env.ended == "max_steps" and len(llm.seen) == 3
+    assert llm.refused or (counts and agent is ToolAgent), "it counts before it asks"
+    for messages in llm.seen[1:]:
+        checked(messages)
+        assert [message for message in messages if message.role == "tool" and "line 0\n" in message.content]
+
+
+@pytest.mark.parametrize("agent", EVERY)
 def test_what_is_too_long_in_its_shortest_form_is_an_error(agent: type[Agent], make: Callable[..., RepoEnv]) -> None:
     with pytest.raises(ContextOverflow):
         agent().play(make(), Talker([], takes=10))

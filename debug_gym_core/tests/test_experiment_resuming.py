@@ -177,7 +177,7 @@ def test_a_prompt_that_is_none_is_refused_before_anything_is_played(play: Any, p
 
 
 def test_a_model_outside_a_sandbox_is_refused(play: Any, onlooker: Onlooker, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="isolates nothing and a model acts"):
+    with pytest.raises(UsageError, match="isolates nothing and who acts is not trusted"):
         play("llm.name=echo", agent="chatter")
     shutil.rmtree(tmp_path / "run")
     play("llm.name=echo", UNSAFE, "benchmark.tasks=a", agent="chatter")

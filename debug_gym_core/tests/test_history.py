@@ -138,6 +138,30 @@ def test_the_newest_step_stays_however_long_it_is() -> None:
     assert len(history) == 1 and not history.shrink()
 
 
+def test_results_of_the_newest_step_are_shortened_when_it_is_too_long_by_itself() -> None:
+    history = filled(2)
+    history.append(Message("assistant", "", (ToolCall("view", {}, "a"), ToolCall("bash", {}, "b"))))
+    history.append(Message("tool", "short", call_id="a"))
+    history.append(Message("tool", "".join(f"line {n}\n" for n in range(5000)), call_id="b"))
+    before = history.steps[-1]
+    assert history.trim(6000, size) == 2 and len(history) == 1
+    text = history.messages[-1].content
+    assert text.startswith("line 0\nline 1\n") and text.endswith("line 4998\nline 4999\n")
+    assert text.count("characters left out") == 1 and size(history.messages) <= 6000 < size([*OPENING, *before])
+    left_out = int(text.partition("[... ")[2].partition(" ")[0])
+    assert len(before[-1].content) == len(text) + left_out - len(f"[... {left_out} characters left out ...]\n")
+    assert history.messages[-2].content == "short"
+    check(history)
+    lengths = []
+    while history.shrink():
+        lengths.append(len(history.messages[-1].content))
+    assert lengths == sorted(lengths, reverse=True) and 900 < lengths[-1] < 2100
+    history.append(Message("assistant", "next"))
+    history.append(Message("user", "y" * 3000))
+    assert history.shrink() and history.messages[-1].content == "y" * 3000, "the older step goes first"
+    assert history.shrink() and "1500 characters left out" in history.messages[-1].content
+
+
 def test_counting_is_done_seldom_since_it_may_cost_a_request() -> None:
     history = filled(200)
     asked = []

@@ -7,10 +7,12 @@ import io
 import json
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,20 @@ def test_a_task_counts_once_however_often_it_was_played(tmp_path: Path) -> None:
     assert line.rate == (0.25 + 1) / 2
     assert line.interval == wilson(0.625, 2)
     assert (line.ever, line.always, len(line.by_task)) == (2, 1, 2)
+
+
+def test_pass_at_k_is_what_drawing_k_episodes_comes_to(tmp_path: Path) -> None:
+    """Against all ways to draw k episodes of each task; what infrastructure failed is not drawn."""
+    played = {"a": [True, False, False, True], "b": [False] * 3 + [None], "c": [True, False, True]}
+    results = [result(task, one, repeat=n) for task, each in played.items() for n, one in enumerate(each, 1)]
+    line = only_line(write(tmp_path / "run", results))
+    drawn = []
+    for k in (1, 2, 3):
+        counted = [[one for one in each if one is not None] for each in played.values()]
+        drawn.append([statistics.mean(map(any, combinations(each, k))) for each in counted])
+    assert line.pass_at == pytest.approx([statistics.mean(each) for each in drawn])
+    assert line.pass_at[0] == pytest.approx(line.rate)
+    assert only_line(write(tmp_path / "none", outcomes(a=None))).pass_at == []
 
 
 def test_a_run_without_results_has_no_figures(tmp_path: Path) -> None:

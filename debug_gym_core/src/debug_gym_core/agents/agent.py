@@ -48,6 +48,7 @@ class Agent(Component, abc.ABC):
     Attributes:
         tools: names of the tools that it plays with; None: what the config lists
         needs_llm: whether a language model drives it; such an agent is not trusted outside a sandbox
+        trusted: whether what it does without a model is its author's own, so that it may do without a sandbox
         end_on_resolved: whether an episode of its ends when the task is resolved
         unused: settings of `AgentSettings` that mean nothing to it; a run in which one is set says so
     """
@@ -56,6 +57,7 @@ class Agent(Component, abc.ABC):
     settings: AgentSettings
     tools: ClassVar[Sequence[str] | None] = None
     needs_llm: ClassVar[bool] = True
+    trusted: ClassVar[bool] = True
     end_on_resolved: ClassVar[bool] = True
     unused: ClassVar[frozenset[str]] = frozenset()
 

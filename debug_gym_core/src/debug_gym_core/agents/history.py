@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from debug_gym_core.models.llm import Message
+from debug_gym_core.tools.observation import bound
+
+SHORTEST = 1_000
+"""Characters that are left at least of a result that is shortened."""
 
 Count = Callable[[Sequence[Message]], int]
 """Tells how many tokens some messages have."""
@@ -15,7 +19,8 @@ class History:
     """What was said: an opening that stays, and steps, of which the oldest may be left out.
 
     A step is an assistant message with all that answers it, up to the next assistant message. It is kept or left out
-    as a whole, so that no result of a tool ever stands without its call.
+    as a whole, so that no result of a tool ever stands without its call. Results of the newest are shortened when it
+    is too long by itself.
 
     Attributes:
         left_out: how many steps are gone
@@ -32,6 +37,7 @@ class History:
         self._memory_size = memory_size
         self._steps: list[list[Message]] = []
         self.left_out = 0
+        self._whole: dict[int, str] = {}  # results of the newest step that are shortened, by their place
 
     def __len__(self) -> int:
         """How many steps are kept."""
@@ -55,6 +61,7 @@ class History:
         """
         if message.role == "assistant":
             self._steps.append([message])
+            self._whole.clear()
             if self._memory_size is not None:
                 self.keep(max(1, self._memory_size))
             return
@@ -82,7 +89,7 @@ class History:
         return gone
 
     def trim(self, limit: int, count: Count, *, share: float = 1.0) -> int:
-        """Leave out the oldest steps when the conversation is longer than a limit; the newest step stays.
+        """Leave out the oldest steps when the conversation is longer than a limit; the newest stays, if shortened.
 
         Args:
             limit: tokens
@@ -92,7 +99,7 @@ class History:
         Returns:
             how many steps were left out
         """
-        if len(self._steps) < 2 or count(self.messages) <= limit:
+        if not self._steps or count(self.messages) <= limit:
             return 0
         low, high = 1, len(self._steps) - 1
         while low < high:  # the fewest steps without which it fits
@@ -101,15 +108,29 @@ class History:
                 high = middle
             else:
                 low = middle + 1
-        return self.keep(len(self._steps) - low)
+        gone = self.keep(len(self._steps) - low) if len(self._steps) > 1 else 0
+        while len(self._steps) == 1 and count(self.messages) > limit and self._shorten():
+            pass
+        return gone
 
     def shrink(self) -> bool:
-        """Leave out the older half of the steps: what was sent is longer than the model takes.
+        """Leave out the older half of the steps, or half of the only one's longest result: the model takes less.
 
         Returns:
             whether anything could be left out
         """
-        return self.keep(max(1, len(self._steps) // 2)) > 0
+        return self.keep(max(1, len(self._steps) // 2)) > 0 or self._shorten()
+
+    def _shorten(self) -> bool:
+        """Leave out the middle of the longest result in the newest step; returns whether there was enough of it."""
+        step = self._steps[-1] if self._steps else []
+        place = max(range(1, len(step)), key=lambda at: len(step[at].content), default=0)
+        limit = len(step[place].content) // 2 if place else 0
+        if limit < SHORTEST:
+            return False
+        whole = self._whole.setdefault(place, step[place].content)
+        step[place] = replace(step[place], content=bound(whole, limit))
+        return True
 
     def _without(self, gone: int) -> list[Message]:
         rest = (message for step in self._steps[gone:] for message in step)

@@ -219,7 +219,7 @@ def _rows(sections: Mapping[Section, Sequence[Line]], each_task: bool) -> Iterat
                 facts = _line_data(line)
                 calls, interval = facts.pop("tool_calls"), facts.pop("interval") or (None, None)
                 facts["doubts"] = len(facts["doubts"])
-                del facts["notes"], facts["gradings"]
+                del facts["notes"], facts["gradings"], facts["pass_at"]
                 facts |= {"least": interval[0], "most": interval[1], "pdb": calls.get("pdb", 0)}
                 yield about | facts
                 continue
@@ -261,6 +261,7 @@ def _line_data(line: Line) -> dict[str, Any]:
         "interval": line.interval,
         "ever": line.ever,
         "always": line.always,
+        "pass_at": list(line.pass_at),
         "score": line.score,
         "errors": line.errors,
         "missing": line.missing,

@@ -29,6 +29,8 @@ ENDED = {
     "gave_up": "the model's last answer called no tool, which ends the episode",
     "refused": "the model refused to answer",
     "malformed": "the model's calls made no sense",
+    "no_patch": "there is no patch for it",
+    "unapplied": "its patch does not apply",
 }
 """What ended an episode before its agent was through."""
 

@@ -24,7 +24,7 @@ HOMES: Mapping[str, Mapping[str, str]] = {
         "debug-gym-benchmarks",
     ),
     "agents": dict.fromkeys(
-        ("debug_agent", "rewrite_agent", "debug_5_agent", "tool_agent", "solution_agent", "noop_agent"),
+        ("debug_agent", "rewrite_agent", "debug_5_agent", "tool_agent", "solution_agent", "noop_agent", "patch_agent"),
         "debug-gym-agents",
     ),
     "llms": {

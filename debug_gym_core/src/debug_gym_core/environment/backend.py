@@ -29,7 +29,7 @@ def choose_terminal(
     Args:
         name: a backend's name, or `auto`
         task: what will run in it
-        trusted: whether a person or code of ours acts, not a model
+        trusted: whether a person or code of ours acts, not a model or a patch of somebody's
         plugins: what is installed
         settings: the `terminal` settings; `image` and `allow_unsandboxed` matter here
 
@@ -37,7 +37,7 @@ def choose_terminal(
         the backend's class, and a line that a person should read (None when there is nothing to say)
 
     Raises:
-        UsageError: there is no such backend, or it isolates nothing and a model acts
+        UsageError: there is no such backend, or it isolates nothing and who acts is not trusted
         PluginError: the backend's plugin failed to load
         RequirementError: no backend can be had on this machine; the text says what to install
     """
@@ -55,7 +55,7 @@ def choose_terminal(
             return backend, None
         if not free:
             raise UsageError(
-                f"terminal {name} isolates nothing and a model acts: "
+                f"terminal {name} isolates nothing and who acts is not trusted: "
                 f"take bubblewrap or docker, or say -p {ALLOW} (allow_unsandboxed=True in Python)"
             )
         return backend, None if trusted else _unsandboxed(name)

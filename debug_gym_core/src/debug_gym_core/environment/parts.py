@@ -132,7 +132,8 @@ def with_terminal(
         the backend, its settings, and a line that a person should read (None when there is nothing to say)
 
     Raises:
-        UsageError: there is no such backend, a setting of it is wrong, or it isolates nothing and a model acts
+        UsageError: there is no such backend, a setting of it is wrong, or it isolates nothing and who acts is not
+            trusted
         PluginError: the backend's plugin failed
         RequirementError: no backend can be had on this machine
     """

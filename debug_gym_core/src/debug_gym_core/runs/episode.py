@@ -75,7 +75,7 @@ class Players:
         self.model = ChosenModel(config, plugins) if self.agent_class.needs_llm else None
         self.attended = self.model is not None and self.model.backend.trusted
         self.refused = False
-        self.trusted = self.model is None or self.attended
+        self.trusted = self.attended or (self.model is None and self.agent_class.trusted)
         settings = config.tool_settings()
         names = list(settings) if self.agent_class.tools is None else self.agent_class.tools
         self.tools: list[Any] = [{name: settings[name]} if settings.get(name) else name for name in names]

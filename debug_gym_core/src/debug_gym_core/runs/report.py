@@ -125,6 +125,19 @@ class Line:
         return sum(self.share(task) == 1 for task in self.by_task)
 
     @property
+    def pass_at(self) -> Sequence[float]:
+        """How likely one of k episodes of a task resolves it, 0 to 1, for k from 1 to as many as each task has.
+
+        pass@k, estimated without bias (Chen et al., 2021), the mean over tasks; of k = 1 it is the rate.
+        """
+        counts = [(len(each), sum(not one.resolved for one in each)) for each in self.by_task.values()]
+        most = min((episodes for episodes, _ in counts), default=0)
+        return [
+            1 - math.fsum(math.comb(failed, k) / math.comb(episodes, k) for episodes, failed in counts) / len(counts)
+            for k in range(1, most + 1)
+        ]
+
+    @property
     def score(self) -> float | None:
         """The mean share of the tests that count and passed, 0 to 1; None when no episode says how many count."""
         shares = [one.score / one.max_score for each in self.by_task.values() for one in each if one.max_score]

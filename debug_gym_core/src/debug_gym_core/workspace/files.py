@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from debug_gym_core.errors import ActionError
@@ -323,22 +323,27 @@ class Workspace:
         """
         return patch_of(self._snapshot, self.changes())
 
-    def apply(self, patch: bytes) -> None:
+    def apply(self, patch: bytes, *, editable_only: bool = False) -> Sequence[str]:
         """Apply a patch to the workspace, all of it or nothing.
 
         Args:
             patch: as `git diff` or `diff -u` writes it; an empty one does nothing
+            editable_only: leave what it makes of read-only files, instead of refusing it
+
+        Returns:
+            the read-only files that were left
 
         Raises:
             ActionError: it is no patch, does not fit, or touches what is outside, ignored or read-only
             RequirementError: git is not installed
         """
         if not patch.strip():
-            return
-        patching = Patching(self._session, self._paths, self._rules, patch)
+            return ()
+        patching = Patching(self._session, self._paths, self._rules, patch, editable_only=editable_only)
         self._following.touch(patching.after)
         patching.write()
         self._following.patched(patching.before, patching.after)
+        return patching.left
 
     def restore(self, changes: Changes) -> None:
         """Make a new workspace what a lost one was; nobody is told, since nothing is different.

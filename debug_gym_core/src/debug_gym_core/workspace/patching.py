@@ -24,9 +24,12 @@ class Patching:
     Attributes:
         before: what the patch found at each path that it names
         after: what it makes of it
+        left: the read-only files of which it makes nothing
     """
 
-    def __init__(self, session: Session, paths: Paths, rules: Rules, patch: bytes) -> None:
+    def __init__(
+        self, session: Session, paths: Paths, rules: Rules, patch: bytes, *, editable_only: bool = False
+    ) -> None:
         """Find out what a patch does; nothing is written yet.
 
         Args:
@@ -34,6 +37,7 @@ class Patching:
             paths: of the workspace
             rules: what is ignored
             patch: as `git diff` or `diff -u` writes it
+            editable_only: leave read-only files as they are
 
         Raises:
             ActionError: it is no patch, does not fit, or touches what is outside, ignored or read-only
@@ -45,6 +49,9 @@ class Patching:
         touched = patches.touched(patch)
         self.before = {path: self._state(path, touched) for path in touched}
         self.after = patches.apply(patch, self.before)
+        self.left = [path for path in self.after if editable_only and rules.readonly(path)]
+        for path in self.left:
+            del self.before[path], self.after[path]
         gone = {path for path, state in self.after.items() if state is None}
         for path, new in self.after.items():
             paths.must_be_editable(path)
