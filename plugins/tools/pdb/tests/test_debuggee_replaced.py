@@ -123,13 +123,13 @@ def test_the_end_is_told_whatever_the_streams_raise(debug: Any) -> None:
 
 def test_a_stop_that_cannot_be_described_is_a_stop(debug: Any) -> None:
     code = """\
-        import os
+        import linecache
         def fails(*args):
             raise RuntimeError("replaced")
-        kept = os.path.join
-        os.path.join = fails
+        kept = linecache.getlines
+        linecache.getlines = fails
         x = 1
-        os.path.join = kept
+        linecache.getlines = kept
         y = 2
         """
     program = debug("python app.py", dedent(code))

@@ -7,4 +7,5 @@ Standard library only, Python 3.6 and newer. Its modules travel with the package
 - `limits`: a limit in time for what is called of the program's
 - `programs`: scripts, modules and code, run as `python` runs them
 - `pytests`: pytest, run as `python -m pytest` runs it
+- `quiet`: no warnings while what the program compiles is compiled beside it
 """

@@ -11,6 +11,7 @@ import sys
 import types
 
 from debug_gym_core.debugging.inside.process import LOADED_AT_START
+from debug_gym_core.debugging.inside.quiet import Quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,11 +60,12 @@ class Program:
 
     def become(self) -> None:
         """Make `__main__` and `sys.argv` the program's."""
-        module = types.ModuleType("__main__")
-        self.namespace = module.__dict__
+        # Both are kept: the interpreter clears a module that nobody holds at once, and one that is held at the end.
+        self._module = types.ModuleType("__main__")
+        self._replaced = sys.modules["__main__"]
+        self.namespace = self._module.__dict__
         self.namespace["__builtins__"] = builtins
-        self._replaced = sys.modules["__main__"]  # kept: the interpreter clears a module that nobody holds
-        sys.modules["__main__"] = module
+        sys.modules["__main__"] = self._module
         sys.argv[:] = [self.filename, *self.args]
 
     def put_first(self, directory: str) -> None:
@@ -101,7 +103,7 @@ class Script(Program):
         try:
             with open(path, "rb") as file:
                 self.source = file.read()
-            tree = compile(self.source, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+            tree = _tree(self.source, path)
         except (SyntaxError, ValueError) as error:
             raise BadTarget("{} is not Python: {}".format(self.target, error)) from None
         except OSError as error:
@@ -131,7 +133,7 @@ class Code(Program):
     def find(self) -> str:
         """See Program."""
         try:
-            tree = compile(self.target, "<string>", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+            tree = _tree(self.target, "<string>")
         except (SyntaxError, ValueError) as error:
             raise BadTarget("the code is not Python: {}".format(error)) from None
         self.first_line = _first_line(tree)
@@ -180,7 +182,7 @@ class Module(Program):
         if spec.origin.endswith(".py"):
             try:
                 with open(spec.origin, "rb") as file:
-                    tree = compile(file.read(), spec.origin, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+                    tree = _tree(file.read(), spec.origin)
             except (SyntaxError, ValueError) as error:
                 raise BadTarget("{} is not Python: {}".format(self.target, error)) from None
             except OSError as error:
@@ -209,6 +211,12 @@ class Module(Program):
         )
         exec(code, self.namespace)
         return 0
+
+
+def _tree(source: "Any", filename: str) -> ast.AST:
+    """The tree of what is run later."""
+    with Quiet():
+        return compile(source, filename, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
 
 
 def _first_line(tree: "Any") -> int:

@@ -157,6 +157,13 @@ DIFFERENCES = (
         ("n", "n", "n"),
         ((3, 12), (3, 99)),
     ),
+    Difference(
+        "own names",
+        "pdb puts what a function returns or raises among its variables and leaves it there: the program finds it, and "
+        "a frame that has raised is shown to have returned",
+        "x = 1\n1 / 0\n",
+        ("r", "c"),
+    ),
 )
 
 

@@ -4,6 +4,7 @@ Python 3.6, standard library only. `Oracle` is that pdb; what it is told to do a
 differences of `differential_differences`, each as small a change as can be.
 """
 
+import contextlib
 import dis
 import inspect
 import io
@@ -11,6 +12,7 @@ import linecache
 import os
 import pdb
 import re
+import reprlib
 import sys
 import traceback
 import types
@@ -258,17 +260,23 @@ class BlankLines(Oracle):
     def checkline(self, filename, lineno):
         """See pdb."""
         lines = linecache.getlines(filename)
-        about = self.about.get(os.path.basename(filename), {"docstrings": ()})
+        about = self.about.get(os.path.basename(filename))
+        if about is None:
+            return super().checkline(filename, lineno)
         documents = lineno in about["docstrings"]
         blank = 0 < lineno <= len(lines) and (not lines[lineno - 1].strip() or lines[lineno - 1].strip()[0] == "#")
-        if documents or blank:
+        with_code = with_code_in(compile("".join(lines), filename, "exec", dont_inherit=True))
+        starts = about.get("starts", {})
+        begins = starts.get(str(lineno), lineno)
+        own = {lineno, begins}.union(int(line) for line, first in starts.items() if first == begins)
+        nothing = lineno <= len(lines) and not blank and not own & with_code and begins not in about["plain"]
+        if documents or blank or nothing:
             functions = about["functions"]
-            with_code = with_code_in(compile("".join(lines), filename, "exec", dont_inherit=True))
             after = min([line for line in with_code if line > lineno], default=0)
             if after and functions[lineno] and functions[lineno] == functions[after]:
                 lineno = after
-            elif documents:
-                self.error("Docstring")
+            elif documents or nothing:
+                self.error("Docstring" if documents else "There is no code at this line")
                 return 0
         return super().checkline(filename, lineno)
 
@@ -469,6 +477,53 @@ class InsideLines(Oracle):
         return super().dispatch_line(frame)
 
 
+class OwnNames(Oracle):
+    """Leaves what a function returned, or raised, not among its variables."""
+
+    returns = None
+
+    def user_return(self, frame, return_value):
+        """See pdb."""
+        self.returns = frame
+        try:
+            super().user_return(frame, return_value)
+        finally:
+            self.returns = None
+            forget(frame, "__return__")
+
+    def user_exception(self, frame, exc_info):
+        """See pdb."""
+        try:
+            super().user_exception(frame, exc_info)
+        finally:
+            forget(frame, "__exception__")
+
+    def format_stack_entry(self, frame_lineno, lprefix=": "):
+        """See pdb."""
+        text = super().format_stack_entry(frame_lineno, lprefix)
+        frame = frame_lineno[0]
+        if frame is not self.returns and "__return__" in frame.f_locals:
+            text = text.replace("()->" + reprlib.repr(frame.f_locals["__return__"]), "()", 1)
+        return text
+
+    def do_retval(self, arg):
+        """See pdb."""
+        if self.curframe is not self.returns:
+            self.error("Not yet returned!")
+            return None
+        return super().do_retval(arg)
+
+    do_rv = do_retval
+
+
+def forget(frame, name):
+    """Take away what pdb has put among the variables of a frame; from Python 3.13 on that cannot be."""
+    with contextlib.suppress(TypeError):
+        names = frame.f_locals
+        if name in names:
+            del names[name]
+
+
 def jumps_inside_lines(code):
     """Offsets to which there are only jumps back from the same line."""
     lines = {offset: line for first, end, line in code.co_lines() for offset in range(first, end, 2)}
@@ -498,6 +553,7 @@ LIKE_OURS = {
     "other coroutines": OtherCoroutines,
     "generators": Generators,
     "inside lines": InsideLines,
+    "own names": OwnNames,
 }
 """What ours does otherwise, by the names of `differential_differences`."""
 

@@ -42,7 +42,7 @@ BACKENDS = {
     "monitoring": ["monitoring", "settrace"],
 }
 ADDED = re.compile(
-    r"^(?:note: .*|hint: .*|Line \d+ is [a-z ]+: the next .*|\S+ has no arguments\.|There are no br.*\.)\n",
+    r"^(?:note: .*|hint: .*|Line \d+ [a-z ]+: the next .*|\S+ has no arguments\.|There are no br.*\.)\n",
     re.MULTILINE,
 )
 """Lines that ours says besides."""
@@ -177,6 +177,7 @@ def about(program: Program, version: tuple[int, ...]) -> dict[str, dict[str, Any
     line of each, by its other lines. `functions`: the first line of the function that each line is in, or 0. `bodies`:
     the first line of the body of each function, by the name that `b` takes. `short`: the names of those functions whose
     body is on the line of their header. `once`: statements that go on after a body. `docstrings`: their lines.
+    `plain`: the first lines of statements that always have code where they are reached at all.
     `jumps`: the lines that jumps go to, by the other lines of statements and of decorated headers.
     """
     found: dict[str, dict[str, Any]] = {}
@@ -200,6 +201,7 @@ def about(program: Program, version: tuple[int, ...]) -> dict[str, dict[str, Any
         found[name]["jumps"] = {**starts, **decorated_lines(tree)}
         found[name]["short"] = [module + one for one, (_, short) in bodies_in(tree).items() if short]
         found[name]["docstrings"] = docstring_lines(tree)
+        found[name]["plain"] = plain_lines(tree, version)
     return found
 
 
@@ -240,6 +242,22 @@ def bodies_in(tree: ast.Module) -> dict[str, tuple[int, bool]]:
                 where = line, line <= header_end(one)
                 found[one.name if one is node else f"{node.name}.{one.name}"] = where  # type: ignore[attr-defined]
     return found
+
+
+def plain_lines(tree: ast.Module, version: tuple[int, ...]) -> list[int]:
+    """The first lines of statements but declarations, constants and those whose condition may be one."""
+    others = (ast.AnnAssign, ast.Assert, ast.Global, ast.If, ast.ImportFrom, ast.Nonlocal, ast.Pass, ast.Try, ast.While)
+    others += (ast.TryStar,)
+    first: dict[int, ast.stmt] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            line = first_line(node, version)
+            if line not in first or node.col_offset < first[line].col_offset:
+                first[line] = node
+    constants = [
+        line for line, node in first.items() if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ]
+    return [line for line, node in first.items() if not isinstance(node, others) and line not in constants]
 
 
 def docstring_lines(tree: ast.Module) -> list[int]:

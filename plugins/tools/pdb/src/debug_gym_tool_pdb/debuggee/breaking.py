@@ -59,24 +59,30 @@ class Breaking(Looking):
         statements = self.sources.statements(self.canonic(filename))
         docstrings = statements.docstrings if statements is not None else set()
         documents = lineno in docstrings
-        if (text and text[:1] != "#" and not documents) or name in self.files.ignored:
+        empty = not text or text[:1] == "#" or documents
+        first = statements.start(lineno) if statements is not None and not empty else 0
+        sure = statements is None or (first in statements.places and first not in statements.doubtful)
+        if name in self.files.ignored or (sure and not empty):
             return self._checked(filename, lineno)
         linecache.checkcache(filename)
         lines = linecache.getlines(filename)
         try:
             source = Source(filename)
+            if not empty and statements is not None and statements.lines(lineno).intersection(source.lines_with_code()):
+                return self._checked(filename, lineno)
             near = source.near(lineno, docstrings)
             after = source.line_after(lineno) if lineno <= len(lines) else None
         except (OSError, SyntaxError, ValueError, RecursionError):
             return self._checked(filename, lineno)
         if after is not None:
-            what = "of a docstring" if documents else "a comment" if text else "blank"
-            self.message("Line {} is {}: the next line with code is taken.".format(lineno, what))
+            what = "is of a docstring" if documents else "is a comment" if text else "is blank"
+            what = what if empty else "has no code of its own"
+            self.message("Line {} {}: the next line with code is taken.".format(lineno, what))
             return self._checked(filename, after)
         if lineno > len(lines):
             self.error("End of file: {} has {} lines".format(name, len(lines)))
         else:
-            self.error("Docstring" if documents else "Blank or comment")
+            self.error("Docstring" if documents else "Blank or comment" if empty else "There is no code at this line")
         shown = ["{} `{}`".format(one, source.lines[one - 1].strip()[:60]) for one in near]
         if shown:
             self.message("hint: near it there is code at " + " and ".join(shown))

@@ -3,7 +3,10 @@
 import _signal as _signal_in_c  # type: ignore[import-not-found]
 import builtins
 import contextlib
+import genericpath
 import io
+import os
+import posixpath
 import re
 import signal
 import sys
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
     Json = Dict[str, Any]
     Tracer = Callable[[FrameType, str, Any], Any]
+    Replaced = List[Tuple[Dict[str, Any], str, Any]]
 
 
 OUTPUT_LIMIT = 64 * 1024
@@ -32,6 +36,14 @@ _SIG_DFL = _signal_in_c.SIG_DFL
 _SIG_IGN = _signal_in_c.SIG_IGN
 _BUILTINS = vars(builtins)
 _ORIGINAL_BUILTINS = dict(_BUILTINS)
+_FINDING = (genericpath, posixpath)
+_OF_OS = ("fsdecode", "fsencode", "fspath", "getcwd", "listdir", "lstat", "readlink", "scandir", "stat")
+_ORIGINALS: "List[Tuple[Dict[str, Any], Dict[str, Any]]]" = [
+    (_BUILTINS, _ORIGINAL_BUILTINS),
+    (vars(os), {name: getattr(os, name) for name in _OF_OS}),
+    *((vars(one), {name: f for name, f in vars(one).items() if isinstance(f, types.FunctionType)}) for one in _FINDING),
+]
+"""Functions that we, pdb and the standard library use, by the namespaces that they are looked up in."""
 _GONE = object()
 STACK_SIGNAL = signal.SIGRTMIN + 7
 ARM_SIGNAL = signal.SIGRTMIN + 8
@@ -70,32 +82,35 @@ def _all_modules() -> "Iterator[Tuple[str, Any]]":
             yield name, module
 
 
-def _take_back_builtins() -> "Dict[str, Any]":
-    """Make Python's built-in functions what they were at the start, for pdb and the standard library.
+def _take_back_builtins() -> "Replaced":
+    """Make Python's built-in functions, and those that find files, what they were at the start.
 
     Returns:
         those that the program had in their place, for `_give_builtins`
     """
-    replaced = {}
-    for name, original in _ORIGINAL_BUILTINS.items():
-        found = _BUILTINS.get(name, _GONE)
-        if found is not original:
-            replaced[name] = found
-            _BUILTINS[name] = original
+    replaced = []
+    for namespace, originals in _ORIGINALS:
+        for name, original in originals.items():
+            found = namespace.get(name, _GONE)
+            if found is not original:
+                replaced.append((namespace, name, found))
+                namespace[name] = original
     return replaced
 
 
-def _give_builtins(replaced: "Dict[str, Any]") -> None:
-    """Put the program's own built-in functions in place again."""
-    for name, value in replaced.items():
+def _give_builtins(replaced: "Replaced") -> None:
+    """Put the program's own functions in place again."""
+    for namespace, name, value in replaced:
         if value is _GONE:
-            _BUILTINS.pop(name, None)
+            namespace.pop(name, None)
         else:
-            _BUILTINS[name] = value
+            namespace[name] = value
 
 
 class OwnBuiltins:
     """Python's built-in functions are the original ones meanwhile, for what we ask of the standard library.
+
+    So are those that find files, which tests replace by mocks that count their calls.
 
     Our own modules have theirs for good.
     """

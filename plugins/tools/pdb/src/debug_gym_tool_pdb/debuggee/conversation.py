@@ -5,6 +5,7 @@ import inspect
 import linecache
 import os
 import pdb
+import reprlib
 import sys
 import types
 
@@ -27,11 +28,14 @@ from .vocabulary import Vocabulary
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
     from .stop import Stop
 
     Json = Dict[str, Any]
+
+LINE_LENGTH = 1000
+"""Characters that are shown of a line of source."""
 
 IGNORED = "the file is ignored in this task: its source is not shown"
 
@@ -90,6 +94,7 @@ class Conversation(pdb.Pdb):
         self._executing = False
         self._interrupted = False
         self._feeding: "Optional[str]" = None
+        self._read = 0
         self._rest: "List[str]" = []
         self._used = 0
         self._last_fed = ""
@@ -124,6 +129,7 @@ class Conversation(pdb.Pdb):
             self.channel.send({"t": "answer", "loaded": self._has_loaded(request["loaded"])})
             request = self.channel.receive()
         self._failed = self._interrupted = False
+        self._read += 1
         self._rest = list(request.get("rest", ()))
         self._used = 0
         return str(request["cmd"]) + "\n"
@@ -158,16 +164,19 @@ class Conversation(pdb.Pdb):
         if self._nested and out.endswith("((Pdb)) "):
             out = out[: -len("((Pdb)) ")]
         message: "Json" = {"t": "prompt", "out": out, "failed": self._failed, "used": self._used}
-        if self._interrupted:
-            message["interrupted"] = True
         if self._due and self._stop is not None:
             self._due = False
+            executing, self._executing = self._executing, True  # that the host may interrupt it
             try:
                 message["stop"] = self._report(self._stop)
-            except Exception as error:  # the program has replaced what the report is made with
+            except (Exception, KeyboardInterrupt) as error:  # the program has replaced what the report is made with
                 why = "it cannot be described: {}: {}".format(type(error).__name__, self.values.said(error))
                 message["stop"] = {"reason": self._stop.reason, "note": why}
+            finally:
+                self._executing = executing
             self._add_started(message)
+        if self._interrupted:
+            message["interrupted"] = True
         self.remembered.add_to(message)
         if self.hello:
             message["hello"], self.hello = self.hello, {}
@@ -196,14 +205,57 @@ class Conversation(pdb.Pdb):
 
     # ---- how a command is carried out
 
+    def _cmdloop(self) -> None:
+        """Read and carry out commands; whatever fails in that is no concern of the program's."""
+        while True:
+            before = self._read
+            try:
+                return super()._cmdloop()
+            except bdb.BdbQuit:
+                raise
+            except BaseException as error:
+                if self._read == before:  # nobody could say anything any more
+                    raise
+                self.error("the debugger failed: {}: {}".format(type(error).__name__, self.values.said(error)))
+
+    def precmd(self, line: str) -> str:
+        """Put what an alias stands for in its place; one that begins with its own name means what that means else."""
+        aliases = self.aliases
+        self.aliases = Aliases(aliases)
+        self._executing = True
+        try:
+            return super().precmd(line)
+        except IndexError:  # it stands for nothing
+            return ""
+        finally:
+            self._executing = False
+            self.aliases = aliases
+
+    def guarded(self, function: "Callable[..., Any]", *arguments: "Any") -> "Tuple[Any, str]":
+        """Call something that describes a value, which is code of the program's.
+
+        Returns:
+            what it returned, and how it ended else, in words; empty: it returned
+
+        Raises:
+            KeyboardInterrupt: the host ends the command that runs
+        """
+        executing, self._executing = self._executing, True  # that the host may interrupt it before a prompt too
+        try:
+            with TimeLimit(REPR_SECONDS) as limit:
+                return limit.call(function, *arguments), ""
+        except BaseException as error:
+            if executing and isinstance(error, KeyboardInterrupt):
+                raise
+            late = isinstance(error, (OutOfTime, KeyboardInterrupt))
+            return None, "took too long" if late else "raised " + type(error).__name__
+        finally:
+            self._executing = executing
+
     def onecmd(self, line: str) -> "Any":
         """Carry out what a line means; what it prints to the program's standard output is pdb's output."""
         if self.commands_defining:
             return super().onecmd(line)
-        meant = self.meaning.of(line.strip())
-        if meant is None:
-            self.show_locals()
-            meant = ""
         saved, sys.stdout = sys.stdout, self.output
         before = self.output.talker, self.output.program
         self.output.talker = _get_ident()
@@ -211,6 +263,10 @@ class Conversation(pdb.Pdb):
             self.output.program = saved
         self._executing = True
         try:
+            meant = self.meaning.of(line.strip())
+            if meant is None:
+                self.show_locals()
+                meant = ""
             return super().onecmd(meant)
         except (bdb.BdbQuit, KeyboardInterrupt):
             raise
@@ -251,20 +307,15 @@ class Conversation(pdb.Pdb):
     def format_stack_entry(self, frame_lineno: "Tuple[FrameType, int]", lprefix: str = ": ") -> str:
         """Describe a frame as pdb does, without the source of a file that is ignored."""
         frame, line = frame_lineno
-        if not self.is_ignored(frame):
-            try:
-                with TimeLimit(REPR_SECONDS) as limit:
-                    return limit.call(super().format_stack_entry, frame_lineno, lprefix)
-            except BaseException as error:  # the repr of what is returned is code of the program's
-                if self._interrupted and isinstance(error, KeyboardInterrupt):
-                    raise
-                odd = "took too long" if isinstance(error, OutOfTime) else "raised " + type(error).__name__
-                source = linecache.getline(frame.f_code.co_filename, line, frame.f_globals).strip()
-                return "{}({}){}()-><a value whose repr {}>{}{}".format(
-                    self.canonic(frame.f_code.co_filename), line, frame.f_code.co_name, odd, lprefix, source
-                )
-        name = self.canonic(frame.f_code.co_filename)
-        return "{}({}){}(){}{}".format(name, line, frame.f_code.co_name, lprefix, IGNORED)
+        name, stop = self.canonic(frame.f_code.co_filename), self._stop
+        text = "{}({}){}()".format(name, line, frame.f_code.co_name)
+        if self.is_ignored(frame):
+            return text + lprefix + IGNORED
+        if stop is not None and stop.reason == "return" and frame is self.stack[-1][0]:
+            shown, odd = self.guarded(reprlib.repr, stop.value[0])
+            text += "->" + (shown if not odd else "<a value whose repr {}>".format(odd))
+        source, odd = self.guarded(linecache.getline, frame.f_code.co_filename, line, frame.f_globals)
+        return text + lprefix + shortened(source.strip()) if not odd and source.strip() else text
 
     def is_ignored(self, value: "Any") -> bool:
         """Whether a frame, or what else has source, is of a file that is ignored in the task."""
@@ -311,6 +362,28 @@ class Conversation(pdb.Pdb):
                     name = os.path.realpath(os.path.join(self._cwd, filename))
             self.fncache[filename] = name
         return name
+
+
+class Aliases(dict):  # type: ignore[type-arg]
+    """Aliases, each of which is there once."""
+
+    def __init__(self, aliases: "Dict[str, str]") -> None:
+        """Take them over."""
+        super().__init__(aliases)
+        self._used: "Set[str]" = set()
+
+    def __contains__(self, name: "Any") -> bool:
+        """Whether there is one that was not looked for before."""
+        there = name not in self._used and super().__contains__(name)
+        self._used.add(name)
+        return there
+
+
+def shortened(text: str) -> str:
+    """A text without the rest of lines that are very long, as those of a program that was made by one."""
+    if len(text) <= LINE_LENGTH:
+        return text
+    return "\n".join(line if len(line) <= LINE_LENGTH else line[:LINE_LENGTH] + "..." for line in text.split("\n"))
 
 
 def documented(commands: type) -> type:

@@ -206,6 +206,9 @@ class Debugger(Stopping):
         while step is not None and step.tb_frame.f_code.co_filename in (OURS, runpy.__file__):
             step = step.tb_next
         error.__traceback__ = step
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, step
+        if sys.version_info >= (3, 12):
+            sys.last_exc = error
         try:
             sys.excepthook(type(error), error, step)
         except Exception:
@@ -221,6 +224,7 @@ class Debugger(Stopping):
         if _getpid() != self._pid or self.channel.process:
             return
         _settrace(None)
+        self.finder.end()
         self._turn.take()  # a daemon thread, or a child, may be talking
         _take_back_builtins()
         for stream in (sys.stdout, sys.stderr):
@@ -234,6 +238,7 @@ class Debugger(Stopping):
             message["never"] = self.remembered.never_reached()
         self.remembered.add_to(message)
         self.channel.send(message)
+        self.quitting = True  # what runs from here on, such as finalizers, stops nowhere
 
 
 def _exit_status(error: "SystemExit") -> int:

@@ -99,6 +99,11 @@ class Finder:
         if "monitoring" in self.allowed:
             self._monitoring.wait_for(*frames)
 
+    def end(self) -> None:
+        """Find nothing any more: the interpreter ends, and what would find it with it."""
+        self._monitoring.end()
+        self.instrument.end()
+
     def tracer(self, frame: "FrameType") -> "Optional[Tracer]":
         """What must trace a frame that is already there; None: nothing."""
         return self._settrace.tracer(frame)

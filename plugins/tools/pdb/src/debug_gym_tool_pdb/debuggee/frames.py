@@ -27,6 +27,11 @@ def outwards(frame: "Optional[FrameType]") -> "Iterator[FrameType]":
         frame = frame.f_back
 
 
+def is_shown(name: "Any") -> bool:
+    """Whether a variable is one to show; anything may be a key where variables are kept."""
+    return type(name) is str and name.isidentifier() and not name.startswith("__")
+
+
 def in_order(names: "Iterable[str]", frame: "FrameType") -> "List[str]":
     """Local names as they come in the code; up to Python 3.7 a frame gives them as it likes."""
     code = frame.f_code

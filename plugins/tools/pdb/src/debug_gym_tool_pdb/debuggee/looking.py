@@ -7,13 +7,14 @@ import io
 import linecache
 import pdb
 import re
+import sys
 import types
 
 from debug_gym_core.debugging.inside.limits import TimeLimit
 
-from .channel import _ORIGINAL_BUILTINS, Channel, _give_builtins, _take_back_builtins
-from .conversation import IGNORED, Conversation, documented
-from .frames import folded, in_order
+from .channel import _GONE, _ORIGINAL_BUILTINS, Channel, _give_builtins, _take_back_builtins
+from .conversation import IGNORED, Conversation, documented, shortened
+from .frames import folded, in_order, is_shown
 from .guide import DIFFERENCES, long_name, overview
 from .hints import MOST_NAMED
 from .locations import NAME, NO_LINE
@@ -22,13 +23,17 @@ from .values import REPR_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, Optional
+    from types import FrameType
+    from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+
+    from .channel import Replaced
 
 for _name in ("compile", "eval", "exec", "repr"):
     # What pdb evaluates sees the built-in functions of the program; pdb does not evaluate by them.
     vars(pdb).setdefault(_name, _ORIGINAL_BUILTINS[_name])
     vars(codeop).setdefault(_name, _ORIGINAL_BUILTINS[_name])
 
+CONVENIENCE = "__pdb_convenience_variables"
 HELP_LENGTH = 1500
 MOST_REPEATED = 3
 """Frames of a recursion that are shown rather than counted."""
@@ -36,12 +41,17 @@ MOST_REPEATED = 3
 
 @documented
 class Looking(Conversation):
-    """Help, the stack, source, values."""
+    """Help, the stack, source, values.
+
+    Attributes:
+        convenience: variables that are pdb's, `$name`, and not the program's
+    """
 
     def __init__(self, channel: "Channel", root: str) -> None:
         """See Conversation."""
         super().__init__(channel, root)
-        self._replaced: "Dict[str, Any]" = {}
+        self._replaced: "Replaced" = []
+        self.convenience: "Dict[str, Any]" = {}
 
     def do_help(self, arg: str) -> "Any":  # noqa: D102
         topic = arg.strip(" ()")
@@ -184,7 +194,7 @@ class Looking(Conversation):
 
     def _with_expression(self, command: str, arg: str, do: "Callable[[str], Any]") -> "Any":
         if not arg.strip():
-            known = [name for name in self.curframe_locals if not name.startswith("__")]
+            known = [name for name in self.curframe_locals if is_shown(name)]
             if self.curframe is not None:
                 known = in_order(known, self.curframe)
             names = ", ".join(known[:MOST_NAMED])
@@ -220,7 +230,7 @@ class Looking(Conversation):
     def show_locals(self) -> None:
         """Show the variables of the current frame as the stop report does."""
         values = self.curframe_locals
-        names = [name for name in list(values) if name.isidentifier() and not name.startswith("__")]
+        names = [name for name in list(values) if is_shown(name)]
         if self.curframe is not None and values is self.curframe.f_globals:
             kinds = (types.ModuleType, types.FunctionType, type)
             names = [name for name in names if not issubclass(type(values[name]), kinds)]
@@ -232,20 +242,106 @@ class Looking(Conversation):
         if len(names) > MOST_LOCALS or not names:
             self.message("({} more: pp locals())".format(len(names) - MOST_LOCALS) if names else "There are none.")
 
+    def do_retval(self, arg: str) -> "Any":  # noqa: D102
+        stop = self._stop
+        if stop is None or stop.reason != "return" or self.curindex + 1 != len(self.stack):
+            self.error("Not yet returned!")
+        else:
+            self.message(self._whole(stop.value[0]))
+
+    do_rv = do_retval
+
+    def set_convenience_variable(self, frame: "FrameType", name: str, value: "Any") -> None:
+        """Keep a variable of pdb's (`$name`, from 3.12 on) out of the program's own."""
+        self.convenience[name] = value
+
     @contextlib.contextmanager
-    def _as_the_program(self) -> "Iterator[None]":
-        """Evaluate with the built-in functions that the program has: pdb itself works with Python's own."""
+    def _as_the_program(self, text: str) -> "Iterator[None]":
+        """Evaluate with the functions that the program has: pdb itself works with Python's own.
+
+        Args:
+            text: what is evaluated; pdb's own names are there only for one that has them
+        """
+        names = self.curframe.f_globals if self.curframe is not None else {}
+        own = self._own_names(text)
+        before = {name: names.get(name, _GONE) for name in own}
+        names.update(own)
         _give_builtins(self._replaced)
         try:
             with self.signals.released():
                 yield
         finally:
             self._replaced = _take_back_builtins()
+            for name, value in before.items():
+                if value is _GONE:
+                    names.pop(name, None)
+                else:
+                    names[name] = value
+
+    def _own_names(self, text: str) -> "Dict[str, Any]":
+        """What pdb calls the value that is being returned, the exception that is on its way, and its own variables."""
+        stop = self._stop
+        found: "Dict[str, Any]" = {}
+        if CONVENIENCE in text:
+            found[CONVENIENCE] = self.convenience
+        if stop is not None and self.curindex + 1 == len(self.stack):
+            if "__return__" in text and stop.reason == "return":
+                found["__return__"] = stop.value[0]
+            if "__exception__" in text and stop.error is not None:
+                found["__exception__"] = type(stop.error), stop.error
+        return found
 
     def _getval(self, arg: str) -> "Any":
-        with self._as_the_program():
+        with self._as_the_program(arg):
             return super()._getval(arg)
 
     def _getval_except(self, arg: str, *args: "Any", **kwargs: "Any") -> "Any":
-        with self._as_the_program():
+        with self._as_the_program(arg):
             return super()._getval_except(arg, *args, **kwargs)
+
+    # ---- expressions that are shown at each stop
+
+    def preloop(self) -> None:
+        """Show what changed of them; from 3.13 on pdb does so with the frame."""
+        if sys.version_info < (3, 13):
+            self._show_display()
+
+    def _show_display(self) -> None:
+        displaying = self.displaying.get(self.curframe) or {}  # type: ignore[attr-defined]
+        for expression, old in list(displaying.items()):
+            new, odd = self._evaluated(expression)
+            if odd:
+                self.message("display {}: it {}, and is displayed no more".format(expression, odd))
+                del displaying[expression]
+                continue
+            differs, odd = self.guarded(_is_unequal, new, old)
+            if new is not old and (differs or odd):  # the truth of a comparison of arrays raises
+                displaying[expression] = new
+                shown = self._whole(new), self._whole(old)
+                self.message("display {}: {}  [old: {}]".format(expression, *shown))
+
+    def _evaluated(self, expression: str) -> "Tuple[Any, str]":
+        """The value of an expression, however long that takes; and whether the host has ended it, in words."""
+        executing, self._executing = self._executing, True
+        try:
+            value = self._getval_except(expression)  # what it raises, it returns in words
+        finally:
+            self._executing = executing
+        return value, "takes too long" if self._interrupted else ""
+
+    def _whole(self, value: "Any") -> str:
+        """The repr of a value; where that fails or takes too long, what says so."""
+        text, odd = self.guarded(_repr_of, value)
+        return str(text) if not odd else "<{}, whose repr {}>".format(type(value).__name__, odd)
+
+    def _print_lines(self, lines: "Any", *args: "Any", **kwargs: "Any") -> None:
+        """Print source as pdb does, but of a very long line not all."""
+        super()._print_lines([shortened(line) for line in lines], *args, **kwargs)
+
+
+def _is_unequal(new: "Any", old: "Any") -> bool:
+    return bool(new != old)
+
+
+def _repr_of(value: "Any") -> str:
+    return repr(value)

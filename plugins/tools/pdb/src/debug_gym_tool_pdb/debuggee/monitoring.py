@@ -67,19 +67,29 @@ class Monitoring:
             except ValueError:
                 continue
             self._tool = tool
-            events = MONITORING.events
-            for event, callback in (
-                (events.PY_START, self._on_start),
-                (events.PY_RESUME, self._on_start),
-                (events.LINE, self._on_line),
-                (events.PY_RETURN, self._on_return),
-                (events.PY_UNWIND, self._on_unwind),
-                (events.RAISE, self._on_raise),
-                (events.STOP_ITERATION, self._on_stop_iteration),
-            ):
+            for event, callback in self._callbacks():
                 MONITORING.register_callback(tool, event, callback)
             break
         return self._tool is not None
+
+    def end(self) -> None:
+        """Hear of no event any more."""
+        if self._tool is not None:
+            for event, _ in self._callbacks():
+                MONITORING.register_callback(self._tool, event, None)
+            MONITORING.set_events(self._tool, 0)
+
+    def _callbacks(self) -> "Tuple[Tuple[int, Callable[..., Any]], ...]":
+        events = MONITORING.events
+        return (
+            (events.PY_START, self._on_start),
+            (events.PY_RESUME, self._on_start),
+            (events.LINE, self._on_line),
+            (events.PY_RETURN, self._on_return),
+            (events.PY_UNWIND, self._on_unwind),
+            (events.RAISE, self._on_raise),
+            (events.STOP_ITERATION, self._on_stop_iteration),
+        )
 
     # ---- breakpoints
 

@@ -8,6 +8,7 @@ import sys
 import types
 
 from debug_gym_core.debugging.inside.process import _monotonic
+from debug_gym_core.debugging.inside.quiet import Quiet
 
 from .channel import Pattern, _compile
 from .docstrings import Layout, docstring
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 MOST_FILES_READ = 3000
-LARGEST_FILE_READ = 1000000
+LARGEST_FILE_READ = 4000000
 SECONDS_OF_SEARCH = 1.5
 _DEFINITION = Pattern(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
 
@@ -36,10 +37,11 @@ class Source:
         """
         with open(path, "rb") as file:
             content = file.read(LARGEST_FILE_READ)
-        self.tree = parsed(content, path)
+        with Quiet():
+            self.tree = parsed(content, path)
+            self._code = _compile(self.tree, path, "exec", dont_inherit=True)
         self.lines = content.decode("utf-8", "replace").split("\n")
         self._layout = Layout(content)
-        self._code = _compile(self.tree, path, "exec", dont_inherit=True)
         self._last: "Dict[ast.AST, int]" = {}
 
     def lines_with_code(self) -> "List[int]":

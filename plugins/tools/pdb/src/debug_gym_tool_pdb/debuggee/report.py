@@ -9,7 +9,7 @@ import types
 from debug_gym_core.debugging.inside.limits import TimeLimit
 from debug_gym_core.debugging.inside.process import OURS, _get_ident
 
-from .frames import in_order, other_frames, outwards
+from .frames import in_order, is_shown, other_frames, outwards
 from .values import MESSAGE_LENGTH, REPR_SECONDS
 
 TYPE_CHECKING = False
@@ -176,8 +176,7 @@ class Reporter:
         names = [
             name
             for name, value in list(values.items())
-            if name.isidentifier()
-            and not name.startswith("__")
+            if is_shown(name)
             and not (module_level and issubclass(type(value), (types.ModuleType, types.FunctionType, type)))
         ]
         names = in_order(names, frame)

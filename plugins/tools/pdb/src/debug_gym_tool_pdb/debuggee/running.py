@@ -193,7 +193,7 @@ class Running(Breaking):
         feeding, self._feeding = self._feeding, ""
         frame = self.curframe
         try:
-            with self._as_the_program():
+            with self._as_the_program(source):
                 return super().default(source)
         finally:
             self._feeding = feeding

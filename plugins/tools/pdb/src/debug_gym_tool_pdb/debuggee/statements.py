@@ -6,7 +6,8 @@ import io
 import os
 import sys
 import tokenize
-import warnings
+
+from debug_gym_core.debugging.inside.quiet import Quiet
 
 from .channel import _compile
 from .docstrings import Layout
@@ -38,6 +39,12 @@ CONSTANTS = tuple(
     for name in ("Constant", "Num", "Str", "Bytes", "NameConstant", "Ellipsis")
     if name == "Constant" or sys.version_info < (3, 8)
 )
+
+DOUBTFUL = (
+    *(ast.AnnAssign, ast.Assert, ast.Global, ast.If, ast.ImportFrom, ast.Nonlocal, ast.Pass, ast.While),
+    *(getattr(ast, name) for name in ("Try", "TryStar") if hasattr(ast, name)),
+)
+"""Statements whose first line may have no code: declarations, and those whose condition is a constant."""
 
 NOWHERE = 0 if sys.version_info >= (3, 11) else 40000 if sys.version_info >= (3, 10) else -1
 """Line of what is compiled into programs: one that no statement has, and to which no version gives a meaning."""
@@ -78,6 +85,7 @@ class Statements:
     Attributes:
         source: the file's
         places: by the first line of each
+        doubtful: first lines of statements that may have no code
         docstrings: lines that hold nothing but a docstring
     """
 
@@ -91,6 +99,7 @@ class Statements:
         """
         self.optimized = optimized
         self.places: "Dict[int, Place]" = {}
+        self.doubtful: "Set[int]" = set()
         self.docstrings: "Set[int]" = set()
         self.source = source
         self._layout = Layout(source)
@@ -101,8 +110,7 @@ class Statements:
     def parse(cls, source: bytes, filename: str) -> "Optional[Statements]":
         """Read source; None: it is not Python."""
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the program gives them itself when it compiles the file
+            with Quiet():
                 tree = parsed(source, filename)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
@@ -115,6 +123,12 @@ class Statements:
         if self._starts is None:
             self._starts = self._find_starts()
         return self._starts.get(line, line)
+
+    def lines(self, line: int) -> "Set[int]":
+        """Lines of the statement, of its header or of the decorator that a line belongs to; itself, if to none."""
+        first = self.start(line)
+        place = self.places.get(first)
+        return {first, line}.union(range(place.first, place.last + 1) if place is not None else ())
 
     def _find_starts(self) -> "Dict[int, int]":
         """The first lines of statements and decorators of several lines, by their other lines."""
@@ -190,6 +204,8 @@ class Statements:
                 self.places[first].safe = self.places[first].safe and self._is_safe(node, scopes, kept)
             else:
                 self.places[first] = Place(first, last, safe, isinstance(node, (*SIMPLE, ast.If, ast.While)), 0, scopes)
+                if isinstance(node, DOUBTFUL) or (isinstance(node, ast.Expr) and isinstance(node.value, CONSTANTS)):
+                    self.doubtful.add(first)
             self._inside(node, scopes, kept)
 
     def _inside(self, node: "Any", scopes: "Tuple[ast.AST, ...]", kept: bool) -> None:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from typing import Any, Callable, List, Optional, Set, Tuple
 
 
+OF_A_STOP = ("_frame", "_retval", "_exception")
+"""Variables that pdb makes at a stop."""
+
+
 class Stopping(Tracing):
     """Stops: at a line, at an exception, where the program or the host asks for one."""
 
@@ -65,6 +69,7 @@ class Stopping(Tracing):
             self.signals.release()
             self._stop, self._due = None, False
             self.curframe_locals = {}  # pdb would keep the program's objects alive
+            self.convenience = {name: one for name, one in self.convenience.items() if name not in OF_A_STOP}
             self.busy.discard(_get_ident())
             self.remembered.share()
             _give_builtins(self._replaced)
@@ -136,7 +141,12 @@ class Stopping(Tracing):
         """Stop at a return."""
         if self._awaited is None:
             stop = Stop("return", value=(return_value,), step=True)
-            if self.converse(stop, lambda: pdb.Pdb.user_return(self, frame, return_value)):
+
+            def talk() -> None:
+                self.message("--Return--")
+                self.interaction(frame, None)
+
+            if self.converse(stop, talk):
                 self.resume(frame)
 
     def user_exception(self, frame: "FrameType", exc_info: "Any") -> None:
@@ -146,8 +156,19 @@ class Stopping(Tracing):
             stop = Stop("exception", error=error, step=True)
             if isinstance(error, StopIteration) and exc_info[2] is None:  # what is awaited, or a generator, ended
                 stop = Stop("step", value=(error.value,), step=True)
-            if self.converse(stop, lambda: pdb.Pdb.user_exception(self, frame, exc_info)):
+
+            def talk() -> None:
+                internal = "Internal " if not exc_info[2] and exc_info[0] is StopIteration else ""
+                self.message(internal + self._in_words(exc_info[0], exc_info[1]))
+                self.interaction(frame, exc_info[2])
+
+            if self.converse(stop, talk):
                 self.resume(frame)
+
+    def _in_words(self, kind: "Any", value: "Any") -> str:
+        """An exception as Python ends a traceback; its text is code of the program's."""
+        text, odd = self.guarded(_last_line, kind, value)
+        return str(text) if not odd else "{}: <its text {}>".format(getattr(kind, "__name__", kind), odd)
 
     def get_stack(
         self, f: "Optional[FrameType]", t: "Optional[TracebackType]"
@@ -228,3 +249,7 @@ class Stopping(Tracing):
             if kwargs.get("header") is not None:
                 self.message(kwargs["header"])
             self.stop_now(frame, Stop("breakpoint"))
+
+
+def _last_line(kind: "Any", value: "Any") -> str:
+    return traceback.format_exception_only(kind, value)[-1].strip()

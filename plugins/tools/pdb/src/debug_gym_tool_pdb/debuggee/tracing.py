@@ -5,6 +5,7 @@ import functools
 import inspect
 import pdb
 import signal
+import sys
 import threading
 
 from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getpid, _settrace
@@ -13,7 +14,7 @@ from .channel import ARM_SIGNAL, Channel, OwnBuiltins, Room, _gettrace
 from .conditions import CONDITION, Conditions, TakesTooLong, is_at
 from .finder import Finder
 from .frames import first_real_line, is_cleanup, is_yielding, other_frames, outwards
-from .insertion import HELD
+from .insertion import HELD, RAISED
 from .running import Running
 from .shown import Followed
 from .statements import NOWHERE
@@ -119,6 +120,9 @@ class Tracing(Running):
             return
         if self.finder.waits_for(frame) or (frame.f_trace == self.trace_dispatch and _gettrace() is not None):
             return
+        error = sys.exc_info()[1] if outcome == RAISED else None
+        if error is not None and self.signals.raised(error):
+            raise error
         if not self.finder.is_compiled(frame.f_code.co_filename, line, frame.f_code.co_firstlineno):
             return
         if self._in_condition(frame.f_back) or not self.break_here(frame, line, outcome == HELD):
@@ -198,6 +202,8 @@ class Tracing(Running):
                     self._endless = False
                     note = "its condition was interrupted: it takes too long"
                 except Exception as error:
+                    if self.signals.raised(error):
+                        raise
                     # As pdb: stop, whatever the ignore count, and keep a temporary breakpoint.
                     note = "its condition raised " + self._undisturbed(functools.partial(in_one_line, error))
             one.hits += 1

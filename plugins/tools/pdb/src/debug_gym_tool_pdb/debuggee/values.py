@@ -1,7 +1,11 @@
 """Values of the program in a few words: bounded in length and in time, since their `repr` is code of the program's."""
 
+import collections
+import itertools
 import reprlib
+import sys
 import traceback
+import types
 
 from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit
 
@@ -10,15 +14,24 @@ from .marks import fields_of, mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import types
-    from typing import Any, Dict, Set, Tuple
+    from typing import AbstractSet, Any, Dict, Optional, Set, Tuple
 
     Marked = Tuple[str, int]
 
 REPR_SECONDS = 0.2
 MESSAGE_LENGTH = 400
+MOST_SORTED = 1000
+"""Elements of a set or dictionary that are put in order; of a larger one the first are shown."""
+
 TOO_LONG = "<{}, whose repr took too long>"
 _ADDRESS = Pattern(r" at 0x[0-9A-Fa-f]+")
+_LOOKED_INTO = frozenset(
+    (
+        *(bytearray, bytes, collections.deque, dict, frozenset, int, list, set, str, tuple),
+        *(types.FunctionType, types.ModuleType),
+    )
+)
+"""Types whose own repr is not asked for."""
 
 
 class BoundedRepr(reprlib.Repr):
@@ -33,8 +46,29 @@ class BoundedRepr(reprlib.Repr):
         self.maxstring = self.maxother = self.maxlong = 160
         self.by_type = False
         self.whole = 0
-        self._asked: type = object
+        self.asked: "Optional[type]" = None
         self._slow: "Set[int]" = set()
+
+    def repr1(self, x: "Any", level: int) -> str:
+        """See reprlib, which goes by the name of a type: other types may have the same."""
+        kind = type(x)
+        known = kind in _LOOKED_INTO or kind is getattr(sys.modules.get("array"), "array", None)
+        return super().repr1(x, level) if known else self.repr_instance(x, level)
+
+    def repr_dict(self, x: "Dict[Any, Any]", level: int) -> str:
+        """A dictionary."""
+        some = x if len(x) <= MOST_SORTED else dict(itertools.islice(x.items(), self.maxdict + 1))
+        return super().repr_dict(some, level)
+
+    def repr_set(self, x: "AbstractSet[Any]", level: int) -> str:
+        """A set."""
+        some = x if len(x) <= MOST_SORTED else set(itertools.islice(x, self.maxset + 1))
+        return super().repr_set(some, level)  # type: ignore[arg-type]
+
+    def repr_frozenset(self, x: "AbstractSet[Any]", level: int) -> str:
+        """A frozen set."""
+        some = x if len(x) <= MOST_SORTED else frozenset(itertools.islice(x, self.maxfrozenset + 1))
+        return super().repr_frozenset(some, level)  # type: ignore[arg-type]
 
     def repr_instance(self, x: "Any", level: int) -> str:
         """Any other object."""
@@ -47,7 +81,7 @@ class BoundedRepr(reprlib.Repr):
         found = fields_of(x) if shown_by is object.__repr__ else {}
         if found:
             return self._with_fields(x, found, level)
-        self._asked = kind
+        self.asked = kind
         whole = repr(x)
         self.whole = hash((self.whole, _ADDRESS.sub("", whole)))
         return self._cut(whole)
@@ -64,7 +98,8 @@ class BoundedRepr(reprlib.Repr):
 
     def too_slow(self) -> None:
         """Remember the type whose repr was asked for last as one that is slow."""
-        self._slow.add(id(self._asked))
+        if self.asked is not None:
+            self._slow.add(id(self.asked))
 
     def repr_bytes(self, x: bytes, level: int) -> str:
         """Bytes, without a copy of all of them."""
@@ -111,6 +146,8 @@ class Values:
             return TOO_LONG.format(type(value).__name__)
         except BaseException as error:
             return "<{}, whose repr raised {}>".format(type(value).__name__, type(error).__name__)
+        finally:
+            self._repr.asked = None
 
     def marked(self, value: "Any", limit: "TimeLimit") -> "Marked":
         """The same, with a number that tells whether more has changed than is shown."""

@@ -28,7 +28,8 @@ class Vocabulary:
     def names(self) -> "List[str]":
         """Local and global names; none without a frame."""
         frame = self._debugger.curframe
-        return [*self._debugger.curframe_locals, *frame.f_globals] if frame is not None else []
+        names = [*self._debugger.curframe_locals, *frame.f_globals] if frame is not None else []
+        return [name for name in names if type(name) is str]
 
     def builtins(self) -> "List[str]":
         """Names that are known everywhere."""

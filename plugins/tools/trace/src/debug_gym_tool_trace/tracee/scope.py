@@ -160,9 +160,9 @@ def _difference(name: str, was: "Optional[Described]", now: "Described") -> "Pai
     return changed if 0 < len(changed) <= MOST_PARTS else [(name, now.text)]
 
 
-def is_hidden(name: str) -> bool:
+def is_hidden(name: "Any") -> bool:
     """Whether a variable is the machinery's: of a class or module, of pytest's assertions, of a comprehension."""
-    return not name.isidentifier() or (name[:2] == "__" and name[-2:] == "__")
+    return type(name) is not str or not name.isidentifier() or (name[:2] == "__" and name[-2:] == "__")
 
 
 def names_of_arguments(code: "CodeType") -> "List[str]":
