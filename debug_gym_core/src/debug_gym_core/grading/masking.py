@@ -15,7 +15,7 @@ WIDTH = 80
 
 _PLATFORM = re.compile(r"platform \S+ -- Python \d[^ ]*, pytest-\d")
 _HEADER = re.compile(
-    r"(cachedir|rootdir|configfile|testpaths|plugins|inifile|hypothesis profile|metadata|asyncio)\b.*[:=]"
+    r"(cachedir|rootdir|configfile|testpaths|plugins|inifile|metadata|asyncio)\b.*[:=]|hypothesis profile\b"
 )
 _OUTCOME = r"\d+ (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun|subtests \w+)"
 _COUNTS = re.compile(rf"{_OUTCOME}(?:, {_OUTCOME})*|no tests ran|no tests collected.*")
@@ -23,7 +23,7 @@ _COLLECTED = re.compile(r" tests? collected")
 _TIME = re.compile(r"\d+\.\d+(?:s(?: \(\d+:\d\d:\d\d\))?| seconds)")
 _UNITTEST = re.compile(r"(Ran \d+ tests? in )\d+\.\d+s")
 _PARTED = re.compile(r"_ _ _[ _]*")
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,16}\b")
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,16}\b| id='[0-9]{6,}'")
 _NAMES = re.compile(r"[\w.+-]")
 _TEMPORARY = re.compile(r"/pytest-of-[^/\s]+/pytest-\d+")
 
@@ -123,7 +123,7 @@ def _lines(lines: list[str]) -> Iterator[str]:
         elif _begins_output(text):
             captured = True
         elif _begins_test(text):
-            captured = False
+            where, captured = where or "FAILURES", False  # what says so may be cut off
         if where.startswith("slowest") and not title:
             continue  # Which tests are slow, and how slow, differs from run to run.
         if where in ("FAILURES", "ERRORS", "short test summary info", "warnings summary") and not captured:

@@ -51,7 +51,8 @@ def evaluating(make_env: Callable[..., RepoEnv]) -> Callable[..., RepoEnv]:
 
     def make(entrypoint: str = ENTRYPOINT, tests: str = TESTS, **settings: Any) -> RepoEnv:
         files = {"shop.py": CODE, "test_shop.py": tests}
-        return make_env([Eval(), Change()], files=files, entrypoint=entrypoint, max_score=None, **settings)
+        own = {"entrypoint": entrypoint, "max_score": None, "time_limit": None}
+        return make_env([Eval(), Change()], files=files, **own, **settings)
 
     return make
 
@@ -282,3 +283,42 @@ def test_everything_is_bounded() -> None:
 def test_a_run_that_does_not_count_says_why() -> None:
     text = render(Measurement((), 0, "", valid=False, reason="it was tampered with", tampered=True), 0, 3)
     assert "This run would not count: it was tampered with." in text
+
+
+SUBTESTS = """
+import unittest
+
+class Sub(unittest.TestCase):
+    def test_sub(self):
+        for i in range(4):
+            with self.subTest(i=i):
+                self.assertEqual(i, 0)
+"""
+
+
+def test_a_failed_subtest_is_described_as_it_failed(evaluating: Callable[..., RepoEnv]) -> None:
+    env = evaluating("python -m unittest test_shop", tests=SUBTESTS)
+    [spoken] = json.loads(env.step("eval")[0]["json"])
+    (failure,) = spoken["data"]["failures"]
+    assert failure["message"] == "AssertionError: 1 != 0"
+    assert failure["frames"][0]["locals"]["i"] == "1"
+
+
+PATCHED = """
+import os.path
+from unittest import mock
+
+def test_missing(monkeypatch):
+    monkeypatch.setattr(os.path, "exists", lambda path: False)
+    monkeypatch.setattr(os.path, "realpath", lambda path: "/nowhere")
+    got = mock.Mock(name="it")
+    assert got.get(1) == 0
+"""
+
+
+def test_what_a_test_has_replaced_describes_no_failure(evaluating: Callable[..., RepoEnv]) -> None:
+    texts = [evaluating(tests=PATCHED).step("eval")[0] for _ in range(2)]
+    assert texts[0]["text"] == texts[1]["text"] and texts[0]["json"] == texts[1]["json"]
+    [spoken] = json.loads(texts[0]["json"])
+    (failure,) = spoken["data"]["failures"]
+    assert failure["frames"][0]["line"] == 9 and failure["frames"][0]["locals"]["got"] == "<Mock name='it'>"

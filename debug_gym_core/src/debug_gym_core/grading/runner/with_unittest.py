@@ -42,9 +42,12 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
     sent = [0]
     canaries = []  # type: list[bool]
 
-    def tell(test: "Any", outcome: str, error: "Union[BaseException, None]" = None, why: str = "") -> None:
+    def described(error: "Union[BaseException, None]") -> "Any":
+        return describer.tell(error, error.__traceback__) if error is not None else {}
+
+    def tell(test: "Any", outcome: str, details: "Any" = None, why: str = "") -> None:
         sent[0] += 1
-        details = describer.tell(error, error.__traceback__) if error is not None else {}
+        details = dict(details or {})
         if why:
             details["message"] = str(why)[:TEXT]
         send("test", id=unittest_id(test, describer), outcome=outcome, **details)
@@ -75,9 +78,10 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
 
         def _fails(self, test: "Any", outcome: str, error: "Any") -> None:
             if isinstance(test, unittest.TestCase):
-                self._bad = self._bad or (outcome, error[1])
+                # At once: the variables of a failed part of a test change while the others run.
+                self._bad = self._bad or (outcome, described(error[1]))
             else:  # setUpClass and the like are no tests.
-                tell(test, "error", error[1])
+                tell(test, "error", described(error[1]))
 
         def addSuccess(self, test: "Any") -> None:
             self._good = "passed"
@@ -106,7 +110,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
             result_class.addExpectedFailure(self, test, err)
 
         def addUnexpectedSuccess(self, test: "Any") -> None:
-            self._bad = ("failed", AssertionError("unexpected success"))
+            self._bad = ("failed", described(AssertionError("unexpected success")))
             result_class.addUnexpectedSuccess(self, test)
 
     class Runner(runner_class):  # type: ignore[misc,valid-type]

@@ -32,7 +32,12 @@ PRINTED_LIMIT = 1_500
 DATA_LIMIT = 60_000
 """Characters of a call as JSON."""
 
-OUTCOMES = {"error": "had an error", "skipped": "was skipped"}
+OUTCOMES = {
+    "error": "had an error",
+    "skipped": "was skipped",
+    "xfailed": "failed as expected (xfail)",
+    "xpassed": "passed although it was expected to fail (xfail)",
+}
 EXAMPLE = "app.py:total"
 FORM = f"a target is file:function or file:Class.method, as in {EXAMPLE}"
 

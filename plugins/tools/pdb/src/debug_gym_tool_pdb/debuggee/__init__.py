@@ -28,7 +28,6 @@ What they talk with:
 - `stop`: why the program stops
 - `report`: where it stopped, in JSON types
 - `values`: values in a few words, within a time
-- `marks`: whether a value is what it was
 - `shown`: what was shown of which frame, while the frame is there
 - `remembered`: breakpoints in JSON types, for the host and for other processes
 

@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import threading
-import types
 
 from debug_gym_core.debugging.inside.process import (
     INTERRUPT_SIGNAL,
@@ -84,19 +83,6 @@ class Signals:
                 handler(number, frame)
             elif handler == _SIG_DFL:
                 _kill(_getpid(), number)
-
-    def raised(self, error: "Optional[BaseException]") -> bool:
-        """Whether an exception comes from a handler of the program's: it is meant for wherever the program was."""
-        codes = set()
-        for number in _NUMBERS:
-            handler: "Any" = _getsignal(number)
-            function = handler.__func__ if type(handler) is types.MethodType else handler
-            if type(function) is types.FunctionType:
-                codes.add(function.__code__)
-        step = error.__traceback__ if error is not None else None
-        while step is not None and step.tb_frame.f_code not in codes:
-            step = step.tb_next
-        return step is not None
 
     def forked(self) -> None:
         """A child has none of the signals that its parent waits with."""

@@ -9,6 +9,7 @@ import sys
 import threading
 
 from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getpid, _settrace
+from debug_gym_core.debugging.inside.signals import is_of_a_handler
 
 from .channel import ARM_SIGNAL, Channel, OwnBuiltins, Room, _gettrace
 from .conditions import CONDITION, Conditions, TakesTooLong, is_at
@@ -121,7 +122,7 @@ class Tracing(Running):
         if self.finder.waits_for(frame) or (frame.f_trace == self.trace_dispatch and _gettrace() is not None):
             return
         error = sys.exc_info()[1] if outcome == RAISED else None
-        if error is not None and self.signals.raised(error):
+        if error is not None and is_of_a_handler(error):
             raise error
         if not self.finder.is_compiled(frame.f_code.co_filename, line, frame.f_code.co_firstlineno):
             return
@@ -202,7 +203,7 @@ class Tracing(Running):
                     self._endless = False
                     note = "its condition was interrupted: it takes too long"
                 except Exception as error:
-                    if self.signals.raised(error):
+                    if is_of_a_handler(error):
                         raise
                     # As pdb: stop, whatever the ignore count, and keep a temporary breakpoint.
                     note = "its condition raised " + self._undisturbed(functools.partial(in_one_line, error))

@@ -8,9 +8,8 @@ import traceback
 import types
 
 from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit
-
-from .channel import Pattern
-from .marks import fields_of, mark
+from debug_gym_core.debugging.inside.marks import fields_of, mark
+from debug_gym_core.debugging.inside.texts import without_addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ MOST_SORTED = 1000
 """Elements of a set or dictionary that are put in order; of a larger one the first are shown."""
 
 TOO_LONG = "<{}, whose repr took too long>"
-_ADDRESS = Pattern(r" at 0x[0-9A-Fa-f]+")
 _LOOKED_INTO = frozenset(
     (
         *(bytearray, bytes, collections.deque, dict, frozenset, int, list, set, str, tuple),
@@ -83,7 +81,7 @@ class BoundedRepr(reprlib.Repr):
             return self._with_fields(x, found, level)
         self.asked = kind
         whole = repr(x)
-        self.whole = hash((self.whole, _ADDRESS.sub("", whole)))
+        self.whole = hash((self.whole, without_addresses(whole)))
         return self._cut(whole)
 
     def _with_fields(self, x: "Any", fields: "Dict[str, Any]", level: int) -> str:
@@ -139,7 +137,7 @@ class Values:
         """A short repr without addresses, within the time that is left; after it, of builtin types only."""
         self._repr.by_type = not limit.active
         try:
-            return _ADDRESS.sub("", limit.call(self._repr.repr, value))
+            return without_addresses(limit.call(self._repr.repr, value))
         except OutOfTime:
             limit.stop()
             self._repr.too_slow()
@@ -168,7 +166,7 @@ class Values:
         if limit.expired:
             return ""
         try:
-            text = _ADDRESS.sub("", limit.call(_text_of, error))
+            text = without_addresses(limit.call(_text_of, error))
         except OutOfTime:
             limit.stop()
             return ""
@@ -184,4 +182,4 @@ def _text_of(error: "BaseException") -> str:
 def in_one_line(error: BaseException) -> str:
     """An exception as Python ends a traceback, without addresses."""
     line = traceback.format_exception_only(type(error), error)[-1].strip()
-    return _ADDRESS.sub("", line)[:MESSAGE_LENGTH]
+    return without_addresses(line)[:MESSAGE_LENGTH]

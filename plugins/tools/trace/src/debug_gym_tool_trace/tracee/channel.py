@@ -1,6 +1,5 @@
 """Messages to the host, and functions bound before the program can replace them, as tests do with mocks."""
 
-import re
 import sys
 import threading
 
@@ -14,12 +13,6 @@ if TYPE_CHECKING:
 
 _main_ident = threading.main_thread().ident
 _getframe = sys._getframe
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
-
-
-def without_addresses(text: str) -> str:
-    """A text that is the same in each run."""
-    return _ADDRESS.sub("", text)
 
 
 class Channel(Messages):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, Optional
 
     from .files import Files
+    from .story import Call
 
 GENERATOR, COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x200
 _SUSPENDS = GENERATOR | COROUTINE | ASYNC_GENERATOR | 0x100
@@ -20,6 +21,10 @@ _YIELDS = frozenset(dis.opmap[name] for name in ("YIELD_VALUE", "YIELD_FROM") if
 _RETURNS = frozenset(dis.opmap[name] for name in ("RETURN_VALUE", "RETURN_CONST") if name in dis.opmap)
 _RESUME = dis.opmap.get("RESUME")
 _END_FINALLY = dis.opmap.get("END_FINALLY") if sys.version_info < (3, 8) else None
+_RAISE = dis.opmap["RAISE_VARARGS"]
+_HANDLER = dis.opmap.get("PUSH_EXC_INFO")
+_OF_3_9 = sys.version_info[:2] == (3, 9)
+_CLEANUPS = frozenset(dis.opmap[name] for name in ("WITH_EXCEPT_START", "END_ASYNC_FOR") if name in dis.opmap)
 DEEPEST = 80
 """Frames between a function of the repository and the one that it was called from, a library's."""
 
@@ -53,24 +58,45 @@ def is_resumed(frame: "FrameType") -> bool:
     return at >= 0 and code.co_code[at] == _RESUME and bool(code.co_code[at + 1] & 3)
 
 
-def how_left(frame: "FrameType", value: "Any", heard_at: int, pending: bool) -> str:
+def raises(frame: "FrameType") -> bool:
+    """Whether a frame is at a `raise`."""
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _RAISE
+
+
+def enters_handler(frame: "FrameType") -> bool:
+    """Whether a frame is about to handle an exception that is on its way; Python 3.11 says the line before."""
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _HANDLER
+
+
+def is_cleanup(frame: "FrameType") -> bool:
+    """Whether the line that begins is none: Python 3.9 gives what ends a `with` or `async for` that of their body."""
+    return _OF_3_9 and frame.f_code.co_code[frame.f_lasti] in _CLEANUPS
+
+
+def has_wrong_line(frame: "FrameType") -> bool:
+    """Whether the line of a frame that an exception leaves is such a one."""
+    return _OF_3_9 and frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == dis.opmap["RERAISE"]
+
+
+def how_left(frame: "FrameType", value: "Any", call: "Call") -> str:
     """How a frame is left when its trace function hears that it returns: `returned`, `yielded` or `raised`.
 
     Args:
         frame: which
         value: what it returns; None for what raises too
-        heard_at: where in the byte code an exception was heard of just before; -1: none was
-        pending: whether an exception was heard of that no handler of it took
+        call: what was heard of it before
     """
     code, at = frame.f_code.co_code, frame.f_lasti
     if at < 0:
         return "raised"
-    if frame.f_code.co_flags & _SUSPENDS and _is_yield(code, at) and not (value is None and heard_at == at):
+    # An exception that is raised again on the way out of a `with` is back where it came from.
+    goes_out = value is None and (call.heard_at == at or at < call.line_at)
+    if frame.f_code.co_flags & _SUSPENDS and _is_yield(code, at) and not goes_out:
         return "yielded"
     if code[at] in _RETURNS:
         return "returned"
     if code[at] == _END_FINALLY:  # which ends a return too
-        return "raised" if pending and value is None else "returned"
+        return "raised" if call.pending and value is None else "returned"
     return "raised"
 
 

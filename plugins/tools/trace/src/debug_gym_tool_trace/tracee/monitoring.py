@@ -20,6 +20,8 @@ TOOL_NUMBERS = (0, 3, 4)
 class Monitoring:
     """Events of all threads, of the code objects that matter."""
 
+    lasts = True
+
     def __init__(self, watch: "Watch", files: "Any") -> None:
         """Tell `watch`; `files`: the repository's."""
         self._watch = watch
@@ -78,6 +80,9 @@ class Monitoring:
         """See Backend."""
         MONITORING.set_events(self._tool, MONITORING.get_events(self._tool) & ~MONITORING.events.PY_START)
 
+    def settle(self) -> None:
+        """See Backend: nothing waits."""
+
     def stop(self) -> None:
         """See Backend."""
         MONITORING.set_events(self._tool, 0)
@@ -106,12 +111,12 @@ class Monitoring:
     def _on_resume(self, code: "CodeType", offset: int) -> None:
         call = self._watch.find(_getframe(1))
         if call is not None:
-            self._watch.resumed(call)
+            call.goes_on(None)
 
     def _on_throw(self, code: "CodeType", offset: int, error: BaseException) -> None:
         call = self._watch.find(_getframe(1))
         if call is not None:
-            self._watch.resumed(call)
+            call.goes_on(None)
 
     def _on_line(self, code: "CodeType", line: int) -> None:
         frame = _getframe(1)

@@ -1,8 +1,7 @@
 """Runs pytest, and says which test a call was in, and how that test ended."""
 
 from debug_gym_core.debugging.inside.pytests import Pytest
-
-from .channel import without_addresses
+from debug_gym_core.debugging.inside.texts import without_addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ class TracedPytest(Pytest):
         super().__init__("pytest", args)
         self._files = files
         self.counts: "Dict[str, int]" = {}
+        self._failed_within: "Dict[str, Any]" = {}
         self._watch = watch
         self._channel = channel
 
@@ -35,9 +35,17 @@ class TracedPytest(Pytest):
         return self.run_with(self._plugin, self._files.is_ignored if self._files.hides else None)
 
     def report(self, report: "Any") -> None:
-        """A test's set-up, call or end was run."""
+        """A test's set-up, call or end was run, or a part of it that is reported by itself."""
+        if type(report).__name__.lower() == "subtestreport":
+            if report.outcome == "failed":
+                self._failed_within.setdefault(report.nodeid, report)
+            return
         if report.when == "call" or report.outcome != "passed":
+            part = self._failed_within.pop(report.nodeid, None) if report.when == "call" else None
+            report = part if part is not None and report.outcome != "skipped" else report
             outcome = "error" if report.when != "call" and report.outcome == "failed" else report.outcome
+            if hasattr(report, "wasxfail") and outcome in ("skipped", "passed"):
+                outcome = "xfailed" if outcome == "skipped" else "xpassed"
             self.counts[outcome] = self.counts.get(outcome, 0) + 1
             if self._watch.test_ended():
                 crash = getattr(report.longrepr, "reprcrash", None) if report.outcome == "failed" else None

@@ -2,7 +2,9 @@
 
 import types
 
-from .values import SIMPLE, Described, fields_of, has_plain_repr
+from debug_gym_core.debugging.inside.marks import fields_of
+
+from .values import SIMPLE, Described, has_plain_repr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ MOST_PARTS = 3
 """Elements of one container that changed in one step and are shown one by one; of more, the container is shown."""
 
 ARGUMENT_ROOM = 240
+UNSEEN = " (changed where it is not shown)"
 _PLAIN = SIMPLE | {list, tuple, dict, set, frozenset}
 _CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 
@@ -79,7 +82,7 @@ class Scope:
             owner, dot, _ = name.partition(".")
             if dot and owner in fresh:
                 continue  # the object itself is shown
-            if was is None or (was.key, was.text, was.parts) != (now.key, now.text, now.parts):
+            if was is None or not _is_same(was, now):
                 found += _difference(name, was, now)
                 fresh.add(name)
         gone = [name for name in before if name not in self._last and name.partition(".")[0] not in fresh]
@@ -152,12 +155,36 @@ class Scope:
 
 def _difference(name: str, was: "Optional[Described]", now: "Described") -> "Pairs":
     """What to tell of a variable that changed: of a large container, only the elements that did."""
-    if was is None or was.parts is None or now.parts is None or was.identity != now.identity:
+    if was is None:
         return [(name, now.text)]
-    changed = [(name + place, text) for place, text in now.parts.items() if was.parts.get(place) != text]
+    whole = [(name, now.text if now.text != was.text else now.text + UNSEEN)]
+    if was.parts is None or now.parts is None or was.identity != now.identity:
+        return whole
+    changed = []
+    for place, (text, key) in now.parts.items():
+        before = was.parts.get(place)
+        if before is None or before[0] != text:
+            changed.append((name + place, text))
+        elif not _is_same_key(before[1], key):
+            changed.append((name + place, text + UNSEEN))
     if now.size < was.size:
         changed += [(name + place, "") for place in was.parts if place not in now.parts]
-    return changed if 0 < len(changed) <= MOST_PARTS else [(name, now.text)]
+    return changed if 0 < len(changed) <= MOST_PARTS else whole
+
+
+def _is_same(was: "Described", now: "Described") -> bool:
+    if was.text != now.text or not _is_same_key(was.key, now.key):
+        return False
+    if was.parts is None or now.parts is None:
+        return was.parts is now.parts
+    return was.parts.keys() == now.parts.keys() and all(
+        was.parts[place][0] == text and _is_same_key(was.parts[place][1], key)
+        for place, (text, key) in now.parts.items()
+    )
+
+
+def _is_same_key(was: "Optional[int]", now: "Optional[int]") -> bool:
+    return was == now or was is None or now is None
 
 
 def is_hidden(name: "Any") -> bool:

@@ -3,14 +3,14 @@
 import sys
 import threading
 
-from debug_gym_core.debugging.inside.process import _settrace
+from debug_gym_core.debugging.inside.process import _get_ident, _settrace
 
-from .frames import how_left, is_resumed
+from .frames import enters_handler, how_left, is_cleanup, is_resumed, raises
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, Callable, Optional
+    from typing import Any, Callable, Dict, Optional, Tuple
 
     from .story import Call
     from .watching import Watch
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 class SetTrace:
     """Events of this thread, and of those that are started from now on."""
 
+    lasts = False
+
     def __init__(self, watch: "Watch") -> None:
         """Tell `watch`."""
         self._watch = watch
         self._calls_matter = True
+        self._leaving: "Dict[int, Tuple[Call, FrameType, bool]]" = {}
 
     def start(self) -> None:
         """See Backend."""
@@ -43,6 +46,38 @@ class SetTrace:
         """See Backend."""
         self._calls_matter = False
 
+    def settle(self, frame: "Optional[FrameType]" = None, event: str = "", arg: "Any" = None) -> None:
+        """See Backend: who called a function that an exception left says which it is, in its next event.
+
+        Args:
+            frame: in which there is an event
+            event: which
+            arg: what it brings
+        """
+        waiting = self._leaving.pop(_get_ident(), None) if self._leaving else None
+        if waiting is None:
+            return
+        call, outer, borrowed = waiting
+        if borrowed:
+            outer.f_trace = None
+        known = event == "exception" and frame is outer and isinstance(arg[1], BaseException)
+        self._watch.left(call, arg[1] if known else None)
+
+    def _leave(self, call: "Call", frame: "FrameType") -> None:
+        """An exception leaves a call; a trace function hears which only from its caller."""
+        self._watch.leaves(call, frame)
+        outer = frame.f_back
+        if outer is None:
+            self._watch.left(call, None)
+            return
+        borrowed = outer.f_trace is None
+        if borrowed:
+            outer.f_trace = self._catch
+        self._leaving[_get_ident()] = call, outer, borrowed
+
+    def _catch(self, frame: "FrameType", event: str, arg: "Any") -> None:
+        self.settle(frame, event, arg)
+
     def stop(self) -> None:
         """See Backend: other threads end it at their next call."""
         _settrace(None)
@@ -50,6 +85,7 @@ class SetTrace:
 
     def _trace(self, frame: "FrameType", event: str, arg: "Any") -> "Optional[Tracer]":
         """A function is called, or goes on that was suspended."""
+        self.settle(frame, event, arg)
         watch = self._watch
         if watch.root is None:
             code = frame.f_code
@@ -61,7 +97,7 @@ class SetTrace:
             return None
         call = watch.find(frame)
         if call is not None:
-            watch.resumed(call)
+            call.goes_on(sys.exc_info()[1])
             return self._follow
         call = watch.called(frame) if self._calls_matter and not is_resumed(frame) else None
         if call is None:
@@ -72,23 +108,30 @@ class SetTrace:
 
     def _follow(self, frame: "FrameType", event: str, arg: "Any") -> "Optional[Tracer]":
         """Something happens in a call that is followed, or made by one."""
+        self.settle(frame, event, arg)
         watch = self._watch
         call = watch.find(frame)
         if call is None:
             return None if watch.done else self._follow
         if event == "line":
-            watch.line(call, frame, frame.f_lineno)
+            if not is_cleanup(frame):
+                handles = enters_handler(frame)
+                call.begins_line(frame.f_lasti, frame.f_lineno, handles)
+                if not handles:
+                    watch.handles(call, sys.exc_info()[1])
+                watch.line(call, frame, frame.f_lineno)
         elif event == "exception":
             call.heard_at = frame.f_lasti
-            watch.raised(call, arg[1] if isinstance(arg[1], BaseException) else arg[0]())
+            error = arg[1] if isinstance(arg[1], BaseException) else arg[0]()
+            watch.raised(call, error, inside=not raises(frame))
         elif event == "return":
-            how = how_left(frame, arg, call.heard_at, call.pending)
+            how = how_left(frame, arg, call)
             if how == "yielded":
                 watch.yielded(call, frame, arg)
             elif how == "returned":
                 watch.returned(call, frame, arg)
             else:
-                watch.unwound(call, frame, None)
+                self._leave(call, frame)
         return self._follow
 
 

@@ -1,5 +1,6 @@
 """What is kept of a call: its steps in order, loops folded, and the calls that it made."""
 
+import sys
 from collections import deque
 
 TYPE_CHECKING = False
@@ -144,9 +145,12 @@ class Call:
         frame: its frame, while it is there
         scope: its variables
         step: the step that it is in
-        error: what exception was heard of in it last
-        heard_at: where in its byte code, if no line was begun since; -1: one was
-        pending: whether none of its handlers was reached since
+        outer: identity of the exception that was handled around it when it began or went on; 0: none was
+        handled: the exception that it handles at its line, as far as it was looked for
+        handled_id: its identity
+        heard_at: where in its byte code an exception was heard of, if no line was begun since; -1: one was
+        line_at: where in its byte code its line begins; -1: it is not known
+        line: its number
         steps: how many steps were followed
         unfollowed: lines after them
         at_end: what these changed
@@ -168,9 +172,14 @@ class Call:
         self.level = level
         self.detailed = detailed
         self.step: "Optional[Step]" = None
-        self.error: "Optional[Dict[str, str]]" = None
-        self.heard_at = -1
-        self.pending = False
+        self.outer = id(sys.exc_info()[1]) if sys.exc_info()[1] is not None else 0
+        self.handled: "Optional[Dict[str, str]]" = None
+        self.handled_id = 0
+        self.heard_at = self.line_at = -1
+        self.line = 0
+        self._error: "Optional[Dict[str, str]]" = None
+        self._quiet: "Optional[Dict[str, str]]" = None
+        self._is_fresh = self._is_quiet = False
         self.ended: "Optional[Json]" = None
         self.steps = 0
         self.unfollowed = 0
@@ -180,6 +189,45 @@ class Call:
         self._root = Block()
         self._loops: "List[Loop]" = []
         self._withs: "Dict[int, int]" = {}
+
+    # ---- how it may be left
+
+    def begins_line(self, offset: int, line: int, handles: bool) -> None:
+        """It begins a line; `handles`: to handle what was heard of, at once."""
+        self.heard_at, self.line_at, self.line = -1, offset, line
+        if handles and self._is_fresh:
+            self.handled, self.handled_id = self._error, 0
+        self._is_fresh = self._is_quiet = False
+
+    def goes_on(self, handled: "Optional[BaseException]") -> None:
+        """It goes on that was suspended, while an exception may be handled in it, or around it."""
+        self.ended = None
+        self.heard_at = -1
+        if handled is None or id(handled) != self.handled_id:
+            self.outer = id(handled) if handled is not None else 0
+
+    def hears(self, error: "Dict[str, str]", quiet: bool) -> None:
+        """An exception is raised in it; `quiet`: which only ends what it runs, as far as can be told."""
+        if quiet:
+            self._quiet, self._is_quiet = error, True
+        else:
+            self._error, self._is_fresh = error, True
+
+    @property
+    def pending(self) -> bool:
+        """Whether an exception is on its way through it."""
+        return self._is_fresh or self.handled is not None
+
+    @property
+    def left_by(self) -> "Optional[Dict[str, str]]":
+        """The exception that leaves it: one that was raised in its line, else the one that it handles there."""
+        if self._is_fresh:
+            return self._error
+        if self.handled is not None:
+            return self.handled
+        return self._quiet if self._is_quiet or self._error is None else self._error
+
+    # ---- what it does
 
     def is_step(self, unit: "Unit", offset: int) -> bool:
         """Whether a line begins a step: not the rest of a statement, nor the end of a `with`."""

@@ -4,13 +4,16 @@ import collections
 import types
 
 from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit
-from debug_gym_core.debugging.inside.process import _monotonic
-
-from .channel import without_addresses
+from debug_gym_core.debugging.inside.marks import fields_of, mark
+from debug_gym_core.debugging.inside.process import _process_time
+from debug_gym_core.debugging.inside.signals import is_of_a_handler
+from debug_gym_core.debugging.inside.texts import without_addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+
+    Part = Tuple[str, Optional[int]]
 
 ROOM = 120
 """Characters of a value."""
@@ -30,10 +33,13 @@ PARTS = 64
 
 REPR_SECONDS = 0.2
 SLOW_SECONDS = 0.02
-"""A type whose repr took as long is asked no more."""
+"""Of the processor: a type whose repr took as long is asked no more."""
 
 ALL_SECONDS = 2.0
-"""For the reprs of all values; after that only builtin ones are looked into."""
+"""Of the processor, for the reprs of all values; after that only builtin ones are looked into."""
+
+MARK_SECONDS = 4.0
+"""Of the processor, for finding changes where nothing is shown."""
 
 BITS = 2048
 SIMPLE = frozenset([bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented)])
@@ -48,7 +54,6 @@ _BRACKETS: "Dict[type, Tuple[str, str]]" = {
 _EMPTY: "Dict[type, str]" = {set: "set()", frozenset: "frozenset()", collections.deque: "deque([])"}
 _NAMED: "Dict[type, str]" = {frozenset: "frozenset({})", collections.deque: "deque({})"}
 _DICTS = (collections.OrderedDict, collections.defaultdict, collections.Counter)
-_FIELDS = object.__getattribute__
 
 
 class Described:
@@ -56,19 +61,19 @@ class Described:
 
     Attributes:
         text: in a few words
-        key: tells whether it is what it was, beside the text
-        parts: of a container that is not tiny, the texts of its elements, by how they are reached
+        key: tells whether it is what it was, beside the text; None: nobody looked
+        parts: of a container that is not tiny, texts and keys of its elements, by how they are reached
         identity: of a container
         size: of a container
     """
 
     __slots__ = ("identity", "key", "parts", "size", "text")
 
-    def __init__(self, text: str, key: int = 0, identity: int = 0, size: int = 0) -> None:
+    def __init__(self, text: str, key: "Optional[int]" = 0, identity: int = 0, size: int = 0) -> None:
         """Keep it."""
         self.text = text
         self.key = key
-        self.parts: "Optional[Dict[str, str]]" = None
+        self.parts: "Optional[Dict[str, Part]]" = None
         self.identity = identity
         self.size = size
 
@@ -83,35 +88,39 @@ class Values:
     def __init__(self) -> None:
         """Get ready."""
         self._limit = TimeLimit(REPR_SECONDS)
-        self._spent = 0.0
+        self._spent = self._marked = 0.0
         self._slow: "Set[type]" = set()
 
     # ---- time
 
     def end(self) -> None:
         """What was described are the values of one moment."""
-        self._spent += self._limit.stop()
+        self._limit.stop()
 
     def _may_ask(self) -> bool:
         """Whether code of the program's may be asked: its time is limited, and it has not had all of it."""
-        return self._spent + self._limit.taken <= ALL_SECONDS and self._limit.start()
+        return self._spent <= ALL_SECONDS and self._limit.start()
 
     def _ask(self, value: "Any") -> str:
         """The value's own repr."""
         kind = type(value)
         if kind in self._slow or not self._may_ask():
             return "<{}>".format(kind.__name__)
-        before = _monotonic()
+        before = _process_time()
         try:
             text = self._limit.call(_repr_of, value)
         except OutOfTime:
             self._slow.add(kind)
-            self._limit.extend()
             return "<{}, whose repr takes too long>".format(kind.__name__)
         except BaseException as error:
+            if is_of_a_handler(error):
+                raise
             return "<{}, whose repr raises {}>".format(kind.__name__, type(error).__name__)
-        if _monotonic() - before > SLOW_SECONDS:
-            self._slow.add(kind)
+        finally:
+            used = _process_time() - before
+            self._spent += used
+            if used > SLOW_SECONDS:
+                self._slow.add(kind)
             self._limit.extend()
         if len(text) > 20 * ROOM:
             text = text[: 10 * ROOM] + text[-10 * ROOM :]
@@ -127,31 +136,47 @@ class Values:
         """The same, with what tells which parts of it changed."""
         kind = type(value)
         if kind in SIMPLE:
-            return Described(cut(self._simple(value, room), room))
+            return Described(cut(self._simple(value, room), room), self._key(value, room))
         text = self._text(value, DEEPEST, room)
         if kind not in _BRACKETS:
             return Described(cut(text, room))
-        made = Described(cut(text, room), size=len(value), identity=id(value))
+        made = Described(cut(text, room), self._key(value, room), id(value), len(value))
         if kind in (list, dict) and (len(text) > ROOM // 3 or made.size > HEAD + TAIL):
             made.parts = self._parts(value)
-            if PARTS < made.size <= MOST_MARKED:
-                inside = value.values() if kind is dict else value
-                made.key = hash(tuple(id(one) for one in list(inside)))
         return made
 
-    def _parts(self, value: "Any") -> "Optional[Dict[str, str]]":
+    def _key(self, value: "Any", room: int) -> "Optional[int]":
+        """What tells whether there is a change where nothing is shown; None: that takes too long."""
+        kind = type(value)
+        if kind in SIMPLE:
+            if (kind is not str and kind is not bytes) or len(value) <= room:
+                return 0
+        elif kind not in _BRACKETS or len(value) > MOST_MARKED:
+            return 0
+        if self._marked > MARK_SECONDS:
+            return None
+        before = _process_time()
+        try:
+            return mark(value)
+        except RuntimeError:  # another thread changes it
+            return None
+        finally:
+            self._marked += _process_time() - before
+
+    def _part(self, value: "Any", room: int) -> "Part":
+        return cut(self._text(value, 2, room), room), self._key(value, room)
+
+    def _parts(self, value: "Any") -> "Optional[Dict[str, Part]]":
         room = ROOM // 2
         try:
             if type(value) is dict:
                 if len(value) > PARTS:
                     return None
-                return {
-                    "[{}]".format(self.text(key, room)): cut(self._text(one, 2, room), room)
-                    for key, one in list(value.items())
-                }
+                items = list(value.items())
+                return {"[{}]".format(self.text(key, room)): self._part(one, room) for key, one in items}
             size = len(value)
             places = list(range(size)) if size <= PARTS else [*range(PARTS // 2), *range(size - PARTS // 2, size)]
-            return {"[{}]".format(at): cut(self._text(value[at], 2, room), room) for at in places}
+            return {"[{}]".format(at): self._part(value[at], room) for at in places}
         except (RuntimeError, IndexError):  # another thread changes it
             return None
 
@@ -190,7 +215,9 @@ class Values:
                 if fields:
                     return self._with_fields(kind, fields, level, room)
             return self._ask(value)
-        except Exception:  # changed by another thread meanwhile, or of an odd type
+        except Exception as error:  # changed by another thread meanwhile, or of an odd type
+            if is_of_a_handler(error):
+                raise
             return "<{}>".format(getattr(kind, "__name__", "object"))
 
     def _with_fields(self, kind: type, fields: "Dict[str, Any]", level: int, room: int) -> str:
@@ -255,7 +282,9 @@ class Values:
         elif self._may_ask():
             try:
                 message = self._limit.call(_text_of, error)
-            except BaseException:  # its own code fails, or takes too long
+            except BaseException as failed:  # its own code fails, or takes too long
+                if is_of_a_handler(failed):
+                    raise
                 message = ""
         message = without_addresses(message)
         return {"type": kind.__name__, "message": cut(message, MESSAGE_ROOM)}
@@ -290,12 +319,3 @@ def has_plain_repr(kind: type) -> bool:
     """Whether objects of a type have no repr of their own."""
     own: "Any" = kind.__repr__
     return own is object.__repr__
-
-
-def fields_of(value: "Any") -> "Dict[str, Any]":
-    """The variables of an object; empty: it has none."""
-    try:
-        found = _FIELDS(value, "__dict__")
-    except BaseException:
-        return {}
-    return found if type(found) is dict else {}

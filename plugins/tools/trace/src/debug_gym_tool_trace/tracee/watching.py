@@ -1,9 +1,10 @@
 """Which call is followed, and what becomes of each event of it; where the events come from is a backend's matter."""
 
 from debug_gym_core.debugging.inside.process import _get_ident, _getpid, _monotonic
+from debug_gym_core.debugging.inside.signals import is_of_a_handler
 
 from .channel import _main_ident
-from .frames import caller, is_awaiting, is_transparent, kind_of, yielded_value
+from .frames import caller, has_wrong_line, is_awaiting, is_transparent, kind_of, yielded_value
 from .scope import Scope
 from .story import MOST_CALLS, MOST_RAISED, Call
 from .values import Values
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
     Json = Dict[str, Any]
 
     class Backend(Protocol):
-        """Where events come from."""
+        """Where events come from.
+
+        Attributes:
+            lasts: whether events go on to come after an exception has left us
+        """
+
+        lasts: bool
 
         def start(self) -> None:
             """Tell of calls of the function."""
@@ -33,6 +40,9 @@ if TYPE_CHECKING:
 
         def no_more_calls(self) -> None:
             """Tell no more of calls that begin."""
+
+        def settle(self) -> None:
+            """What is about to be told of the calling thread is told now."""
 
         def stop(self) -> None:
             """Tell nothing any more."""
@@ -211,7 +221,6 @@ class Watch:
 
     def line(self, call: "Call", frame: "FrameType", line: int) -> None:
         """A followed call is about to carry out a line."""
-        call.heard_at = -1
         if self.done or not call.detailed:
             return
         if call.unfollowed or self._steps >= MOST_STEPS:
@@ -228,10 +237,19 @@ class Watch:
             return
         self._guarded(self._step, call, frame, unit, source)
 
+    def handles(self, call: "Call", error: "Optional[BaseException]") -> None:
+        """A call may handle an exception at the line that it begins: it may be raised again without a word."""
+        if error is None or id(error) == call.outer:
+            call.handled, call.handled_id = None, 0
+        elif id(error) != call.handled_id:
+            call.handled_id = id(error)
+            self._guarded(self._handles, call, error)
+
+    def _handles(self, call: "Call", error: "BaseException") -> None:
+        call.handled = self._values.exception(error)
+
     def _step(self, call: "Call", frame: "FrameType", unit: "Any", source: "Any") -> None:
         self._finish(call, frame)
-        if unit.kind == "except":
-            call.pending = False
         call.begin(unit, source, frame.f_lasti)
         self._steps += 1
         if self._steps <= AT_ONCE or _monotonic() - self._told > self._pause:
@@ -248,13 +266,19 @@ class Watch:
                 known.update(changed)
                 call.step.changed = list(known.items())
 
-    def raised(self, call: "Call", error: "BaseException") -> None:
-        """An exception is raised in a call, or comes to it from one that it made."""
-        self._guarded(self._raised, call, error)
+    def raised(self, call: "Call", error: "BaseException", inside: bool = False) -> None:
+        """An exception is raised in a call, or comes to it from one that it made.
 
-    def _raised(self, call: "Call", error: "BaseException") -> None:
+        Args:
+            call: which
+            error: the exception
+            inside: whether no `raise` of its own raises it, so that it may be a loop's or a generator's that ends
+        """
+        self._guarded(self._raised, call, error, inside and type(error).__name__ in QUIET)
+
+    def _raised(self, call: "Call", error: "BaseException", quiet: bool) -> None:
         said = self._values.exception(error)
-        call.error, call.pending = said, True
+        call.hears(said, quiet)
         step = call.step
         if step is not None and type(error).__name__ not in QUIET and said not in step.raised:
             step.raised.append(said)
@@ -274,17 +298,33 @@ class Watch:
             call.yields_value(self._values.text(yielded_value(value)))
         self.tell(slowly=True)
 
-    def resumed(self, call: "Call") -> None:
-        """It goes on."""
-        call.ended, call.heard_at = None, -1
-
     def returned(self, call: "Call", frame: "FrameType", value: "Any") -> None:
         """A call is over."""
         self._guarded(self._ended, call, frame, "returned", value)
 
-    def unwound(self, call: "Call", frame: "FrameType", error: "Optional[BaseException]") -> None:
-        """A call is over by an exception; None: the one that was heard of last."""
+    def unwound(self, call: "Call", frame: "FrameType", error: "BaseException") -> None:
+        """A call is over by an exception."""
         self._guarded(self._ended, call, frame, "raised", error)
+
+    def leaves(self, call: "Call", frame: "FrameType") -> None:
+        """An exception leaves a call, as far as is known which; `left` follows."""
+        self._guarded(self._leaves, call, frame)
+
+    def _leaves(self, call: "Call", frame: "FrameType") -> None:
+        self._finish(call, frame)
+        line = call.line if has_wrong_line(frame) else frame.f_lineno
+        call.ended = {"how": "raised", "line": line, "exception": call.left_by}
+
+    def left(self, call: "Call", error: "Optional[BaseException]") -> None:
+        """It has left it; None: who called it does not say more."""
+        if call.ended is not None and call.frame is not None:
+            self._guarded(self._left, call, error)
+
+    def _left(self, call: "Call", error: "Optional[BaseException]") -> None:
+        assert call.ended is not None and call.frame is not None
+        if error is not None:
+            call.ended["exception"] = self._values.exception(error)
+        self._end(call, call.frame, call.ended)
 
     def _ended(self, call: "Call", frame: "FrameType", how: str, value: "Any") -> None:
         self._finish(call, frame)
@@ -292,7 +332,7 @@ class Watch:
         if how == "returned":
             ended["value"] = self._values.text(value, 2 * 120)
         else:
-            ended["exception"] = self._values.exception(value) if value is not None else call.error
+            ended["exception"] = self._values.exception(value)
         self._end(call, frame, ended)
 
     def _end(self, call: "Call", frame: "FrameType", ended: "Json") -> None:
@@ -334,6 +374,7 @@ class Watch:
 
     def test_ended(self) -> bool:
         """A test is over: whether the call was in it, and is over too."""
+        self.backend.settle()
         if self.root is None or self.root.about["test"] != self.test:
             return False
         if self.program_ended():
@@ -342,6 +383,7 @@ class Watch:
 
     def program_ended(self) -> bool:
         """What would have run the call is over: whether its end was missed, in the main thread; it may wait."""
+        self.backend.settle()
         root = self.root
         if root is None or self.done or root.state != "running" or not root.about["main_thread"]:
             return False
@@ -357,10 +399,19 @@ class Watch:
         except RecursionError:  # the program is at its limit
             return None
         except Exception as error:
-            self.problem = "{}: {}".format(type(error).__name__, error)
-            self.stop()
-            self.tell()
+            if is_of_a_handler(error):
+                if not self.backend.lasts:
+                    said = "an exception of the program's own signal handler ({}) came while it was looked at"
+                    self._give_up(said.format(type(error).__name__))
+                raise
+            self._give_up("{}: {}".format(type(error).__name__, error))
             return None
         finally:
             self._values.end()
             self._busy = None
+
+    def _give_up(self, why: str) -> None:
+        """Follow nothing any more, and say why."""
+        self.problem = why
+        self.stop()
+        self.tell()

@@ -1,10 +1,11 @@
 """Whether a value is what it was: a number for all of it, of which only a part is shown."""
 
+import contextlib
 import types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
+    from typing import Any, Dict, Optional
 
 MOST_SIMPLE = 20000
 MOST_VISITED = 500
@@ -18,15 +19,23 @@ _ATTRIBUTES = type.__dict__["__dict__"]
 
 
 def fields_of(value: "Any") -> "Dict[str, Any]":
-    """The variables of an object, without running code of the program's; empty: it has none."""
+    """The variables of an object, in slots too, without running code of the program's; empty: it has none."""
+    found: "Optional[Dict[str, Any]]" = None
+    slots: "Dict[str, Any]" = {}
     for kind in _ORDER.__get__(type(value)):
-        own = _ATTRIBUTES.__get__(kind).get("__dict__")
-        if own is not None:
+        attributes = _ATTRIBUTES.__get__(kind)
+        own = attributes.get("__dict__")
+        if own is not None and found is None:
             if type(own) is not types.GetSetDescriptorType:
                 return {}
-            found = own.__get__(value)
-            return found if type(found) is dict else {}
-    return {}
+            kept = own.__get__(value)
+            found = kept if type(kept) is dict else {}
+        if "__slots__" in attributes:
+            for name, slot in list(attributes.items()):
+                if type(slot) is types.MemberDescriptorType:
+                    with contextlib.suppress(AttributeError):  # it has no value yet
+                        slots.setdefault(name, slot.__get__(value))
+    return dict(slots, **found) if slots and found else found or slots
 
 
 def mark(value: "Any") -> int:

@@ -1,0 +1,26 @@
+"""Exceptions that come from a handler of a signal: they are meant for wherever the program was."""
+
+import signal
+import types
+
+from debug_gym_core.debugging.inside.process import _getsignal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional
+
+_NUMBERS = range(1, signal.NSIG)
+
+
+def is_of_a_handler(error: "Optional[BaseException]") -> bool:
+    """Whether an exception was raised in a handler of a signal of the program's, which may have run within ours."""
+    codes = set()
+    for number in _NUMBERS:
+        handler: "Any" = _getsignal(number)
+        function = handler.__func__ if type(handler) is types.MethodType else handler
+        if type(function) is types.FunctionType:
+            codes.add(function.__code__)
+    step = error.__traceback__ if error is not None else None
+    while step is not None and step.tb_frame.f_code not in codes:
+        step = step.tb_next
+    return step is not None
