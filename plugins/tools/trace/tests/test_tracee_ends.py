@@ -263,6 +263,16 @@ def test_a_value_whose_repr_is_quick_is_asked_as_often_as_it_is_shown(trace: Fol
     assert "p = P(3998)" in found.text and "<P>" not in found.text
 
 
+def test_a_match_is_told_without_its_cases(trace: Follow, python: str) -> None:
+    if version_of(python) < (3, 10):
+        pytest.skip("match came with Python 3.10")
+    text = (
+        "def f(x):\n    match x:\n        case {'k': k}:\n            return k\n        case _:\n            pass\n\n"
+    )
+    lines = trace(f"{text}f({{'k': 1}})\n").lines
+    assert [line.partition("  ")[2].strip() for line in lines if line[:1] == "2"] == ["match x:"]
+
+
 def test_mocks_are_the_same_in_each_run(trace: Follow) -> None:
     found = trace("from unittest import mock\ndef f():\n    m = mock.Mock(name='it')\n    return m.get(1)\nf()\n")
     assert "| m = <Mock name='it'>" in found.text and found.lines[-1] == "returned <Mock name='it.get()'> (line 4)"

@@ -3,7 +3,7 @@
 import signal
 import types
 
-from debug_gym_core.debugging.inside.process import _getsignal
+from debug_gym_core.debugging.inside.process import OURS, _getsignal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def is_of_a_handler(error: "Optional[BaseException]") -> bool:
     for number in _NUMBERS:
         handler: "Any" = _getsignal(number)
         function = handler.__func__ if type(handler) is types.MethodType else handler
-        if type(function) is types.FunctionType:
+        if type(function) is types.FunctionType and function.__code__.co_filename != OURS:
             codes.add(function.__code__)
     step = error.__traceback__ if error is not None else None
     while step is not None and step.tb_frame.f_code not in codes:

@@ -127,7 +127,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
             if config["mode"] == "collect":
                 for one in tests:
                     if type(one).__name__ == "_FailedTest":
-                        tell(one, "error", getattr(one, "_exception", None))
+                        tell(one, "error", described(getattr(one, "_exception", None)))
                 raise SystemExit(0)
             for name in sorted({type(one).__module__ for one in tests}):
                 if finder.stands_for_other(config["root"], name, sys.modules.get(name)):

@@ -220,16 +220,14 @@ class Conversation(pdb.Pdb):
 
     def precmd(self, line: str) -> str:
         """Put what an alias stands for in its place; one that begins with its own name means what that means else."""
-        aliases = self.aliases
-        self.aliases = Aliases(aliases)
-        self._executing = True
+        aliases, self.aliases = self.aliases, Aliases(self.aliases)
+        executing, self._executing = self._executing, True
         try:
             return super().precmd(line)
         except IndexError:  # it stands for nothing
             return ""
         finally:
-            self._executing = False
-            self.aliases = aliases
+            self.aliases, self._executing = aliases, executing
 
     def guarded(self, function: "Callable[..., Any]", *arguments: "Any") -> "Tuple[Any, str]":
         """Call something that describes a value, which is code of the program's.

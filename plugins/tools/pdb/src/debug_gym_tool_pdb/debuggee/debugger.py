@@ -224,7 +224,6 @@ class Debugger(Stopping):
         if _getpid() != self._pid or self.channel.process:
             return
         _settrace(None)
-        self.finder.end()
         self._turn.take()  # a daemon thread, or a child, may be talking
         _take_back_builtins()
         for stream in (sys.stdout, sys.stderr):
@@ -239,6 +238,8 @@ class Debugger(Stopping):
         self.remembered.add_to(message)
         self.channel.send(message)
         self.quitting = True  # what runs from here on, such as finalizers, stops nowhere
+        with contextlib.suppress(MemoryError):
+            self.finder.end()
 
 
 def _exit_status(error: "SystemExit") -> int:

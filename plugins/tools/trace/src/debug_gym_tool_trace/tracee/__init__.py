@@ -5,6 +5,7 @@ starts it with `python -c` and a descriptor, over which go JSON messages (4 byte
 The host's first and only message says what to run and what to follow; what was seen comes back as it is seen.
 
 - `channel`: messages, and functions bound before the program can replace them
+- `telling`: how often the host is told
 - `values`: values in a few words, within a time
 - `scope`: the variables that a frame has, and which of them changed
 - `source`: where statements, loops and functions are in a file

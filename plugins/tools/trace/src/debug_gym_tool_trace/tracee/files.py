@@ -10,7 +10,7 @@ from .source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import CodeType
+    from types import CodeType, FrameType
     from typing import Any, Dict, Iterable, Optional
 
 _realpath = os.path.realpath
@@ -92,6 +92,13 @@ class Files:
     def function(self, code: "CodeType") -> str:
         """The qualified name of a function of the repository."""
         return self.source(code.co_filename).called(code.co_name, code.co_firstlineno)
+
+    def place(self, frame: "Optional[FrameType]") -> "Optional[Dict[str, Any]]":
+        """Where a frame is: `file`, `line`, `function`."""
+        if frame is None:
+            return None
+        code = frame.f_code
+        return {"file": self.path(code.co_filename), "line": frame.f_lineno, "function": self.function(code)}
 
 
 def _file_of(kind: type) -> "Optional[str]":

@@ -133,6 +133,8 @@ class Source:
         end = _end(node)
         if bodies:
             end = max(min(_first_line(bodies[0]) - 1, end), node.lineno)
+        elif getattr(node, "cases", ()):
+            end = max(node.cases[0].pattern.lineno - 1, node.lineno)
         self._add(first, end, kind, inside)
         if isinstance(node, _DEFINITIONS):
             self._define(node, node.name, node.name, owner, first)

@@ -1,12 +1,13 @@
 """Which call is followed, and what becomes of each event of it; where the events come from is a backend's matter."""
 
-from debug_gym_core.debugging.inside.process import _get_ident, _getpid, _monotonic
+from debug_gym_core.debugging.inside.process import _get_ident, _getpid
 from debug_gym_core.debugging.inside.signals import is_of_a_handler
 
 from .channel import _main_ident
 from .frames import caller, has_wrong_line, is_awaiting, is_transparent, kind_of, yielded_value
 from .scope import Scope
 from .story import MOST_CALLS, MOST_RAISED, Call
+from .telling import Telling
 from .values import Values
 
 TYPE_CHECKING = False
@@ -54,13 +55,6 @@ MOST_STEPS = 20000
 MOST_HEARD = 200000
 """Calls of the repository's functions that are heard of while a call is followed."""
 
-AT_ONCE = 100
-"""Steps after each of which the host is told, so that it knows when the program kills itself."""
-
-SECONDS_BETWEEN = 0.1
-SHARE = 30
-"""Of the time that passes, the part that telling the host may take."""
-
 QUIET = ("StopIteration", "StopAsyncIteration", "GeneratorExit")
 """Exceptions by which loops and generators end; no failure."""
 
@@ -87,7 +81,7 @@ class Watch:
             number: of the call, from 1
             depth: how many levels of calls below it are followed as it is
         """
-        self._channel = channel
+        self._telling = Telling(channel)
         self._files = files
         self._number = number
         self._depth = depth
@@ -98,8 +92,6 @@ class Watch:
         self._steps = 0
         self._heard = 0
         self._deaf = False
-        self._told = 0.0
-        self._pause = SECONDS_BETWEEN
         self._codes: "Dict[int, Any]" = {}
         self._places: "frozenset[Any]" = frozenset()
         self._file = ""
@@ -146,7 +138,7 @@ class Watch:
         about = self._about(frame)
         about["call"] = self.count
         about["definition"] = frame.f_code.co_firstlineno
-        about["from"] = self._where(caller(frame, self._files))
+        about["from"] = self._files.place(caller(frame, self._files))
         about["main_thread"] = _get_ident() == _main_ident
         about["test"] = self.test
         self.root = self._call(about, frame, 0, True)
@@ -160,16 +152,6 @@ class Watch:
             "file": self._files.path(code.co_filename),
             "line": code.co_firstlineno,
             "kind": kind_of(code),
-        }
-
-    def _where(self, frame: "Optional[FrameType]") -> "Optional[Json]":
-        if frame is None:
-            return None
-        code = frame.f_code
-        return {
-            "file": self._files.path(code.co_filename),
-            "line": frame.f_lineno,
-            "function": self._files.function(code),
         }
 
     def _call(self, about: "Json", frame: "FrameType", level: int, detailed: bool) -> "Call":
@@ -252,8 +234,7 @@ class Watch:
         self._finish(call, frame)
         call.begin(unit, source, frame.f_lasti)
         self._steps += 1
-        if self._steps <= AT_ONCE or _monotonic() - self._told > self._pause:
-            self.tell()
+        self.tell(slowly=True)
 
     def _finish(self, call: "Call", frame: "FrameType") -> None:
         """See what the last step changed."""
@@ -352,15 +333,12 @@ class Watch:
 
     def tell(self, slowly: bool = False, **more: "Any") -> None:
         """Tell the host what was seen so far; `slowly`: if it was not told just now."""
-        began = _monotonic()
-        if slowly and self._steps > AT_ONCE and began - self._told <= self._pause:
+        if slowly and not self._telling.is_due(self._steps):
             return
         message: "Json" = {"t": "story", "calls": self.count, "done": self.done, "problem": self.problem}
         message["story"] = self.root.as_json() if self.root is not None else None
         message.update(more)
-        self._channel.send(message)
-        self._told = _monotonic()
-        self._pause = max(SECONDS_BETWEEN, SHARE * (self._told - began))
+        self._telling.tell(message)
 
     def tell_now(self, frame: "Optional[FrameType]") -> None:
         """Tell it where the program is too: a frame, or the one of the repository that led there."""
@@ -368,7 +346,7 @@ class Watch:
             frame = caller(frame, self._files)
         self._busy = _get_ident()
         try:
-            self.tell(now=self._where(frame))
+            self.tell(now=self._files.place(frame))
         finally:
             self._busy = None
 
