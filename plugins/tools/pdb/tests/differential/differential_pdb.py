@@ -478,17 +478,20 @@ class InsideLines(Oracle):
 
 
 class OwnNames(Oracle):
-    """Leaves what a function returned, or raised, not among its variables."""
+    """Leaves what a function returned, or raised, not among its variables.
 
-    returns = None
+    Python 3.12 does not have it there, after a jump into what had a comprehension.
+    """
+
+    returns = returned = None
 
     def user_return(self, frame, return_value):
         """See pdb."""
-        self.returns = frame
+        self.returns, self.returned = frame, return_value
         try:
             super().user_return(frame, return_value)
         finally:
-            self.returns = None
+            self.returns = self.returned = None
             forget(frame, "__return__")
 
     def user_exception(self, frame, exc_info):
@@ -504,14 +507,16 @@ class OwnNames(Oracle):
         frame = frame_lineno[0]
         if frame is not self.returns and "__return__" in frame.f_locals:
             text = text.replace("()->" + reprlib.repr(frame.f_locals["__return__"]), "()", 1)
+        elif frame is self.returns and "__return__" not in frame.f_locals:
+            text = text.replace("()", "()->" + reprlib.repr(self.returned), 1)
         return text
 
     def do_retval(self, arg):
         """See pdb."""
-        if self.curframe is not self.returns:
+        if self.curframe is self.returns:
+            self.message(repr(self.returned))
+        else:
             self.error("Not yet returned!")
-            return None
-        return super().do_retval(arg)
 
     do_rv = do_retval
 

@@ -26,7 +26,7 @@ def brought(message: dict[str, Any]) -> Any:
     out = kept.get("out", "")
     place = re.search(r"^(?:--|> )", out, re.MULTILINE)  # behind what is said of going back
     kept["out"] = out[place.start() :] if place else out
-    return re.sub(r"\b(?:0x[0-9a-f]{6,}|\d{12,})", "an address", repr(kept))
+    return re.sub(r"\b(?:0?x[0-9a-f]{6,}|\d{12,})", "an address", repr(kept))
 
 
 def told(debuggee: Any, breakpoint: str, steps: list[str]) -> list[Any]:
