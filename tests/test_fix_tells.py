@@ -216,13 +216,15 @@ def test_what_is_wrong_is_said_in_a_line(project: Path, tmp_path: Path) -> None:
     assert status != 0 and "Traceback" not in said and len(said.splitlines()) <= 3, said
 
 
-def test_a_missing_key_is_said_before_the_tests_are_run(
+def test_what_is_missing_is_said_before_the_tests_are_run(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (tmp_path / "llm.yaml").write_text("one: {model: m}\n")
     done = run_debug_gym(["fix", project, "--llm-config", "llm.yaml"], tmp_path)
     assert (done.returncode, done.stdout) == (4, "") and "one (m): there is no key" in done.stderr
+    done = run_debug_gym(["fix", project, "--llm", "scripted"], tmp_path)
+    assert (done.returncode, done.stdout) == (2, "") and "say what to play" in done.stderr
 
 
 @pytest.mark.people

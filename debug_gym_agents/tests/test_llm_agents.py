@@ -336,7 +336,7 @@ def test_refusals_are_told_from_calls_that_make_no_sense(agent: type[Agent], mak
 @pytest.mark.parametrize("agent", EVERY)
 def test_who_has_nothing_more_to_say_is_asked_once(agent: type[Agent], make: Callable[..., RepoEnv]) -> None:
     llm = Talker([Message("assistant", "Over.")])
-    assert agent().play(make(), llm) == "gave_up"
+    assert agent().play(make(), llm) == "over"
     assert len(llm.seen) == 1
 
 
@@ -344,7 +344,7 @@ def test_who_has_nothing_more_to_say_is_asked_once(agent: type[Agent], make: Cal
 def test_a_person_leaves_when_they_want(agent: type[Agent], make: Callable[..., RepoEnv]) -> None:
     llm = Talker([])
     llm.trusted = True  # type: ignore[misc]
-    assert agent().play(make(), llm) == "gave_up"
+    assert agent().play(make(), llm) == "over"
     assert len(llm.seen) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -92,6 +93,23 @@ def test_a_patch_that_does_not_fit_is_not_resolved(
     path = predictions(tmp_path / "a.jsonl", {"instance_id": "shop", "model_patch": patch})
     assert graded(make_env(), path) == ("unapplied", False)
     assert "sample/shop: its patch is not applied: " in caplog.text
+
+
+def test_a_file_is_read_once_for_all_episodes_and_again_when_it_has_changed(
+    make_env: Callable[..., RepoEnv], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    monkeypatch.setattr("debug_gym_agents.patch._parsed", lambda text, place: parsed.append(place) or json.loads(text))
+    path = predictions(tmp_path / "a.jsonl", {"task": "other", "patch": ""}, {"task": TASK, "patch": PATCH})
+    path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
+    env = make_env()
+    assert graded(env, path) == (None, True)
+    env.reset()
+    assert graded(env, path) == (None, True)
+    assert parsed == [f"{path}:1", f"{path}:2"]
+    predictions(path, {"task": TASK, "patch": ""})
+    env.reset()
+    assert graded(env, path) == ("no_patch", False)
 
 
 def test_read_only_files_are_left_as_they_are(

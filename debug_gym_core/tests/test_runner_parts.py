@@ -65,6 +65,32 @@ def test_values_have_short_texts(say: Callable[[str], Any]) -> None:
     assert said[5] == "<int of 28074 bits>" and len(said[6]) == 160 and said[7:] == ["(1,)", "{}", "{1: 'a'}"]
 
 
+def test_a_class_that_takes_too_long_is_asked_once(say: Callable[[str], Any]) -> None:
+    said = say(
+        """
+        import signal, time
+        from runner.describe import show
+
+        asked = []
+
+        class Slow(object):
+            def __repr__(self):
+                asked.append(1)
+                while True:
+                    pass
+
+        class Long(str):
+            def __len__(self):
+                while True:
+                    pass
+
+        shown = [show(Slow()) for _ in range(5)] + [show(Long("text"))]
+        print(json.dumps([shown, len(asked), signal.getitimer(signal.ITIMER_REAL)[0]]))
+        """
+    )
+    assert said == [["<Slow>"] * 5 + ["'text'"], 1, 0]
+
+
 def test_a_failure_whose_exception_cannot_be_told_is_told_of(say: Callable[[str], Any], tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("def buy(error):\n    price = 3\n    raise error\n")
     said = say(

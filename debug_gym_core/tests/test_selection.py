@@ -72,6 +72,14 @@ def test_when_nothing_is_left_it_is_said(select: Any) -> None:
         select("a", "x*", "!*")
 
 
+def test_a_benchmark_without_tasks_says_so(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = plugins.get("benchmarks", "toy")()
+    monkeypatch.setattr(toy, "names", list)
+    monkeypatch.setattr(toy, "excluded", dict)
+    with pytest.raises(UsageError, match=r"^toy has no tasks: its source is empty$"):
+        select_tasks(toy, "all")
+
+
 def test_an_error_does_not_name_thousands(plugins: Plugins) -> None:
     toy = plugins.get("benchmarks", "toy")(extra_tasks=5000)
     with pytest.raises(UsageError) as refused:

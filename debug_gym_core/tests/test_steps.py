@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from debug_gym_core import Environment, Observation, Tool, ToolCall
 from debug_gym_core.cli.steps import Steps, error_text
 from debug_gym_core.models.llm import Usage
 from debug_gym_core.runs.jobs import Job
@@ -14,6 +15,16 @@ JOB = Job("toy/a", "a", 0)
 
 def message(role: str, content: str, *calls: Any) -> dict[str, Any]:
     return {"role": role, "content": content, "calls": calls, "call_id": None}
+
+
+class Replace(Tool):
+    """A tool."""
+
+    name = "replace"
+
+    def use(self, env: Environment, path: str, code: str) -> Observation:
+        """Replace a file."""
+        raise NotImplementedError
 
 
 def asked(*prompt: Any, answer: str = "hm") -> Event:
@@ -59,6 +70,15 @@ def test_an_answer_without_a_call_is_a_step_to_whoever_looks_on() -> None:
     shown = lines(Steps(50, {}, whole=False), Event.llm_call(calls=[], **about))
     assert shown[:3] == ["toy/a model m called no tool", "    0", "    1"] and "5 more lines" in shown[-1]
     assert lines(Steps(50, {}, whole=False), Event.llm_call(calls=["eval"], **about)) == []
+
+
+def test_a_call_of_several_lines_stands_below_its_tool_as_it_can_be_pasted() -> None:
+    facts: Any = {"step": 3, "seconds": 0.1, "score": 0, "max_score": 2, "reward": 0.0}
+    facts |= {"terminated": False, "truncated": False, "observation": {"text": "done", "json": "[]"}}
+    call = ToolCall("replace", {"path": "a.py", "code": "x = 1\ny = 2\n"})
+    shown = lines(Steps(50, {"replace": Replace}, whole=False), Event.step(action=call, **facts))
+    assert shown[0] == "toy/a 3/50 replace  (score 0/2, 0.1 s)"
+    assert shown[1:4] == ["replace a.py <<<", "x = 1", "y = 2"]
 
 
 def test_each_attempt_begins_anew() -> None:

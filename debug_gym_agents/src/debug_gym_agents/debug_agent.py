@@ -56,7 +56,7 @@ class DebugAgent(Agent):
             answer = with_ids(completion.message, turn)
             over = turns.llm.trusted or completion.finish == "over"  # a person leaves, a script is played
             if not answer.calls and (env.resolved or over):
-                return "resolved" if env.resolved else "gave_up"
+                return "resolved" if env.resolved else "over"
             history.append(answer)
             refused = completion.finish == "refused"
             if not answer.calls:

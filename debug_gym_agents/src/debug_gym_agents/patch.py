@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,12 +85,14 @@ class PatchAgent(Agent):
         try:
             if self._patches.is_dir():
                 return _of_run(self._patches, task.id)
-            found = [one for name, one in _predictions(self._patches) if name in (task.id, task.name)]
+            status = self._patches.stat()
+            found = _predictions(self._patches, status.st_mtime_ns, status.st_size)
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{self._patches} cannot be read: {error}") from error
-        if len(found) > 1:
-            raise UsageError(f"{self._patches} has {len(found)} patches for {task.id}")
-        patch = found[0] if found else b""
+        given = found.get(task.id, ()) + (found.get(task.name, ()) if task.name != task.id else ())
+        if len(given) > 1:
+            raise UsageError(f"{self._patches} has {len(given)} patches for {task.id}")
+        patch = given[0] if given else b""
         return patch if not patch or patch.endswith(b"\n") else patch + b"\n"
 
 
@@ -103,13 +106,20 @@ def _of_run(run: Path, task: str) -> bytes:
     return b""
 
 
-def _predictions(path: Path) -> Iterator[tuple[str, bytes]]:
-    """The tasks and patches in a file.
+@functools.lru_cache(maxsize=1)  # a run has an agent for each episode, and one file for all of them
+def _predictions(path: Path, changed: int, size: int) -> Mapping[str, tuple[bytes, ...]]:
+    """The patches in a file, by their tasks.
+
+    Args:
+        path: the file
+        changed: when, in nanoseconds: one that has changed is read again
+        size: in bytes, likewise
 
     Raises:
         UsageError: it is no such file; says where
         OSError, UnicodeDecodeError: it cannot be read
     """
+    found: dict[str, tuple[bytes, ...]] = {}
     for place, record in _records(path):
         if not isinstance(record, Mapping):
             raise UsageError(f"{place}: an object with instance_id and model_patch is meant, not {record!r:.60}")
@@ -117,12 +127,13 @@ def _predictions(path: Path) -> Iterator[tuple[str, bytes]]:
         patch = next((record[key] for key in PATCH_KEYS if key in record), ...)
         if not isinstance(name, str) or not (patch is None or isinstance(patch, str)):
             raise UsageError(f"{place}: instance_id and model_patch are missing, or are no texts")
-        yield name, (patch or "").encode("utf-8", "surrogateescape")
+        found[name] = (*found.get(name, ()), (patch or "").encode("utf-8", "surrogateescape"))
+    return found
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
     """What a file holds of each task, and where."""
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:
         if path.suffix == ".jsonl":
             for number, line in enumerate(file, 1):
                 if line.strip():

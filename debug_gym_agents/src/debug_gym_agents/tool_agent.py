@@ -49,7 +49,8 @@ class ToolAgent(Agent):
             if not answer.calls:
                 wrong = correction(completion)
                 if wrong is None or env.resolved:
-                    ended = "refused" if completion.finish == "refused" else "gave_up"
+                    over = turns.llm.trusted or completion.finish == "over"
+                    ended = "over" if over else "refused" if completion.finish == "refused" else "gave_up"
                     return "resolved" if env.resolved else ended
                 history.append(Message("user", wrong))
             sense = False

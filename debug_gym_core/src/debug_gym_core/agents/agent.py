@@ -75,7 +75,7 @@ class Agent(Component, abc.ABC):
         Returns when `env` is terminated or truncated, or when there is nothing more to do.
 
         Returns:
-            why it ended by itself, in a word: `gave_up` (the model calls nothing), `refused` (it refuses to answer),
-            `malformed` (its calls make no sense); None: the environment knows (`env.ended`), or there was nothing more
-            to do
+            why it ended by itself, in a word: `gave_up` (the model calls nothing), `over` (a person left, or a script
+            was played to its end), `refused` (the model refuses to answer), `malformed` (its calls make no sense);
+            None: the environment knows (`env.ended`), or there was nothing more to do
         """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
@@ -104,7 +103,10 @@ def command(
     config = load(BENCHMARK, [*ours, *overrides], llm=llm or (_only_model(llm_config) if asks else None), **choices)
     _check(config, directory)
     if asks:
-        _check_model(config, plugins)
+        from debug_gym_core.runs.chosen_model import ChosenModel
+        from debug_gym_core.runs.ledger import Ledger, Limits
+
+        ChosenModel(config, plugins).check(Ledger(None, Limits()), note=lambda text: None)  # the run says its notes
     from debug_gym_core.cli.own_tests import OwnTests
 
     tests = OwnTests(config, plugins)
@@ -172,25 +174,6 @@ def _only_model(llm_config: Path | None) -> str | None:
     if len(names) < 2 or LLMSection().name in names:
         return names[0] if len(names) == 1 else None
     raise UsageError(f"say which model with --llm: {', '.join(names)}")
-
-
-def _check_model(config: Config, plugins: Plugins) -> None:
-    """Say what is wrong with the model before the tests are run.
-
-    Raises:
-        UsageError, RequirementError: it is not configured, its entry is wrong, or it has no key
-    """
-    from debug_gym_core.config.llm_yaml import read_models, unknown
-    from debug_gym_core.models.service import ServiceLLM
-
-    models, name = read_models(config.llm_config_file_path), config.llm.name
-    if name in models.names:
-        llm = models.make(name, plugins, {})
-        if isinstance(llm, ServiceLLM):
-            with contextlib.closing(llm):
-                llm.prepare()
-    elif name not in plugins.llms and ":" not in name:
-        raise unknown(name, models, plugins)
 
 
 def _conclude(

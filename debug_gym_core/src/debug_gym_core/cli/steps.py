@@ -76,7 +76,8 @@ class Steps:
             yield Text.assemble((head, "bold cyan"), " ", (printable(action[0]), "bold"), f"  {about}")
         else:
             # At the left edge, so that what is copied from here can be pasted as it is.
-            yield Text.assemble((head, "bold cyan"), f"  {about}")
+            tool = action[0].partition(" ")[0]
+            yield Text.assemble((head, "bold cyan"), " ", (printable(tool), "bold"), f"  {about}")
             yield from _body("\n".join(action), None if self.whole else LONG_ACTION, indent="", style="bold")
         text = data["observation"]["text"]
         if data["step"] or self.whole:

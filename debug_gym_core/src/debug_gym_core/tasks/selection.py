@@ -39,6 +39,8 @@ def select_tasks(benchmark: Benchmark, patterns: str | Sequence[str]) -> list[st
     """
     names = list(benchmark.names())
     excluded = benchmark.excluded()
+    if not names and not excluded:
+        raise UsageError(f"{benchmark.name} has no tasks: its source is empty")
     chosen: set[str] = set()
     refused: set[str] = set()
     positive = False

@@ -73,29 +73,23 @@ class TimeLimit:
             self._since, self._used = _monotonic(), _process_time()
             _setitimer(signal.ITIMER_REAL, self.seconds, _AGAIN)
 
-    def stop(self) -> float:
-        """Limit no more; returns the seconds since it was started. May be called twice."""
+    def stop(self) -> None:
+        """Limit no more. May be called twice."""
         if not self.active:
-            return 0.0
+            return
         _setitimer(signal.ITIMER_REAL, 0)
         _signal(signal.SIGALRM, self._handler)
-        taken = self.taken
         self.active = False
         remaining, interval = self._timer
         if remaining:
-            _setitimer(signal.ITIMER_REAL, max(remaining - taken, 0.000001), interval)
-        return taken
-
-    @property
-    def taken(self) -> float:
-        """Seconds since it was started; 0: it is stopped."""
-        return _monotonic() - self._started if self.active else 0.0
+            left = remaining - (_monotonic() - self._started)
+            _setitimer(signal.ITIMER_REAL, max(left, 0.000001), interval)
 
     def call(self, function: "Callable[..., Result]", *arguments: "Any") -> "Result":
         """Call a function.
 
         Args:
-            function: one written in Python: another can only be ended where it calls such
+            function: one written in Python, such as `repr_of`: another can only be ended where it calls such
             arguments: its own
 
         Raises:
@@ -109,7 +103,7 @@ class TimeLimit:
             return
         caller = frame and frame.f_back  # in the frame of `call` itself the function has not begun, or has ended
         while caller is not None:
-            if caller.f_code is _CALL:
+            if caller.f_code is _CALL and caller.f_locals["self"] is self:
                 self.expired = True
                 raise OutOfTime
             caller = caller.f_back
@@ -123,3 +117,13 @@ class TimeLimit:
 
 
 _CALL = TimeLimit.call.__code__
+
+
+def repr_of(value: "Any") -> str:
+    """A value's own repr; for a limit's `call`."""
+    return repr(value)
+
+
+def text_of(value: "Any") -> str:
+    """A value's own text, such as an exception's; for a limit's `call`."""
+    return str(value)

@@ -25,6 +25,9 @@ DETAILS = 20000
 """Characters of locals in one failure."""
 DETAILED = 200
 """Failures of one run whose frames are reported."""
+MOST_ITEMS = 10000
+"""Elements of a container that is still shown."""
+SIZED = (str, bytes, list, tuple, set, frozenset, dict)
 SLOW = 0.2
 """Seconds after which the `repr` of a value is given up."""
 
@@ -160,12 +163,9 @@ def _show(value: "Any", depth: int) -> str:
     if kind.__repr__ is object.__repr__ and depth >= 0 and getattr(value, "__dict__", None):
         fields = ["{}={}".format(name, _show(one, depth - 1)) for name, one in list(vars(value).items())[:8]]
         return "<{} {}>".format(kind.__name__, ", ".join(fields))
-    try:
-        size = len(value)
-    except Exception:
-        size = 0
-    if size > 10000 and isinstance(value, (str, bytes, list, tuple, set, frozenset, dict)):
-        return "<{} of {} items>".format(kind.__name__, size)
+    for builtin in SIZED:
+        if issubclass(kind, builtin) and builtin.__len__(value) > MOST_ITEMS:
+            return "<{} of {} items>".format(kind.__name__, builtin.__len__(value))
     text = guarded(repr, value)
     return without_addresses(" ".join(text[: 4 * VALUE].split()))
 
@@ -174,26 +174,48 @@ class TooSlow(BaseException):
     """Raised in code of the program that takes too long to describe a value."""
 
 
+def _call(function: "Callable[[Any], Any]", value: "Any") -> "Any":
+    return function(value)
+
+
+_CALL = _call.__code__
+_slow = set()  # type: set[int]
+
+
+def _give_up(number: int, frame: "Union[FrameType, None]") -> None:
+    """End what `_call` calls, and nothing else: the time may be over just before it, or just after."""
+    caller = frame and frame.f_back
+    while caller is not None:
+        if caller.f_code is _CALL:
+            raise TooSlow
+        caller = caller.f_back
+
+
 def guarded(function: "Callable[[Any], Any]", value: "Any") -> str:
-    """`str` or `repr` of a value; its class's name when that raises or takes too long (in the main thread)."""
+    """`str` or `repr` of a value; its class's name when that raises or takes too long (in the main thread).
+
+    A class whose objects took too long once is asked no more.
+    """
     import _signal as signal  # type: ignore[import-not-found] # The module without enums: quicker to import.
 
-    def give_up(number: int, frame: "Union[FrameType, None]") -> None:
-        raise TooSlow
-
+    if id(type(value)) in _slow:
+        return "<{}>".format(type(value).__name__)
     before = None  # type: Any
     armed = False
     try:
         if signal.getitimer(signal.ITIMER_REAL)[0] == 0:
-            before = signal.signal(signal.SIGALRM, give_up)
+            before = signal.signal(signal.SIGALRM, _give_up)
             armed = True
             signal.setitimer(signal.ITIMER_REAL, SLOW, 0.01)
     except (ValueError, AttributeError):
         pass  # Not in the main thread: no limit can be had.
     try:
-        text = function(value)
+        text = _call(function, value)
         return text if type(text) is str else "<{}>".format(type(value).__name__)
-    except BaseException:  # The program's code may raise anything, and TooSlow comes from us.
+    except TooSlow:
+        _slow.add(id(type(value)))
+        return "<{}>".format(type(value).__name__)
+    except BaseException:  # The program's code may raise anything.
         return "<{}>".format(type(value).__name__)
     finally:
         if armed:

@@ -46,7 +46,7 @@ class Human(LLM):
         conversation.show(messages[-1].content if messages else "")
         call = conversation.ask()
         if call is None:
-            return Completion(Message("assistant", "The person ended the episode."))
+            return Completion(Message("assistant", "The person ended the episode."), finish="over")
         self._calls += 1
         return Completion(Message("assistant", "", (dataclasses.replace(call, id=f"call-{self._calls}"),)))
 

@@ -10,7 +10,7 @@ import re
 import sys
 import types
 
-from debug_gym_core.debugging.inside.limits import TimeLimit
+from debug_gym_core.debugging.inside.limits import TimeLimit, repr_of
 
 from .channel import _GONE, _ORIGINAL_BUILTINS, Channel, _give_builtins, _take_back_builtins
 from .conversation import IGNORED, Conversation, documented, shortened
@@ -331,7 +331,7 @@ class Looking(Conversation):
 
     def _whole(self, value: "Any") -> str:
         """The repr of a value; where that fails or takes too long, what says so."""
-        text, odd = self.guarded(_repr_of, value)
+        text, odd = self.guarded(repr_of, value)
         return str(text) if not odd else "<{}, whose repr {}>".format(type(value).__name__, odd)
 
     def _print_lines(self, lines: "Any", *args: "Any", **kwargs: "Any") -> None:
@@ -341,7 +341,3 @@ class Looking(Conversation):
 
 def _is_unequal(new: "Any", old: "Any") -> bool:
     return bool(new != old)
-
-
-def _repr_of(value: "Any") -> str:
-    return repr(value)

@@ -7,7 +7,7 @@ import sys
 import traceback
 import types
 
-from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit
+from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit, text_of
 from debug_gym_core.debugging.inside.marks import fields_of, mark
 from debug_gym_core.debugging.inside.texts import without_addresses
 
@@ -166,17 +166,13 @@ class Values:
         if limit.expired:
             return ""
         try:
-            text = without_addresses(limit.call(_text_of, error))
+            text = without_addresses(limit.call(text_of, error))
         except OutOfTime:
             limit.stop()
             return ""
         except BaseException:
             return ""
         return text if len(text) <= MESSAGE_LENGTH else text[:MESSAGE_LENGTH] + "..."
-
-
-def _text_of(error: "BaseException") -> str:
-    return str(error)
 
 
 def in_one_line(error: BaseException) -> str:

@@ -3,7 +3,7 @@
 import collections
 import types
 
-from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit
+from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit, repr_of, text_of
 from debug_gym_core.debugging.inside.marks import fields_of, mark
 from debug_gym_core.debugging.inside.process import _process_time
 from debug_gym_core.debugging.inside.signals import is_of_a_handler
@@ -108,7 +108,7 @@ class Values:
             return "<{}>".format(kind.__name__)
         before = _process_time()
         try:
-            text = self._limit.call(_repr_of, value)
+            text = self._limit.call(repr_of, value)
         except OutOfTime:
             self._slow.add(kind)
             return "<{}, whose repr takes too long>".format(kind.__name__)
@@ -281,21 +281,13 @@ class Values:
             message = error.args[0]
         elif self._may_ask():
             try:
-                message = self._limit.call(_text_of, error)
+                message = self._limit.call(text_of, error)
             except BaseException as failed:  # its own code fails, or takes too long
                 if is_of_a_handler(failed):
                     raise
                 message = ""
         message = without_addresses(message)
         return {"type": kind.__name__, "message": cut(message, MESSAGE_ROOM)}
-
-
-def _repr_of(value: "Any") -> str:
-    return repr(value)
-
-
-def _text_of(error: "BaseException") -> str:
-    return str(error)
 
 
 def _first(values: "Any", count: int) -> "List[Any]":
