@@ -13,6 +13,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import termios
 import time
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import interpreters
+from support import interpreters, version_of
 
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_tool_pdb.boot import BOOT, blob
@@ -152,6 +153,11 @@ class Debuggee:
                 return self.receive(timeout)
         raise TimeoutError(f"not interrupted; printed: {self.printed[-2000:]!r}")
 
+    def lines(self, *commands: str) -> list[int]:
+        """The lines at which commands stop; 0: the end."""
+        messages = [self.do(command) for command in commands]
+        return [message["stop"]["line"] if message["t"] == "prompt" else 0 for message in messages]
+
     def close(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -217,3 +223,21 @@ def debug_tests(python: str, debug: Debug) -> Debug:
     if not has_pytest(python):
         pytest.skip("this interpreter has no pytest")
     return debug
+
+
+ALL = ["monitoring", "instrument", "settrace"] if sys.version_info >= (3, 12) else ["instrument", "settrace"]
+
+
+FAST = [["instrument", "settrace"], ["monitoring", "settrace"], ["monitoring", "instrument", "settrace"]]
+
+
+@pytest.fixture(
+    params=[pytest.param(names, marks=() if names == ALL else pytest.mark.debugger) for names in (["settrace"], *FAST)],
+    ids=lambda names: names[0] if len(names) < 3 else "all",
+)
+def backends(request: pytest.FixtureRequest, python: str) -> list[str]:
+    """Which backends a session may use."""
+    names: list[str] = request.param
+    if "monitoring" in names and version_of(python) < (3, 12):
+        pytest.skip("sys.monitoring came with Python 3.12")
+    return names
