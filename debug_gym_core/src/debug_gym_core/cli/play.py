@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from debug_gym_core.runs.run import Run
 
 AGENT, LLM = "tool_agent", "human"
-TOOLS = ("view", "listdir", "grep", "rewrite", "edit", "eval", "pdb", "bash", "submit")
+TOOLS = ("view", "listdir", "grep", "rewrite", "edit", "eval", "pdb", "trace", "bash", "submit")
 """What a person plays with, as far as it is installed."""
 
 PATIENT = 1000

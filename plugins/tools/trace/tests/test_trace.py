@@ -180,6 +180,8 @@ def test_the_test_is_named_and_how_it_ended(env: RepoEnv) -> None:
     [
         ({"target": "calc.py"}, "'calc.py' names no function: a target is file:function"),
         ({"target": "calc.py:"}, "names no function"),
+        ({"target": "calc"}, "trace: there is no file calc; did you mean calc.py"),
+        ({"target": "hidden"}, "trace: there is no file hidden"),
         ({"target": "nocalc.py:total"}, "trace: there is no file nocalc.py; did you mean calc.py"),
         ({"target": "secret/plan.py:hidden"}, "secret/plan.py is ignored in this task"),
         ({"target": "../x.py:f"}, "is outside the workspace"),
@@ -209,6 +211,21 @@ def test_what_cannot_be_traced_says_why(env: RepoEnv, arguments: dict[str, Any],
 def test_other_ways_to_write_a_target_are_understood(env: RepoEnv, target: str) -> None:
     seen = traced(env, target, entrypoint="python -c 'import calc; calc.Cart().add(3)'")
     assert seen.text.startswith("trace of calc.py:Cart.add, call 1, ")
+
+
+@pytest.mark.parametrize("target", ["add", "Cart.add", " total "])
+def test_a_name_alone_is_enough_where_one_file_defines_it(env: RepoEnv, target: str) -> None:
+    heading = f"trace of calc.py:{'total' if 'total' in target else 'Cart.add'}, call 1, "
+    entrypoint = "python -c 'import calc; calc.Cart().add(3)'"
+    assert traced(env, target, entrypoint=entrypoint).text.startswith(heading)
+    env.workspace.write_text(
+        "other.py", f"class Cart:\n    def add(self): ...\nasync  def total(): ...\n# def {target}"
+    )
+    name = target.strip()
+    said = f"trace: {name} is defined in 2 files; say which is meant: calc.py:{name}, other.py:{name}"
+    seen = traced(env, target, entrypoint=entrypoint)
+    env.workspace.remove("other.py")
+    assert seen.error and seen.text == said
 
 
 def test_what_a_target_also_means_is_said(env: RepoEnv) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from debug_gym_core import ActionError, Observation, Settings, Tool, hookimpl
 from debug_gym_core.components.values import Flag, Seconds
 from debug_gym_core.debugging.target import Target, find_target
+from debug_gym_core.sandbox.grep import Glob, Query
 from debug_gym_core.tools.observation import bound
 from debug_gym_tool_trace.render import PASSES, pruned, render
 from debug_gym_tool_trace.running import Outcome, Tracing, Wanted
@@ -39,6 +40,9 @@ OUTCOMES = {
     "xpassed": "passed although it was expected to fail (xfail)",
 }
 EXAMPLE = "app.py:total"
+NAME = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
+CANDIDATES = 5
+"""Files that are named where a function may be in several."""
 FORM = f"a target is file:function or file:Class.method, as in {EXAMPLE}"
 
 
@@ -78,7 +82,8 @@ class Trace(Tool):
 
         Args:
             env: the environment
-            target: the function, as file:function or file:Class.method; file:line means the function around that line
+            target: the function, as file:function or file:Class.method; file:line means the function around that line,
+                a name alone the function that only one file defines
             entrypoint: what to run instead of the task's own program, as `python -m pytest -q test_app.py::test_add`
             call: which call of the function, counted from 1
             depth: how many levels of the calls that it makes are shown in the same detail; 0: one line for each
@@ -178,6 +183,8 @@ def _target(env: RepoEnv, target: str) -> tuple[str, str]:
     Raises:
         ActionError: it names none, or the file is not there or ignored
     """
+    if re.fullmatch(NAME, target.strip()) and (found := _named(env, target.strip())):
+        return found
     path, _, function = target.strip().partition("::") if "::" in target else target.strip().rpartition(":")
     if not path:
         path, function = function, ""
@@ -192,6 +199,23 @@ def _target(env: RepoEnv, target: str) -> tuple[str, str]:
     if not function:
         raise ActionError(f"trace: {bound(target, 200)!r} names no function: {FORM}")
     return file, function
+
+
+def _named(env: RepoEnv, name: str) -> tuple[str, str] | None:
+    """The file and the function of a name alone; None: no Python file defines it.
+
+    Raises:
+        ActionError: several files do
+    """
+    first, _, rest = name.partition(".")
+    kinds = "class" if rest else r"(?:async\s+def|def|class)"
+    query = Query(rf"^\s*{kinds}\s+{first}\b", Glob.parse("*.py"), width=1, lines=10_000)
+    files = [file.path for file in env.workspace.grep(query).files if not file.binary]
+    if len(files) > 1:
+        known = ", ".join(f"{path}:{name}" for path in files[:CANDIDATES])
+        more = f" and {len(files) - CANDIDATES} more files" if len(files) > CANDIDATES else ""
+        raise ActionError(f"trace: {name} is defined in {len(files)} files; say which is meant: {known}{more}")
+    return (files[0], name) if files else None
 
 
 def _heading(story: Call, outcome: Outcome) -> str:
