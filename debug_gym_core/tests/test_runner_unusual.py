@@ -247,3 +247,26 @@ def test_unittest_modules_that_cannot_be_imported_count(local_session: Session) 
     )
     found = collect(local_session, "python -m unittest", timeout=60)
     assert set(found) == {"test_broken.py", "test_it.TestIt.test_it"}
+
+
+def test_a_test_that_removes_the_working_directory(run: Run) -> None:
+    result = run(
+        PYTEST.replace(" -p no:hypothesispytest", ""),
+        test_it="""
+        import os, shutil, tempfile
+
+        def test_removes():
+            directory = tempfile.mkdtemp()
+            os.chdir(directory)
+            shutil.rmtree(directory)
+
+        def test_after():
+            pass
+
+        def test_fails():
+            assert False
+        """,
+    )
+    outcomes = {name.rpartition("::")[2]: outcome for name, outcome in result.outcomes.items()}
+    assert outcomes == {"test_removes": "passed", "test_after": "passed", "test_fails": "failed"}
+    assert not result.reason

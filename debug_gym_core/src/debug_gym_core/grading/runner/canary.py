@@ -69,6 +69,8 @@ def make_canary(pytest: "Any", parent: "Any", secret: str) -> "Any":
     item.fixturenames[:] = []  # No automatic fixture of the module shall run more often than without us.
     # What pytest would show of the failure is not needed, and is slow to make.
     item.repr_failure = lambda excinfo, style=None: str(excinfo.value)
+    # Ours is in no file: where it lies would be looked for from the working directory, which a test may have removed.
+    item.reportinfo = lambda: (getattr(parent, "path", None) or parent.fspath, 0, name)
     return item
 
 
