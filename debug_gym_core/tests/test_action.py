@@ -70,6 +70,16 @@ class Eval(Tool):
         return ""
 
 
+class Submit(Tool):
+    """Say that it is done."""
+
+    name = "submit"
+
+    def use(self, env, message: str | None = None) -> str:
+        """Submit."""
+        return ""
+
+
 class Note(Tool):
     """Note something."""
 
@@ -80,7 +90,7 @@ class Note(Tool):
         return text
 
 
-TOOLS: dict[str, type[Tool]] = {tool.name: tool for tool in (View, Rewrite, Pdb, Sh, Eval, Note)}
+TOOLS: dict[str, type[Tool]] = {tool.name: tool for tool in (View, Rewrite, Pdb, Sh, Eval, Submit, Note)}
 
 
 @pytest.mark.parametrize(
@@ -123,6 +133,9 @@ TOOLS: dict[str, type[Tool]] = {tool.name: tool for tool in (View, Rewrite, Pdb,
         ("rewrite a.py start=8 new_code=<<<\nx\n>>>", "rewrite", {"path": "a.py", "start": 8, "new_code": "x\n"}),
         ("rewrite new_code=y path=<<<\nx\n>>>", "rewrite", {"path": "x\n", "new_code": "y"}),
         ("rewrite a.py <<<\n>>>\n", "rewrite", {"path": "a.py", "new_code": ""}),
+        ("rewrite a.py 4 <<<\r\nx\r\n>>>\r\n", "rewrite", {"path": "a.py", "start": 4, "new_code": "x\r\n"}),
+        ("submit The bug was 'here", "submit", {"message": "The bug was 'here"}),
+        ("submit", "submit", {}),
         ('{"name": "view", "arguments": {"path": "a.py"}}', "view", {"path": "a.py"}),
         ('{"name": "view", "arguments": "{\\"path\\": \\"a.py\\"}"}', "view", {"path": "a.py"}),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -65,10 +66,11 @@ def test_patterns_of_task_and_config_come_first() -> None:
     assert not found.readonly("a/tests/test_x.py")
 
 
-def test_a_range_that_ends_before_it_begins_matches_nothing() -> None:
-    assert [Rules({"": b"[z-a]\nx\n"}).ignored(path) for path in ("a", "z", "x")] == [False, False, True]
-    with pytest.raises(UsageError, match=r"'\[z-a\]' is not a pattern"):
-        Rules(ignore=["[z-a]"])
+@pytest.mark.parametrize("pattern", ["[/]", "a[", "[[:nope:]]"])
+def test_a_pattern_that_matches_nothing_is_an_error_of_the_config_s(pattern: str) -> None:
+    assert [Rules({"": f"{pattern}\nx\n".encode()}).ignored(path) for path in ("a", "a[", "x")] == [False, False, True]
+    with pytest.raises(UsageError, match=rf"'{re.escape(pattern)}' is not a pattern as \.gitignore has them: "):
+        Rules(ignore=[pattern])
 
 
 def test_a_wrong_pattern_of_the_config_is_an_error_and_one_of_a_file_is_passed_over() -> None:
@@ -108,7 +110,10 @@ def test_rules_come_from_the_snapshot(tmp_path: Path) -> None:
 names = st.sampled_from(["a", "b", "ab", "a.py", "b.py", "x y", "a.d", "[a]"])
 paths = st.lists(names, min_size=1, max_size=3).map("/".join)
 characters = st.sampled_from([*"ab*?/!# ", "**", ".py", ".d", "[ab]", "[!a]", "[a", "\\a", "\\[a]", "x y"])
-lines = st.lists(characters, min_size=1, max_size=5).map("".join)
+sets = st.sampled_from(
+    ["[[:alpha:]]", "[![:punct:]]", "[+-9]", "[--a]", "[\\]]", "[a-\\]]", "[[:nope:]]", "[]-a]", "\t", " "]
+)
+lines = st.lists(characters | sets, min_size=1, max_size=5).map("".join)
 pattern_files = st.dictionaries(
     st.sampled_from(["", "a", "b", "a/b", "a.d"]), st.lists(lines, min_size=1, max_size=5), min_size=1, max_size=3
 )
@@ -130,6 +135,36 @@ def test_slashes_in_brackets(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", ["[^]x]b", "[!]x]b", "[^]]b", "[]x]b", "[^x]b", "[^^]b", "[!!]b", "[^]-a]b"])
 def test_a_bracket_in_brackets(pattern: str) -> None:
     files = ("]b", "xb", "ab", "^b", "!b", "[b", "-b", "x/b", "b")
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "x").mkdir()
+        (Path(directory) / ".gitignore").write_text(pattern)
+        expected = ignored_by_git(Path(directory), list(files))
+    found = rules(f"{pattern}\n")
+    assert {path for path in files if found.ignored(path)} == expected
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("[[:alpha:]]b", "[![:alpha:]]b", "[[:punct:]]b", "[[:digit:]x]b", "[[:nope:]]b", "[[:alpha]b", "[:x:]b"),
+        *(
+            "[+-9]b",
+            "x[+-9]b",
+            "[--a]b",
+            "[\\]]b",
+            "[a-\\]]b",
+            "[x-]b",
+            "[-x]b",
+            "[a-c-e]b",
+            "[z-ax]b",
+            "b\t",
+            " b",
+            "b ",
+        ),
+    ],
+)
+def test_ranges_classes_and_escapes_in_brackets(pattern: str) -> None:
+    files = ("]b", "xb", "ab", "^b", "!b", "[b", "-b", "x/b", "b", "1b", "b\t", " b", "b ", "eb")
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "x").mkdir()
         (Path(directory) / ".gitignore").write_text(pattern)

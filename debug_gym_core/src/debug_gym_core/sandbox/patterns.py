@@ -27,7 +27,7 @@ class Patterns:
         for line in lines:
             try:
                 self._patterns += _compiled(line)
-            except (ValueError, re.error) as error:  # pathspec lets through ranges that end before they begin
+            except ValueError as error:
                 if not lenient:
                     raise UsageError(f"{line!r} is not a pattern as .gitignore has them: {error}") from None
         self._patterns.reverse()
@@ -64,50 +64,107 @@ class Patterns:
 
 def _compiled(line: str) -> list[tuple[re.Pattern[str], bool]]:
     """The regular expressions of a line, one or none, and whether what they match is included."""
+    plain, sets = _without_sets(line)
     found = []
-    for one in GitIgnoreSpec.from_lines([_slashes_out_of_brackets(line)]).patterns:
+    for one in GitIgnoreSpec.from_lines([plain]).patterns:
         if one.include is not None and one.regex is not None:
-            # pathspec lets `[!a]` match a slash, git does not; a `]` in front is a character like others.
-            regex = _NEGATED.sub(lambda found: r"[^/\]" if found[1] else "[^/", one.regex.pattern)
-            found.append((re.compile(_at_first(regex)), one.include))
+            found.append((re.compile(_at_first(one.regex.pattern).translate(sets)), one.include))
     return found
 
 
-_NOTHING = "\0"  # stands for brackets that match no character
+_CLASSES = {
+    "alnum": "09AZaz",
+    "alpha": "AZaz",
+    "blank": "\t\t  ",
+    "cntrl": "\0\x1f\x7f\x7f",
+    "digit": "09",
+    "graph": "!~",
+    "lower": "az",
+    "print": " ~",
+    "punct": "!/:@[`{~",
+    "space": "\t\r  ",
+    "upper": "AZ",
+    "xdigit": "09AFaf",
+}
+"""Ranges of the characters that a class has, first and last in turn."""
+
+_SET = re.compile(
+    r"\\.|\[(?P<negated>[!^]?)(?P<body>\]?(?:\\.|\[:[^]]*:\]|[^]\\])*)\]|(?P<open>\[)|(?P<tab>\t)", re.DOTALL
+)
+_MEMBER = re.compile(r"\[:(?P<name>[^]]*):\]|\\?(?P<first>.)(?:-\\?(?P<last>.))?", re.DOTALL)
 
 
-_NEGATED = re.compile(r"\[\^(\]?)")
-_BRACKETS = re.compile(r"\\.|\[([!^]?)(\]?(?:\\.|\[:\w+:\]|[^]\\])*)\]")
+def _without_sets(line: str) -> tuple[str, dict[int, str]]:
+    """The same pattern with a private character for each set in brackets, and the regular expressions for those.
 
+    pathspec reads sets in another way than git, to which no set matches a slash, and one that is written in a set makes
+    the pattern an anchored one. A tab, which pathspec strips at the end and git does not, is one of them too.
 
-def _slashes_out_of_brackets(line: str) -> str:
-    """The same pattern without slashes in brackets, where pathspec would part it.
-
-    To git they are slashes of the pattern, which is anchored then, but match none of a path.
+    Raises:
+        ValueError: the pattern matches nothing: a bracket is left open, a class is unknown, or a set has no characters
     """
+    free = (number for number in range(0xE000, 0xF900) if chr(number) not in line)
+    sets: dict[int, str] = {}
+    slashes = False
 
-    def mended(found: re.Match[str]) -> str:
-        negated, inside = found.groups()
-        if inside is None or "/" not in inside:
+    def replaced(found: re.Match[str]) -> str:
+        nonlocal slashes
+        body = found["body"]
+        if found["open"]:
+            raise ValueError("a bracket is left open")
+        if body is None and not found["tab"]:
             return found[0]
-        # A range ends before the slash or begins after it.
-        kept = inside.replace("-/", "-.").replace("/-", "0-").replace("/", "")
-        return f"[{negated}{kept}]" if kept else "?" if negated else _NOTHING
+        slashes = slashes or "/" in (body or "")
+        number = next(free)
+        sets[number] = r"\t" if body is None else _set(body, bool(found["negated"]))
+        return chr(number)
 
-    pattern = _BRACKETS.sub(mended, line)
-    if pattern == line:
-        return line
-    if _NOTHING in pattern:
-        return ""
-    taken_back = "!" if pattern.startswith("!") else ""
-    return f"{taken_back}/{pattern.removeprefix(taken_back).removeprefix('/')}"
+    if line.startswith("#"):
+        return line, {}
+    plain = _SET.sub(replaced, line)
+    if slashes:
+        taken_back = "!" if plain.startswith("!") else ""
+        plain = f"{taken_back}/{plain.removeprefix(taken_back).removeprefix('/')}"
+    return plain, sets
 
 
-_STAR, _ABOVE, _BETWEEN = "[^//]*", "(?:.+/)?", "(?:/.+)?/"
-"""How pathspec writes `*`, and `**` in front and within, with what `_NEGATED` makes of it."""
-_BRACKET = r"\[\^?\]?(?:\\.|[^]\\])*\][+]?"
+def _set(body: str, negated: bool) -> str:
+    """The regular expression for a set.
+
+    Args:
+        body: what stands in the brackets
+        negated: whether all else is meant
+
+    Raises:
+        ValueError: it has an unknown class, or no characters
+    """
+    ranges: list[tuple[int, int]] = []
+    for member in _MEMBER.finditer(body):
+        if member["name"] is not None:
+            if member["name"] not in _CLASSES:
+                raise ValueError(f"there is no class [:{member['name']}:]")
+            ends = iter(map(ord, _CLASSES[member["name"]]))
+            ranges += zip(ends, ends, strict=True)
+        else:
+            first = ord(member["first"])
+            ranges.append((first, first))  # to git also where a range ends before it begins
+            if member["last"]:
+                ranges.append((first, ord(member["last"])))
+    slash = ord("/")
+    parted = [half for low, high in ranges for half in ((low, min(high, slash - 1)), (max(low, slash + 1), high))]
+    if negated:
+        parted.append((slash, slash))
+    texts = [f"\\U{low:08x}-\\U{high:08x}" for low, high in parted if low <= high]
+    if not texts:
+        raise ValueError(f"[{body}] matches no character")
+    return f"[{'^' * negated}{''.join(texts)}]"
+
+
+_STAR, _ABOVE, _BETWEEN = "[^/]*", "(?:.+/)?", "(?:/.+)?/"
+"""How pathspec writes `*`, and `**` in front and within."""
+_ANY = r"\[\^/\]\+?"
 _TOKEN = re.compile(
-    "|".join((*map(re.escape, (_STAR, _ABOVE, _BETWEEN)), r"\\.", _BRACKET, r"[^][\\*+?{}()|^$]")), re.DOTALL
+    "|".join((*map(re.escape, (_STAR, _ABOVE, _BETWEEN)), r"\\.", _ANY, r"[^][\\*+?{}()|^$]")), re.DOTALL
 )
 _WHOLE = re.compile(r"\^(?P<body>.*?)(?P<end>\(\?:\(\?P<ps_d>/\)\|\$\)|\(\?P<ps_d>/\)|)", re.DOTALL)
 
@@ -139,9 +196,9 @@ def _at_first(regex: str) -> str:
         if number == len(stars) - 1:
             made += star + piece
         elif star == _ABOVE:
-            made += f"(?:(?!{piece}/)[^//]+/)*{piece}(?=/)"
+            made += f"(?:(?!{piece}/)[^/]+/)*{piece}(?=/)"
         else:
-            made += f"(?:/(?!{piece}/)[^//]+)*/{piece}(?=/)"
+            made += f"(?:/(?!{piece}/)[^/]+)*/{piece}(?=/)"
     return f"^{made}{found['end']}"
 
 
@@ -157,7 +214,7 @@ def _segments(tokens: list[str]) -> str:
         else:
             first, *others = fixed
             for text in others[:-1]:
-                first += f"(?:(?!{text})[^//])*{text}"
+                first += f"(?:(?!{text})[^/])*{text}"
             made.append(first + (_STAR + others[-1] if others else ""))
             fixed, stars = [""], 0
     return "/".join(made)

@@ -54,9 +54,9 @@ class ToolCall:
         return {"name": self.name, "arguments": arguments}
 
 
-_BLOCK = re.compile(r"\A(?P<head>[^\n]*)<<<[ \t]*\n(?P<body>.*?)^>>>[ \t]*\n*\Z", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"\A(?P<head>[^\n]*)<<<[ \t]*\r?\n(?P<body>.*?)^>>>[ \t]*[\r\n]*\Z", re.DOTALL | re.MULTILINE)
 
-_OPENED = re.compile(r"[^\n]*<<<[ \t]*(\n|\Z)")
+_OPENED = re.compile(r"[^\n]*<<<[ \t]*(\r?\n|\Z)")
 _BLOCK_EXAMPLE = "example:\nrewrite src/app.py 4:6 <<<\n    total += 1\n>>>"
 
 
@@ -299,15 +299,15 @@ def _arguments(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
             f"{tool.name}: {len(rest)} characters are too many for words; put a long text between <<< and >>>, or use"
             " the JSON form"
         )
-    alone = len(required) == 1 and list(properties) == required == strings and not rest.startswith(f"{required[0]}=")
+    alone = len(properties) == 1 and list(properties) == strings and not rest.startswith(f"{strings[0]}=")
     try:
         words = shlex.split(rest)
     except ValueError as error:
         if alone:
-            return {required[0]: rest}
+            return {strings[0]: rest}
         raise ActionError(f"{tool.name}: the words cannot be told apart: {_why_not(error)}") from None
     if alone and body is None and len(words) > 1:
-        return {required[0]: rest}
+        return {strings[0]: rest}
     if body is not None and words and words[-1].endswith("=") and words[-1][:-1] in strings:
         arguments = {words.pop()[:-1]: body}  # the block is the value of what is named just before it
         free = [name for name in properties if name not in arguments]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import TYPE_CHECKING
 
-from debug_gym_core.workspace.lines import diff, shown, split
+from debug_gym_core.errors import ActionError
+from debug_gym_core.workspace.lines import declared_encoding, diff, shown, split
 
 if TYPE_CHECKING:
     from debug_gym_core.workspace.files import Workspace
@@ -18,23 +20,50 @@ DIFF_CHARACTERS = 12_000
 LARGEST = 32 << 20
 """Bytes of a file that can be edited."""
 
+_WIDE = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16", codecs.BOM_UTF32_BE: "UTF-32"}
+_ASCII = bytes(range(128))
 
-def read_editable(workspace: Workspace, path: str) -> tuple[str, bytes | None]:
+
+def read_editable(workspace: Workspace, path: str, *, whole: bool = False) -> tuple[str, bytes | None]:
     """The content of a file that is to be changed.
 
     Args:
         workspace: where it is
         path: as the agent says it
+        whole: whether all of it is replaced
 
     Returns:
         the path without links, and the content; None: there is no such file yet
 
     Raises:
-        ActionError: it leads outside, is ignored, read-only, no file, or too large
+        ActionError: it leads outside, is ignored, read-only, no file, too large, or UTF-16 and only a part is replaced
     """
     real = workspace.resolve(path)
     workspace.must_be_editable(real)
-    return real, workspace.read_existing(real, LARGEST)
+    content = workspace.read_existing(real, LARGEST)
+    if content is not None and not whole:
+        wide = next((name for mark, name in _WIDE.items() if content.startswith(mark)), None)
+        if wide is not None:
+            raise ActionError(
+                f"{shown(real)} is {wide}, of which no part can be replaced; replace the whole file, or change it by a "
+                "program that reads and writes this encoding"
+            )
+    return real, content
+
+
+def must_fit(tool: str, path: str, size: int) -> None:
+    """Refuse to make a file too large.
+
+    Args:
+        tool: who would make it
+        path: the file, relative to the root
+        size: bytes that it would have
+
+    Raises:
+        ActionError: they are too many
+    """
+    if size > LARGEST:
+        raise ActionError(f"{tool}: {shown(path)} would have {size} bytes; {LARGEST} is the most")
 
 
 def is_python(path: str) -> bool:
@@ -62,9 +91,22 @@ def report(path: str, old: bytes | None, new: bytes, what: str) -> str:
             left_out += 1
         else:
             lines.append(line)
+    if old and is_mixed(path, old, new):
+        lines.append("[note: the file is not valid UTF-8, and what was written is]")
     if left_out:
         lines.append(f"[{left_out} more lines of the diff; view {shown(path)} shows the file]")
     return "\n".join(lines)
+
+
+def is_mixed(path: str, old: bytes, new: bytes) -> bool:
+    """Whether a change has put UTF-8 beside bytes that are none, in a file that does not declare its encoding."""
+    try:
+        old.decode()
+        return False
+    except UnicodeDecodeError:
+        if is_python(path) and declared_encoding(old) != "utf-8":
+            return False
+    return len(new.translate(None, _ASCII)) > len(old.translate(None, _ASCII))
 
 
 def count_lines(data: bytes) -> str:

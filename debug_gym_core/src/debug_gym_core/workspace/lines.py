@@ -91,7 +91,7 @@ def declared_encoding(data: bytes) -> str:
     try:
         codec = codecs.lookup(match.group(1).decode("ascii"))
         # Only encodings in which ASCII is ASCII can be mixed into a file line by line.
-        return codec.name if "a\n".encode(codec.name) == b"a\n" else "utf-8"
+        return codec.name if "a\n".encode(codec.name, "surrogateescape") == b"a\n" else "utf-8"
     except (LookupError, UnicodeError, ValueError, TypeError):
         return "utf-8"
 

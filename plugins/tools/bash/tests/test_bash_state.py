@@ -82,6 +82,33 @@ def test_set_e_ends_the_shell_and_is_off_afterwards(say: Say) -> None:
     assert say("echo $kept $-; false; echo on").text == "yes hiuBs\non"
 
 
+@pytest.mark.parametrize(
+    "command", ["exit 3", "(exit 3) || exit 3", "exit 3 >/dev/null", ". ./leave", "exec 9<>/dev/null; set -e; (exit 3)"]
+)
+def test_a_function_that_ends_the_shell_costs_no_state(say: Say, command: str) -> None:
+    say("echo 'exit 3' > leave; leave() { " + command + "; }")
+    seen = say("kept=yes; new() { echo new; }; leave")
+    assert seen.text.startswith("[exit status 3]\n[the shell ended with this command; a new one has its directory, ")
+    assert "of before" not in seen.text and "descriptor" not in seen.text
+    assert say("echo $kept; new").text == "yes\nnew"
+
+
+@pytest.mark.parametrize("command", ["kill -9 $$", "exec true", "trap : EXIT; exit"])
+def test_state_that_could_not_be_told_is_that_of_before(say: Say, command: str) -> None:
+    say("kept=old")
+    seen = say(f"kept=new; {command}")
+    assert "a new one has its directory, variables, functions and options of before this command; " in seen.text
+    assert say("echo $kept").text == "old"
+
+
+@pytest.mark.parametrize("option", ["-t", "-r", "-k"])
+def test_options_that_would_break_the_shell_do_not(say: Say, option: str) -> None:
+    say(f"kept=yes; set {option}")
+    assert say("echo $kept > file; cat file").text == "yes"
+    assert "too large" not in say("exit").text
+    assert say("echo $kept; cat file").text == "yes\nyes"
+
+
 def test_a_directory_that_is_gone(say: Say) -> None:
     assert say("mkdir gone; cd gone; rmdir ../gone").text == "[directory: /testbed/gone]"
     assert say("pwd").text == "/testbed/gone"

@@ -313,6 +313,13 @@ def test_what_the_encoding_cannot_express_is_refused(env: RepoEnv, use: Use) -> 
     assert content(env) == b"# coding: latin-1\nx\n"
 
 
+def test_utf_16_and_what_is_no_utf_8(env: RepoEnv, use: Use) -> None:
+    env.workspace.write_bytes("app.py", "x\n".encode("utf-16"))
+    assert "app.py is UTF-16, of which no part can be replaced" in use("x", "y").text
+    env.workspace.write_bytes("app.py", b"caf\xe9 x\n")
+    assert "[note: the file is not valid UTF-8, and what was written is]" in use("x", "\u00e9").text
+
+
 def test_large_files_and_results_are_refused(env: RepoEnv, use: Use) -> None:
     env.session.run(f"head -c {LARGEST + 1} /dev/zero > app.py")
     assert "cannot be edited" in use("x", "y").text

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_core import Observation, RepoEnv
+from debug_gym_core.tools.editing import LARGEST
 from debug_gym_core.tools.observation import TEXT_LIMIT
 from debug_gym_tool_rewrite import Rewrite
 
@@ -100,6 +101,38 @@ def test_undecodable_bytes_stay(env: RepoEnv, use: Use) -> None:
     seen = use(path="app.py", start=3, new_code="end")
     assert content(env) == b"caf\xe9\n\x00\x0c\nend"
     assert r" caf\xe9" in seen.text.splitlines()
+
+
+def test_of_a_file_in_utf_16_no_part_is_replaced(env: RepoEnv, use: Use) -> None:
+    data = "one\ntwo\n".encode("utf-16")
+    env.workspace.write_bytes("app.py", data)
+    seen = use(path="app.py", start=1, new_code="x")
+    assert seen.error and "app.py is UTF-16, of which no part can be replaced; replace the whole file" in seen.text
+    assert content(env) == data
+    use(path="app.py", new_code="x\n")
+    assert content(env) == b"x\n"
+
+
+def test_utf_8_in_a_file_that_is_not_is_told(env: RepoEnv, use: Use) -> None:
+    said = "[note: the file is not valid UTF-8, and what was written is]"
+    env.workspace.write_bytes("app.py", b"caf\xe9\nx\n")
+    assert said not in use(path="app.py", start=2, new_code="y").text
+    assert said in use(path="app.py", start=2, new_code="\u00e9").text
+    env.workspace.write_bytes("app.py", b"# coding: latin-1\n# caf\xe9\n# x\n")
+    assert said not in use(path="app.py", start=3, new_code="# \u00e9").text
+    assert content(env) == b"# coding: latin-1\n# caf\xe9\n# \xe9\n"
+
+
+def test_an_encoding_that_knows_no_other_bytes_counts_as_none(env: RepoEnv, use: Use) -> None:
+    env.workspace.write_bytes("app.py", b"# coding: idna\nx\n")
+    use(path="app.py", start=2, new_code="\u00e9")
+    assert content(env) == "# coding: idna\n\u00e9\n".encode()
+
+
+def test_a_file_does_not_become_too_large(env: RepoEnv, use: Use) -> None:
+    seen = use(path="app.py", start=1, new_code="x" * LARGEST)
+    assert seen.error and f"rewrite: app.py would have {LARGEST + 21} bytes; {LARGEST} is the most" in seen.text
+    assert len(content(env)) == 24
 
 
 def test_a_rewrite_without_effect_says_so(env: RepoEnv, use: Use) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from debug_gym_core import Observation, RepoEnv, Tool
+from debug_gym_core import Observation, RepoEnv, Tool, ToolCall
 from debug_gym_core.tools.observation import TEXT_LIMIT
 from debug_gym_tool_view import LINE, PAGE, View
 
@@ -58,21 +58,23 @@ def test_readonly_files_and_blank_lines(say: Say) -> None:
     assert say("view test_app.py").text == "test_app.py, lines 1-3 of 3 (read-only)\n  1  a\n  2\n  3  b"
 
 
-def test_pages_name_the_next_call_until_the_end(say: Say) -> None:
-    action, numbers, texts = "view big.py", [], []
+@pytest.mark.parametrize(("path", "pages"), [("big.py", [PAGE, PAGE]), ("long.py", [232, 230, 230, 230])])
+def test_pages_name_the_next_call_until_the_end(env: RepoEnv, say: Say, path: str, pages: list[int]) -> None:
+    env.workspace.write_text("long.py", "".join(f"line {number} {'x' * 60}\n" for number in range(1, 1001)))
+    action, numbers, texts = f"view {path}", [], []
     while action:
         seen = say(action)
         numbers += range(seen.data["start"], seen.data["end"] + 1)
         texts.append(seen.text)
         last = seen.text.splitlines()[-1]
         action = last.partition("next: ")[2].removesuffix("]")
-    assert f"[600 more lines; next: view big.py {PAGE + 1} {2 * PAGE}]" in texts[0]
-    assert numbers == list(range(1, 1001)) and len(texts) == 3
+    assert f"[{1000 - pages[0]} more lines; next: view {path} {pages[0] + 1}]" in texts[0]
+    assert numbers == list(range(1, 1001)) and [len(text.splitlines()) - 2 for text in texts[:-1]] == pages
 
 
 def test_a_range_that_is_too_long_is_paged_to_its_own_end(say: Say) -> None:
     assert say("view big.py 100 200").text.endswith(" 200  line 200")
-    assert say("view big.py 100 600").text.endswith("next: view big.py 500 600]")
+    assert say("view big.py 100 600").text.endswith("next: view big.py 500:600]")
     assert say("view big.py 990 2000").text.endswith("1000  line 1000")
 
 
@@ -81,12 +83,23 @@ def test_a_page_is_bounded_in_characters_and_long_lines_are_cut(env: RepoEnv, sa
     seen = say("view wide.py")
     assert len(seen.text) < TEXT_LIMIT
     following = seen.data["end"] + 1
-    assert f"next: view wide.py {following} 102]" in seen.text
+    assert f"next: view wide.py {following}]" in seen.text
     seen = say("view wide.py 101")
     assert seen.text.splitlines()[1] == "  101  " + "é" * LINE + " [... more than 262144 bytes in this line]"
-    assert seen.text.endswith("next: view wide.py 102 102]")
+    assert seen.text.endswith("next: view wide.py 102]")
     assert "UTF-8" not in seen.text.splitlines()[0]
     assert say("view wide.py 102").text.endswith("102  last")
+
+
+@pytest.mark.parametrize(
+    "name", ["start=3", "new\nline.txt", "two words", "a\x1bb", b"\xff.txt".decode("utf-8", "surrogateescape")]
+)
+def test_the_next_call_can_be_given_whatever_the_file_is_called(env: RepoEnv, say: Say, name: str) -> None:
+    env.workspace.write_text(name, "x\n" * 500)
+    first = env.step(ToolCall("view", {"path": name}))[0]["text"]
+    following = first.splitlines()[-1].partition("next: ")[2].removesuffix("]")
+    seen = say(following)
+    assert (seen.data["path"], seen.data["start"], seen.data["end"]) == (name, 401, 500), following
 
 
 def test_odd_bytes_are_escaped_and_told(say: Say) -> None:

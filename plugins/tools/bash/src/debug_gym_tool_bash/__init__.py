@@ -169,10 +169,11 @@ class Bash(Tool):
         assert self._state is not None
         self.close()
         text = "the shell did not come back" if outcome.killed else "the shell ended with this command"
+        kept = "a new one has its directory, variables, functions and options"
+        if outcome.untold:
+            kept += " of before this command"
         if self._state.ends_on_errors:
-            kept = "a new one has its directory, variables, functions and options but `set -e`, which is off"
-        else:
-            kept = "a new one has its directory, variables, functions and options"
+            kept += " but `set -e`, which is off"
         notes.append(f"{text}; {kept}; background jobs were ended")
         try:
             self._shell = self._start(session, notes)

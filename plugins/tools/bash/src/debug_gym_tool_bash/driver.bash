@@ -26,11 +26,28 @@ __debug_gym_report() {
   __debug_gym_send state "$__debug_gym_which" "$__debug_gym_state" ''
 }
 
+# Have the channel where it is reported to. A function that calls `exit` runs EXIT traps while the redirections of run.bash
+# still hold: bash keeps the channel elsewhere then, closed for programs, as no socket of a command's own is.
+__debug_gym_reach() {
+  \builtin local $'IFS= \t' __debug_gym_key __debug_gym_value __debug_gym_number
+  if [[ -S /proc/self/fd/22 ]]; then \builtin return 0; fi # without the number, a trap returns the status of before it
+  for ((__debug_gym_number = 10; __debug_gym_number < 100; __debug_gym_number++)); do
+    if [[ ! -S /proc/self/fd/$__debug_gym_number ]]; then \builtin continue; fi
+    while \builtin read -r __debug_gym_key __debug_gym_value; do
+      if [[ $__debug_gym_key = flags: ]] && ((8#$__debug_gym_value & 8#2000000)); then
+        exec 22>&"$__debug_gym_number"
+        \builtin return 0
+      fi
+    done </proc/self/fdinfo/"$__debug_gym_number"
+  done
+}
+
 # Show no more of what is printed; the exit status is the one that is given.
 __debug_gym_quiet() {
   __debug_gym_repair
   \builtin unset -f exec # which `builtin` cannot call: its redirections would not last
-  exec 1>/dev/null
+  exec 1>/dev/null 2>&1
+  __debug_gym_reach
   \builtin return "$1"
 }
 
@@ -49,7 +66,7 @@ __debug_gym_repair() {
 }
 
 __debug_gym_enable() {
-  \builtin enable . alias cd compgen declare eval exec export local printf read return set shift shopt test trap umask \
+  \builtin enable . alias cd compgen continue declare eval exec export local printf read return set shift shopt test trap umask \
     unset || [[ . ]]
 }
 
@@ -74,7 +91,7 @@ __debug_gym_state() {
   \builtin compgen -v | __debug_gym_variables
   \builtin alias -p
   \builtin trap -p DEBUG RETURN ERR HUP INT QUIT USR1 USR2 PIPE ALRM TERM CHLD CONT TSTP TTIN TTOU WINCH
-  \builtin printf '%s\n' "$__debug_gym_options"
+  \builtin printf '%s\n' "${__debug_gym_options/set -o onecmd/set +o onecmd}" # with it, a shell ends after one command
   if [[ $__debug_gym_flags = *e* ]]; then # which a substitution does not inherit
     \builtin printf 'set -o errexit\n'
   fi
@@ -88,7 +105,7 @@ __debug_gym_state() {
 
 # The variables that standard input names, as commands; the host is told which are too large to be kept.
 __debug_gym_variables() {
-  \builtin local __debug_gym_name __debug_gym_size __debug_gym_left=1000000
+  \builtin local __debug_gym_name __debug_gym_size "__debug_gym_left=1000000"
   while IFS= \builtin read -r __debug_gym_name; do
     if __debug_gym_is_own "$__debug_gym_name"; then continue; fi
     __debug_gym_measure "$__debug_gym_name"
@@ -103,7 +120,7 @@ __debug_gym_variables() {
 
 # About how many bytes a variable has, its keys too; a long text is not copied for that, nor are a million elements.
 __debug_gym_measure() {
-  \builtin local LC_ALL=C 'IFS= ' __debug_gym_text
+  \builtin local "LC_ALL=C" "IFS= " __debug_gym_text
   __debug_gym_size=0
   if \builtin test -R "$1"; then \builtin return; fi
   \builtin eval "__debug_gym_size=\${#$1}" # of an array, that of its first element
@@ -126,7 +143,7 @@ __debug_gym_is_own() {
 
 # A message: its length in four bytes, then four fields with NULs between them.
 __debug_gym_send() {
-  \builtin local LC_ALL=C __debug_gym_size __debug_gym_head
+  \builtin local "LC_ALL=C" __debug_gym_size __debug_gym_head # in quotes: `set -k` takes the words behind for others
   __debug_gym_size=$((${#1} + ${#2} + ${#3} + ${#4} + 3))
   \builtin printf -v __debug_gym_head '\\x%02x' "$((__debug_gym_size >> 24 & 255))" \
     "$((__debug_gym_size >> 16 & 255))" "$((__debug_gym_size >> 8 & 255))" "$((__debug_gym_size & 255))"
@@ -141,7 +158,7 @@ __debug_gym_clear() {
   done < <(\builtin compgen -e)
 }
 
-readonly -f __debug_gym_report __debug_gym_quiet __debug_gym_repair __debug_gym_enable __debug_gym_state \
+readonly -f __debug_gym_report __debug_gym_reach __debug_gym_quiet __debug_gym_repair __debug_gym_enable __debug_gym_state \
   __debug_gym_variables __debug_gym_measure __debug_gym_is_own __debug_gym_send __debug_gym_clear
 trap '__debug_gym_report exit "$?" "$@"' EXIT
 __debug_gym_report start 0

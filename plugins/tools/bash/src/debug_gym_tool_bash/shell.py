@@ -73,6 +73,7 @@ class Outcome:
         printed: its output
         died: whether the shell ended with it
         killed: whether the shell did not come back and had to be killed
+        untold: whether it died without having told its state, so that what is known is that of before the command
         flooded: whether it left so many processes that they were ended
     """
 
@@ -81,6 +82,7 @@ class Outcome:
     printed: Printed
     died: bool
     killed: bool = False
+    untold: bool = False
     flooded: bool = False
 
 
@@ -164,7 +166,7 @@ class Shell:
             raise
         except SandboxError:  # the guest's process for this shell died, and the shell with it
             self._end(kill=True)
-            return Outcome(None, False, self._printed, died=True)
+            return Outcome(None, False, self._printed, died=True, untold=True)
 
     def _run(self, command: str, timeout: float) -> Outcome:
         which = str(next(self._numbers))
@@ -175,8 +177,10 @@ class Shell:
         timed_out = report is None and not self._ended
         if timed_out:
             report = self._interrupt(which)
-        died = self._ended or self._silent or report is None or report.which == "exit"
-        killed = died and (timed_out or self._silent)
+        untold = self._silent or report is None
+        restricted = report is not None and "r" in report.flags  # `set -r`, of which no shell is rid
+        died = self._ended or untold or restricted or (report is not None and report.which == "exit")
+        killed = died and (timed_out or self._silent or restricted)
         if died:
             self._end(kill=killed)
         elif not timed_out:
@@ -186,7 +190,7 @@ class Shell:
         status = self._process.returncode if died and not killed else None
         if report is not None and not timed_out and (status is None or status >= 0):
             status = report.status
-        return Outcome(status, timed_out, printed, died, killed, flooded)
+        return Outcome(status, timed_out, printed, died, killed and not restricted, untold, flooded)
 
     # -- parts of a command
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from debug_gym_core import ActionError, Observation, Tool, hookimpl
-from debug_gym_core.tools.editing import LARGEST, is_python, read_editable, report
+from debug_gym_core.tools.editing import is_python, must_fit, read_editable, report
 from debug_gym_core.workspace.lines import encode, shown
 from debug_gym_tool_edit.nearest import nearest
 from debug_gym_tool_edit.replacement import Text
@@ -64,8 +64,7 @@ class Edit(Tool):
         text = Text(content, is_python(real))
         old, new = (one.replace("\r\n", "\n") for one in (old, new))
         starts = _places(text, old, new, count, shown(real))
-        if len(content) + growth > LARGEST:
-            raise ActionError(f"edit: {shown(real)} would have {len(content) + growth} bytes; {LARGEST} is the most")
+        must_fit(self.name, real, len(content) + growth)
         changed = text.replaced(starts, old, new)
         data = {"path": real, "lines": list(islice(_lines(text.text, starts), TOLD)), "changed": changed != content}
         if changed == content:

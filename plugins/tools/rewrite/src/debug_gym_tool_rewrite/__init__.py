@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from debug_gym_core import ActionError, Observation, Tool, hookimpl
-from debug_gym_core.tools.editing import count_lines, is_python, read_editable, report
+from debug_gym_core.tools.editing import count_lines, is_python, must_fit, read_editable, report
 from debug_gym_core.workspace.lines import replace, shown, split
 
 if TYPE_CHECKING:
@@ -36,12 +36,13 @@ class Rewrite(Tool):
             end: last line to replace; without it only line `start`
             new_code: the lines that take their place
         """
-        real, old = read_editable(env.workspace, path)
+        real, old = read_editable(env.workspace, path, whole=start is None and end is None)
         first, last = _range(shown(real), old, start, end)
         new = replace(old or b"", first, last, new_code, python=is_python(real))
         data = {"path": real, "start": first, "end": last, "created": old is None, "changed": new != old}
         if new == old:
             return Observation(self.name, f"{shown(real)} is unchanged: the new lines equal the old ones", data)
+        must_fit(self.name, real, len(new))
         env.workspace.write_bytes(real, new)
         return Observation(self.name, report(real, old, new, "created" if old is None else "rewritten"), data)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import codecs
-import shlex
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from debug_gym_core import ActionError, Observation, Tool, hookimpl
+from debug_gym_core import ActionError, Observation, Tool, ToolCall, hookimpl
+from debug_gym_core.tools.action import as_text
 from debug_gym_core.workspace.lines import CRLF, body_of, end_of, show, shown, split
 
 if TYPE_CHECKING:
@@ -65,10 +66,8 @@ class View(Tool):
         readonly = env.workspace.is_readonly(real)
         header += " (read-only)" if readonly else " (editable)"
         text = [header + "".join(f"; {note}" for note in page.notes), *page.lines]
-        behind = min(found.total, end if end is not None and last < end else found.total)
-        if last < behind and (end is None or last < end or len(page.lines) == PAGE):
-            following = min(last + PAGE, behind)
-            text.append(f"[{found.total - last} more lines; next: view {_word(real)} {last + 1} {following}]")
+        if last < min(found.total, found.total if end is None else end):
+            text.append(f"[{found.total - last} more lines; next: {_call(real, last + 1, end)}]")
         data = {
             "path": real,
             "start": first,
@@ -147,9 +146,10 @@ def _count(lines: int) -> str:
     return "1 line" if lines == 1 else f"{lines} lines"
 
 
-def _word(path: str) -> str:
-    """A path as it is written in the text form of a call."""
-    return shlex.quote(path) if path == shown(path) else shown(path)
+def _call(path: str, start: int, end: int | None) -> str:
+    """The call that shows more of a file; as JSON where its name cannot be written as it is."""
+    call = ToolCall(View.name, {"path": path, "start": start, **({} if end is None else {"end": end})})
+    return as_text(call, {View.name: View}) if path == shown(path) else json.dumps(call.as_json())
 
 
 @hookimpl
