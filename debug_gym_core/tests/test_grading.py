@@ -196,6 +196,39 @@ def test_tests_that_the_repository_marks_do_not_count(make: Make) -> None:
     assert bench.grade({"calc.py": FIXED}).resolved
 
 
+def test_tests_that_unittest_s_decorators_mark_do_not_count_under_pytest_either(make: Make) -> None:
+    marked = """
+import unittest
+
+class TestMore(unittest.TestCase):
+    @unittest.skip("not here")
+    def test_skipped(self): pass
+    @unittest.skipUnless(False, "nor here")
+    def test_unless(self): pass
+    @unittest.expectedFailure
+    def test_wrong(self): self.fail()
+    def test_right(self): pass
+
+@unittest.skip("nor any of these")
+class TestNone(unittest.TestCase):
+    def test_one(self): pass
+"""
+    bench = make({**REPOSITORY, "test_more.py": marked}, ENTRYPOINT)
+    assert bench.tests() == (*IDS, "test_more.py::TestMore::test_right")
+
+
+def test_hooks_of_several_conftests_are_the_tests_own(make: Make) -> None:
+    hook = "def pytest_runtest_setup(item):\n    item.user_properties.append(('seen', 1))\n"
+    more = {"conftest.py": hook, "a/conftest.py": hook, "b/conftest.py": hook}
+    tests = {
+        f"{name}/test_{name}.py": "import calc\ndef test_add():\n    assert calc.add(2, 3) == 5\n" for name in "ab"
+    }
+    bench = make({"calc.py": BROKEN, **more, **tests}, ENTRYPOINT)
+    ids = ("a/test_a.py::test_add", "b/test_b.py::test_add")
+    result = bench.grade({"calc.py": FIXED}, ids)
+    assert (result.resolved, result.twins, result.reason) == (True, 2, "")
+
+
 def test_unittest_runs_are_reported_too(make: Make) -> None:
     bench = unittest_bench(make)
     assert bench.tests() == UNITTEST_IDS

@@ -112,18 +112,22 @@ def helpers_of(snapshot: Snapshot, trusted: Sequence[str], tests: Mapping[str, b
         tests: the texts of the modules with tests, by path
 
     Returns:
-        their texts by path; none where they are too many to be helpers
+        their texts by path; where they are too many to be helpers, those that say what equals what
     """
     directories = tuple(one for one in trusted if one.endswith("/"))
     named = {word for text in tests.values() for word in re.findall(rb"\w+", text)}
     found = {}
     for path, member in snapshot.members.items():
         name = posixpath.basename(path)
-        if member.kind != "file" or not path.startswith(directories) or not name.endswith(".py"):
+        if member.kind != "file" or not name.endswith(".py") or path in tests:
             continue
-        if path not in tests and name != "conftest.py" and (name == "__init__.py" or name[:-3].encode() in named):
+        if not path.startswith(directories) and path not in trusted:
+            continue
+        if name in ("__init__.py", "conftest.py") or name[:-3].encode() in named:
             found[path] = snapshot.read(path)
-    return found if len(found) <= HELPERS and sum(map(len, found.values())) <= HELPER_SIZE else {}
+    if len(found) <= HELPERS and sum(map(len, found.values())) <= HELPER_SIZE:
+        return found
+    return {path: text for path, text in found.items() if b"def __eq__" in text}
 
 
 def run_judged_twins(session: Session, judge: Judge, passed: Measurement) -> Twins | None:

@@ -8,7 +8,7 @@ import operator
 import os
 from copy import deepcopy
 
-from .opposites import Methods, Opposites, Unmet, fails, insist, turned_call, unequal, unordered
+from .opposites import Methods, Opposites, Unmet, array_opposites, fails, insist, turned_call, unequal, unordered
 from .raising import Raises
 from .tampering import NOBODY, PLUGINS, TESTS
 from .unlike import PLAIN, Nobody, is_data
@@ -72,7 +72,7 @@ class Expectations(object):
         self.made = None  # type: Any
         self.kept = []  # type: list[object]
         self.keeps = keeps
-        self.own = frozenset()  # type: frozenset[int]
+        self.own = frozenset()  # type: frozenset[int]  # code that the tests have for comparing
         self.literals = []  # type: list[object]
         self.loading = 0  # modules that run just now; what they call at their end, as a script would, is no test
         self.hidden = {}  # type: dict[Hidden, Any]
@@ -163,15 +163,24 @@ class Expectations(object):
     def doubt_equal(self, left: "Any", right: "Any", free: str) -> None:
         """Ask for an equality, and its opposites, that is part of what is expected."""
         if not self.is_believed(lambda: insist(left == right), self.unequal(left, right, free)):
-            for test in self.under_way:
-                test.survived += 1
+            self.doubt()
+
+    def doubt(self) -> None:
+        """Do not believe the test at hand."""
+        for test in self.under_way:
+            test.survived += 1
 
     def holds(self, number: int, value: object, truth: bool, says: "Union[Later, None]" = None) -> None:
         """`assert value, says`, or `assert not value, says` where `truth` is False."""
         held = bool(value) is truth
         made, self.made = self.made, None
-        if made is not None and made[0] is value and held and truth:
-            self.doubt_equal(*made[1:])
+        if made is not None and held and truth:
+            if made[0] is value:
+                self.doubt_equal(*made[1:])
+            else:  # as of `(a == b).all()`
+                opposites = array_opposites(*made)
+                if not self.is_believed(None, opposites):
+                    self.doubt()
         self.note(number, held, says=says)
 
     # What is called may have arguments of any name, `self` too.
@@ -300,8 +309,8 @@ class Expectations(object):
         kind = type(value)
         if kind in self.anything:
             return free
-        code = getattr(kind.__eq__, "__code__", None)
-        return code is not None and (id(code) in self.own or self.origin_of(kind.__eq__) == TESTS)
+        equal = kind.__eq__  # type: Any
+        return type(equal) is type(_text) and id(equal.__code__) in self.own
 
     def unequal(self, left: "Any", right: "Any", free: str) -> Opposites:
         """The opposites of a comparison that holds."""

@@ -111,6 +111,10 @@ class Finder(object):
         """Whether a module was loaded here, or before any tested code ran."""
         return self.made.get(id(module)) is module or self.before.get(id(module)) is module
 
+    def is_loaded(self, space: "Mapping[str, Any]") -> bool:
+        """Whether a namespace is that of a module that was loaded here."""
+        return any(type(one) is type(sys) and vars(one) is space for one in self.made.values())
+
     def stands_for_other(self, root: str, name: str, module: "Any") -> bool:
         """Whether a module that tests are of should have been loaded here, by its name or its file, and was not.
 

@@ -59,6 +59,9 @@ NUMERIC = frozenset((
 ))  # fmt: skip
 """Those of numpy by which numbers are equal, or nearly so."""
 
+TABULAR = frozenset(("assert_frame_equal", "assert_series_equal", "assert_index_equal"))
+"""Those of pandas by which tables, columns and labels are equal, or nearly so."""
+
 APPROXIMATE = frozenset(("_pytest.approx", "_pytest.python_api"))
 """Where the types are that compare nearly."""
 
@@ -225,7 +228,7 @@ def turned_call(
         others = [_replaced(arguments, place) for place, one in enumerate(arguments[:3]) if type(one) in PLAIN]
         return Opposites([_called(function, one, named) for one in [(*arguments, Nobody()), *others]])
     if home.partition(".")[0] in COMPARING and len(arguments) > 1 and name.startswith("assert") and asked in ("", name):
-        alike = [with_second(one) for one in _arrays(arguments[1])] if name in NUMERIC else []
+        alike = [with_second(one) for one in _arrays(arguments[1])] if name in NUMERIC or name in TABULAR else []
         return Opposites([*map(with_second, _nothings(arguments[0])), *alike])
     return None
 
@@ -253,8 +256,10 @@ def _of_method(
         values = far_from if OPPOSITES[name] == "assertNotAlmostEqual" else unlike
         if type(two) in PLAIN:
             pairs = [(one, other) for other in _others(values, two)]
+        elif type(one) in PLAIN:
+            pairs = [(values(one)[0], two)]
         else:
-            pairs = [(values(one)[0] if type(one) in PLAIN else Nobody(), two)]
+            pairs = [(Nobody(), two), (one, Nobody())]
         found.apart += [_called(function, (*pair, *rest), named) for pair in pairs]
     return found
 
@@ -282,6 +287,8 @@ def _arrays(value: "Any") -> "list[Any]":
     kind = type(value)
     if kind in (int, float):
         return far_from(value)
+    if kind.__module__.partition(".")[0] == "pandas":
+        return _tables(value)
     if kind.__module__ != "numpy" or kind.__name__ != "ndarray" or not value.size or value.dtype.kind not in "if":
         return []
     if value.dtype.itemsize < 4:  # which have no room for it
@@ -289,6 +296,52 @@ def _arrays(value: "Any") -> "list[Any]":
     made = value.copy()
     made.fill(-987654321)
     return [made]
+
+
+def _tables(value: "Any") -> "list[Any]":
+    """The same table, column or labels of pandas with other values; none where there is no other of that kind."""
+    if not value.size:
+        return []
+    columns = [None] if value.ndim == 1 else list(range(value.shape[1]))  # type: list[Union[int, None]]
+    for column in columns:
+        for other in (_far_apart, _otherwise):
+            try:
+                if column is None:
+                    made = other(value)
+                else:
+                    made = value.copy()
+                    made.isetitem(column, other(value.iloc[:, column]))
+                if not made.equals(value):  # as it is where there are no values in it
+                    return [made]
+            except Exception:  # it holds none of these, or pandas is before 1.5
+                continue
+    return []
+
+
+def _far_apart(numbers: "Any") -> "Any":
+    return numbers * 3 + 987654321
+
+
+def _otherwise(texts: "Any") -> "Any":
+    return texts + "\0other"
+
+
+def array_opposites(result: "Any", left: "Any", right: "Any", free: str) -> Opposites:
+    """What cannot be where two arrays are compared element by element, and more is asked of the result.
+
+    Args:
+        result: of the comparison
+        left: one of them
+        right: the other
+        free: which of them, `l` or `r`, may equal anything
+    """
+    if type(result).__module__.partition(".")[0] not in COMPARING or free:
+        return Opposites()
+    return Opposites([_is_all(left, one) for one in _arrays(right)] + [_is_all(one, right) for one in _arrays(left)])
+
+
+def _is_all(left: "Any", right: "Any") -> "Opposite":
+    return lambda: insist((left == right).all())
 
 
 def insist(condition: object) -> None:

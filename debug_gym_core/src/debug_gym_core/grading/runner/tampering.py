@@ -58,6 +58,10 @@ PREDICATES = (
     "filecmp cmp",
     "subprocess run call check_call check_output",
     "numpy allclose array_equal array_equiv isclose",
+    "numpy.testing._private.utils assert_equal assert_array_compare assert_almost_equal assert_approx_equal",
+    "numpy.testing._private.utils assert_array_equal assert_allclose assert_array_almost_equal assert_array_less",
+    "pandas._testing.asserters assert_frame_equal assert_series_equal assert_index_equal assert_almost_equal",
+    "pandas._testing.asserters assert_extension_array_equal assert_numpy_array_equal assert_attr_equal",
     "pandas.core.generic.NDFrame equals",
 )
 """What tests like to assert of others: an owner, which may be imported at any time, and its functions."""
@@ -85,6 +89,11 @@ class Watch(object):
     """Remembers what functions and classes were before any tested code ran, and tells what became different.
 
     A change counts unless the new function is of somebody who `MAY_REPLACE` such a one: plugins patch pytest.
+
+    Attributes:
+        problems: what became different, in words
+        is_loaded: whether a namespace is that of a module which the host has given, under whatever name: of several
+            modules `conftest` the last has it
     """
 
     def __init__(self, inside: "Callable[[str], Union[str, None]]", trusted: "Union[list[str], None]") -> None:
@@ -111,6 +120,8 @@ class Watch(object):
         self.property = property
         self.methods = (staticmethod, classmethod, type(self.report))
         self.builtin = (type(len), type)
+        self.getprofile = sys.getprofile
+        self.is_loaded = lambda space: False  # type: Callable[[Space], bool]
         self.plain = frozenset((str, int, bool, float, tuple, list, dict, set, frozenset, bytes, type(None), type(sys)))
         space = vars(builtins)
         kept = [name for name in space if name not in CHANGEABLE_BUILTINS]
@@ -227,7 +238,9 @@ class Watch(object):
             return NOBODY
         module = sys.modules.get(space.get("__name__"))
         path = space.get("__file__")
-        if module is None or vars(module) is not space or not isinstance(path, str):
+        if not isinstance(path, str):
+            return NOBODY
+        if (module is None or vars(module) is not space) and not self.is_loaded(space):
             return NOBODY
         if id(function) in self.early:  # inside, too, where the repository is pytest's own
             return LIBRARY
@@ -241,6 +254,9 @@ class Watch(object):
         for space, name, value, where in self.vital:
             if space.get(name) is not value:
                 self.changed(space, name, where, when)
+        profile = self.getprofile()
+        if profile is not None and self.function_of(profile) is not None and self.origin_of(profile) == NOBODY:
+            self.report("a profile function of the tested code's was there {}".format(when))
 
     def changed(self, space: "Space", name: str, where: str, when: str) -> None:
         """Note that a name is bound to something else, unless to what may be there."""

@@ -56,8 +56,8 @@ def turn(tree: ast.Module, name: str, tests: "Collection[str]", literals: "list[
     Returns:
         of each test, by its qualified name, how many expectations it asks in every run that passes
     """
-    turner = _Turner(name, tests, Literals(name, literals), frozenset(_imported(tree.body)))
-    turner.scope(tree.body, "")
+    turner = _Turner(name, tests, Literals(name, literals), frozenset(_imported(tree.body)), _anything(tree))
+    turner.scope(tree.body, "", frozenset())
     ast.fix_missing_locations(tree)
     return turner.tests
 
@@ -67,6 +67,7 @@ class _Turner(ast.NodeTransformer):
 
     Attributes:
         comparing: names that numpy and pandas, and what is in them, have in the module
+        anything: names of what the tests themselves have made to equal anything, as `mock.ANY` does
         tests: of each test met so far, how many expectations it asks in every run that passes
         certain: how many of the function at hand
         maybe: above zero where a run that passes may not come by
@@ -74,28 +75,35 @@ class _Turner(ast.NodeTransformer):
     """
 
     def __init__(
-        self, name: str, names: "Collection[str]", literals: Literals, comparing: "frozenset[str]" = frozenset()
+        self,
+        name: str,
+        names: "Collection[str]",
+        literals: Literals,
+        comparing: "frozenset[str]" = frozenset(),
+        anything: "frozenset[str]" = frozenset(),
     ) -> None:
         self.name = name
         self.names = names
         self.literals = literals
         self.comparing = comparing
+        self.anything = self.everywhere = anything
         self.tests = {}  # type: dict[str, int]
         self.certain = 0
         self.maybe = 0
         self.shielded = 0
         self.number = 0
 
-    def scope(self, body: "list[Any]", prefix: str) -> None:
-        """Rewrite the functions of a module or class."""
+    def scope(self, body: "list[Any]", prefix: str, given: "frozenset[str]") -> None:
+        """Rewrite the functions of a module or class, whose tests are all given some parameters."""
         for statement in body:
             if isinstance(statement, ast.ClassDef):
-                self.scope(statement.body, prefix + statement.name + ".")
+                self.scope(statement.body, prefix + statement.name + ".", given | _parameters(statement))
             elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self.anything = self.everywhere | given | _parameters(statement)
                 self.function(statement, prefix)
             else:
                 for part in ("body", "orelse", "handlers", "finalbody"):
-                    self.scope(getattr(statement, part, []), prefix)
+                    self.scope(getattr(statement, part, []), prefix, given)
 
     def function(self, function: "Function", prefix: str) -> None:
         """Rewrite what a function of a module or class expects; put a test below `with`."""
@@ -103,7 +111,7 @@ class _Turner(ast.NodeTransformer):
         is_test = function.name in self.names
         # Who calls a helper may take what it raises.
         self.certain, self.maybe, self.shielded = 0, 0, int(not is_test)
-        comparisons = _Comparisons(self.name)
+        comparisons = _Comparisons(self.name, self.anything)
         first = self.literals.begin(function, is_test)
         body = first + [comparisons.visit(one) for one in self.statements(function.body[head:])]
         if is_test and not body:  # There is but a docstring.
@@ -145,7 +153,7 @@ class _Turner(ast.NodeTransformer):
         chained = isinstance(test, ast.Compare) and not any(_is_own(one) for one in test.comparators[1:])
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             sides = [test.left, test.comparators[0]]
-            operator, free = OPERATORS[type(test.ops[0])], _constant(_free(*sides))
+            operator, free = OPERATORS[type(test.ops[0])], _constant(_free(sides[0], sides[1], self.anything))
             sides = self.literals.kept(sides) if operator == "==" else sides
             asked = self.ask("compare", [self.one(), _constant(operator), *sides, free], node)
         elif isinstance(test, ast.Compare) and chained:
@@ -172,7 +180,7 @@ class _Turner(ast.NodeTransformer):
             return node
         function = call.func
         number = self.one(counted=(name in OPPOSITES and _is_self(function)) or self.compares(call))
-        free = _constant(_free(*call.args[:2])) if len(call.args) > 1 else _constant("")
+        free = _constant(_free(call.args[0], call.args[1], self.anything) if len(call.args) > 1 else "")
         number = ast.copy_location(ast.Tuple([number, free], ast.Load()), node)
         if name in EQUALITIES:
             call.args[:2] = self.literals.kept(call.args[:2])
@@ -237,8 +245,9 @@ class _Turner(ast.NodeTransformer):
 class _Comparisons(ast.NodeTransformer):
     """Lets each `a == b` that is no expectation itself, but may be part of one, be looked at."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, anything: "frozenset[str]") -> None:
         self.name = name
+        self.anything = anything
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
@@ -246,7 +255,9 @@ class _Comparisons(ast.NodeTransformer):
             return node
         function = ast.Attribute(ast.Name(self.name, ast.Load()), "equal", ast.Load())
         sides = [node.left, node.comparators[0]]
-        return ast.copy_location(ast.Call(function, [*sides, _constant(_free(*sides))], []), node)
+        return ast.copy_location(
+            ast.Call(function, [*sides, _constant(_free(sides[0], sides[1], self.anything))], []), node
+        )
 
 
 class _Calls(ast.NodeTransformer):
@@ -287,14 +298,46 @@ def _yields(function: "Function") -> bool:
     return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for part in function.body for one in _own(part))
 
 
-def _free(left: ast.expr, right: ast.expr) -> str:
+def _free(left: ast.expr, right: ast.expr, names: "frozenset[str]") -> str:
     """Which sides of a comparison, `l` or `r`, may be what equals anything, as `mock.ANY` does.
 
-    One that is named so, and one that only the test has made: where nothing is called, but on the other side.
+    Only what the test itself has made so: what is called that, or has one of some names. Any other variable may hold
+    what the tested code has returned.
     """
-    calls = [any(isinstance(one, ast.Call) for one in ast.walk(side)) for side in (left, right)]
-    free = [_called(side) == "ANY" for side in (left, right)]
-    return ("l" if free[0] or calls == [False, True] else "") + ("r" if free[1] or calls == [True, False] else "")
+    free = [_is_any(side) or getattr(side, "id", None) in names for side in (left, right)]
+    return "l" * free[0] + "r" * free[1]
+
+
+def _is_any(expression: ast.expr) -> bool:
+    return isinstance(expression, (ast.Name, ast.Attribute)) and _called(expression) == "ANY"
+
+
+def _anything(tree: ast.Module) -> "frozenset[str]":
+    """Names in a module to which nothing but `mock.ANY` is bound."""
+    any_ones, others = set(), set()  # type: tuple[set[str], set[str]]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            names = {one.id for one in node.targets if isinstance(one, ast.Name)}
+            (any_ones if _is_any(node.value) else others).update(names)
+    return frozenset(any_ones - others)
+
+
+def _parameters(definition: "Union[Function, ast.ClassDef]") -> "frozenset[str]":
+    """The names that decorators of a test, or of a class of them, give values as `pytest.mark.parametrize` does."""
+    calls = [one for one in definition.decorator_list if isinstance(one, ast.Call) and one.args]
+    named = [one.args[0] for one in calls if _called(one.func) == "parametrize"]
+    texts = [part for one in named for part in (one.elts if isinstance(one, (ast.List, ast.Tuple)) else [one])]
+    values = [_text_of(one) for one in texts]
+    return frozenset(word.strip() for text in values for word in text.split(","))
+
+
+def _text_of(expression: ast.expr) -> str:
+    """The text that a literal is; empty: it is none."""
+    try:
+        value = ast.literal_eval(expression)
+    except ValueError:
+        return ""
+    return value if isinstance(value, str) else ""
 
 
 def _later(expression: ast.expr) -> ast.expr:

@@ -17,6 +17,10 @@ from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
 from .twins import turner_of
+from .with_unittest import is_declared
+
+WORST = ("xfailed", "skipped", "failed")
+"""Outcomes that no better one of another part of the test takes the place of."""
 
 GARBAGE = 200000
 """Objects that are made between two looks for garbage while tests are only found: of many tests hardly any is."""
@@ -92,6 +96,7 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
         hide_source(describer, frozenset(config["ignored"]))
     canaries = Canaries(pytest, config["canary"])
     loading = Loading(config, partial(pytest.fail.Exception, pytrace=False))
+    watch.is_loaded = loading.finder.is_loaded
     if loading.turner is not None:
         describer.left = 0  # Every test is meant to fail.
         loading.turner.expectations.origin_of = watch.origin_of
@@ -309,7 +314,9 @@ def make_plugin(
                     current["details"] = {"message": " ".join(str(report.longrepr).split())[:TEXT]}
             elif result in ("skipped", "xfailed") and error is not None:
                 current["details"] = {"message": one_line(error)}
-            if phases.get(call.when) != "failed":  # Of several parts (subtests), the worst.
+            # Of several parts (subtests), the worst: one that is skipped is not passed by what comes after it.
+            before = phases.get(call.when)
+            if before not in WORST or (result in WORST and WORST.index(result) > WORST.index(before)):
                 phases[call.when] = result
 
         @first
@@ -340,6 +347,8 @@ def cannot_pass(item: "Any") -> bool:
     try:
         from _pytest import skipping
 
+        if is_declared(getattr(item, "cls", None), getattr(item, "_obj", None)):
+            return True
         if hasattr(skipping, "evaluate_skip_marks"):
             if skipping.evaluate_skip_marks(item):
                 return True

@@ -121,7 +121,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
             tests = list(flatten(test))
             watch.check("during collection")
             ids = [unittest_id(one, describer) for one in tests]
-            expected = [unittest_id(one, describer) for one in tests if is_declared(one)]
+            expected = [unittest_id(one, describer) for one in tests if is_declared(one, _method(one))]
             foreign = elsewhere(describer) if config["mode"] == "collect" else []
             send("collected", ids=ids, cannot_pass=expected, elsewhere=foreign)
             if config["mode"] == "collect":
@@ -192,8 +192,11 @@ def buffered() -> str:
     return "".join(one.getvalue() for one in (sys.stdout, sys.stderr) if hasattr(one, "getvalue"))
 
 
-def is_declared(test: "Any") -> bool:
-    """Whether decorators say that a test is skipped or expected to fail."""
-    method = getattr(test, getattr(test, "_testMethodName", ""), None)
+def _method(test: "Any") -> "Any":
+    return getattr(test, getattr(test, "_testMethodName", ""), None)
+
+
+def is_declared(*where: "Any") -> bool:
+    """Whether decorators say of a test (it or its class, and its method) that it is skipped or expected to fail."""
     marks = ("__unittest_skip__", "__unittest_expecting_failure__")
-    return any(getattr(one, mark, False) for one in (test, method) for mark in marks)
+    return any(getattr(one, mark, False) is True for one in where for mark in marks)
