@@ -15,18 +15,21 @@ from typing import Any
 
 import pytest
 
+import debug_gym_core.runs.episode as episode
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.loading import load
-from debug_gym_core.errors import RequirementError
+from debug_gym_core.errors import ContextOverflow, RequirementError
 from debug_gym_core.models.llm import Completion, Message, Usage
 from debug_gym_core.models.service import ServiceSettings
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.redaction import remember
 from debug_gym_core.runs.asking import KeptAnswers, digest
 from debug_gym_core.runs.experiment import Experiment
+from debug_gym_core.runs.json_lines import read_lines
 from debug_gym_core.runs.run import Run
 from debug_gym_core.runs.trajectory import EventKind, read_journal
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
+from debug_gym_core.tools.action import ToolCall
 
 TOY, WIRE = (Path(__file__).parent / name for name in ("toy_plugin.py", "wire_plugin.py"))
 UNSAFE = "terminal.allow_unsandboxed=true"
@@ -271,15 +274,83 @@ def test_kept_answers_are_used_as_far_as_the_same_is_asked(tmp_path: Path) -> No
     assert len(path.read_text().splitlines()) == 2
 
 
-def test_kept_answers_that_are_written_anew_have_no_key(tmp_path: Path) -> None:
-    remember(KEY)
-    kept = KeptAnswers(tmp_path / "answers.jsonl")
-    for question in ("0", "1"):
-        kept.add(question, Completion(Message("assistant", f"Your key is {KEY}.")), 0.5)
+@pytest.mark.parametrize("key", [KEY, "not-needed"])
+def test_kept_answers_have_no_key_and_are_what_was_said(tmp_path: Path, key: str) -> None:
+    """One that had to be masked is asked again; what stands for no key is none, and models write it into code."""
+    remember(key)
+    path = tmp_path / "answers.jsonl"
+    said = Completion(Message("assistant", "", (ToolCall("sh", {"command": f"echo {key}"}),)))
+    kept = KeptAnswers(path)
+    for question in ("0", "1", "2"):
+        kept.add(question, said, 0.5)
     kept.begin()
-    assert kept.next("0") is not None and kept.next("another") is None
+    assert kept.next("0") == (said, 0.5) and kept.next("1") == (said, 0.5) and kept.next("another") is None
     kept.close()
-    assert "***" in (text := (tmp_path / "answers.jsonl").read_text()) and KEY not in text
+    assert (KEY in path.read_text(), "***" in path.read_text()) == (False, key == KEY)
+    assert KeptAnswers(path).next("0") == ((said, 0.5) if key != KEY else None)
+
+
+def test_that_a_conversation_is_too_long_is_an_answer_that_is_kept(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
+) -> None:
+    """After it the next questions are others, and what was answered to them is used again all the same."""
+    kept = KeptAnswers(tmp_path / "answers.jsonl")
+    kept.refuse("long", "too long")
+    kept.add("short", Completion(Message("assistant", "yes")), 0.5)
+    kept.close()
+    again = KeptAnswers(tmp_path / "answers.jsonl")
+    with pytest.raises(ContextOverflow, match=r"^too long$"):
+        again.next("long")
+    assert again.next("short") is not None
+
+
+def test_what_is_left_when_a_run_is_stopped_counts_with_what_was_set_aside(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("debug_gym_core.models.stopping.GRACE", 0.0)
+    asked, leave, stop = threading.Event(), threading.Event(), threading.Event()
+
+    def answer(request: Request) -> Reply:
+        if turn(request) == 1:
+            asked.set()
+            leave.wait(60)
+        return player(request)
+
+    serve(answer, prices=PRICES, max_tokens=50)
+    config = load("toy", [UNSAFE, "benchmark.tasks=a"], agent="historian", llm="mine", plugins=plugins)
+    with Run.create(config, tmp_path / "run", plugins=plugins) as run:
+        experiment = Experiment(run, plugins, Silent())
+        experiment.choose()
+        experiment.check()
+
+        def end() -> None:
+            asked.wait(60)
+            experiment.stop()
+            stop.wait(60)
+            leave.set()
+
+        threading.Thread(target=end).start()
+        experiment.play()
+        stop.set()
+    costs = {line["call"]: line["cost"] for line in read_lines(tmp_path / "run" / "spending.jsonl")}
+    assert costs[1] == pytest.approx(PRICE) and costs[2] > 0 and not run.results
+
+
+def test_an_episode_that_is_played_from_answers_needs_no_money(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was killed while it was graded, and its last answer had taken what was left."""
+    server = serve(prices=PRICES)
+    monkeypatch.setattr(episode, "remove_answers", lambda path: None)
+    whole = play(plugins, tmp_path / "run", f"run.max_cost={3.5 * PRICE}", "benchmark.tasks=[a, b]")
+    (tmp_path / "run" / "results.jsonl").unlink()
+    with Run.resume(tmp_path / "run", plugins=plugins) as run:
+        experiment = Experiment(run, plugins, Silent())
+        experiment.choose()
+        experiment.check()
+        experiment.play()
+    (result,) = run.results.values()
+    assert (len(whole.results), result.resolved, len(server.requests)) == (1, True, 4)
 
 
 def test_another_model_is_asked_another_question() -> None:

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debug_gym_core import Message, ToolCall, Usage
-from debug_gym_core.errors import ContextOverflow, LLMUnavailable
+from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable
 from debug_gym_core.models.chat_errors import failure, hide, retry_after, shortened, words_of
 from debug_gym_core.models.chat_format import (
+    CUT,
     DONE,
     MalformedAnswer,
     gather,
@@ -206,6 +207,12 @@ def call_delta(arguments: Any, **more: Any) -> dict[str, Any]:
         # The same index for all, no index, and the id and the name with each piece.
         [call_delta('{"x": 1}', index=0, id="a", name="view"), call_delta("{}", index=0, id="b", name="eval")],
         [call_delta('{"x": 1}', id="a", name="view"), call_delta("{}", id="b", name="eval")],
+        # Another id with each piece.
+        [
+            call_delta('{"x"', index=0, id="a", name="view"),
+            call_delta(": 1}", index=0, id="a2"),
+            call_delta("{}", index=1, id="b", name="eval"),
+        ],
         # The id later than the name, and pieces that are none.
         [
             call_delta('{"x"', index=0, name="view"),
@@ -230,6 +237,20 @@ def call_delta(arguments: Any, **more: Any) -> dict[str, Any]:
 def test_calls_in_pieces(chunks: list[Any]) -> None:
     calls = read_answer(gather([*chunks, delta({}, "tool_calls")])).message.calls
     assert calls == (ToolCall("view", {"x": 1}, "a"), ToolCall("eval", {}, "b"))
+
+
+@pytest.mark.parametrize(("finish", "meant"), [("length", CUT), ("stop", {}), ("tool_calls", {})])
+@pytest.mark.parametrize("arguments", ["", None])
+def test_a_call_that_was_cut_off_before_its_arguments_is_none(finish: str, meant: Any, arguments: Any) -> None:
+    calls = [{"id": name, "function": {"name": name, "arguments": arguments}} for name in ("eval", "submit")]
+    found = read_answer(answer({"content": None, "tool_calls": calls}, finish)).message.calls
+    assert [call.arguments for call in found] == [{}, meant]
+
+
+def test_arguments_that_are_json_twice_are_taken() -> None:
+    assert read_arguments(json.dumps(json.dumps({"path": "a.py"}))) == {"path": "a.py"}
+    for text in (json.dumps("a.py"), json.dumps(json.dumps([1]))):
+        assert isinstance(read_arguments(text), str)
 
 
 def test_thinking_in_parts_and_text_in_pieces() -> None:
@@ -318,6 +339,23 @@ def test_a_prompt_that_is_wrong_within_an_answer_is_not_sent_again() -> None:
     assert isinstance(failure("m", 500, "The context window is not to be had"), LLMUnavailable)
     assert isinstance(failure("m", 429, "Request too large."), ContextOverflow)
     assert isinstance(failure("m", None, "The maximum context length is 3", None), ContextOverflow)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+        "'max_tokens' is too large: 4000. This model's maximum context length is 8192 tokens, your request has 5000.",
+    ],
+)
+def test_words_for_a_conversation_that_is_too_long(said: str) -> None:
+    assert isinstance(failure("m", 400, said), ContextOverflow)
+
+
+def test_an_answer_that_may_not_be_as_long_as_is_set_is_no_conversation_that_is_too_long() -> None:
+    told = failure("m", 400, "'max_tokens' is too large: 9000. This model's maximum context length is 8192 tokens.")
+    assert type(told) is LLMError and "lower max_tokens" in str(told)
 
 
 def test_remedies_by_words() -> None:

@@ -100,6 +100,27 @@ def test_a_call_that_took_what_was_estimated_raises_no_other() -> None:
         ledger.reserve(Usage(50, 10, cost=0.05))
 
 
+def test_the_first_of_calls_of_which_nobody_knows_what_they_take_is_made_alone() -> None:
+    ledger = Ledger(None, Limits(cost=1.0))
+    first = ledger.reserve(Usage(cost=0.01), bounded=False)
+    began = threading.Event()
+
+    def another() -> None:
+        ledger.reserve(Usage(cost=0.01), bounded=False)
+        began.set()
+
+    threading.Thread(target=another).start()
+    assert not began.wait(0.5)
+    other = ledger.reserve(Usage(cost=0.01))  # one of which it is known
+    ledger.settle(first, Usage(1000, 60_000, cost=0.6))
+    assert not began.wait(0.5)  # what the first took is what each is taken to need
+    ledger.settle(other, Usage(cost=0.01))
+    assert began.wait(60)
+    unlimited = Ledger(None, Limits())
+    for _ in range(3):
+        unlimited.reserve(Usage(cost=0.01), bounded=False)
+
+
 def test_a_wait_ends_with_the_run() -> None:
     ledger = Ledger(None, Limits(cost=0.15))
     ledger.reserve(CALL)

@@ -15,7 +15,7 @@ import pytest
 
 import debug_gym_core.models.service as service
 from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable
-from debug_gym_core.models.llm import Message, Usage
+from debug_gym_core.models.llm import ChargedFailure, Message, UnusableAnswer, Usage
 from debug_gym_core.models.service import Gate, Prices, ServiceLLM
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
@@ -147,6 +147,79 @@ def test_a_wait_is_ended(serve: Callable[..., ModelServer]) -> None:
         with pytest.raises(LLMError, match="is being stopped"):
             llm.complete(ASKED, [])
         assert time.monotonic() - started < 30
+
+
+def test_an_answer_under_way_has_some_seconds_when_the_run_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, leave = threading.Event(), threading.Event()
+
+    def answer(request: Request) -> Reply:
+        asked.set()
+        leave.wait(60)
+        return GOOD
+
+    with ModelServer(answer) as server:
+        llm = wire(server)
+
+        def stop() -> None:
+            asked.wait(60)
+            llm.interrupt()
+            leave.set()
+
+        threading.Thread(target=stop).start()
+        assert llm.complete(ASKED, []).message.content == "Hello."
+    asked.clear()
+    leave.clear()
+    monkeypatch.setattr("debug_gym_core.models.stopping.GRACE", 0.0)
+    with ModelServer(answer) as server:
+        llm = wire(server)
+        threading.Thread(target=lambda: (asked.wait(60), llm.interrupt())).start()
+        with pytest.raises(ChargedFailure, match="is being stopped") as left:
+            llm.complete(ASKED, [])
+        leave.set()
+    assert left.value.usage is None
+
+
+def test_answers_that_say_nothing_are_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service counts them; whether another comes that is of use or not."""
+
+    class Mute(backend()):  # type: ignore[misc]
+        def ask(self, messages: Any, tools: Any) -> Any:
+            found = super().ask(messages, tools)
+            if not found.message.content:
+                raise UnusableAnswer("the answer is empty", found.usage)
+            return found
+
+    replies = [Reply({"prompt": 1000, "completion": 50}), Reply({"prompt": 1000, "completion": 50}), GOOD]
+    prices = Prices(prompt=1.0, completion=10.0)
+    with ModelServer(lambda request: replies[len(server.requests) - 1]) as server:
+        usage = Mute(model="m", endpoint=server.url, prices=prices).complete(ASKED, []).usage
+    assert (usage.prompt, usage.completion) == (3000, 200) and usage.cost == pytest.approx(0.005)
+    with ModelServer(lambda request: replies[0]) as server:
+        llm = Mute(model="m", endpoint=server.url, prices=prices, max_retries=1)
+        with pytest.raises(ChargedFailure, match="it was asked 2 times") as failed:
+            llm.complete(ASKED, [])
+    usage = failed.value.usage
+    assert (usage.prompt, usage.completion) == (2000, 100) and usage.cost == pytest.approx(0.003)
+
+
+def test_a_pause_of_hours_is_not_waited_for(serve: Callable[..., ModelServer]) -> None:
+    llm = wire(serve(Reply({}, status=503, headers={"retry-after": "86400"})))
+    with pytest.raises(LLMError, match="it asks to wait for 86400 s"):
+        llm.complete(ASKED, [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "bound"),
+    [
+        ({}, None),
+        ({"max_tokens": 50}, 50),
+        ({"generate_kwargs": {"max_completion_tokens": 60_000}}, 60_000),
+        ({"max_tokens": 50, "generate_kwargs": {"max_output_tokens": 70}}, 70),
+    ],
+)
+def test_the_bound_on_answers_is_found_wherever_it_is_set(settings: dict[str, Any], bound: int | None) -> None:
+    llm = backend()(model="m", endpoint="http://127.0.0.1:9", **settings)
+    assert (llm.longest_answer, llm.bounds_answers) == (bound or service.ANSWER, bound is not None)
 
 
 @pytest.mark.faults

@@ -14,6 +14,12 @@ SECRET = re.compile(r"key|token$|secret|password|authorization", re.IGNORECASE)
 LEAST = 8
 """Characters of a secret: what is shorter (`none`, `EMPTY`) is a placeholder and may be a word of the program's."""
 
+PLACEHOLDERS = frozenset((
+    "not-needed", "not_needed", "notneeded", "no-key-needed", "not-used", "lm-studio", "placeholder", "anything",
+    "no-key-required", "sk-no-key-required", "local-key", "dummy-key", "fake-key", "your-api-key", "api-key",
+))  # fmt: skip
+"""What people write, in small letters, where a server wants a key and checks none; models write it into code."""
+
 _secrets: set[str] = set()
 
 
@@ -21,9 +27,9 @@ def remember(secret: str) -> None:
     """Never write this text again.
 
     Args:
-        secret: a key; one that is too short to be one is not kept
+        secret: a key; one that is too short to be one, or stands for none, is not kept
     """
-    if len(secret) >= LEAST:
+    if len(secret) >= LEAST and secret.lower() not in PLACEHOLDERS:
         _secrets.update((secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]))
 
 

@@ -22,7 +22,7 @@ from debug_gym_core.errors import LLMError, LLMUnavailable, RequirementError, Us
 from debug_gym_core.models import chat_format, responses_format
 from debug_gym_core.models.chat_errors import failure, hide, shortened, words_of
 from debug_gym_core.models.chat_format import MalformedAnswer, mapping
-from debug_gym_core.models.llm import Completion, Message, Usage
+from debug_gym_core.models.llm import Completion, Message, UnusableAnswer, Usage
 from debug_gym_core.models.service import CHARACTERS, ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import remember
 
@@ -66,16 +66,23 @@ class _Format:
         create: the SDK's method, below the client
         gather: puts a stream together
         read: understands an answer
+        usage: understands its count of tokens
     """
 
     create: str
     gather: Callable[[Iterator[Any]], dict[str, Any]]
     read: Callable[..., Completion]
+    usage: Callable[[Any], Usage]
 
 
 _FORMATS = {
-    "chat": _Format("chat.completions", chat_format.gather, chat_format.read_answer),
-    "responses": _Format("responses", responses_format.gather_response, responses_format.read_response),
+    "chat": _Format("chat.completions", chat_format.gather, chat_format.read_answer, chat_format.read_usage),
+    "responses": _Format(
+        "responses",
+        responses_format.gather_response,
+        responses_format.read_response,
+        responses_format.read_response_usage,
+    ),
 }
 
 
@@ -153,7 +160,8 @@ class ChatLLM(ServiceLLM):
         try:
             completion = self._format.read(body, key=self.name, reasoning_end=end, taken=taken)
         except MalformedAnswer as error:
-            raise LLMUnavailable(f"{self.title}: the service's answer {error}") from error
+            usage = self._format.usage(mapping(body).get("usage"))
+            raise UnusableAnswer(f"{self.title}: the service's answer {error}", usage) from error
         return self._counted(completion, messages, tools)
 
     def arguments(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -232,8 +240,8 @@ class ChatLLM(ServiceLLM):
     def _pieces(self, pieces: Iterator[bytes], end: float) -> Iterator[bytes]:
         """What comes, while there is time: services keep a connection busy with nothing."""
         for piece in pieces:
-            if self._stopped.is_set():
-                raise LLMError("the run is being stopped")
+            if self.stopping.is_over():
+                raise LLMUnavailable("the run is being stopped")
             if time.monotonic() > end:
                 raise LLMUnavailable(self._late())
             yield piece

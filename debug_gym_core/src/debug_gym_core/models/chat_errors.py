@@ -23,9 +23,12 @@ REFUSED = (401, 402, 404)
 _OVERFLOW_CODES = ("context_length_exceeded", "exceed_context_size_error", "string_above_max_length")
 _OVERFLOW_WORDS = re.compile(
     r"context (length|window|size)|longer than the maximum model length"
-    r"|(prompt|input) is too long|inputs` tokens \+ `max_new_tokens|`inputs` must have less than",
+    r"|(prompt|input) is too long|inputs` tokens \+ `max_new_tokens|`inputs` must have less than"
+    r"|input token count .* exceeds the maximum|maximum prompt length is",
     re.IGNORECASE,
 )
+_ANSWER_TOO_LONG = re.compile(r"tokens'? is too large: (\d+).*maximum context length is (\d+)", re.IGNORECASE)
+"""An answer may not be as long as the setting says, and the conversation with it."""
 _TOO_LARGE = re.compile(r"request too large|tokens per min.*requested", re.IGNORECASE)
 _NO_MONEY = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 
@@ -58,6 +61,9 @@ def failure(
     """
     told = f"{model}: {shortened(said) or 'the service says nothing'}"
     number = "" if status is None else f" ({status})"
+    most = _ANSWER_TOO_LONG.search(said)
+    if most and int(most[1]) >= int(most[2]):
+        return LLMError(f"{told}{number}; lower max_tokens (or that of generate_kwargs) in llm.yaml")
     large = status == 429 and _TOO_LARGE.search(said)
     if large or is_overflow(status, said, code):
         return ContextOverflow(f"{told}{number}")

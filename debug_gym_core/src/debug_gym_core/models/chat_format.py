@@ -34,6 +34,10 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 LONGEST_NAME = 64
 
 
+CUT = "{"
+"""Arguments of a call that was cut off before them: no JSON, so that nobody carries it out."""
+
+
 class MalformedAnswer(ValueError):
     """An answer of a service is not what its format says, or is empty; the text begins with a verb."""
 
@@ -129,7 +133,7 @@ def read_answer(
     if reasoning_end is not None and not thinking:
         thinking, content = cut_reasoning(content, reasoning_end, finish)
     found = [call for call in _list(message.get("tool_calls")) if isinstance(call, Mapping)]
-    calls = read_calls([(call.get("id"), mapping(call.get("function"))) for call in found], taken)
+    calls = read_calls([(call.get("id"), mapping(call.get("function"))) for call in found], taken, finish)
     if not (content or calls or thinking) and finish == "stop":
         raise MalformedAnswer("is empty")
     kept = {name: message[name] for name in REASONING if message.get(name)}
@@ -156,22 +160,26 @@ def cut_reasoning(content: str, end: str, finish: Finish) -> tuple[str, str]:
 
 
 def read_calls(
-    found: Iterable[tuple[Any, Mapping[str, Any]]], taken: Collection[str | None] = ()
+    found: Sequence[tuple[Any, Mapping[str, Any]]], taken: Collection[str | None] = (), finish: Finish = "stop"
 ) -> tuple[ToolCall, ...]:
     """The calls of an answer, each with an id of its own.
 
     Args:
         found: the id and the function of each, as they came
         taken: ids that earlier calls of the conversation have
+        finish: why the answer ends: of one that was cut off, a last call that has no arguments yet is half a call
     """
     seen = set(taken)
     calls = []
-    for given, function in found:
+    for place, (given, function) in enumerate(found, 1):
         identity = text_of(given)
         if not identity or identity in seen:
             identity = f"call_{uuid.uuid4().hex[:24]}"
         seen.add(identity)
-        calls.append(ToolCall(text_of(function.get("name")), read_arguments(function.get("arguments")), identity))
+        arguments = read_arguments(function.get("arguments"))
+        if finish == "length" and place == len(found) and not function.get("arguments"):
+            arguments = CUT
+        calls.append(ToolCall(text_of(function.get("name")), arguments, identity))
     return tuple(calls)
 
 
@@ -188,6 +196,8 @@ def read_arguments(given: Any) -> Any:
         return clean(text)
     if value is None:
         return {}
+    if isinstance(value, str) and value.strip().startswith("{") and isinstance(inner := read_arguments(value), dict):
+        return inner  # an object that was written as JSON twice
     return value if isinstance(value, dict) else clean(text)
 
 
@@ -268,7 +278,8 @@ def _gather_call(delta: Mapping[str, Any], calls: list[dict[str, Any]], places: 
     """Add a piece to its call; there are services that give all calls the same index, or none, but an id each."""
     index, identity, function = delta.get("index"), delta.get("id"), mapping(delta.get("function"))
     call = places.get(index)
-    if call is None or (identity and call["id"] and identity != call["id"]):
+    # There are services, too, that give each piece of a call another id; only its first has a name.
+    if call is None or (identity and call["id"] and identity != call["id"] and function.get("name")):
         call = {"id": None, "function": {"name": None, "arguments": ""}}
         calls.append(call)
         places[index] = call

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from debug_gym_core.components.component import Component, Settings
 from debug_gym_core.components.values import Positive
+from debug_gym_core.errors import LLMError, LLMUnavailable
 from debug_gym_core.tools.action import ToolCall
 
 if TYPE_CHECKING:
@@ -93,6 +94,30 @@ class Completion:
     usage: Usage = field(default_factory=Usage)
     finish: Literal["stop", "length", "refused", "over"] = "stop"
     reasoning: str = ""
+
+
+class UnusableAnswer(LLMUnavailable):
+    """An answer that says nothing, or cannot be understood, and is charged all the same.
+
+    Attributes:
+        usage: the tokens that it took
+    """
+
+    def __init__(self, text: str, usage: Usage) -> None:
+        super().__init__(text)
+        self.usage = usage
+
+
+class ChargedFailure(LLMError):
+    """A call without an answer that may be charged.
+
+    Attributes:
+        usage: what is known to be; None: it was left before its end, and may be charged whole
+    """
+
+    def __init__(self, text: str, usage: Usage | None) -> None:
+        super().__init__(text)
+        self.usage = usage
 
 
 class LLM(Component, abc.ABC):

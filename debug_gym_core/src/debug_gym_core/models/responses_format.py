@@ -86,12 +86,12 @@ def read_response(
         for part in (*_mappings(item.get("summary")), *_mappings(item.get("content")))
     )
     asked = [item for item in items if item.get("type") == "function_call"]
-    calls = read_calls([(item.get("call_id"), item) for item in asked], taken)
+    reason = mapping(mapping(body).get("incomplete_details")).get("reason")
+    finish = _finish(bool(refusal), reason)
+    calls = read_calls([(item.get("call_id"), item) for item in asked], taken, finish)
     for item, call in zip(asked, calls, strict=True):
         # What goes back must fit the answers to the calls, and be taken by the service.
         item.update(call_id=call.id, name=sent_name(call), arguments=sent(call))
-    reason = mapping(mapping(body).get("incomplete_details")).get("reason")
-    finish = _finish(bool(refusal), reason)
     if reasoning_end is not None and not thinking:
         thinking, content = cut_reasoning(content, reasoning_end, finish)
     if not (content or calls or thinking) and finish == "stop":

@@ -18,7 +18,8 @@ from pydantic import Field
 
 from debug_gym_core.components.component import Settings
 from debug_gym_core.errors import LLMError, LLMUnavailable
-from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message, Usage
+from debug_gym_core.models.llm import LLM, AnswerSettings, ChargedFailure, Completion, Message, UnusableAnswer, Usage
+from debug_gym_core.models.stopping import Stopping
 from debug_gym_core.redaction import remember
 
 log = logging.getLogger("debug_gym")
@@ -33,6 +34,9 @@ LONGEST_PAUSE = 60.0
 PATIENCE = 3600.0
 """Seconds for which a call is refused for too many requests until it counts as failed."""
 
+BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens")
+"""What services call the bound on an answer, among `generate_kwargs`."""
+
 LOOK = 0.2
 """Seconds between two looks whether a wait was ended."""
 
@@ -44,6 +48,7 @@ TOLD = 60.0
 
 MARGIN = 1.2
 """By which an estimated number of tokens may be too low."""
+
 ANSWER = 8192
 """Tokens that an answer may have where nothing bounds it."""
 
@@ -196,6 +201,7 @@ class ServiceLLM(LLM):
         tags: an entry of llm.yaml with one of these tags is this backend's
         gate: where its calls wait while the service has too many
         entry: the entry of llm.yaml that it was made from; None: from settings alone
+        stopping: whether somebody still waits for an answer
     """
 
     Settings: ClassVar[type[Settings]] = ServiceSettings
@@ -216,7 +222,7 @@ class ServiceLLM(LLM):
         super().__init__(**settings)
         if self.settings.api_key is not None:
             remember(self.settings.api_key.get_secret_value())
-        self._stopped = threading.Event()
+        self.stopping = Stopping()
         self.gate = Gate()
 
     @abc.abstractmethod
@@ -270,28 +276,61 @@ class ServiceLLM(LLM):
         that asks for patience is given it, however often, for an hour.
         """
         failures, began = 0, time.monotonic()
+        wasted = Usage()
         while True:
-            entered = self.gate.enter(self._stopped)
+            entered = self.gate.enter(self.stopping.begun)
             refusal, answered = None, False
             try:
-                completion = self.ask(messages, tools)
+                completion = self._asked(messages, tools)
                 answered = True
-                return self.priced(completion)
+                return self.priced(dataclasses.replace(completion, usage=completion.usage + wasted))
             except LLMUnavailable as error:
+                wasted += self.priced_usage(error.usage) if isinstance(error, UnusableAnswer) else Usage()
                 refusal = error if error.crowded else None
                 failures += not error.crowded
                 if failures > self.settings.max_retries:
-                    raise LLMError(f"{error}; it was asked {failures} times") from error
+                    raise ChargedFailure(f"{error}; it was asked {failures} times", wasted) from error
                 if error.crowded and (error.retry_after or 0.0) + time.monotonic() - began > PATIENCE:
-                    raise LLMError(f"{error}; it has had too many requests for {PATIENCE / 60:g} minutes") from error
+                    text = f"{error}; it has had too many requests for {PATIENCE / 60:g} minutes"
+                    raise ChargedFailure(text, wasted) from error
+                if error.retry_after is not None and error.retry_after > PATIENCE:
+                    raise ChargedFailure(f"{error}; it asks to wait for {error.retry_after:.0f} s", wasted) from error
                 seconds = 0.0 if error.crowded else pause(failures - 1, error.retry_after)
                 late = time.monotonic() - began + seconds > SILENCE and self.gate.may_tell()
                 level = logging.WARNING if late else logging.INFO
                 log.log(level, "%s; it is asked again%s", error, f" in {seconds:.1f} s" if seconds else "")
             finally:
                 self.gate.leave(entered, refusal, answered=answered)
-            if self._stopped.wait(seconds):
-                raise LLMError("the run is being stopped")
+            if self.stopping.begun.wait(seconds):
+                raise ChargedFailure("the run is being stopped", wasted)
+
+    def _asked(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
+        """What `ask` returns or raises; it is left alone when the run is being stopped and no answer comes.
+
+        Raises:
+            ChargedFailure: it was
+        """
+        answers: list[Completion] = []
+        failures: list[BaseException] = []
+        done = threading.Event()
+
+        def ask() -> None:
+            try:
+                answers.append(self.ask(messages, tools))
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                done.set()
+
+        threading.Thread(target=ask, name="debug-gym-model", daemon=True).start()
+        while not done.wait(LOOK):
+            if self.stopping.is_over():
+                raise ChargedFailure("the run is being stopped", None)
+        if failures:
+            if self.stopping.is_over() and isinstance(failures[0], LLMUnavailable):
+                raise ChargedFailure("the run is being stopped", None) from failures[0]
+            raise failures[0]
+        return answers[0]
 
     def estimate(
         self,
@@ -309,8 +348,18 @@ class ServiceLLM(LLM):
 
     @property
     def longest_answer(self) -> int:
-        """Tokens that an answer may have at most, to set aside what it may cost."""
-        return self.settings.max_tokens or ANSWER
+        """Tokens that an answer may have at most, to set aside what it may cost; a guess unless `bounds_answers`."""
+        return self._answer_bound or ANSWER
+
+    @property
+    def bounds_answers(self) -> bool:
+        """Whether it is known how long an answer may be at most."""
+        return self._answer_bound is not None
+
+    @property
+    def _answer_bound(self) -> int | None:
+        given = [self.settings.max_tokens, *(self.settings.generate_kwargs.get(name) for name in BOUNDS)]
+        return max((one for one in given if type(one) is int and one > 0), default=None)
 
     def priced(self, completion: Completion) -> Completion:
         """An answer with what it cost, where the price is known."""
@@ -322,8 +371,8 @@ class ServiceLLM(LLM):
         return usage if prices is None else dataclasses.replace(usage, cost=prices.cost(usage))
 
     def interrupt(self) -> None:
-        """End a wait for the service."""
-        self._stopped.set()
+        """End a wait for the service; an answer that is under way has some seconds to come, as it is paid for."""
+        self.stopping.begin()
 
 
 def pause(before: int, retry_after: float | None) -> float:

@@ -9,12 +9,13 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from debug_gym_core.components.component import Settings
 from debug_gym_core.errors import ContextOverflow
-from debug_gym_core.models.llm import LLM, Completion, Message, Usage
+from debug_gym_core.models.llm import LLM, ChargedFailure, Completion, Message, Usage
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
+from debug_gym_core.redaction import redacted
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
 from debug_gym_core.runs.ledger import Limits, OutOfBudget
 from debug_gym_core.runs.run import replaced
@@ -60,14 +61,7 @@ class RecordedLLM(LLM):
         run.stop_if_asked()
         question = digest(messages, tools, self._inner.settings) if self._inner.replayable else ""
         known = self._kept.next(question) if question else None
-        if known is not None:
-            completion, seconds = known
-        else:
-            started = time.monotonic()
-            completion = self._pay(messages, tools)
-            seconds = time.monotonic() - started
-            if question:
-                self._kept.add(question, completion, seconds)
+        completion, seconds = known if known is not None else self._pay(question, messages, tools)
         self._last = [*messages, completion.message], completion.usage
         kept: dict[str, Any] = {}
         if run.verbose:
@@ -78,31 +72,54 @@ class RecordedLLM(LLM):
         self._episode(Event.llm_call(model=self._name, usage=completion.usage, seconds=seconds, calls=calls, **kept))
         return completion
 
-    def _pay(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
-        """Ask the model when the budget has room for it."""
+    def _pay(
+        self, question: str, messages: Sequence[Message], tools: Sequence[dict[str, Any]]
+    ) -> tuple[Completion, float]:
+        """Ask the model when the budget has room for it, and keep what it answers.
+
+        Returns:
+            its answer, and the seconds that it took
+        """
         run = self._episode.run
         estimate = self._inner.estimate(messages, tools, self._last)
         if self._call_limit is not None and estimate.cost > self._call_limit:
             most = f"more than llm.max_call_cost (${self._call_limit:g})"
-            raise ContextOverflow(f"the call would cost about ${estimate.cost:.4f}, {most}")
+            self._overflow(question, f"the call would cost about ${estimate.cost:.4f}, {most}")
         if not self._limits.lets_begin(self._episode.usage, estimate):
             raise OutOfBudget("the episode has spent what it may")
-        reservation = run.ledger.reserve(estimate, run.stop_if_asked)
+        bounded = not isinstance(self._inner, ServiceLLM) or self._inner.bounds_answers
+        reservation = run.ledger.reserve(estimate, run.stop_if_asked, bounded=bounded)
         usage = Usage()
+        started = time.monotonic()
         try:
             completion = self._inner.complete(messages, tools)
             usage = completion.usage
+            seconds = time.monotonic() - started
+            if question:
+                self._kept.add(question, completion, seconds)
+        except ChargedFailure as error:
+            usage = estimate if error.usage is None else error.usage
+            raise
+        except ContextOverflow as error:
+            self._overflow(question, str(error))
         except KeyboardInterrupt:  # from whoever answers, not from a signal: those come to the main thread
             run.end_run()
         finally:
             run.ledger.settle(reservation, usage)
-        return completion
+        return completion, seconds
+
+    def _overflow(self, question: str, why: str) -> NoReturn:
+        """The model takes no such conversation: an answer, too, that is kept."""
+        if question:
+            self._kept.refuse(question, why)
+        raise ContextOverflow(why)
 
 
 class KeptAnswers:
     """The answers of a model in an episode that has no result yet, in their order: what was paid for is used again.
 
-    They fit as long as the same is asked; from the first other question on the model is asked anew.
+    They fit as long as the same is asked; from the first other question on the model is asked anew, and from an answer
+    on in which a secret had to be masked.
     """
 
     def __init__(self, path: Path) -> None:
@@ -123,23 +140,39 @@ class KeptAnswers:
         """The episode begins anew."""
         self._next = 0
 
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._known)
+
     def next(self, question: str) -> tuple[Completion, float] | None:
-        """The answer to a question, and the seconds that it took; None when something else was asked at this point."""
+        """The answer to a question, and the seconds that it took; None when something else was asked at this point.
+
+        Raises:
+            ContextOverflow: the answer was that the conversation is too long
+        """
         if self._next >= len(self._known):
             return None
         line = self._known[self._next]
-        if line["question"] != question:
+        if line["question"] != question or line.get("masked"):
             self._forget()
             return None
         self._next += 1
+        if "refused" in line:
+            raise ContextOverflow(line["refused"])
         return _completion(line["answer"]), line["seconds"]
 
     def add(self, question: str, completion: Completion, seconds: float) -> None:
         """Keep a new answer."""
-        line = {"question": question, "answer": dataclasses.asdict(completion), "seconds": round(seconds, 6)}
+        self._append({"question": question, "answer": dataclasses.asdict(completion), "seconds": round(seconds, 6)})
+
+    def refuse(self, question: str, why: str) -> None:
+        """Keep that the model takes no such conversation."""
+        self._append({"question": question, "refused": why})
+
+    def _append(self, line: dict[str, Any]) -> None:
         if self._lines is None:
             self._lines = JsonLines(self._path)
-        self._lines.append(line)
+        self._lines.append(_marked(line))
         self._known.append(json.loads(json.dumps(line)))
         self._next += 1
 
@@ -156,8 +189,14 @@ class KeptAnswers:
         with replaced(self._path) as path:
             lines = JsonLines(path)
             for line in self._known:
-                lines.append(line)
+                lines.append(_marked(line))
             lines.close()
+
+
+def _marked(line: dict[str, Any]) -> dict[str, Any]:
+    """A line as it is written: one in which a secret is masked says so, as it is not what the model has said."""
+    masked = json.dumps(redacted(line), default=str) != json.dumps(line, default=str)
+    return {**line, "masked": True} if masked else line
 
 
 def remove_answers(path: Path) -> None:

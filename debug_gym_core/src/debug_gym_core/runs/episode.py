@@ -122,13 +122,15 @@ class Players:
         Returns:
             its result; None when the run was stopped, its money is spent, or the model's service refuses all
         """
-        if self.ledger.is_spent or self.refused:
+        if self.refused:
+            return None
+        kept = KeptAnswers(self._answers(job))
+        if self.ledger.is_spent and not kept:  # what was answered before may be all that it needs
             return None
         self.watch.started(job)
         started = time.monotonic()
         directory = self.run.task_directory(job.task, job.repeat)
         directory.mkdir(parents=True, exist_ok=True)
-        kept = KeptAnswers(self._answers(job))
         wanted = progress.wanted_while(lambda: not self.stopping.is_set())
         with Transcript(directory / "log.txt") as transcript, contextlib.closing(kept), wanted:
             for attempt in range(1, self.config.run.max_retries + 2):

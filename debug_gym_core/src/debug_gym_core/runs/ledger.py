@@ -98,14 +98,17 @@ class Ledger:
         self.spent = sum(known.values(), Usage())
         self.reserved: dict[int, Usage] = {}
         self._least = NOTHING
+        self._learned = False
         self._numbers = itertools.count(max(known, default=0) + 1)
 
-    def reserve(self, usage: Usage, stop: Callable[[], None] = lambda: None) -> Reservation:
+    def reserve(self, usage: Usage, stop: Callable[[], None] = lambda: None, *, bounded: bool = True) -> Reservation:
         """Wait until a call may be made.
 
         Args:
             usage: an estimate of what it takes
             stop: is called while it waits; raises when the wait shall end
+            bounded: whether it takes no more than that; of a run's calls of which that is not known the first is made
+                alone, to learn what they take
 
         Raises:
             OutOfBudget: the run has spent what it may
@@ -115,14 +118,15 @@ class Ledger:
                 if not self.limits.lets_begin(self.spent, usage):
                     raise OutOfBudget("the run has spent what it may")
                 under_way = sum(map(self._expected, self.reserved.values()), self.spent)
-                if not self.reserved or self.limits.allow(under_way, self._expected(usage)):
+                known = bounded or self._learned or self.limits == Limits()
+                if not self.reserved or (known and self.limits.allow(under_way, self._expected(usage))):
                     break
                 self._changed.wait(LOOK)
                 stop()
             reservation = Reservation(next(self._numbers), usage)
-            self.reserved[reservation.number] = usage
             if not self._is_free(usage):
                 self._write(reservation.number, usage)
+            self.reserved[reservation.number] = usage
         return reservation
 
     def settle(self, reservation: Reservation, usage: Usage) -> None:
@@ -135,6 +139,7 @@ class Ledger:
         with self._changed:
             del self.reserved[reservation.number]
             self.spent += usage
+            self._learned = self._learned or not self._is_free(usage)
             if exceeds(usage, reservation.usage):
                 self._least = self._expected(usage)
             if not (self._is_free(usage) and self._is_free(reservation.usage)):

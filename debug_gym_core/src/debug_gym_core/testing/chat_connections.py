@@ -74,9 +74,12 @@ class ConnectionTests(ChatTests):
             error = service.refused(Reply(events=[": still here"] * 30, delay=0.05))
             assert "no answer within 0.2 s" in str(error)
 
-    def test_a_run_that_is_stopped(self, service: Service) -> None:
-        """An answer that is still coming is left."""
+    def test_a_run_that_is_stopped(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An answer that is still coming is left, but not at once: it is paid for."""
         service.llm.interrupt()
+        service.answer = lambda request: service.reply("hello")
+        assert service.llm.ask(list(ASKED), []).message.content == "hello"
+        monkeypatch.setattr("debug_gym_core.models.stopping.GRACE", 0.0)
         assert "being stopped" in str(service.refused(service.reply("hello")))
 
     def test_many_at_once(self, service: Service) -> None:

@@ -216,7 +216,8 @@ def test_an_answer_in_drops_has_an_end(service: Service) -> None:
     assert isinstance(caught, LLMUnavailable) and "no answer within 0.5 s" in str(caught)
 
 
-def test_stopping_the_run_ends_a_stream(service: Service) -> None:
+def test_stopping_the_run_ends_a_stream(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("debug_gym_core.models.stopping.GRACE", 0.0)
     made: list[Anthropic] = []
 
     def reply(request: Request) -> Reply:

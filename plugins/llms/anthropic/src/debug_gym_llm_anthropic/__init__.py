@@ -16,6 +16,7 @@ from pydantic import Field
 
 from debug_gym_core import LLM, Completion, Message, RequirementError, Settings, Usage, UsageError, hookimpl
 from debug_gym_core.errors import LLMError, LLMUnavailable
+from debug_gym_core.models.llm import UnusableAnswer
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import remember
 from debug_gym_llm_anthropic.conversation import request
@@ -102,6 +103,11 @@ class Anthropic(ServiceLLM):
         settings = self.settings
         return settings.generate_kwargs.get("max_tokens") or settings.max_tokens or ANSWER + (settings.thinking or 0)
 
+    @property
+    def bounds_answers(self) -> bool:
+        """Yes: the service insists on a bound, and is always given one."""
+        return True
+
     def prepare(self) -> None:
         """Load the SDK and make its client; see `ServiceLLM`."""
         self._client()
@@ -124,7 +130,10 @@ class Anthropic(ServiceLLM):
                     break
                 body["messages"] = [*_until_answer(body["messages"]), {"role": "assistant", "content": list(blocks)}]
             whole = answer.model_copy(update={"content": blocks})
-            return dataclasses.replace(completion(whole, known), usage=usage)
+            try:
+                return dataclasses.replace(completion(whole, known), usage=usage)
+            except LLMUnavailable as error:
+                raise UnusableAnswer(translator.line(str(error)), usage) from error
 
     def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
         """Tokens of a prompt: the service's count where `count_tokens` asks for it, else the estimate."""
@@ -206,7 +215,7 @@ class Anthropic(ServiceLLM):
         key = given.get_secret_value().strip() if given else None
         if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
             raise UsageError(f"{self.title}: `api_key` in llm.yaml has a character that no key has")
-        http = anthropic.DefaultHttpxClient(event_hooks=bound(self.settings.timeout, self._stopped))
+        http = anthropic.DefaultHttpxClient(event_hooks=bound(self.settings.timeout, self.stopping.is_over))
         weakref.finalize(self, http.close)
         client = anthropic.Anthropic(
             api_key=key or None, base_url=self.settings.endpoint, max_retries=0, http_client=http

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from debug_gym_core import Completion, Message, ToolCall, Usage
 from debug_gym_core.errors import ContextOverflow, LLMUnavailable
-from debug_gym_core.models.chat_format import sent_name
+from debug_gym_core.models.chat_format import CUT, sent_name
 from debug_gym_llm_anthropic.conversation import KEPT, Block, as_input, text_of
 
 Count = Annotated[int, Field(ge=0)]
@@ -162,7 +162,7 @@ def completion(answer: Answer, known: Collection[str | None]) -> Completion:
         if answer.stop_reason == "model_context_window_exceeded":
             raise ContextOverflow("the conversation leaves no room for an answer")
         raise LLMUnavailable("the answer is empty")
-    calls = _read_calls(answer.content, set(known))
+    calls = _read_calls(answer.content, set(known), finish == "length")
     kept: dict[str, Any] = {}
     if any(block["type"] not in ("text", "tool_use") for block in answer.content):
         kept["content"] = answer.content
@@ -181,12 +181,20 @@ def _finish(answer: Answer) -> Literal["stop", "length", "refused"]:
     return "length" if cut else "stop"
 
 
-def _read_calls(blocks: list[Block], known: set[str | None]) -> tuple[ToolCall, ...]:
-    """The calls of an answer; its blocks get what the service would refuse when they are sent back put right."""
+def _read_calls(blocks: list[Block], known: set[str | None], cut: bool) -> tuple[ToolCall, ...]:
+    """The calls of an answer; its blocks get what the service would refuse when they are sent back put right.
+
+    Args:
+        blocks: of the answer
+        known: ids of the calls that the conversation has
+        cut: whether the answer was cut off: a last call that has no arguments yet is half a call
+    """
     calls = []
     for block in blocks:
         if block["type"] == "tool_use":
             arguments = _arguments(block.get("input"))
+            if cut and block is blocks[-1] and arguments == {}:
+                arguments = CUT
             block["input"] = as_input(arguments)
             if not block.get("id") or block["id"] in known:
                 block["id"] = f"call_{uuid.uuid4().hex}"

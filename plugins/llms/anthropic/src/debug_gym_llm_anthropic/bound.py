@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -12,16 +11,16 @@ END = "debug_gym_end"
 
 
 class BoundedStream(httpx.SyncByteStream):
-    """The body of an answer, until the time is over or somebody stops it."""
+    """The body of an answer, until the time is over or nobody waits for it any more."""
 
-    def __init__(self, inner: httpx.SyncByteStream, end: float, stopped: threading.Event) -> None:
-        self.inner, self.end, self.stopped = inner, end, stopped
+    def __init__(self, inner: httpx.SyncByteStream, end: float, given_up: Callable[[], bool]) -> None:
+        self.inner, self.end, self.given_up = inner, end, given_up
 
     def __iter__(self) -> Iterator[bytes]:
         for chunk in self.inner:
             if time.monotonic() > self.end:
                 raise httpx.ReadTimeout("the answer takes too long")
-            if self.stopped.is_set():
+            if self.given_up():
                 raise httpx.ReadError("the run is being stopped")
             yield chunk
 
@@ -30,12 +29,12 @@ class BoundedStream(httpx.SyncByteStream):
         self.inner.close()
 
 
-def bound(timeout: float, stopped: threading.Event) -> dict[str, list[Callable[..., object]]]:
+def bound(timeout: float, given_up: Callable[[], bool]) -> dict[str, list[Callable[..., object]]]:
     """Hooks of an HTTP client that end an answer which comes in drops.
 
     Args:
         timeout: seconds from the request's beginning
-        stopped: ends it at the next piece
+        given_up: whether it ends at the next piece
     """
 
     def begin(request: httpx.Request) -> None:
@@ -43,6 +42,6 @@ def bound(timeout: float, stopped: threading.Event) -> dict[str, list[Callable[.
 
     def answer(response: httpx.Response) -> None:
         if isinstance(response.stream, httpx.SyncByteStream):
-            response.stream = BoundedStream(response.stream, response.request.extensions[END], stopped)
+            response.stream = BoundedStream(response.stream, response.request.extensions[END], given_up)
 
     return {"request": [begin], "response": [answer]}

@@ -13,6 +13,7 @@ import pydantic
 from debug_gym_core.components.component import explain
 from debug_gym_core.errors import ContextOverflow, LLMError, LLMRefused, LLMUnavailable
 from debug_gym_core.models.chat_errors import REFUSED, retry_after
+from debug_gym_core.models.llm import UnusableAnswer
 
 LONGEST = 300
 """Characters of the service's words in an error."""
@@ -34,6 +35,8 @@ TOO_LONG = re.compile(
     r"prompt is too long|input is too long|exceeds? (the |your )?(model's )?(maximum )?context (limit|window|length)",
     re.IGNORECASE,
 )
+
+NO_CREDIT = "credit balance is too low"
 
 MEND = {
     400: "the request is refused (400): {said}; check the settings of this model in llm.yaml",
@@ -61,6 +64,8 @@ class Translator:
         """What an exception of the SDK, of its HTTP client or of reading an answer comes to."""
         if isinstance(error, ContextOverflow):
             return ContextOverflow(self.line(str(error)))
+        if isinstance(error, UnusableAnswer):
+            return error
         if isinstance(error, LLMUnavailable):
             return LLMUnavailable(self.line(str(error)))
         if isinstance(error, anthropic.APIStatusError):
@@ -92,6 +97,8 @@ class Translator:
         if status in (408, 409) or status >= 500:
             text = self.line(f"the service failed ({status}): {said}")
             return LLMUnavailable(text, retry_after=retry_after(error.response.headers))
+        if status == 400 and NO_CREDIT in said:
+            status = 402
         kind = LLMRefused if status in REFUSED else LLMError
         return kind(
             self.line(MEND.get(status, "the service refused ({status}): {said}").format(status=status, said=said))
