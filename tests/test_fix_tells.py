@@ -131,10 +131,7 @@ def test_a_test_that_skips_itself_and_counts(project: Path) -> None:
     )
     done = run_debug_gym(words(project, RIGHT), project.parent)
     assert done.stdout.startswith("1 of 3 tests of project fail: test_calc.py::test_add\n"), done.stdout
-    assert (
-        "no test fails with this change; skipped or failing as expected, which is not passing: test_calc.py::test_zero"
-        in done.stdout
-    )
+    assert done.returncode == 0 and "all 3 tests pass with this change" in done.stdout, done.stdout
 
 
 @pytest.mark.people

@@ -353,6 +353,24 @@ def test_an_episode_that_is_played_from_answers_needs_no_money(
     assert (len(whole.results), result.resolved, len(server.requests)) == (1, True, 4)
 
 
+@pytest.mark.parametrize("text", ["nonsense\n", '{"question": "x"}\n'])
+def test_answers_that_are_damaged_are_their_episode_s_error(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path, text: str
+) -> None:
+    serve()
+    config = load("toy", [UNSAFE, "benchmark.tasks=[a, b]"], agent="historian", llm="mine", plugins=plugins)
+    with Run.create(config, tmp_path / "run", plugins=plugins) as run:
+        (tmp_path / "run" / "toy" / "a").mkdir(parents=True)
+        (tmp_path / "run" / "toy" / "a" / "answers.jsonl").write_text(text)
+        experiment = Experiment(run, plugins, Silent())
+        experiment.choose()
+        experiment.check()
+        experiment.play()
+    damaged, whole = run.results.values()
+    assert (damaged.status, whole.status) == ("error", "resolved")
+    assert damaged.error is not None and "answers.jsonl" in damaged.error["message"]
+
+
 def test_another_model_is_asked_another_question() -> None:
     asked, tools = [Message("user", "Hello?")], [{"name": "sh", "parameters": {}}]
     plain = ServiceSettings(model="m", api_key=KEY, endpoint="http://one.example")

@@ -158,12 +158,35 @@ def test_errors_of_a_file_name_file_line_and_key(quiz_plugins: Plugins, write_co
         ("env: &a {python: *a}\n", "contains itself"),
         ("env: {python: \x07}\n", ":1:15: special characters are not allowed"),
         ("env: !!python/object:os.system {}\n", "could not determine a constructor"),
+        ("env: {python: !!timestamp 2024-13-45}\n", ":1:15: 2024-13-45 cannot be read: month must be in 1..12"),
+        (f"env: {{run_timeout: {'9' * 5000}}}\n", ":1:20: 9999999999999999999999999999999999999999 cannot be read: "),
     ],
 )
 def test_broken_yaml_is_said_with_its_place(quiz_plugins: Plugins, write_config: Any, text: str, words: str) -> None:
     path = write_config(text)
     answer = refused(quiz_plugins, path)
     assert answer.startswith(path) and words in answer, answer
+
+
+def test_a_date_is_a_text(quiz_plugins: Plugins, write_config: Any) -> None:
+    path = write_config("env: {python: 2024-13-45}\nbenchmark: {revision: 2024-01-02}\n")
+    config = load(path, plugins=quiz_plugins)
+    assert (config.env.python, config.benchmark.revision) == ("2024-13-45", "2024-01-02")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "endpoint: 'http://u:pw@127.0.0.1/v1'",
+        "generate_kwargs: {extra_headers: {Authorization: Bearer x}}",
+        "generate_kwargs: {extra_query: {api-key: x}}",
+    ],
+)
+def test_a_config_is_no_place_for_a_secret(quiz_plugins: Plugins, write_config: Any, setting: str) -> None:
+    path = write_config(f"llm:\n  name: mine\n  {setting}\n")
+    answer = refused(quiz_plugins, path)
+    assert "holds a secret, which the run's record would show; put it into the model's entry in llm.yaml" in answer
+    assert answer.startswith(f"{path}:3: llm.") and "pw" not in answer
 
 
 @given(text=st.text(st.characters(codec="utf-8"), max_size=60) | st.text("{}[]:,-&*!|>'\"%@`# \n\tab1", max_size=40))

@@ -217,6 +217,55 @@ class TestNone(unittest.TestCase):
     assert bench.tests() == (*IDS, "test_more.py::TestMore::test_right")
 
 
+@pytest.mark.parametrize(
+    ("skip", "entrypoint"),
+    [
+        ("pytest.skip('no display')", ENTRYPOINT),
+        ("pytest.importorskip('nothing_here')", ENTRYPOINT),
+        ("pytest.xfail('known')", ENTRYPOINT),
+        ("self.skipTest('no network')", "python -m unittest -q"),
+    ],
+)
+def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved(
+    make: Make, skip: str, entrypoint: str
+) -> None:
+    more = f"\nimport pytest\nclass TestMore(unittest.TestCase):\n    def test_more(self): {skip}\n"
+    bench = make({"calc.py": BROKEN, "test_calc.py": UNITTESTS + more}, entrypoint)
+    ids = bench.tests()
+    result = bench.grade({"calc.py": FIXED}, ids)
+    assert (result.resolved, result.score, result.twins) == (True, 3, 2), result
+    assert sorted(result.tests.values())[-1] in ("skipped", "xfailed")
+    result = bench.grade({}, ids)
+    assert (result.resolved, result.score) == (False, 1)
+    result = bench.grade({"calc.py": FIXED.replace("return a + b", "import unittest; raise unittest.SkipTest")}, ids)
+    assert (result.resolved, result.score) == (False, 1), result
+
+
+def test_where_all_skip_themselves_nothing_is_resolved(make: Make) -> None:
+    bench = make({"calc.py": BROKEN, "test_calc.py": "import pytest\ndef test_a(): pytest.skip()\n"}, ENTRYPOINT)
+    result = bench.grade({"calc.py": FIXED}, bench.tests())
+    assert (result.resolved, result.score) == (False, 0)
+
+
+def test_tests_that_are_named_by_addresses_are_the_same_in_each_run(make: Make) -> None:
+    tests = """
+import calc, pytest
+class Case:
+    def __init__(self, *numbers): self.numbers = numbers
+@pytest.mark.parametrize("case", [Case(1, 2), Case(2, 3)], ids=repr)
+def test_add(case):
+    assert calc.add(*case.numbers) == sum(case.numbers)
+"""
+    bench = make({"calc.py": BROKEN, "test_calc.py": tests}, ENTRYPOINT)
+    ids = bench.tests()
+    assert ids == (
+        "test_calc.py::test_add[<test_calc.Case object>]",
+        "test_calc.py::test_add[<test_calc.Case object>]#2",
+    )
+    result = bench.grade({"calc.py": FIXED}, ids)
+    assert (result.resolved, result.score, result.twins, result.doubts) == (True, 2, 2, {})
+
+
 def test_hooks_of_several_conftests_are_the_tests_own(make: Make) -> None:
     hook = "def pytest_runtest_setup(item):\n    item.user_properties.append(('seen', 1))\n"
     more = {"conftest.py": hook, "a/conftest.py": hook, "b/conftest.py": hook}

@@ -185,7 +185,9 @@ def test_init_writes_a_file_for_its_owner_only_and_none_over_another(home: Path,
         refused = CliRunner().invoke(main, ["llm", "init", *arguments])
         assert refused.exit_code == 2 and "is there already" in refused.output
         assert read_models(target).names == ["mine"]
+        target.chmod(0o644)
         assert CliRunner().invoke(main, ["llm", "init", "--force", *arguments]).exit_code == 0
+        assert target.stat().st_mode & 0o777 == 0o600
         assert read_models(target).names == ["gpt-4o"]
 
 

@@ -6,6 +6,7 @@ import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pydantic
 
@@ -17,7 +18,8 @@ from debug_gym_core.config.model import COMPONENT_SECTIONS, ComponentSection, Co
 from debug_gym_core.config.paths import absolute
 from debug_gym_core.config.refusals import Place, Refusals, agent_names, steps_of
 from debug_gym_core.config.spellings import answer
-from debug_gym_core.errors import DebugGymError
+from debug_gym_core.errors import DebugGymError, UsageError
+from debug_gym_core.redaction import SECRET
 
 
 class Checker:
@@ -110,6 +112,7 @@ class Checker:
         """
         layer = absolute(layer, self.plugins, Path.cwd(), but=("output",))
         self._refusals.refuse(self._problems(layer), layer)
+        _refuse_secrets(layer)
         config = Config.model_validate(_filled(layer.data))
         changes: dict[str, Any] = {}
         for section in COMPONENT_SECTIONS:
@@ -220,6 +223,23 @@ class Checker:
         """What somebody wrote for a component's settings."""
         data = _filled(layer.data).get(section) or {}
         return {key: value for key, value in data.items() if key in cls.Settings.model_fields}
+
+
+def _refuse_secrets(layer: Layer) -> None:
+    """What a config says of a model is in the run's record, for all to read: no place for a secret.
+
+    Raises:
+        UsageError: one is there
+    """
+    given = layer.data.get("llm")
+    for path, value in leaves(given if isinstance(given, dict) else {}, ("llm",)):
+        address = path[1:] == ("endpoint",) and isinstance(value, str) and "@" in urlsplit(value).netloc
+        sent = {"extra_headers", "extra_query"}.intersection(path) and SECRET.search(path[-1])
+        if address or sent:
+            raise UsageError(
+                f"{layer.origin(path)}: {'.'.join(path)} holds a secret, which the run's record would show; "
+                "put it into the model's entry in llm.yaml"
+            )
 
 
 class _said_at:

@@ -21,6 +21,24 @@ DEEPEST = 50
 TOO_DEEP = f"more than {DEEPEST} lists and mappings within each other"
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads the types of JSON: a date is a text, and a value that cannot be made is an error that says where it is."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """See `yaml.SafeLoader`."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, OverflowError) as error:  # such as an integer of thousands of digits
+            problem = f"{node.value!s:.40} cannot be read: {error}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 @dataclass
 class Layer:
     """Values by key, and for each the words that say where somebody wrote it.
@@ -121,7 +139,7 @@ def read_text(text: str, name: str) -> Layer:
         UsageError: as `read_file`
     """
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         node = loader.get_single_node()
         layer = Layer(name=name)
         if node is None:
@@ -156,7 +174,7 @@ def parse_override(text: str) -> tuple[KeyPath, Any]:
     if not equals or not all(path):
         raise UsageError(f"-p {text}: say key.path=value, as in -p env.run_timeout=60")
     try:
-        loader = yaml.SafeLoader(value)
+        loader = _Loader(value)
         node = loader.get_single_node()
         if node is None:
             return path, None

@@ -144,6 +144,8 @@ class Models:
     def _expanded(self, value: Any, path: tuple[str, ...]) -> Any:
         if isinstance(value, list):
             return [self._expanded(one, path) for one in value]
+        if isinstance(value, dict):  # within a list
+            return {key: self._expanded(one, path) for key, one in value.items()}
         if not isinstance(value, str):
             return value
 

@@ -14,7 +14,16 @@ from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.starting import require_start, why_not_started
 from debug_gym_core.grading.twins import Twins, When, have_twins, helpers_of, run_judged_twins, run_twins, without
-from debug_gym_core.tasks.results import Grade, Measurement, about_broken, about_doubts, broken, is_resolved, score
+from debug_gym_core.tasks.results import (
+    Grade,
+    Measurement,
+    about_broken,
+    about_doubts,
+    broken,
+    is_resolved,
+    score,
+    skipped_only,
+)
 from debug_gym_core.workspace.changes import apply_changes
 
 if TYPE_CHECKING:
@@ -93,8 +102,18 @@ def grade(
             helpers = helpers_of(snapshot, trusted, sources)
             return run_twins(session, task.entrypoint, sources, doctests, helpers, trusted, measurement)
 
+    def skipped_anyway() -> frozenset[str]:
+        """The tests that are all that is left, where the pristine repository skips each of them as well."""
+        left = skipped_only(measurement, tests, max_score, task.pass_to_pass) if task.judge is None else ()
+        if not left:
+            return frozenset()
+        with open_session() as session:
+            before = measure(session, task.entrypoint, timeout=timeout).outcomes
+        same = all(before.get(one) == measurement.outcomes.get(one) for one in left)
+        return frozenset(left if same else ())
+
     def resolves(measurement: Measurement) -> bool:
-        return not rewritten and is_resolved(measurement, tests, max_score, task.pass_to_pass)
+        return not rewritten and is_resolved(measurement, counted, max_score - len(skipped), task.pass_to_pass)
 
     filtered, measurement, rewritten = run()
     if measurement.lost:  # once may be anybody's doing, twice it is what the changes do
@@ -102,6 +121,8 @@ def grade(
     if why_not_started(task.entrypoint, measurement):
         with open_session() as session:  # the agent's doing, unless it is the same without the agent
             require_start(session, task.entrypoint, timeout)
+    skipped = skipped_anyway()
+    counted = [one for one in tests if one not in skipped]
     found = None
     asked = twins == "always" or (twins == "auto" and resolves(measurement))
     if asked and (task.judge is not None or have_twins(task.entrypoint)) and not measurement.tampered:
@@ -109,7 +130,8 @@ def grade(
         if found is not None and found.lost:
             found = run_again()
         measurement = without(measurement, found.doubts if found is not None else {})
-    count, outcomes = score(measurement, tests, max_score, task.pass_to_pass)
+    count, outcomes = score(measurement, counted, max_score - len(skipped), task.pass_to_pass)
+    count += len(skipped)
     lost = broken(measurement, task.pass_to_pass)
     doubts = found.doubts if found is not None else {}
     reason = measurement.reason or about_doubts(tuple(doubts)) or about_broken(lost)

@@ -23,7 +23,7 @@ from debug_gym_core.models import chat_format, responses_format
 from debug_gym_core.models.chat_errors import failure, hide, shortened, words_of
 from debug_gym_core.models.chat_format import MalformedAnswer, mapping
 from debug_gym_core.models.llm import Completion, Message, UnusableAnswer, Usage
-from debug_gym_core.models.service import CHARACTERS, ServiceLLM, ServiceSettings
+from debug_gym_core.models.service import CHARACTERS, NO_CLIENT, ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import remember
 
 log = logging.getLogger("debug_gym")
@@ -203,7 +203,10 @@ class ChatLLM(ServiceLLM):
     def _client(self) -> Any:
         with self._mutex:
             if self._connected is None:
-                self._connected = self.connect(timeout=self.settings.timeout, max_retries=0)
+                try:
+                    self._connected = self.connect(timeout=self.settings.timeout, max_retries=0)
+                except (ImportError, ValueError) as error:  # of the HTTP library, on what the environment says
+                    raise RequirementError(NO_CLIENT.format(self.title, error)) from error
                 weakref.finalize(self, self._connected.close)  # for those who do not close
             return self._connected
 

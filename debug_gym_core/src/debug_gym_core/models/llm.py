@@ -26,7 +26,7 @@ class AnswerSettings(Settings):
         max_tokens: bound on an answer; null: the provider's default
     """
 
-    temperature: Annotated[float, Field(strict=True, ge=0)] | None = None
+    temperature: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None = None
     max_tokens: Positive | None = None
 
 

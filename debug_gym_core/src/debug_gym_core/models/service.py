@@ -27,6 +27,9 @@ log = logging.getLogger("debug_gym")
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
+NO_CLIENT = "{}: no client can be made: {} (look at HTTP_PROXY, HTTPS_PROXY and ALL_PROXY)"
+"""What to say of a model and of why its SDK's client refuses to be made."""
+
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 """Seconds between two attempts: the first, doubled each time, and the most; random below that, so that workers part."""
@@ -126,6 +129,14 @@ class ServiceSettings(AnswerSettings):
     max_task_tokens: Annotated[int, Field(ge=0)] | None = None
     max_run_tokens: Annotated[int, Field(ge=0)] | None = None
     allow_unknown_price: bool = False
+
+    @pydantic.field_validator("generate_kwargs")
+    @classmethod
+    def _check_extras(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name in ("extra_headers", "extra_query", "extra_body"):
+            if not isinstance(given.get(name, {}), Mapping | None):
+                raise ValueError(f"{name} names values, as in {{{name}: {{name: value}}}}")
+        return given
 
 
 class Gate:

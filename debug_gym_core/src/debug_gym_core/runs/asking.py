@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from debug_gym_core.components.component import Settings
-from debug_gym_core.errors import ContextOverflow
+from debug_gym_core.errors import ContextOverflow, UsageError
 from debug_gym_core.models.llm import LLM, ChargedFailure, Completion, Message, Usage
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import redacted
@@ -123,26 +124,28 @@ class KeptAnswers:
     """
 
     def __init__(self, path: Path) -> None:
-        """Read what an attempt that was interrupted left.
+        """Know where they are; what an attempt that was interrupted left is read when it is first needed.
 
         Args:
             path: the file; made with the first answer
-
-        Raises:
-            UsageError: it is damaged
         """
         self._path = path
-        self._known = list(read_lines(path))
         self._next = 0
         self._lines: JsonLines | None = None
 
     def begin(self) -> None:
-        """The episode begins anew."""
-        self._next = 0
+        """The episode begins anew.
 
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._known)
+        Raises:
+            UsageError: the file is damaged
+        """
+        self._next = 0
+        if not all("question" in line and ("answer" in line or "refused" in line) for line in self._known):
+            raise UsageError(f"{self._path}: a line is no answer of a model; without the file they are asked anew")
+
+    @functools.cached_property
+    def _known(self) -> list[dict[str, Any]]:
+        return list(read_lines(self._path))
 
     def next(self, question: str) -> tuple[Completion, float] | None:
         """The answer to a question, and the seconds that it took; None when something else was asked at this point.
@@ -170,10 +173,11 @@ class KeptAnswers:
         self._append({"question": question, "refused": why})
 
     def _append(self, line: dict[str, Any]) -> None:
+        known = self._known  # which reads the file
         if self._lines is None:
             self._lines = JsonLines(self._path)
         self._lines.append(_marked(line))
-        self._known.append(json.loads(json.dumps(line)))
+        known.append(json.loads(json.dumps(line)))
         self._next += 1
 
     def close(self) -> None:

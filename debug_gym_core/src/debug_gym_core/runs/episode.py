@@ -124,13 +124,14 @@ class Players:
         """
         if self.refused:
             return None
-        kept = KeptAnswers(self._answers(job))
-        if self.ledger.is_spent and not kept:  # what was answered before may be all that it needs
+        answers = self._answers(job)
+        if self.ledger.is_spent and not answers.is_file():  # what was answered before may be all that it needs
             return None
         self.watch.started(job)
         started = time.monotonic()
         directory = self.run.task_directory(job.task, job.repeat)
         directory.mkdir(parents=True, exist_ok=True)
+        kept = KeptAnswers(answers)
         wanted = progress.wanted_while(lambda: not self.stopping.is_set())
         with Transcript(directory / "log.txt") as transcript, contextlib.closing(kept), wanted:
             for attempt in range(1, self.config.run.max_retries + 2):

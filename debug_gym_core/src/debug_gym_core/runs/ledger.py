@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from debug_gym_core.errors import UsageError
 from debug_gym_core.models.llm import Usage
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
 
@@ -93,8 +94,11 @@ class Ledger:
         self._lines: JsonLines | None = None
         self._changed = threading.Condition()
         known: dict[int, Usage] = {}
-        for line in read_lines(path) if path is not None else ():
-            known[line["call"]] = Usage(line["prompt"], line["completion"], cost=line["cost"])
+        try:
+            for line in read_lines(path) if path is not None else ():
+                known[line["call"]] = Usage(line["prompt"], line["completion"], cost=line["cost"])
+        except KeyError as error:
+            raise UsageError(f"{path}: a line has no {error}: it is no record of what a run has spent") from error
         self.spent = sum(known.values(), Usage())
         self.reserved: dict[int, Usage] = {}
         self._least = NOTHING

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from debug_gym_core.errors import LLMUnavailable
+from debug_gym_core.errors import LLMUnavailable, RequirementError
 from debug_gym_core.testing.chat_server import chat_reply, error_reply
 from debug_gym_core.testing.chat_service import ASKED, ZURICH, ChatTests, Service
 from debug_gym_core.testing.model_server import Reply
@@ -81,6 +81,14 @@ class ConnectionTests(ChatTests):
         assert service.llm.ask(list(ASKED), []).message.content == "hello"
         monkeypatch.setattr("debug_gym_core.models.stopping.GRACE", 0.0)
         assert "being stopped" in str(service.refused(service.reply("hello")))
+
+    def test_an_environment_with_which_there_is_no_client(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What the HTTP library refuses is said to be missing, with where to look."""
+        monkeypatch.setenv("HTTP_PROXY", "foo://127.0.0.1")
+        with pytest.raises(RequirementError, match=r"no client can be made: .*foo.*look at HTTP_PROXY"):
+            service.made().prepare()
 
     def test_many_at_once(self, service: Service) -> None:
         """Workers share an instance."""

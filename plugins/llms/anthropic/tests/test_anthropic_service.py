@@ -106,6 +106,12 @@ def test_many_threads_share_one_client(service: Service, monkeypatch: pytest.Mon
     assert done == ["Hi"] * 8 and len(built) == 1
 
 
+def test_an_environment_with_which_there_is_no_client(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "foo://127.0.0.1")
+    with pytest.raises(RequirementError, match=r"no client can be made: .*foo.*look at HTTP_PROXY"):
+        service.llm(answer(text("Hi"))).prepare()
+
+
 def test_connections_are_closed_with_the_backend(service: Service) -> None:
     """An open socket that is collected is a warning, which fails this test."""
     llm = service.llm(answer(text("Hi")))

@@ -41,6 +41,8 @@ def test_a_trajectory_is_a_script(tmp_path: Path) -> None:
     ]
     path.write_text("\n".join(json.dumps(event, ensure_ascii=False) for event in events) + "\n\n", encoding="utf-8")
     assert [call.name for call in played(Scripted(script=path))] == ["eval", "pdb"]
+    path.write_text(path.read_text().rstrip() + '\n{"kind": "step", "act')
+    assert [call.name for call in played(Scripted(script=path))] == ["eval", "pdb"]
 
 
 def test_yaml_is_a_script(tmp_path: Path) -> None:
@@ -75,6 +77,8 @@ def test_text_as_it_is_typed_is_a_script(tmp_path: Path) -> None:
         ("numbers.yaml", b"- 1\n- 2\n", "numbers.yaml must be a list of actions"),
         ("bad.yaml", b"- [\n", "bad.yaml: while parsing"),
         ("bad.jsonl", b"{\n", "bad.jsonl: Expecting property name"),
+        ("list.jsonl", b"[]\n", "list.jsonl: a line is no event of a trajectory"),
+        ("number.jsonl", b'{"kind": "step", "action": 5}\n', "number.jsonl must be a list of actions"),
         ("bytes.yaml", b"\xff\xfe\xff", "bytes.yaml: 'utf-8' codec can't decode"),
         ("nameless.yaml", b"- {arguments: {}}\n", "action 1 has no name: {'arguments': {}}"),
     ],

@@ -9,7 +9,7 @@ from functools import partial
 
 from . import doctests
 from .canary import Canaries
-from .describe import TEXT, Describer, one_line
+from .describe import TEXT, Describer, one_line, without_addresses
 from .elsewhere import elsewhere
 from .given import Finder, read, rewritten
 from .hooks import Hooks
@@ -190,6 +190,7 @@ def make_plugin(
             self.interrupted = False
             self.current = None  # type: Any
             self.codes = {}  # type: dict[Any, Any]
+            self.ids = {}  # type: dict[Any, str]
             self.capture = None  # type: Any
 
         def captured(self) -> str:
@@ -242,8 +243,9 @@ def make_plugin(
             watch.check("during collection")
             for path in loading.replaced(session.items):
                 watch.report("the tests of {} were not loaded from it".format(describer.inside(path)))
-            ids = [item.nodeid for item in session.items]
-            expected = [item.nodeid for item in session.items if cannot_pass(item)] if mode == "collect" else []
+            self.ids = stable_ids(session.items)
+            ids = [self.ids[item] for item in session.items]
+            expected = [self.ids[item] for item in session.items if cannot_pass(item)] if mode == "collect" else []
             foreign = elsewhere(describer) if mode == "collect" else []
             send("collected", ids=ids, cannot_pass=expected, elsewhere=foreign)
             if mode == "run":
@@ -280,7 +282,8 @@ def make_plugin(
             self.current = None
             if "teardown" in current["phases"]:
                 self.ran += 1
-                self.tell_test(item.nodeid, verdict(current["phases"]), current["details"])
+                name = self.ids.get(item, item.nodeid)
+                self.tell_test(name, verdict(current["phases"]), current["details"])
 
         @around
         def pytest_runtest_makereport(self, item: "Any", call: "Any") -> "Generator[None, Any, None]":
@@ -328,6 +331,17 @@ def make_plugin(
             send("test", id=nodeid, outcome=result, **details)
 
     return Results()
+
+
+def stable_ids(items: "Iterable[Any]") -> "dict[Any, str]":
+    """The ids of tests, without the addresses of objects that parameters may be named by: those differ in each run."""
+    names, counts = {}, {}  # type: tuple[dict[Any, str], dict[str, int]]
+    for item in items:
+        names[item] = name = without_addresses(item.nodeid)
+        counts[name] = counts.get(name, 0) + 1
+        if name != item.nodeid and counts[name] > 1:
+            names[item] = "{}#{}".format(name, counts[name])
+    return names
 
 
 def path_of(node: "Any") -> str:

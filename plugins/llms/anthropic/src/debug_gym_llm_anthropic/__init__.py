@@ -17,7 +17,7 @@ from pydantic import Field
 from debug_gym_core import LLM, Completion, Message, RequirementError, Settings, Usage, UsageError, hookimpl
 from debug_gym_core.errors import LLMError, LLMUnavailable
 from debug_gym_core.models.llm import UnusableAnswer
-from debug_gym_core.models.service import ServiceLLM, ServiceSettings
+from debug_gym_core.models.service import NO_CLIENT, ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import remember
 from debug_gym_llm_anthropic.conversation import request
 
@@ -215,7 +215,10 @@ class Anthropic(ServiceLLM):
         key = given.get_secret_value().strip() if given else None
         if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
             raise UsageError(f"{self.title}: `api_key` in llm.yaml has a character that no key has")
-        http = anthropic.DefaultHttpxClient(event_hooks=bound(self.settings.timeout, self.stopping.is_over))
+        try:
+            http = anthropic.DefaultHttpxClient(event_hooks=bound(self.settings.timeout, self.stopping.is_over))
+        except (ImportError, ValueError) as error:  # of the HTTP library, on what the environment says
+            raise RequirementError(NO_CLIENT.format(self.title, error)) from error
         weakref.finalize(self, http.close)
         client = anthropic.Anthropic(
             api_key=key or None, base_url=self.settings.endpoint, max_retries=0, http_client=http

@@ -66,8 +66,7 @@ def read_script(path: Path) -> list[dict[str, Any] | str]:
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".jsonl":
-            events = [json.loads(line) for line in text.split("\n") if line.strip()]
-            return [event["action"] for event in events if event.get("kind") == "step" and event.get("action")]
+            return _checked(_recorded(text), path)
         if path.suffix.lower() not in LISTS and not _is_list(text):
             return _typed(text)
         actions = yaml.safe_load(text)
@@ -75,6 +74,29 @@ def read_script(path: Path) -> list[dict[str, Any] | str]:
         raise UsageError(f"scripted: {path}: {error.strerror}") from error
     except (ValueError, yaml.YAMLError) as error:
         raise UsageError(f"scripted: {path}: {' '.join(str(error).split())}") from error
+    return _checked(actions, path)
+
+
+def _recorded(text: str) -> Any:
+    """The actions of a trajectory; a last line that was cut off, as by a kill, is left out.
+
+    Raises:
+        ValueError: a line is no event
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    events = []
+    for number, line in enumerate(lines, 1):
+        try:
+            events.append(json.loads(line))
+        except ValueError:
+            if number < len(lines) or text.endswith("\n"):
+                raise
+    if not all(isinstance(event, dict) for event in events):
+        raise ValueError("a line is no event of a trajectory")
+    return [event["action"] for event in events if event.get("kind") == "step" and event.get("action")]
+
+
+def _checked(actions: Any, path: Path) -> list[dict[str, Any] | str]:
     if not isinstance(actions, list) or not all(isinstance(action, dict | str) for action in actions):
         raise UsageError(f"scripted: {path} must be a list of actions, each text or {{name, arguments}}")
     return actions
