@@ -94,6 +94,17 @@ def test_the_system_speaks_first_where_it_may_not() -> None:
     assert without_system([user]) == [user]
 
 
+def test_what_the_user_says_in_turn_is_one_message() -> None:
+    call = Message("assistant", "", (ToolCall("view", {}, "1"),))
+    talk = [Message("system", "s"), Message("user", "a"), Message("user", "b"), call, Message("tool", "r", call_id="1")]
+    talk += [Message("user", "c"), Message("assistant", ""), Message("user", "d")]
+    plain, strict = to_messages(talk), to_messages(talk, strict=True)
+    assert [one["role"] for one in plain] == ["system", "user", "assistant", "tool", "user", "assistant", "user"]
+    assert [one["role"] for one in strict] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert plain[1]["content"] == "a\n\nb" and strict[3]["content"] == "r\n\nc"
+    assert plain[5]["content"] == "(no words)"
+
+
 def test_half_a_pair_of_surrogates_is_sent_as_something_else() -> None:
     (sent,) = to_messages([Message("user", "a\udc80b")])
     assert sent["content"] == "a?b"

@@ -193,6 +193,8 @@ def test_a_directory_of_something_else_is_left_alone(inside: Any, tmp_path: Path
     done = inside("run", "toy", "-o", "out")
     assert done.status == 2 and "is not empty ('thesis.txt') and holds no run" in done.err
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
+    done = inside("run", "toy", "-o", "out/thesis.txt")
+    assert done.status == 2 and "out/thesis.txt is a file; -o names the directory of a run" in done.err
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -175,6 +175,16 @@ def test_a_conversation_in_words(env: RepoEnv) -> None:
     assert llm.count(messages, tools) == 6  # type: ignore[attr-defined]
 
 
+def test_code_that_speaks_of_thinking_is_no_thinking(env: RepoEnv) -> None:
+    action = "rewrite shop.py <<<\nEND = '</think>'\n>>>"
+    inner = Talker(Message("assistant", action), Message("assistant", f"I think.</think>\n{action}"))
+    llm = with_text_calls(inner, env)
+    tools = [type(tool).schema() for tool in env.tools.values()]
+    for _ in range(2):
+        (call,) = llm.complete([Message("user", "Fix it.")], tools).message.calls
+        assert call.arguments == {"path": "shop.py", "new_code": "END = '</think>'\n"}
+
+
 def test_calls_that_were_made_otherwise_are_shown_as_json(env: RepoEnv) -> None:
     inner = Talker(Message("assistant", "eval"))
     made = Message("assistant", "So.", (ToolCall("view", {"path": "a.py"}, "1"), ToolCall("eval", "{", "2")))

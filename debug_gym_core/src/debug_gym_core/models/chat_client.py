@@ -7,6 +7,7 @@ import functools
 import json
 import logging
 import os
+import re
 import threading
 import time
 import weakref
@@ -99,6 +100,7 @@ class ChatLLM(ServiceLLM):
         self._mutex = threading.Lock()
         self._connected: Any = None
         self._encrypted = True
+        self._strict = False
 
     @abc.abstractmethod
     def connect(self, **arguments: Any) -> Any:
@@ -153,6 +155,9 @@ class ChatLLM(ServiceLLM):
         if encrypted and self.settings.api == "responses" and _refuses_encryption(body):
             self._encrypted = False
             body = self._sent(client, messages, tools)
+        if not self._strict and _refuses_roles(body):
+            self._strict = True
+            body = self._sent(client, messages, tools)
         if isinstance(body, LLMError):
             raise body
         taken = {call.id for message in messages for call in message.calls}
@@ -176,8 +181,9 @@ class ChatLLM(ServiceLLM):
                 built["include"] = ["reasoning.encrypted_content"]
             built["tools"] = responses_format.to_functions(offered)
         else:
-            kept = settings.return_reasoning
-            built["messages"] = chat_format.to_messages(messages, key=self.name, system=system, reasoning=kept)
+            built["messages"] = chat_format.to_messages(
+                messages, key=self.name, system=system, reasoning=settings.return_reasoning, strict=self._strict
+            )
             built["tools"] = chat_format.to_tools(offered)
         if not offered:
             del built["tools"]
@@ -303,6 +309,14 @@ class ChatLLM(ServiceLLM):
 def _refuses_encryption(body: Any) -> bool:
     """Whether the model was refused for being asked to encrypt its thinking, since it is one that does not think."""
     return isinstance(body, LLMError) and not isinstance(body, LLMUnavailable) and "encrypted" in str(body).lower()
+
+
+_ROLES = re.compile(r"unexpected role .*after role|roles? must alternate", re.IGNORECASE)
+
+
+def _refuses_roles(body: Any) -> bool:
+    """Whether the conversation was refused for who speaks after whom."""
+    return isinstance(body, LLMError) and not isinstance(body, LLMUnavailable) and bool(_ROLES.search(str(body)))
 
 
 _LIBRARIES = ("openai", "httpx", "httpx2", "httpcore", "httpcore2")

@@ -10,6 +10,7 @@ import json
 import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from debug_gym_core.models.llm import Completion, Message, Usage
@@ -34,6 +35,9 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 LONGEST_NAME = 64
 
 
+WORDLESS = "(no words)"
+"""What goes back for an answer that says nothing."""
+
 CUT = "{"
 """Arguments of a call that was cut off before them: no JSON, so that nobody carries it out."""
 
@@ -43,17 +47,31 @@ class MalformedAnswer(ValueError):
 
 
 def to_messages(
-    messages: Sequence[Message], *, key: str = "", system: bool = True, reasoning: bool = True
+    messages: Sequence[Message], *, key: str = "", system: bool = True, reasoning: bool = True, strict: bool = False
 ) -> list[dict[str, Any]]:
-    """A conversation as the `messages` of a request.
+    """A conversation as the `messages` of a request; what the user says in several, one after the other, is one.
 
     Args:
         messages: the conversation
         key: of the backend in `Message.provider`
         system: whether the model takes a system message; else it is put before the first user message
         reasoning: whether the thinking that led to tool calls is given back
+        strict: whether after a tool's result the model has to speak, as Mistral's do: what the user says there goes
+            into the result
     """
-    return [_to_message(message, key, reasoning) for message in (messages if system else without_system(messages))]
+    said = _joined_turns(messages if system else without_system(messages), ("user", "tool") if strict else ("user",))
+    return [_to_message(message, key, reasoning) for message in said]
+
+
+def _joined_turns(messages: Iterable[Message], before: Collection[str]) -> list[Message]:
+    """The conversation with what the user says joined to the message before, where that has one of some roles."""
+    found: list[Message] = []
+    for message in messages:
+        if message.role == "user" and found and found[-1].role in before:
+            found[-1] = replace(found[-1], content=f"{found[-1].content}\n\n{message.content}")
+        else:
+            found.append(message)
+    return found
 
 
 def without_system(messages: Sequence[Message]) -> list[Message]:
@@ -74,7 +92,8 @@ def _to_message(message: Message, key: str, reasoning: bool) -> dict[str, Any]:
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.call_id or "", "content": content}
     if not message.calls:
-        return {"role": message.role, "content": content}
+        silent = message.role == "assistant" and not content  # it has only thought; an empty message is refused
+        return {"role": message.role, "content": WORDLESS if silent else content}
     calls = [
         {"id": call.id or "", "type": "function", "function": {"name": sent_name(call), "arguments": sent(call)}}
         for call in message.calls

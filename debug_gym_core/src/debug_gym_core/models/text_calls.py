@@ -23,7 +23,9 @@ KEY = "text_calls"
 DONE = "done"
 """What a model writes in place of an action when it has no more to do."""
 
-_THINKING = re.compile(r"\A.*</think>|<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_THINKING = re.compile(
+    r"\A(?:(?!<<<).)*?</think>|<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
+)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _DECORATION = re.compile(r"^(?:[>*\-$#]+[ \t]+|`+|<\w+>|(?:action|command|tool|call)[ \t]*:[ \t]*)+", re.IGNORECASE)
 _SPELLINGS = {"name": ("name", "tool", "function", "action"), "arguments": ("arguments", "parameters", "args", "input")}

@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from debug_gym_core import Message, ToolCall
 from debug_gym_core.errors import LLMUnavailable, RequirementError
 from debug_gym_core.testing.chat_server import chat_reply, error_reply
 from debug_gym_core.testing.chat_service import ASKED, ZURICH, ChatTests, Service
-from debug_gym_core.testing.model_server import Reply
+from debug_gym_core.testing.model_server import Reply, Request
 
 
 class ConnectionTests(ChatTests):
@@ -89,6 +90,23 @@ class ConnectionTests(ChatTests):
         monkeypatch.setenv("HTTP_PROXY", "foo://127.0.0.1")
         with pytest.raises(RequirementError, match=r"no client can be made: .*foo.*look at HTTP_PROXY"):
             service.made().prepare()
+
+    def test_a_service_that_is_strict_about_who_speaks(self, service: Service) -> None:
+        """It is told so in the order that it wants, from its first refusal on."""
+        if service.api != "chat":
+            pytest.skip("its items have no order of roles")
+        call = ToolCall("view", {}, "1")
+        talk = [*ASKED, Message("assistant", "", (call,)), Message("tool", "seen", call_id="1"), Message("user", "So?")]
+
+        def answer(request: Request) -> Reply:
+            roles = [one["role"] for one in request.body["messages"]]
+            if "tool" in roles and roles[-1] == "user":
+                return error_reply(400, "Unexpected role 'user' after role 'tool'")
+            return service.reply(request.body["messages"][-1]["content"])
+
+        service.answer = answer
+        assert [service.llm.ask(talk, []).message.content for _ in range(2)] == ["seen\n\nSo?"] * 2
+        assert len(service.server.requests) == 3
 
     def test_many_at_once(self, service: Service) -> None:
         """Workers share an instance."""
