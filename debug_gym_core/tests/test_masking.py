@@ -42,6 +42,11 @@ def test_what_only_looks_like_it_is_left(said: str) -> None:
     assert mask(said) == said
 
 
+def test_frames_of_what_runs_the_tests_are_left_out() -> None:
+    head, tail = "Traceback (most recent call last):\n", '  File "/testbed/a.py", line 3, in f\n'
+    assert mask(f'{head}  File "<debug-gym>", line 77, in main\n{tail}') == head + tail
+
+
 def test_only_reports_of_failures_are_masked() -> None:
     told = "<A at 0x7f3a> in /tmp/pytest-of-me/pytest-12/test_a0\n"
     captured = f"---- Captured stdout call ----\n{told}"

@@ -1,7 +1,7 @@
 """What pytest and unittest print about themselves, made equal from run to run.
 
-Dropped: pytest's header. Masked: durations, and in pytest's failure reports (not in what the program printed) the
-addresses of objects and the numbers of pytest's temporary directories.
+Dropped: pytest's header, and in tracebacks the frames of what runs it here. Masked: durations, and in pytest's failure
+reports (not in what the program printed) the addresses of objects and the numbers of pytest's temporary directories.
 
 The tested code prints what it likes, on lines of any length: the steps taken here grow with the text, not faster.
 """
@@ -24,6 +24,7 @@ _TIME = re.compile(r"\d+\.\d+(?:s(?: \(\d+:\d\d:\d\d\))?| seconds)")
 _UNITTEST = re.compile(r"(Ran \d+ tests? in )\d+\.\d+s")
 _PARTED = re.compile(r"_ _ _[ _]*")
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,16}\b| id='[0-9]{6,}'")
+_OURS = re.compile(r' +File "<debug-gym>", line \d+')
 _NAMES = re.compile(r"[\w.+-]")
 _TEMPORARY = re.compile(r"/pytest-of-[^/\s]+/pytest-\d+")
 
@@ -37,7 +38,7 @@ def mask(output: str) -> str:
     Returns:
         the output; what the tests and the program printed is as it was
     """
-    return "".join(_lines(output.splitlines(keepends=True)))
+    return "".join(_lines([line for line in output.splitlines(keepends=True) if not _OURS.match(line)]))
 
 
 def mask_temporary(text: str) -> str:
