@@ -124,23 +124,13 @@ pattern_files = st.dictionaries(
 )
 def test_slashes_in_brackets(pattern: str) -> None:
     files = ("a", "b", "ab", "a]b", "]", "0", "-", "x/a", "x/ab", "x/0")
-    with tempfile.TemporaryDirectory() as directory:
-        (Path(directory) / "x").mkdir()
-        (Path(directory) / ".gitignore").write_text(pattern)
-        expected = ignored_by_git(Path(directory), list(files))
-    found = rules(f"{pattern}\n")
-    assert {path for path in files if found.ignored(path)} == expected
+    same_as_git(pattern, files)
 
 
 @pytest.mark.parametrize("pattern", ["[^]x]b", "[!]x]b", "[^]]b", "[]x]b", "[^x]b", "[^^]b", "[!!]b", "[^]-a]b"])
 def test_a_bracket_in_brackets(pattern: str) -> None:
     files = ("]b", "xb", "ab", "^b", "!b", "[b", "-b", "x/b", "b")
-    with tempfile.TemporaryDirectory() as directory:
-        (Path(directory) / "x").mkdir()
-        (Path(directory) / ".gitignore").write_text(pattern)
-        expected = ignored_by_git(Path(directory), list(files))
-    found = rules(f"{pattern}\n")
-    assert {path for path in files if found.ignored(path)} == expected
+    same_as_git(pattern, files)
 
 
 @pytest.mark.parametrize(
@@ -165,12 +155,7 @@ def test_a_bracket_in_brackets(pattern: str) -> None:
 )
 def test_ranges_classes_and_escapes_in_brackets(pattern: str) -> None:
     files = ("]b", "xb", "ab", "^b", "!b", "[b", "-b", "x/b", "b", "1b", "b\t", " b", "b ", "eb")
-    with tempfile.TemporaryDirectory() as directory:
-        (Path(directory) / "x").mkdir()
-        (Path(directory) / ".gitignore").write_text(pattern)
-        expected = ignored_by_git(Path(directory), list(files))
-    found = rules(f"{pattern}\n")
-    assert {path for path in files if found.ignored(path)} == expected
+    same_as_git(pattern, files)
 
 
 @examples(60)
@@ -194,6 +179,16 @@ def test_the_verdict_is_that_of_git(files: set[str], patterns: dict[str, list[st
         expected = ignored_by_git(root, list(entries))
     found = Rules(given_files)
     assert {path for path, is_dir in entries.items() if found.ignored(path, is_dir)} == expected
+
+
+def same_as_git(pattern: str, files: tuple[str, ...]) -> None:
+    """Assert that git ignores the same of some files, where there is but one pattern."""
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "x").mkdir()
+        (Path(directory) / ".gitignore").write_text(pattern)
+        expected = ignored_by_git(Path(directory), list(files))
+    found = rules(f"{pattern}\n")
+    assert {path for path in files if found.ignored(path)} == expected
 
 
 def ignored_by_git(root: Path, entries: list[str]) -> set[str]:
