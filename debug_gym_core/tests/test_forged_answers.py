@@ -129,6 +129,25 @@ def test_a_test_of_which_a_part_is_skipped_has_not_passed(make: Make, leave: str
     assert (found.resolved, found.score) == (False, 0), found
 
 
+@pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -m unittest"])
+def test_a_table_that_is_emptied_while_its_test_runs(make: Make, entrypoint: str) -> None:
+    tests = "import unittest, calc\nCASES = [(1, 2), (2, 4)]\nclass TestCalc(unittest.TestCase):\n"
+    for name, function in (("test_double", "calc.double(given)"), ("test_add", "calc.add(given, given)")):
+        tests += f"    def {name}(self):\n        for given, expected in CASES:\n"
+        tests += f"            self.assertEqual({function}, expected)\n"
+    code = """
+    import sys
+    def watch(frame, event, argument):
+        if frame.f_code.co_name in ("test_double", "test_add"):
+            frame.f_globals["CASES"] = []
+    sys.settrace(watch)
+    """
+    grade = graded(make, tests, code, entrypoint)
+    assert grade(twins="never").resolved
+    found = grade()
+    assert (found.resolved, found.score, len(found.doubts)) == (False, 0, 2), found
+
+
 def test_a_profile_function_that_waits_for_tests_is_seen(make: Make) -> None:
     tests = "import calc\nCASES = [(1, 2), (2, 4)]\ndef test_double():\n    for given, expected in CASES:\n"
     tests += "        assert calc.double(given) == expected\n"

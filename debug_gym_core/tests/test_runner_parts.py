@@ -240,6 +240,7 @@ def test_infrastructure_is_what_was_restored_or_else_goes_by_names(path: str, by
 
 
 REPLACED = {
+    "bindings": "called",
     "canary": "make_canary",
     "channel": "open_channel",
     "describe": "one_line",

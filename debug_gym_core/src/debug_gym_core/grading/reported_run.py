@@ -288,7 +288,7 @@ class ReportedRun:
         if self.forged:
             return self.forged, True
         if self.end is not None and self.end["tampered"]:
-            return self._mask("; ".join(self.end["tampered"]))[:1000], True
+            return self._mask("; ".join(self.end["tampered"]))[:1500], True
         if timed_out:
             return "it reached its timeout", False
         if lost:

@@ -18,6 +18,7 @@ Standard library only, Python 3.6 to 3.13. Everything that test code could repla
 import sys
 
 from . import (
+    bindings,
     canary,
     channel,
     describe,
@@ -40,6 +41,7 @@ from . import (
 )
 
 _MODULES = (
+    bindings,
     canary,
     channel,
     describe,

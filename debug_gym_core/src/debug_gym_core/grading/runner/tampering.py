@@ -351,7 +351,7 @@ class Watch(object):
 
     def report(self, text: str) -> None:
         """Note a change once."""
-        if len(self.problems) < 20 and text not in self.problems:
+        if len(self.problems) < 30 and text not in self.problems:
             self.problems.append(text)
 
 

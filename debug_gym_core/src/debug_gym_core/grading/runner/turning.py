@@ -8,6 +8,7 @@ its number, every name its meaning.
 import ast
 import re
 
+from .bindings import Bindings, called, is_any, parameters
 from .literals import EQUALITIES, Literals
 from .opposites import COMPARING, OPPOSITES
 
@@ -56,7 +57,7 @@ def turn(tree: ast.Module, name: str, tests: "Collection[str]", literals: "list[
     Returns:
         of each test, by its qualified name, how many expectations it asks in every run that passes
     """
-    turner = _Turner(name, tests, Literals(name, literals), frozenset(_imported(tree.body)), _anything(tree))
+    turner = _Turner(name, tests, Literals(name, literals), frozenset(_imported(tree.body)), Bindings(tree))
     turner.scope(tree.body, "", frozenset())
     ast.fix_missing_locations(tree)
     return turner.tests
@@ -67,6 +68,7 @@ class _Turner(ast.NodeTransformer):
 
     Attributes:
         comparing: names that numpy and pandas, and what is in them, have in the module
+        bindings: what the names of the module stand for
         anything: names of what the tests themselves have made to equal anything, as `mock.ANY` does
         tests: of each test met so far, how many expectations it asks in every run that passes
         certain: how many of the function at hand
@@ -79,14 +81,15 @@ class _Turner(ast.NodeTransformer):
         name: str,
         names: "Collection[str]",
         literals: Literals,
-        comparing: "frozenset[str]" = frozenset(),
-        anything: "frozenset[str]" = frozenset(),
+        comparing: "frozenset[str]",
+        bindings: Bindings,
     ) -> None:
         self.name = name
         self.names = names
         self.literals = literals
         self.comparing = comparing
-        self.anything = self.everywhere = anything
+        self.bindings = bindings
+        self.anything = bindings.anything
         self.tests = {}  # type: dict[str, int]
         self.certain = 0
         self.maybe = 0
@@ -97,9 +100,9 @@ class _Turner(ast.NodeTransformer):
         """Rewrite the functions of a module or class, whose tests are all given some parameters."""
         for statement in body:
             if isinstance(statement, ast.ClassDef):
-                self.scope(statement.body, prefix + statement.name + ".", given | _parameters(statement))
+                self.scope(statement.body, prefix + statement.name + ".", given | parameters(statement))
             elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                self.anything = self.everywhere | given | _parameters(statement)
+                self.anything = self.bindings.anything | given | parameters(statement)
                 self.function(statement, prefix)
             else:
                 for part in ("body", "orelse", "handlers", "finalbody"):
@@ -146,6 +149,16 @@ class _Turner(ast.NodeTransformer):
         self.maybe -= 1
         return node
 
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        """A loop that goes round is as certain as what stands before it."""
+        if not self.bindings.goes_round(node):
+            return self.generic_visit(node)  # type: ignore[return-value]
+        node.body = self.statements(node.body)
+        self.maybe += 1
+        node.orelse = [self.visit(one) for one in node.orelse]
+        self.maybe -= 1
+        return node
+
     # What asks
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
@@ -171,7 +184,7 @@ class _Turner(ast.NodeTransformer):
         call = node.value
         if not isinstance(call, ast.Call):
             return node
-        name = _called(call.func)
+        name = called(call.func)
         if name in RAISES:
             own = 2 if name == "assertRaisesRegex" else 1
             return self.raising_call(node, call, own) if len(call.args) > own else node
@@ -208,10 +221,10 @@ class _Turner(ast.NodeTransformer):
 
     def visit_With(self, node: ast.With) -> ast.stmt:
         calls = [item.context_expr for item in node.items]
-        known = all(isinstance(one, ast.Call) and not TAKING.search(_called(one.func)) for one in calls)
+        known = all(isinstance(one, ast.Call) and not TAKING.search(called(one.func)) for one in calls)
         for item in node.items:
             call = item.context_expr
-            if isinstance(call, ast.Call) and _called(call.func) in RAISES and call.args:
+            if isinstance(call, ast.Call) and called(call.func) in RAISES and call.args:
                 item.context_expr = self.raises(call)
         self.maybe += not known
         self.shielded += not known
@@ -224,7 +237,7 @@ class _Turner(ast.NodeTransformer):
         """What expects an exception, and the same of a class that nobody raises."""
         number = self.one()
         nobody = ast.Attribute(ast.Name(self.name, ast.Load()), "Nobody", ast.Load())
-        pattern = call.args[1:2] if _called(call.func) == "assertRaisesRegex" else []
+        pattern = call.args[1:2] if called(call.func) == "assertRaisesRegex" else []
         turned = ast.Call(call.func, [nobody, *pattern], [])
         return self.ask("raises", [number, call, _later(turned)], call)
 
@@ -304,40 +317,8 @@ def _free(left: ast.expr, right: ast.expr, names: "frozenset[str]") -> str:
     Only what the test itself has made so: what is called that, or has one of some names. Any other variable may hold
     what the tested code has returned.
     """
-    free = [_is_any(side) or getattr(side, "id", None) in names for side in (left, right)]
+    free = [is_any(side) or getattr(side, "id", None) in names for side in (left, right)]
     return "l" * free[0] + "r" * free[1]
-
-
-def _is_any(expression: ast.expr) -> bool:
-    return isinstance(expression, (ast.Name, ast.Attribute)) and _called(expression) == "ANY"
-
-
-def _anything(tree: ast.Module) -> "frozenset[str]":
-    """Names in a module to which nothing but `mock.ANY` is bound."""
-    any_ones, others = set(), set()  # type: tuple[set[str], set[str]]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign):
-            names = {one.id for one in node.targets if isinstance(one, ast.Name)}
-            (any_ones if _is_any(node.value) else others).update(names)
-    return frozenset(any_ones - others)
-
-
-def _parameters(definition: "Union[Function, ast.ClassDef]") -> "frozenset[str]":
-    """The names that decorators of a test, or of a class of them, give values as `pytest.mark.parametrize` does."""
-    calls = [one for one in definition.decorator_list if isinstance(one, ast.Call) and one.args]
-    named = [one.args[0] for one in calls if _called(one.func) == "parametrize"]
-    texts = [part for one in named for part in (one.elts if isinstance(one, (ast.List, ast.Tuple)) else [one])]
-    values = [_text_of(one) for one in texts]
-    return frozenset(word.strip() for text in values for word in text.split(","))
-
-
-def _text_of(expression: ast.expr) -> str:
-    """The text that a literal is; empty: it is none."""
-    try:
-        value = ast.literal_eval(expression)
-    except ValueError:
-        return ""
-    return value if isinstance(value, str) else ""
 
 
 def _later(expression: ast.expr) -> ast.expr:
@@ -357,11 +338,6 @@ def _is_own(expression: ast.expr) -> bool:
 def _constant(value: "Union[bool, int, str, tuple[str, ...]]") -> ast.expr:
     """A literal, as this version writes it."""
     return ast.parse(repr(value), mode="eval").body
-
-
-def _called(function: ast.expr) -> str:
-    """The last part of what a call names."""
-    return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
 def _is_self(function: ast.expr) -> bool:

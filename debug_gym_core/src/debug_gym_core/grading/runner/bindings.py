@@ -1,0 +1,132 @@
+"""What names of a test module stand for, as far as its text says: what equals anything, what is gone through."""
+
+import ast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Union
+
+    Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
+
+WRAPPERS = frozenset(("enumerate", "list", "reversed", "sorted", "tuple"))
+"""Functions whose result has as many elements as their first argument."""
+
+EMPTYING = frozenset(("clear", "pop", "popitem", "remove", "discard"))
+"""Methods after which a container may have no element any more."""
+
+LARGEST = 1000000
+"""Numbers that a range may have for us to count them."""
+
+
+class Bindings(object):
+    """The names of one module.
+
+    Attributes:
+        anything: those to which nothing but `mock.ANY` is bound
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        any_ones, others = set(), set()  # type: tuple[set[str], set[str]]
+        self.bound = {}  # type: dict[str, int]
+        emptied = set()  # type: set[str]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign):
+                names = {one.id for one in node.targets if isinstance(one, ast.Name)}
+                (any_ones if is_any(node.value) else others).update(names)
+            for name in _bound(node):
+                self.bound[name] = self.bound.get(name, 0) + 1
+            if isinstance(node, ast.Attribute) and node.attr in EMPTYING and isinstance(node.value, ast.Name):
+                emptied.add(node.value.id)
+            if isinstance(node, ast.Delete):
+                emptied.update(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+        self.anything = frozenset(any_ones - others)
+        self.constants = frozenset(
+            one.targets[0].id
+            for one in tree.body
+            if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name)
+            if self.bound[one.targets[0].id] == 1 and one.targets[0].id not in emptied and _has_elements(one.value)
+        )
+
+    def goes_round(self, loop: ast.For) -> bool:
+        """Whether a loop's body runs to its end at least once in every run that passes: its elements are written there.
+
+        Code that is tested may take them away as it runs, which no honest code does.
+        """
+        inside = [one for statement in loop.body for one in ast.walk(statement)]
+        leaves = any(isinstance(one, (ast.Break, ast.Continue, ast.Return)) for one in inside)
+        return not leaves and self.is_full(loop.iter)
+
+    def is_full(self, iterable: ast.expr) -> bool:
+        """Whether what an expression makes has an element, whatever the tested code is."""
+        if isinstance(iterable, ast.Name):
+            return iterable.id in self.constants
+        if not isinstance(iterable, ast.Call):
+            return _has_elements(iterable)
+        function = iterable.func
+        if isinstance(function, ast.Attribute):
+            return function.attr in ("items", "keys", "values") and not iterable.args and self.is_full(function.value)
+        if not isinstance(function, ast.Name) or function.id in self.bound or not iterable.args:
+            return False
+        if function.id == "range":
+            return _counts(iterable)
+        if function.id == "zip":
+            return all(self.is_full(one) for one in iterable.args)
+        return function.id in WRAPPERS and self.is_full(iterable.args[0])
+
+
+def is_any(expression: ast.expr) -> bool:
+    """Whether an expression is called as `mock.ANY` is."""
+    return isinstance(expression, (ast.Name, ast.Attribute)) and called(expression) == "ANY"
+
+
+def called(function: ast.expr) -> str:
+    """The last part of what a call names."""
+    return str(getattr(function, "attr", getattr(function, "id", "")))
+
+
+def parameters(definition: "Definition") -> "frozenset[str]":
+    """The names that decorators of a test, or of a class of them, give values as `pytest.mark.parametrize` does."""
+    calls = [one for one in definition.decorator_list if isinstance(one, ast.Call) and one.args]
+    named = [one.args[0] for one in calls if called(one.func) == "parametrize"]
+    texts = [part for one in named for part in (one.elts if isinstance(one, (ast.List, ast.Tuple)) else [one])]
+    values = [_text_of(one) for one in texts]
+    return frozenset(word.strip() for text in values for word in text.split(","))
+
+
+def _text_of(expression: ast.expr) -> str:
+    """The text that a literal is; empty: it is none."""
+    try:
+        value = ast.literal_eval(expression)
+    except ValueError:
+        return ""
+    return value if isinstance(value, str) else ""
+
+
+def _bound(node: ast.AST) -> "list[str]":
+    """The names that a node of the tree itself binds."""
+    if isinstance(node, ast.Name):
+        return [] if isinstance(node.ctx, ast.Load) else [node.id]
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, ast.arg):
+        return [node.arg]
+    if isinstance(node, ast.alias):
+        return [(node.asname or node.name).partition(".")[0]]
+    if isinstance(node, ast.ExceptHandler):
+        return [node.name] if node.name else []
+    return []
+
+
+def _has_elements(expression: ast.expr) -> bool:
+    if isinstance(expression, (ast.List, ast.Tuple, ast.Set)):
+        return any(not isinstance(one, ast.Starred) for one in expression.elts)
+    return isinstance(expression, ast.Dict) and any(one is not None for one in expression.keys)
+
+
+def _counts(call: ast.Call) -> bool:
+    """Whether a call of `range` with literals makes a number."""
+    try:
+        given = [ast.literal_eval(one) for one in call.args]
+        return 0 < len(range(*given)) <= LARGEST
+    except (ValueError, TypeError, OverflowError):
+        return False

@@ -1,0 +1,88 @@
+"""What the text of a test module says of its names, and how many expectations a test asks in every run that passes."""
+
+import ast
+import textwrap
+
+import pytest
+
+from debug_gym_core.grading.runner.bindings import Bindings
+from debug_gym_core.grading.runner.turning import turn
+
+MODULE = """
+import cases
+from unittest import mock
+from unittest.mock import ANY
+CASES = [(1, 2), (2, 4)]
+TABLE = {{"a": 1}}
+NONE = []
+MADE = make()
+TWICE = [1]
+TWICE = []
+EMPTIED = [1]
+LOCAL = [1]
+WHATEVER = mock.ANY
+ONCE, OTHER = ANY, 3
+CHANGED = ANY
+
+def fill():
+    EMPTIED.clear()
+    CHANGED = 5
+
+def test_it(LOCAL):
+{body}
+"""
+
+
+def certain(body: str) -> int:
+    tree = ast.parse(MODULE.format(body=textwrap.indent(body, "    ")))
+    return turn(tree, "E", ["test_it"], [])["test_it"]
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for a, b in CASES:",
+        "for number, (a, b) in enumerate(CASES):",
+        "for a, b in zip(CASES, [1]):",
+        "for a in sorted(reversed(CASES)):",
+        "for key, value in TABLE.items():",
+        "for a in range(3):",
+        "for a in range(1, 5, 2):",
+        "for a in (1, 2):",
+        "for a in [*cases.all, 3]:",
+        "for a in {1: 2}:",
+    ],
+)
+def test_a_loop_over_what_is_written_there_goes_round(loop: str) -> None:
+    assert certain(f"{loop}\n    assert f(a) == 1\n    assert a") == 2
+    assert certain(f"{loop}\n    with self.subTest(a=a):\n        self.assertEqual(f(a), 1)") == 1
+    assert certain(f"{loop}\n    for b in (1, 2):\n        assert f(a, b)\nelse:\n    assert f(0)") == 1
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        *(
+            "for a in f():",
+            "for a in NONE:",
+            "for a in MADE:",
+            "for a in TWICE:",
+            "for a in EMPTIED:",
+            "for a in LOCAL:",
+        ),
+        *("for a in cases.all:", "for a in []:", "for a in [*cases.all]:", "for a in range(0):", "for a in range(n):"),
+        *("for a in zip(CASES, f()):", "for a in filter(None, CASES):", "for a in range(10 ** 20):", "while f():"),
+        "for a in range('a'):",
+    ],
+)
+def test_a_loop_over_anything_else_may_not(loop: str) -> None:
+    assert certain(f"{loop}\n    assert f(a) == 1") == 0
+
+
+@pytest.mark.parametrize("leave", ["continue", "break", "return"])
+def test_what_comes_after_one_that_may_leave_a_loop_is_not_certain(leave: str) -> None:
+    assert certain(f"for a in CASES:\n    if f(a): {leave}\n    assert a\nassert f(3)") == (leave != "return")
+
+
+def test_names_of_what_equals_anything() -> None:
+    assert Bindings(ast.parse(MODULE.format(body="    pass"))).anything == {"WHATEVER"}
