@@ -290,9 +290,7 @@ def test_kept_answers_have_no_key_and_are_what_was_said(tmp_path: Path, key: str
     assert KeptAnswers(path).next("0") == ((said, 0.5) if key != KEY else None)
 
 
-def test_that_a_conversation_is_too_long_is_an_answer_that_is_kept(
-    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
-) -> None:
+def test_that_a_conversation_is_too_long_is_an_answer_that_is_kept(tmp_path: Path) -> None:
     """After it the next questions are others, and what was answered to them is used again all the same."""
     kept = KeptAnswers(tmp_path / "answers.jsonl")
     kept.refuse("long", "too long")
@@ -353,7 +351,9 @@ def test_an_episode_that_is_played_from_answers_needs_no_money(
     assert (len(whole.results), result.resolved, len(server.requests)) == (1, True, 4)
 
 
-@pytest.mark.parametrize("text", ["nonsense\n", '{"question": "x"}\n'])
+@pytest.mark.parametrize(
+    "text", ["nonsense\n", '{"question": "x"}\n', '{"question": "x", "answer": {"nonsense": 1}}\n']
+)
 def test_answers_that_are_damaged_are_their_episode_s_error(
     serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path, text: str
 ) -> None:

@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from debug_gym_core.grading.runner.bindings import Bindings
+from debug_gym_core.grading.runner.bindings import Bindings, parameters
 from debug_gym_core.grading.runner.turning import turn
 
 MODULE = """
@@ -84,5 +84,35 @@ def test_what_comes_after_one_that_may_leave_a_loop_is_not_certain(leave: str) -
     assert certain(f"for a in CASES:\n    if f(a): {leave}\n    assert a\nassert f(3)") == (leave != "return")
 
 
-def test_names_of_what_equals_anything() -> None:
-    assert Bindings(ast.parse(MODULE.format(body="    pass"))).anything == {"WHATEVER"}
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (MODULE.format(body="    pass"), {"WHATEVER"}),
+        ("for given, expected in [(3, 6), (4, ANY)]: pass", {"given", "expected"}),
+        ("result = ANY\nresult, more = f(), 1", set()),
+        ("result = ANY\nfor result in f(): pass", set()),
+        ("result = ANY\nwith f() as result: pass", set()),
+        ("result = ANY\ndef g(result): pass", set()),
+        ("result = ANY\nimport result", set()),
+        ("for result in [1]: pass\nresult = f()", set()),
+        ("result = ANY\n(result := f())", set()),
+    ],
+)
+def test_names_of_what_equals_anything(text: str, names: set[str]) -> None:
+    assert Bindings(ast.parse(text)).anything == names
+
+
+@pytest.mark.parametrize(
+    ("decorator", "body", "names"),
+    [
+        ("parametrize('a, b', [])", "pass", {"a", "b"}),
+        ("parametrize(['a', 'b'], [])", "pass", {"a", "b"}),
+        ("parametrize(argnames=('a', 'b'), argvalues=[])", "pass", {"a", "b"}),
+        ("parametrize('a, b', [])", "a = f(a)", {"b"}),
+        ("skipif('a', 'b')", "pass", set()),
+    ],
+)
+def test_names_of_parameters(decorator: str, body: str, names: set[str]) -> None:
+    (function,) = ast.parse(f"@pytest.mark.{decorator}\ndef test_it(a, b):\n    {body}").body
+    assert isinstance(function, ast.FunctionDef)
+    assert parameters(function) - {""} == names

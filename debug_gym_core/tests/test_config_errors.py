@@ -189,6 +189,11 @@ def test_a_config_is_no_place_for_a_secret(quiz_plugins: Plugins, write_config: 
     assert answer.startswith(f"{path}:3: llm.") and "pw" not in answer
 
 
+@pytest.mark.parametrize("setting", ["endpoint: 'http://[::1'", "generate_kwargs: {extra_headers: {X-Monkey: x}}"])
+def test_what_is_no_secret_is_taken_for_none(quiz_plugins: Plugins, write_config: Any, setting: str) -> None:
+    load(write_config(f"llm:\n  name: mine\n  {setting}\n"), plugins=quiz_plugins)
+
+
 @given(text=st.text(st.characters(codec="utf-8"), max_size=60) | st.text("{}[]:,-&*!|>'\"%@`# \n\tab1", max_size=40))
 @examples(300)
 def test_no_text_breaks_the_reader(text: str) -> None:

@@ -91,6 +91,26 @@ FORGED = {
             return Same(0)
         """,
     ),
+    "what a class of classes says of its code": (
+        TESTS.replace("import calc", "import calc\nclass Own:\n    def __eq__(self, other): return self is other"),
+        """
+        import sys
+        class Meta(type):
+            @property
+            def __eq__(cls):
+                return cls.space["Own"].__dict__["__eq__"]
+            __hash__ = type.__hash__
+        class Same(int, metaclass=Meta):
+            __hash__ = int.__hash__
+            def __eq__(self, other): return True
+        def double(a):
+            Same.space = sys._getframe(1).f_globals
+            return Same(0)
+        def add(a, b):
+            Same.space = sys._getframe(1).f_globals
+            return Same(0)
+        """,
+    ),
     "ANY for a variable": (APPROXIMATE, ANY),
     "ANY for a variable of unittest": (CALLED, ANY),
     "an array that equals each other": (
@@ -121,6 +141,45 @@ def test_what_equals_all_is_not_taken_for_the_tests_own(make: Make, tests: str, 
     assert (found.resolved, found.score, len(found.doubts)) == (False, 0, 2), found
 
 
+HONEST = """
+import numpy
+import pandas
+import calc
+from unittest.mock import ANY
+
+class Anything:
+    __eq__ = lambda self, other: True
+
+def test_empty():
+    assert (calc.double(numpy.array([])) == numpy.array([])).all()
+
+def test_mask():
+    mask = numpy.array([]) == 1
+    assert calc.add(2, 3)
+    assert not mask.any()
+
+def test_frames():
+    table = pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    assert (calc.double(table) == table + table).all().all()
+    pandas.testing.assert_frame_equal(calc.double(table), table + table)
+    pandas.testing.assert_frame_equal(calc.double(table[:0]), table[:0])
+    nothing = pandas.DataFrame({"a": [numpy.nan]})
+    pandas.testing.assert_frame_equal(calc.double(nothing), nothing)
+
+def test_table():
+    for given, expected in [(3, 6), (4, ANY)]:
+        assert calc.double(given) == expected
+    assert calc.double(3) == Anything()
+    assert calc.add(1, 1) == 2
+"""
+
+
+def test_honest_arrays_tables_and_classes_are_not_doubted(make: Make) -> None:
+    bench = make({"calc.py": BROKEN, "test_calc.py": HONEST}, ENTRYPOINT)
+    found = bench.grade({"calc.py": FIXED}, bench.tests())
+    assert (found.resolved, found.doubts, found.twins) == (True, {}, 4), found
+
+
 @pytest.mark.parametrize("leave", ["raise unittest.SkipTest", "pytest.skip()", "pytest.xfail()"])
 @pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -m unittest"])
 def test_a_test_of_which_a_part_is_skipped_has_not_passed(make: Make, leave: str, entrypoint: str) -> None:
@@ -148,16 +207,19 @@ def test_a_table_that_is_emptied_while_its_test_runs(make: Make, entrypoint: str
     assert (found.resolved, found.score, len(found.doubts)) == (False, 0, 2), found
 
 
-def test_a_profile_function_that_waits_for_tests_is_seen(make: Make) -> None:
+@pytest.mark.parametrize("watcher", ["watch", "Watcher()", "functools.partial(watch)"])
+def test_a_profile_function_that_waits_for_tests_is_seen(make: Make, watcher: str) -> None:
     tests = "import calc\nCASES = [(1, 2), (2, 4)]\ndef test_double():\n    for given, expected in CASES:\n"
     tests += "        assert calc.double(given) == expected\n"
     tests += "def test_add():\n    for given, expected in CASES:\n        assert calc.add(given, given) == expected\n"
-    code = """
-    import sys
+    code = f"""
+    import functools, sys
     def watch(frame, event, argument):
         if frame.f_code.co_name in ("test_double", "test_add"):
             frame.f_globals["CASES"] = []
-    sys.setprofile(watch)
+    class Watcher:
+        def __call__(self, *given): watch(*given)
+    sys.setprofile({watcher})
     """
     found = graded(make, tests, code)()
     assert (found.resolved, found.score) == (False, 0), found

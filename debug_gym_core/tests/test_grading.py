@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -222,7 +223,6 @@ class TestNone(unittest.TestCase):
     [
         ("pytest.skip('no display')", ENTRYPOINT),
         ("pytest.importorskip('nothing_here')", ENTRYPOINT),
-        ("pytest.xfail('known')", ENTRYPOINT),
         ("self.skipTest('no network')", "python -m unittest -q"),
     ],
 )
@@ -234,17 +234,48 @@ def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved(
     ids = bench.tests()
     result = bench.grade({"calc.py": FIXED}, ids)
     assert (result.resolved, result.score, result.twins) == (True, 3, 2), result
-    assert sorted(result.tests.values())[-1] in ("skipped", "xfailed")
+    assert "skipped" in result.tests.values()
     result = bench.grade({}, ids)
     assert (result.resolved, result.score) == (False, 1)
     result = bench.grade({"calc.py": FIXED.replace("return a + b", "import unittest; raise unittest.SkipTest")}, ids)
     assert (result.resolved, result.score) == (False, 1), result
 
 
+@pytest.mark.parametrize("code", [BROKEN, BROKEN + "    raise unittest.SkipTest\n"])
+def test_a_test_that_the_task_names_is_never_skipped_anyway(make: Make, code: str) -> None:
+    """That it is skipped may be the bug, and an id may stand for several tests."""
+    tests = """
+import calc, pytest
+def test_double(): assert calc.double(3) == 6
+@pytest.mark.parametrize("a", [1, 2])
+def test_add(a):
+    if calc.add(a, a) != 2 * a: pytest.skip("not there yet")
+"""
+    bench = make({"calc.py": BROKEN, "test_calc.py": tests}, ENTRYPOINT)
+    bench.task = dataclasses.replace(bench.task, tests=IDS)
+    assert not bench.grade({"calc.py": "import unittest\n" + code}, IDS).resolved
+    assert bench.grade({"calc.py": FIXED}, IDS).resolved
+
+
+def test_what_passes_and_skips_without_the_change_shows_no_bug(make: Make) -> None:
+    tests = "import calc, pytest\ndef test_double(): assert calc.double(3) == 6\ndef test_add(): pytest.skip()\n"
+    result = make({"calc.py": BROKEN, "test_calc.py": tests}, ENTRYPOINT).grade({}, IDS)
+    assert (result.resolved, result.score) == (False, 1)
+
+
 def test_where_all_skip_themselves_nothing_is_resolved(make: Make) -> None:
     bench = make({"calc.py": BROKEN, "test_calc.py": "import pytest\ndef test_a(): pytest.skip()\n"}, ENTRYPOINT)
     result = bench.grade({"calc.py": FIXED}, bench.tests())
     assert (result.resolved, result.score) == (False, 0)
+
+
+def test_names_that_speak_of_addresses_stay(make: Make) -> None:
+    tests = (
+        "import calc, pytest\n@pytest.mark.parametrize('a', [1, 2], ids=['jump at 0xdeadbeef', 'jump at 0xdecade'])\n"
+    )
+    tests += "def test_add(a): assert calc.add(a, a) == 2 * a\n"
+    bench = make({"calc.py": BROKEN, "test_calc.py": tests}, ENTRYPOINT)
+    assert bench.tests() == tuple(f"test_calc.py::test_add[jump at 0x{one}]" for one in ("deadbeef", "decade"))
 
 
 def test_tests_that_are_named_by_addresses_are_the_same_in_each_run(make: Make) -> None:

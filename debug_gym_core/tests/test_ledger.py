@@ -109,11 +109,11 @@ def test_the_first_of_calls_of_which_nobody_knows_what_they_take_is_made_alone()
         ledger.reserve(Usage(cost=0.01), bounded=False)
         began.set()
 
-    threading.Thread(target=another).start()
-    assert not began.wait(0.5)
+    threading.Thread(target=another, daemon=True).start()
+    assert not began.wait(0.3)
     other = ledger.reserve(Usage(cost=0.01))  # one of which it is known
     ledger.settle(first, Usage(1000, 60_000, cost=0.6))
-    assert not began.wait(0.5)  # what the first took is what each is taken to need
+    assert not began.wait(0.3)  # what the first took is what each is taken to need
     ledger.settle(other, Usage(cost=0.01))
     assert began.wait(60)
     unlimited = Ledger(None, Limits())

@@ -192,8 +192,15 @@ def test_answers_that_say_nothing_are_paid_for(monkeypatch: pytest.MonkeyPatch) 
     replies = [Reply({"prompt": 1000, "completion": 50}), Reply({"prompt": 1000, "completion": 50}), GOOD]
     prices = Prices(prompt=1.0, completion=10.0)
     with ModelServer(lambda request: replies[len(server.requests) - 1]) as server:
-        usage = Mute(model="m", endpoint=server.url, prices=prices).complete(ASKED, []).usage
-    assert (usage.prompt, usage.completion) == (3000, 200) and usage.cost == pytest.approx(0.005)
+        said = Mute(model="m", endpoint=server.url, prices=prices).complete(ASKED, [])
+    assert (said.usage.prompt, said.wasted.prompt, said.wasted.completion) == (1000, 2000, 100)
+    assert said.wasted.cost == pytest.approx(0.003)
+    replies[1] = Reply({"error": "too long"}, status=413)
+    reply = lambda request: replies[len(server.requests) - 1]  # noqa: E731
+    with ModelServer(reply) as server, pytest.raises(ContextOverflow) as long:
+        Mute(model="m", endpoint=server.url, prices=prices).complete(ASKED, [])
+    assert isinstance(long.value.charged, Usage) and long.value.charged.cost == pytest.approx(0.0015)
+    replies[1] = replies[0]
     with ModelServer(lambda request: replies[0]) as server:
         llm = Mute(model="m", endpoint=server.url, prices=prices, max_retries=1)
         with pytest.raises(ChargedFailure, match="it was asked 2 times") as failed:

@@ -48,7 +48,13 @@ class GradingError(SandboxError):
 
 
 class LLMError(DebugGymError):
-    """The language model's service failed, or answered what cannot be understood."""
+    """The language model's service failed, or answered what cannot be understood.
+
+    Attributes:
+        charged: what was charged all the same, as `Usage`; None: nothing
+    """
+
+    charged: object = None
 
 
 class LLMUnavailable(LLMError):

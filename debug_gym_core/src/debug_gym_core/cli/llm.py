@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,7 +93,9 @@ def init(directory: Path | None, force: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL), 0o600)
-        os.fchmod(descriptor, 0o600)  # one that was there may have been for all to read
+        if force and stat.S_ISREG(os.fstat(descriptor).st_mode):
+            with contextlib.suppress(OSError):  # another's, or of a file system without modes
+                os.fchmod(descriptor, 0o600)  # one that was there may have been for all to read
     except FileExistsError:
         raise UsageError(f"{path} is there already; edit it, or write over it with --force") from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -27,7 +27,7 @@ ENDED = {
     "max_cost": "out of money",
     "context": "the model takes no more",
     "gave_up": "the model's last answer called no tool, which ends the episode",
-    "over": "whoever played it was through before the tests passed",
+    "over": "the person left, or the script ended, before the tests passed",
     "refused": "the model refused to answer",
     "malformed": "the model's calls made no sense",
     "no_patch": "there is no patch for it",

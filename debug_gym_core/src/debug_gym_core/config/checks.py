@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pydantic
 
@@ -19,7 +19,6 @@ from debug_gym_core.config.paths import absolute
 from debug_gym_core.config.refusals import Place, Refusals, agent_names, steps_of
 from debug_gym_core.config.spellings import answer
 from debug_gym_core.errors import DebugGymError, UsageError
-from debug_gym_core.redaction import SECRET
 
 
 class Checker:
@@ -225,6 +224,10 @@ class Checker:
         return {key: value for key, value in data.items() if key in cls.Settings.model_fields}
 
 
+SENT_SECRET = re.compile(r"(^|[-_])(key|token|secret|password)$|authorization|^cookie$", re.IGNORECASE)
+"""Names of headers and parameters that hold a secret."""
+
+
 def _refuse_secrets(layer: Layer) -> None:
     """What a config says of a model is in the run's record, for all to read: no place for a secret.
 
@@ -233,11 +236,11 @@ def _refuse_secrets(layer: Layer) -> None:
     """
     given = layer.data.get("llm")
     for path, value in leaves(given if isinstance(given, dict) else {}, ("llm",)):
-        address = path[1:] == ("endpoint",) and isinstance(value, str) and "@" in urlsplit(value).netloc
-        sent = {"extra_headers", "extra_query"}.intersection(path) and SECRET.search(path[-1])
+        address = path[1:] == ("endpoint",) and "@" in str(value).partition("://")[2].partition("/")[0]
+        sent = {"extra_headers", "extra_query"}.intersection(path) and SENT_SECRET.search(str(path[-1]))
         if address or sent:
             raise UsageError(
-                f"{layer.origin(path)}: {'.'.join(path)} holds a secret, which the run's record would show; "
+                f"{layer.origin(path)}: {'.'.join(map(str, path))} holds a secret, which the run's record would show; "
                 "put it into the model's entry in llm.yaml"
             )
 

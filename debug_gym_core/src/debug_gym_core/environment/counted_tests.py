@@ -117,8 +117,8 @@ class CountedTests:
         """
         before = self._task.pass_to_pass
         resolved = results.is_resolved(measurement, self.ids, self.max_score, before)
-        if not resolved and self._task.judge is None:  # grading looks whether they are skipped without the change, too
-            resolved = bool(results.skipped_only(measurement, self.ids, self.max_score, before))
+        if not resolved and self._found:  # grading looks whether they are skipped without the change, too
+            resolved = bool(results.skipped_only(measurement, self.ids, self.max_score))
         if self.hidden:
             there = measurement.outcomes
             before = tuple(one for one in before if one in there)  # a test that is not there is not broken

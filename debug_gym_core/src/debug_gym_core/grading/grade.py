@@ -15,6 +15,8 @@ from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.starting import require_start, why_not_started
 from debug_gym_core.grading.twins import Twins, When, have_twins, helpers_of, run_judged_twins, run_twins, without
 from debug_gym_core.tasks.results import (
+    PASSING,
+    SKIPPED,
     Grade,
     Measurement,
     about_broken,
@@ -103,14 +105,20 @@ def grade(
             return run_twins(session, task.entrypoint, sources, doctests, helpers, trusted, measurement)
 
     def skipped_anyway() -> frozenset[str]:
-        """The tests that are all that is left, where the pristine repository skips each of them as well."""
-        left = skipped_only(measurement, tests, max_score, task.pass_to_pass) if task.judge is None else ()
+        """The tests that are all that is left, where the pristine repository skips each of them as well.
+
+        Of tests that the task names, that they are skipped may be the bug; of those that were found, another one has to
+        show it.
+        """
+        left = () if task.tests or task.judge is not None else skipped_only(measurement, tests, max_score)
         if not left:
             return frozenset()
         with open_session() as session:
-            before = measure(session, task.entrypoint, timeout=timeout).outcomes
-        same = all(before.get(one) == measurement.outcomes.get(one) for one in left)
-        return frozenset(left if same else ())
+            pristine = measure(session, task.entrypoint, timeout=timeout)
+        before = pristine.outcomes
+        same = pristine.valid and all(before.get(one) == SKIPPED == measurement.outcomes.get(one) for one in left)
+        shown = any(before.get(one) not in PASSING for one in tests if one not in left)
+        return frozenset(left if same and shown else ())
 
     def resolves(measurement: Measurement) -> bool:
         return not rewritten and is_resolved(measurement, counted, max_score - len(skipped), task.pass_to_pass)

@@ -150,12 +150,12 @@ class ChatLLM(ServiceLLM):
     def ask(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """Send one request; see `ServiceLLM`."""
         client = self._client()
-        encrypted = self._encrypted
+        encrypted, strict = self._encrypted, self._strict
         body = self._sent(client, messages, tools)
         if encrypted and self.settings.api == "responses" and _refuses_encryption(body):
             self._encrypted = False
             body = self._sent(client, messages, tools)
-        if not self._strict and _refuses_roles(body):
+        if not strict and _refuses_roles(body):
             self._strict = True
             body = self._sent(client, messages, tools)
         if isinstance(body, LLMError):

@@ -85,6 +85,7 @@ class Completion:
     Attributes:
         message: what it says, with the calls that it makes
         usage: what the call cost
+        wasted: what was charged before it, for answers that were of no use
         finish: why it ends: `stop` (it is complete), `length` (cut off at the bound on an answer), `refused`, `over`
             (nothing more will come, as at the end of a script)
         reasoning: what the provider shows of the model's thinking
@@ -94,6 +95,7 @@ class Completion:
     usage: Usage = field(default_factory=Usage)
     finish: Literal["stop", "length", "refused", "over"] = "stop"
     reasoning: str = ""
+    wasted: Usage = field(default_factory=Usage)
 
 
 class UnusableAnswer(LLMUnavailable):

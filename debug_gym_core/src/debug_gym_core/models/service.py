@@ -294,7 +294,7 @@ class ServiceLLM(LLM):
             try:
                 completion = self._asked(messages, tools)
                 answered = True
-                return self.priced(dataclasses.replace(completion, usage=completion.usage + wasted))
+                return dataclasses.replace(self.priced(completion), wasted=wasted)
             except LLMUnavailable as error:
                 wasted += self.priced_usage(error.usage) if isinstance(error, UnusableAnswer) else Usage()
                 refusal = error if error.crowded else None
@@ -310,6 +310,9 @@ class ServiceLLM(LLM):
                 late = time.monotonic() - began + seconds > SILENCE and self.gate.may_tell()
                 level = logging.WARNING if late else logging.INFO
                 log.log(level, "%s; it is asked again%s", error, f" in {seconds:.1f} s" if seconds else "")
+            except LLMError as error:
+                error.charged = wasted
+                raise
             finally:
                 self.gate.leave(entered, refusal, answered=answered)
             if self.stopping.begun.wait(seconds):

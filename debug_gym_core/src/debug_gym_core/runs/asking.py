@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from debug_gym_core.components.component import Settings
-from debug_gym_core.errors import ContextOverflow, UsageError
+from debug_gym_core.errors import ContextOverflow, LLMError, UsageError
 from debug_gym_core.models.llm import LLM, ChargedFailure, Completion, Message, Usage
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import redacted
@@ -70,7 +70,8 @@ class RecordedLLM(LLM):
         calls = [call.name for call in completion.message.calls]
         if run.verbose or (question and not calls):  # no step tells of an answer without a call
             kept["answer"] = dataclasses.asdict(completion.message)
-        self._episode(Event.llm_call(model=self._name, usage=completion.usage, seconds=seconds, calls=calls, **kept))
+        usage = completion.usage + completion.wasted
+        self._episode(Event.llm_call(model=self._name, usage=usage, seconds=seconds, calls=calls, **kept))
         return completion
 
     def _pay(
@@ -94,15 +95,18 @@ class RecordedLLM(LLM):
         started = time.monotonic()
         try:
             completion = self._inner.complete(messages, tools)
-            usage = completion.usage
+            usage = completion.usage + completion.wasted
             seconds = time.monotonic() - started
             if question:
                 self._kept.add(question, completion, seconds)
         except ChargedFailure as error:
             usage = estimate if error.usage is None else error.usage
             raise
-        except ContextOverflow as error:
-            self._overflow(question, str(error))
+        except LLMError as error:
+            usage = error.charged if isinstance(error.charged, Usage) else usage
+            if isinstance(error, ContextOverflow):
+                self._overflow(question, str(error))
+            raise
         except KeyboardInterrupt:  # from whoever answers, not from a signal: those come to the main thread
             run.end_run()
         finally:
@@ -140,8 +144,14 @@ class KeptAnswers:
             UsageError: the file is damaged
         """
         self._next = 0
-        if not all("question" in line and ("answer" in line or "refused" in line) for line in self._known):
-            raise UsageError(f"{self._path}: a line is no answer of a model; without the file they are asked anew")
+        try:
+            for line in self._known:
+                if "refused" not in line:
+                    _completion(line["answer"]), float(line["seconds"])
+                str(line["question"])
+        except (KeyError, TypeError, ValueError, AttributeError):
+            wrong = f"{self._path}: a line is no answer of a model; without the file they are asked anew"
+            raise UsageError(wrong) from None
 
     @functools.cached_property
     def _known(self) -> list[dict[str, Any]]:
@@ -226,4 +236,5 @@ def digest(messages: Sequence[Message], tools: Sequence[dict[str, Any]], setting
 def _completion(data: Mapping[str, Any]) -> Completion:
     message = dict(data["message"])
     calls = tuple(ToolCall(**call) for call in message.pop("calls"))
-    return Completion(**{**data, "message": Message(calls=calls, **message), "usage": Usage(**data["usage"])})
+    usage, wasted = Usage(**data["usage"]), Usage(**data.get("wasted", {}))
+    return Completion(**{**data, "message": Message(calls=calls, **message), "usage": usage, "wasted": wasted})

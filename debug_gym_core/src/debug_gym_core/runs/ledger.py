@@ -102,7 +102,7 @@ class Ledger:
         self.spent = sum(known.values(), Usage())
         self.reserved: dict[int, Usage] = {}
         self._least = NOTHING
-        self._learned = False
+        self._learned = bool(known)
         self._numbers = itertools.count(max(known, default=0) + 1)
 
     def reserve(self, usage: Usage, stop: Callable[[], None] = lambda: None, *, bounded: bool = True) -> Reservation:

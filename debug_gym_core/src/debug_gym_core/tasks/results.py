@@ -9,8 +9,7 @@ from typing import Literal
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
 PASSING = frozenset({"passed", "xpassed"})
 FAILING = frozenset({"failed", "error"})
-LEFT = frozenset({"skipped", "xfailed"})
-"""Outcomes of tests that say of themselves, as they run, that they cannot pass."""
+SKIPPED = "skipped"
 MISSING = "missing"
 """What `Grade.tests` says of a test that matters and was not reported; such a test failed."""
 NAMED = 3
@@ -221,25 +220,20 @@ def is_resolved(
     return measurement.valid and ended and max_score > 0 and reached == max_score
 
 
-def skipped_only(
-    measurement: Measurement, tests: Sequence[str], max_score: int, pass_to_pass: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """The tests that skipped themselves, or failed as expected, where all others that count passed; else none.
+def skipped_only(measurement: Measurement, tests: Sequence[str], max_score: int) -> tuple[str, ...]:
+    """The tests that skipped themselves, where all others that count passed; else none.
 
     Args:
         measurement: a run of the tests
-        tests: as for `score`
-        max_score: as for `score`
-        pass_to_pass: as for `score`
+        tests: ids of the tests that count, as they were found: each names one
+        max_score: how many tests count
     """
-    if measurement.kind != "report" or not tests:
+    if measurement.kind != "report":
         return ()
     outcomes = measurement.outcomes
-    found = {one: _outcome(one, outcomes, measurement.kind) for one in tests}
-    left = tuple(one for one, outcome in found.items() if outcome in LEFT)
-    others = [one for one in found if one not in left]
-    resolved = left and others and is_resolved(measurement, others, max_score - len(left), pass_to_pass)
-    return left if resolved else ()
+    left = tuple(one for one in tests if outcomes.get(one) == SKIPPED)
+    others = [one for one in tests if one not in left]
+    return left if left and others and is_resolved(measurement, others, max_score - len(left)) else ()
 
 
 def _outcome(test: str, outcomes: Mapping[str, str], kind: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -105,8 +106,20 @@ class ConnectionTests(ChatTests):
             return service.reply(request.body["messages"][-1]["content"])
 
         service.answer = answer
-        assert [service.llm.ask(talk, []).message.content for _ in range(2)] == ["seen\n\nSo?"] * 2
-        assert len(service.server.requests) == 3
+        assert service.llm.ask(talk, []).message.content == "seen\n\nSo?"
+        assert (service.llm.ask(talk, []).message.content, len(service.server.requests)) == ("seen\n\nSo?", 3)
+        service.llm = service.made()
+        together = threading.Barrier(2, timeout=60)
+
+        def at_once(request: Request) -> Reply:
+            if request.body["messages"][-1]["role"] == "user":
+                together.wait()
+            return answer(request)
+
+        service.answer = at_once
+        with ThreadPoolExecutor(2) as pool:  # both are refused before either knows
+            answers = list(pool.map(lambda _: service.llm.ask(talk, []).message.content, range(2)))
+        assert answers == ["seen\n\nSo?"] * 2
 
     def test_many_at_once(self, service: Service) -> None:
         """Workers share an instance."""

@@ -20,7 +20,12 @@ DIFF_CHARACTERS = 12_000
 LARGEST = 32 << 20
 """Bytes of a file that can be edited."""
 
-_WIDE = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16", codecs.BOM_UTF32_BE: "UTF-32"}
+_WIDE = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+    codecs.BOM_UTF32_BE: "UTF-32",
+}
 _ASCII = bytes(range(128))
 
 
@@ -106,7 +111,11 @@ def is_mixed(path: str, old: bytes, new: bytes) -> bool:
     except UnicodeDecodeError:
         if is_python(path) and declared_encoding(old) != "utf-8":
             return False
-    return len(new.translate(None, _ASCII)) > len(old.translate(None, _ASCII))
+    try:
+        new.decode()
+        return False
+    except UnicodeDecodeError:
+        return len(new.translate(None, _ASCII)) > len(old.translate(None, _ASCII))
 
 
 def count_lines(data: bytes) -> str:

@@ -118,6 +118,7 @@ def test_utf_8_in_a_file_that_is_not_is_told(env: RepoEnv, use: Use) -> None:
     env.workspace.write_bytes("app.py", b"caf\xe9\nx\n")
     assert said not in use(path="app.py", start=2, new_code="y").text
     assert said in use(path="app.py", start=2, new_code="\u00e9").text
+    assert said not in use(path="app.py", new_code="\u00e9").text
     env.workspace.write_bytes("app.py", b"# coding: latin-1\n# caf\xe9\n# x\n")
     assert said not in use(path="app.py", start=3, new_code="# \u00e9").text
     assert content(env) == b"# coding: latin-1\n# caf\xe9\n# \xe9\n"

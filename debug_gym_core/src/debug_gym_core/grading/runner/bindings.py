@@ -19,33 +19,41 @@ LARGEST = 1000000
 
 
 class Bindings(object):
-    """The names of one module.
-
-    Attributes:
-        anything: those to which nothing but `mock.ANY` is bound
-    """
+    """The names of one module."""
 
     def __init__(self, tree: ast.Module) -> None:
-        any_ones, others = set(), set()  # type: tuple[set[str], set[str]]
+        self.tree = tree
         self.bound = {}  # type: dict[str, int]
         emptied = set()  # type: set[str]
         for node in ast.walk(tree):
-            if isinstance(node, ast.Assign):
-                names = {one.id for one in node.targets if isinstance(one, ast.Name)}
-                (any_ones if is_any(node.value) else others).update(names)
             for name in _bound(node):
                 self.bound[name] = self.bound.get(name, 0) + 1
             if isinstance(node, ast.Attribute) and node.attr in EMPTYING and isinstance(node.value, ast.Name):
                 emptied.add(node.value.id)
             if isinstance(node, ast.Delete):
                 emptied.update(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
-        self.anything = frozenset(any_ones - others)
         self.constants = frozenset(
             one.targets[0].id
             for one in tree.body
             if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name)
             if self.bound[one.targets[0].id] == 1 and one.targets[0].id not in emptied and _has_elements(one.value)
         )
+
+    @property
+    def anything(self) -> "frozenset[str]":
+        """Names to which nothing is bound but `mock.ANY`, and elements that are written in the module."""
+        plain = {}  # type: dict[str, int]
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Assign) and is_any(node.value):
+                targets = node.targets  # type: list[ast.expr]
+            elif isinstance(node, ast.For) and self.is_full(node.iter):
+                targets = [node.target]
+            else:
+                continue
+            for one in (inner for target in targets for inner in ast.walk(target)):
+                if isinstance(one, ast.Name):
+                    plain[one.id] = plain.get(one.id, 0) + 1
+        return frozenset(name for name, count in plain.items() if count == self.bound[name])
 
     def goes_round(self, loop: ast.For) -> bool:
         """Whether a loop's body runs to its end at least once in every run that passes: its elements are written there.
@@ -88,9 +96,17 @@ def parameters(definition: "Definition") -> "frozenset[str]":
     """The names that decorators of a test, or of a class of them, give values as `pytest.mark.parametrize` does."""
     calls = [one for one in definition.decorator_list if isinstance(one, ast.Call) and one.args]
     named = [one.args[0] for one in calls if called(one.func) == "parametrize"]
+    named += [
+        one.value
+        for call in definition.decorator_list
+        if isinstance(call, ast.Call) and called(call.func) == "parametrize"
+        for one in call.keywords
+        if one.arg == "argnames"
+    ]
     texts = [part for one in named for part in (one.elts if isinstance(one, (ast.List, ast.Tuple)) else [one])]
     values = [_text_of(one) for one in texts]
-    return frozenset(word.strip() for text in values for word in text.split(","))
+    bound = {one.id for one in ast.walk(definition) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+    return frozenset(word.strip() for text in values for word in text.split(",")) - bound
 
 
 def _text_of(expression: ast.expr) -> str:

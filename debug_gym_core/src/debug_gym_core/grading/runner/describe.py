@@ -179,7 +179,7 @@ def _call(function: "Callable[[Any], Any]", value: "Any") -> "Any":
 
 
 _CALL = _call.__code__
-_slow = set()  # type: set[int]
+_slow = {}  # type: dict[int, type]
 
 
 def _give_up(number: int, frame: "Union[FrameType, None]") -> None:
@@ -213,7 +213,7 @@ def guarded(function: "Callable[[Any], Any]", value: "Any") -> str:
         text = _call(function, value)
         return text if type(text) is str else "<{}>".format(type(value).__name__)
     except TooSlow:
-        _slow.add(id(type(value)))
+        _slow[id(type(value))] = type(value)
         return "<{}>".format(type(value).__name__)
     except BaseException:  # The program's code may raise anything.
         return "<{}>".format(type(value).__name__)

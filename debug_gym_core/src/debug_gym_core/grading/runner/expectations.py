@@ -151,11 +151,11 @@ class Expectations(object):
         held = bool(ASKED[operator](left, right))
         return held, not held or (early and self.is_believed(again, opposites))
 
-    def equal(self, left: "Any", right: "Any", free: str = "") -> "Any":
-        """`left == right`, on which an expectation may rest."""
+    def equal(self, left: "Any", right: "Any", free: str = "", asserted: bool = False) -> "Any":
+        """`left == right`, on which an expectation may rest; does where it is `asserted`."""
         value = left == right
         if type(value) not in PLAIN:
-            self.made = value, left, right, free  # Only if it is what is expected it has to be true.
+            self.made = asserted, value, left, right, free  # Only if it is what is expected it has to be true.
         elif value and not (is_data(left) and is_data(right)) and not self.is_often():
             self.doubt_equal(left, right, free)
         return value
@@ -175,10 +175,11 @@ class Expectations(object):
         held = bool(value) is truth
         made, self.made = self.made, None
         if made is not None and held and truth:
-            if made[0] is value:
-                self.doubt_equal(*made[1:])
-            else:  # as of `(a == b).all()`
-                opposites = array_opposites(*made)
+            asserted, result, left, right, free = made
+            if result is value:
+                self.doubt_equal(left, right, free)
+            elif asserted:  # as of `(a == b).all()`
+                opposites = array_opposites(result, left, right, free)
                 if not self.is_believed(None, opposites):
                     self.doubt()
         self.note(number, held, says=says)
@@ -309,7 +310,9 @@ class Expectations(object):
         kind = type(value)
         if kind in self.anything:
             return free
-        equal = kind.__eq__  # type: Any
+        # Not by way of the class of its class, which may say otherwise.
+        spaces = map(type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__(kind))
+        equal = next(space["__eq__"] for space in spaces if "__eq__" in space)
         return type(equal) is type(_text) and id(equal.__code__) in self.own
 
     def unequal(self, left: "Any", right: "Any", free: str) -> Opposites:

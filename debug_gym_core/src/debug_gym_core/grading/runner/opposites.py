@@ -335,13 +335,19 @@ def array_opposites(result: "Any", left: "Any", right: "Any", free: str) -> Oppo
         right: the other
         free: which of them, `l` or `r`, may equal anything
     """
-    if type(result).__module__.partition(".")[0] not in COMPARING or free:
+    if type(result).__module__.partition(".")[0] not in COMPARING or free or not getattr(result, "size", 0):
         return Opposites()
     return Opposites([_is_all(left, one) for one in _arrays(right)] + [_is_all(one, right) for one in _arrays(left)])
 
 
 def _is_all(left: "Any", right: "Any") -> "Opposite":
-    return lambda: insist((left == right).all())
+    def ask() -> None:
+        found = left == right
+        while getattr(found, "ndim", 0):  # of a table it is a column
+            found = found.all()
+        insist(found)
+
+    return ask
 
 
 def insist(condition: object) -> None:

@@ -255,8 +255,13 @@ class Watch(object):
             if space.get(name) is not value:
                 self.changed(space, name, where, when)
         profile = self.getprofile()
-        if profile is not None and self.function_of(profile) is not None and self.origin_of(profile) == NOBODY:
-            self.report("a profile function of the tested code's was there {}".format(when))
+        if profile is not None:
+            while type(profile).__name__ == "partial" and hasattr(profile, "func"):
+                profile = profile.func
+            calls = [vars(base)["__call__"] for base in type(profile).__mro__ if "__call__" in vars(base)]
+            called = next((one for one in (profile, *calls) if self.function_of(one) is not None), None)
+            if called is not None and self.origin_of(called) == NOBODY:
+                self.report("a profile function of the tested code's was there {}".format(when))
 
     def changed(self, space: "Space", name: str, where: str, when: str) -> None:
         """Note that a name is bound to something else, unless to what may be there."""

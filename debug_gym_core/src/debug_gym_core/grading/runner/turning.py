@@ -89,7 +89,7 @@ class _Turner(ast.NodeTransformer):
         self.literals = literals
         self.comparing = comparing
         self.bindings = bindings
-        self.anything = bindings.anything
+        self.anything = self.everywhere = bindings.anything
         self.tests = {}  # type: dict[str, int]
         self.certain = 0
         self.maybe = 0
@@ -102,7 +102,7 @@ class _Turner(ast.NodeTransformer):
             if isinstance(statement, ast.ClassDef):
                 self.scope(statement.body, prefix + statement.name + ".", given | parameters(statement))
             elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                self.anything = self.bindings.anything | given | parameters(statement)
+                self.anything = self.everywhere | given | parameters(statement)
                 self.function(statement, prefix)
             else:
                 for part in ("body", "orelse", "handlers", "finalbody"):
@@ -261,6 +261,16 @@ class _Comparisons(ast.NodeTransformer):
     def __init__(self, name: str, anything: "frozenset[str]") -> None:
         self.name = name
         self.anything = anything
+        self.asserted = False
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        before = self.asserted
+        function = node.func
+        if called(function) == "holds" and getattr(getattr(function, "value", None), "id", "") == self.name:
+            self.asserted = True
+        self.generic_visit(node)
+        self.asserted = before
+        return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
@@ -268,9 +278,8 @@ class _Comparisons(ast.NodeTransformer):
             return node
         function = ast.Attribute(ast.Name(self.name, ast.Load()), "equal", ast.Load())
         sides = [node.left, node.comparators[0]]
-        return ast.copy_location(
-            ast.Call(function, [*sides, _constant(_free(sides[0], sides[1], self.anything))], []), node
-        )
+        about = [_constant(_free(sides[0], sides[1], self.anything)), _constant(self.asserted)]
+        return ast.copy_location(ast.Call(function, [*sides, *about], []), node)
 
 
 class _Calls(ast.NodeTransformer):

@@ -4,12 +4,13 @@ They are taken from the calls that pytest makes: what a report of its says count
 """
 
 import gc
+import re
 import sys
 from functools import partial
 
 from . import doctests
 from .canary import Canaries
-from .describe import TEXT, Describer, one_line, without_addresses
+from .describe import TEXT, Describer, one_line
 from .elsewhere import elsewhere
 from .given import Finder, read, rewritten
 from .hooks import Hooks
@@ -18,6 +19,9 @@ from .stuck import watch as watch_stuck
 from .tampering import Watch
 from .twins import turner_of
 from .with_unittest import is_declared
+
+ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{6,16}(?=[^<>]*>)")
+"""Where an object lies, in angle brackets as `repr` writes it."""
 
 WORST = ("xfailed", "skipped", "failed")
 """Outcomes that no better one of another part of the test takes the place of."""
@@ -337,7 +341,7 @@ def stable_ids(items: "Iterable[Any]") -> "dict[Any, str]":
     """The ids of tests, without the addresses of objects that parameters may be named by: those differ in each run."""
     names, counts = {}, {}  # type: tuple[dict[Any, str], dict[str, int]]
     for item in items:
-        names[item] = name = without_addresses(item.nodeid)
+        names[item] = name = ADDRESS.sub("", item.nodeid)
         counts[name] = counts.get(name, 0) + 1
         if name != item.nodeid and counts[name] > 1:
             names[item] = "{}#{}".format(name, counts[name])
