@@ -96,6 +96,8 @@ def test_what_comes_after_one_that_may_leave_a_loop_is_not_certain(leave: str) -
         ("result = ANY\nimport result", set()),
         ("for result in [1]: pass\nresult = f()", set()),
         ("result = ANY\n(result := f())", set()),
+        ("from helpers import *\nTABLE['x'] = ANY", set()),
+        ("result = f()\nresult.x = ANY", set()),
     ],
 )
 def test_names_of_what_equals_anything(text: str, names: set[str]) -> None:

@@ -51,7 +51,9 @@ class Bindings(object):
             else:
                 continue
             for one in (inner for target in targets for inner in ast.walk(target)):
-                if isinstance(one, ast.Name):
+                if isinstance(one, ast.Name) and isinstance(
+                    one.ctx, ast.Store
+                ):  # not what gets an element or attribute
                     plain[one.id] = plain.get(one.id, 0) + 1
         return frozenset(name for name, count in plain.items() if count == self.bound[name])
 
