@@ -12,9 +12,9 @@ from fixing import CALC, CTRL_C, RIGHT, TESTS, WRONG, at_a_terminal, ended, fixe
 from support import run_debug_gym
 
 from debug_gym_core import ToolCall
-from debug_gym_core.models.llm import Usage
 from debug_gym_core.testing.chat_server import chat_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
+from debug_gym_core.usage import Usage
 
 
 @pytest.mark.people

@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
+import debug_gym_core.models.gate as gates
 import debug_gym_core.runs.episode as episode
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.loading import load
 from debug_gym_core.errors import ContextOverflow, RequirementError
-from debug_gym_core.models.llm import Completion, Message, Usage
+from debug_gym_core.models.llm import Completion, Message
 from debug_gym_core.models.service import ServiceSettings
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.redaction import remember
@@ -30,6 +31,7 @@ from debug_gym_core.runs.run import Run
 from debug_gym_core.runs.trajectory import EventKind, read_journal
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
 from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.usage import Usage
 
 TOY, WIRE = (Path(__file__).parent / name for name in ("toy_plugin.py", "wire_plugin.py"))
 UNSAFE = "terminal.allow_unsandboxed=true"
@@ -219,12 +221,41 @@ def test_bounds_of_an_episode(
     assert [result.status for result in run.results.values()] == [status] * 2
 
 
-def test_a_conversation_that_no_model_takes_ends_the_episode_and_is_graded(
-    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
+@pytest.mark.parametrize("after", [503, 413])
+def test_what_a_call_that_failed_was_charged_is_in_the_cost_of_its_episode(
+    serve: Callable[..., ModelServer],
+    plugins: Plugins,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
 ) -> None:
+    """An answer that says nothing is paid for, and none that is of use comes after it."""
+    monkeypatch.setattr(gates, "FIRST_PAUSE", 0.0)
+    replies = [Reply({"text": "", "prompt": 1000, "completion": 100}), Reply({}, status=after), Reply({}, status=after)]
+
+    def answer(request: Request) -> Reply:
+        return replies.pop(0) if turn(request) == 1 and replies else player(request)
+
+    serve(answer, prices=PRICES, max_retries=1)
+    run = play(plugins, tmp_path / "run", "benchmark.tasks=a")
+    (result,) = run.results.values()
+    assert (result.cost, result.tokens.completion) == (pytest.approx(2 * PRICE), 200)
+    calls = [e.data for e in read_journal(tmp_path / "run/toy/a/trajectory.jsonl") if e.kind is EventKind.LLM_CALL]
+    assert [call.get("failed") for call in calls] == [
+        None,
+        "status 503; it was asked 2 times" if after == 503 else "{}",
+    ]
+
+
+def test_a_conversation_that_no_model_takes_ends_the_episode_and_is_graded(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episode, "remove_answers", lambda path: None)
     serve(lambda request: Reply({}, status=413) if turn(request) == 2 else player(request), prices=PRICES)
     (result,) = play(plugins, tmp_path / "too-long", "benchmark.tasks=a").results.values()
     assert (result.status, result.ended, result.error) == ("unresolved", "context", None)
+    kept = list(read_lines(tmp_path / "too-long" / "toy" / "a" / "answers.jsonl"))
+    assert ["refused" in line for line in kept] == [False, False, True]
     bound = f"llm.max_call_cost={PRICE / 2}"
     (result,) = play(plugins, tmp_path / "too-dear", bound, "benchmark.tasks=a").results.values()
     assert (result.status, result.ended, result.cost) == ("unresolved", "context", pytest.approx(PRICE))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core.errors import UsageError
-from debug_gym_core.models.llm import Usage
 from debug_gym_core.runs.ledger import Ledger, Limits, OutOfBudget
+from debug_gym_core.usage import Usage
 
 CALL = Usage(100, 20, cost=0.1)
 

@@ -13,19 +13,22 @@ from typing import Any
 
 import pytest
 
+import debug_gym_core.models.gate as gates
 import debug_gym_core.models.service as service
 from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable
-from debug_gym_core.models.llm import ChargedFailure, Message, UnusableAnswer, Usage
-from debug_gym_core.models.service import Gate, Prices, ServiceLLM
+from debug_gym_core.models.gate import Gate
+from debug_gym_core.models.llm import Message
+from debug_gym_core.models.service import Prices, ServiceLLM
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
+from debug_gym_core.usage import Usage
 
 ASKED = [Message("user", "Hello?")]
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(gates, "FIRST_PAUSE", 0.01)
 
 
 @pytest.fixture
@@ -122,8 +125,8 @@ def test_the_service_says_how_long(serve: Callable[..., ModelServer]) -> None:
 def test_without_a_word_the_pauses_grow_up_to_a_most(
     serve: Callable[..., ModelServer], monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    monkeypatch.setattr(service, "FIRST_PAUSE", 0.2)
-    monkeypatch.setattr(service, "LONGEST_PAUSE", 0.6)
+    monkeypatch.setattr(gates, "FIRST_PAUSE", 0.2)
+    monkeypatch.setattr(gates, "LONGEST_PAUSE", 0.6)
     came: list[float] = []
 
     def answer(request: Request) -> Reply:
@@ -173,10 +176,10 @@ def test_an_answer_under_way_has_some_seconds_when_the_run_is_stopped(monkeypatc
     with ModelServer(answer) as server:
         llm = wire(server)
         threading.Thread(target=lambda: (asked.wait(60), llm.interrupt())).start()
-        with pytest.raises(ChargedFailure, match="is being stopped") as left:
+        with pytest.raises(LLMError, match="is being stopped") as left:
             llm.complete(ASKED, [])
         leave.set()
-    assert left.value.usage is None
+    assert left.value.charged is None
 
 
 def test_answers_that_say_nothing_are_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +189,7 @@ def test_answers_that_say_nothing_are_paid_for(monkeypatch: pytest.MonkeyPatch) 
         def ask(self, messages: Any, tools: Any) -> Any:
             found = super().ask(messages, tools)
             if not found.message.content:
-                raise UnusableAnswer("the answer is empty", found.usage)
+                raise LLMUnavailable("the answer is empty", charged=found.usage)
             return found
 
     replies = [Reply({"prompt": 1000, "completion": 50}), Reply({"prompt": 1000, "completion": 50}), GOOD]
@@ -199,14 +202,14 @@ def test_answers_that_say_nothing_are_paid_for(monkeypatch: pytest.MonkeyPatch) 
     reply = lambda request: replies[len(server.requests) - 1]  # noqa: E731
     with ModelServer(reply) as server, pytest.raises(ContextOverflow) as long:
         Mute(model="m", endpoint=server.url, prices=prices).complete(ASKED, [])
-    assert isinstance(long.value.charged, Usage) and long.value.charged.cost == pytest.approx(0.0015)
+    assert long.value.charged is not None and long.value.charged.cost == pytest.approx(0.0015)
     replies[1] = replies[0]
     with ModelServer(lambda request: replies[0]) as server:
         llm = Mute(model="m", endpoint=server.url, prices=prices, max_retries=1)
-        with pytest.raises(ChargedFailure, match="it was asked 2 times") as failed:
+        with pytest.raises(LLMError, match="it was asked 2 times") as failed:
             llm.complete(ASKED, [])
-    usage = failed.value.usage
-    assert (usage.prompt, usage.completion) == (2000, 100) and usage.cost == pytest.approx(0.003)
+    usage = failed.value.charged
+    assert usage is not None and (usage.prompt, usage.completion) == (2000, 100) and usage.cost == pytest.approx(0.003)
 
 
 def test_a_pause_of_hours_is_not_waited_for(serve: Callable[..., ModelServer]) -> None:
@@ -274,7 +277,7 @@ def test_whoever_looks_on_is_told_once_that_the_service_does_not_answer(
     for _ in range(2):
         llm.complete(ASKED, [])
     assert levels() == ["INFO", "WARNING", "INFO", "INFO"]
-    monkeypatch.setattr(service, "TOLD", 0.0)
+    monkeypatch.setattr(gates, "TOLD", 0.0)
     wire(serve(Reply(status=503), Reply(status=503), GOOD)).complete(ASKED, [])
     assert levels()[4:] == ["WARNING", "WARNING"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from debug_gym_core import Environment, Observation, Tool, ToolCall
 from debug_gym_core.cli.steps import Steps, error_text
-from debug_gym_core.models.llm import Usage
 from debug_gym_core.runs.jobs import Job
 from debug_gym_core.runs.trajectory import Event
+from debug_gym_core.usage import Usage
 
 JOB = Job("toy/a", "a", 0)
 

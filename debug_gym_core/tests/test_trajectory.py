@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_core.errors import UsageError
-from debug_gym_core.models.llm import Usage
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
 from debug_gym_core.runs.trajectory import (
     SCHEMA_VERSION,
@@ -28,6 +27,7 @@ from debug_gym_core.runs.trajectory import (
     read_results,
 )
 from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.usage import Usage
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

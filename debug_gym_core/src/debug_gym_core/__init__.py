@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from debug_gym_core.making import make
-    from debug_gym_core.models.llm import LLM, Completion, Message, Usage
+    from debug_gym_core.models.llm import LLM, Completion, Message
     from debug_gym_core.plugins import load_plugins
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.sandbox.terminal import RunResult, SandboxSpec, Terminal, TerminalSettings
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from debug_gym_core.tools.environment import Environment
     from debug_gym_core.tools.observation import Observation
     from debug_gym_core.tools.tool import Tool
+    from debug_gym_core.usage import Usage
 
 __version__ = "0.1.0"
 
@@ -63,7 +64,7 @@ _HOMES = {
     "components.markers": ["hookimpl", "hookspec"],
     "tasks.judge": ["Judge", "Twinned"],
     "making": ["make"],
-    "models.llm": ["LLM", "Completion", "Message", "Usage"],
+    "models.llm": ["LLM", "Completion", "Message"],
     "tools.environment": ["Environment"],
     "tools.observation": ["Observation"],
     "plugins": ["load_plugins"],
@@ -71,6 +72,7 @@ _HOMES = {
     "tasks.task": ["Benchmark", "BenchmarkSettings", "Task"],
     "sandbox.terminal": ["RunResult", "SandboxSpec", "Terminal", "TerminalSettings"],
     "tools.tool": ["Tool"],
+    "usage": ["Usage"],
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from debug_gym_core.usage import NOTHING, Usage
+
 
 class DebugGymError(Exception):
     """Base of every error that debug-gym raises on purpose; its text is one or two lines for a person.
@@ -51,10 +53,12 @@ class LLMError(DebugGymError):
     """The language model's service failed, or answered what cannot be understood.
 
     Attributes:
-        charged: what was charged all the same, as `Usage`; None: nothing
+        charged: what was charged all the same; None: that is not known, as the call was left before its end
     """
 
-    charged: object = None
+    def __init__(self, text: str, *, charged: Usage | None = NOTHING) -> None:
+        super().__init__(text)
+        self.charged = charged
 
 
 class LLMUnavailable(LLMError):
@@ -65,8 +69,15 @@ class LLMUnavailable(LLMError):
         crowded: whether it refuses for the number or size of requests (429, 529), not for a failure
     """
 
-    def __init__(self, text: str, *, retry_after: float | None = None, crowded: bool = False) -> None:
-        super().__init__(text)
+    def __init__(
+        self,
+        text: str,
+        *,
+        retry_after: float | None = None,
+        crowded: bool = False,
+        charged: Usage | None = NOTHING,
+    ) -> None:
+        super().__init__(text, charged=charged)
         self.retry_after = retry_after
         self.crowded = crowded
 

@@ -204,17 +204,19 @@ def _call(event: Event, lines: Sequence[str], number: int, *, prompts: bool) -> 
     """A call of the model; one whose answer calls nothing is always told, as no step tells of it."""
     data = event.data
     answer = data.get("answer")
+    failed = data.get("failed")
     silent = bool(answer) and not data["calls"]
-    if not prompts and not silent:
+    if not (prompts or silent or failed):
         return None
-    head = f"model {data['model']}" + (" called no tool" if silent else "")
+    head = f"model {data['model']}" + (" called no tool" if silent else " did not answer" if failed else "")
     figures = [f"{data['tokens']['prompt']} + {data['tokens']['completion']} tokens"]
     figures += [money_text(data["cost"])] if data["cost"] else []
     figures.append(duration(data["seconds"]))
     if prompts and "prompt" in data:
         body = "\n".join(line.removeprefix("  ") for line in lines[1:])
     else:
-        body = answer["content"] if answer else "(what was said was not kept; debug-gym run -vv keeps it)"
+        said = answer["content"] if answer else "(what was said was not kept; debug-gym run -vv keeps it)"
+        body = failed or said
     return Part("call", head, ", ".join(figures), body, number)
 
 

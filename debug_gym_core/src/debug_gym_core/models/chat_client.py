@@ -23,9 +23,10 @@ from debug_gym_core.errors import LLMError, LLMUnavailable, RequirementError, Us
 from debug_gym_core.models import chat_format, responses_format
 from debug_gym_core.models.chat_errors import failure, hide, shortened, words_of
 from debug_gym_core.models.chat_format import MalformedAnswer, mapping
-from debug_gym_core.models.llm import Completion, Message, UnusableAnswer, Usage
-from debug_gym_core.models.service import CHARACTERS, NO_CLIENT, ServiceLLM, ServiceSettings
+from debug_gym_core.models.llm import Completion, Message
+from debug_gym_core.models.service import CHARACTERS, ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import remember
+from debug_gym_core.usage import Usage
 
 log = logging.getLogger("debug_gym")
 
@@ -166,7 +167,7 @@ class ChatLLM(ServiceLLM):
             completion = self._format.read(body, key=self.name, reasoning_end=end, taken=taken)
         except MalformedAnswer as error:
             usage = self._format.usage(mapping(body).get("usage"))
-            raise UnusableAnswer(f"{self.title}: the service's answer {error}", usage) from error
+            raise LLMUnavailable(f"{self.title}: the service's answer {error}", charged=usage) from error
         return self._counted(completion, messages, tools)
 
     def arguments(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -209,10 +210,8 @@ class ChatLLM(ServiceLLM):
     def _client(self) -> Any:
         with self._mutex:
             if self._connected is None:
-                try:
+                with self.making_client():
                     self._connected = self.connect(timeout=self.settings.timeout, max_retries=0)
-                except (ImportError, ValueError) as error:  # of the HTTP library, on what the environment says
-                    raise RequirementError(NO_CLIENT.format(self.title, error)) from error
                 weakref.finalize(self, self._connected.close)  # for those who do not close
             return self._connected
 

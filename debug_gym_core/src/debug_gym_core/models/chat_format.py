@@ -13,8 +13,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from debug_gym_core.models.llm import Completion, Message, Usage
+from debug_gym_core.models.llm import Completion, Message
 from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.usage import Usage
 
 Finish = Literal["stop", "length", "refused"]
 

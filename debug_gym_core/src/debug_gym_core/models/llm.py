@@ -11,8 +11,8 @@ from pydantic import Field
 
 from debug_gym_core.components.component import Component, Settings
 from debug_gym_core.components.values import Positive
-from debug_gym_core.errors import LLMError, LLMUnavailable
 from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.usage import Usage
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
@@ -51,34 +51,6 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Usage:
-    """Tokens of one call, as the provider counts them, and what they cost.
-
-    Attributes:
-        prompt: tokens of all that the model was given
-        completion: tokens of its answer
-        cached: how many of `prompt` the provider had kept from an earlier call
-        cost: dollars
-        written: how many of `prompt` the provider has put into its cache, where it charges more for that
-    """
-
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-    cost: float = 0.0
-    written: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.prompt + other.prompt,
-            self.completion + other.completion,
-            self.cached + other.cached,
-            self.cost + other.cost,
-            self.written + other.written,
-        )
-
-
-@dataclass(frozen=True)
 class Completion:
     """A model's answer.
 
@@ -96,30 +68,6 @@ class Completion:
     finish: Literal["stop", "length", "refused", "over"] = "stop"
     reasoning: str = ""
     wasted: Usage = field(default_factory=Usage)
-
-
-class UnusableAnswer(LLMUnavailable):
-    """An answer that says nothing, or cannot be understood, and is charged all the same.
-
-    Attributes:
-        usage: the tokens that it took
-    """
-
-    def __init__(self, text: str, usage: Usage) -> None:
-        super().__init__(text)
-        self.usage = usage
-
-
-class ChargedFailure(LLMError):
-    """A call without an answer that may be charged.
-
-    Attributes:
-        usage: what is known to be; None: it was left before its end, and may be charged whole
-    """
-
-    def __init__(self, text: str, usage: Usage | None) -> None:
-        super().__init__(text)
-        self.usage = usage
 
 
 class LLM(Component, abc.ABC):

@@ -21,7 +21,8 @@ from debug_gym_core.models.chat_format import (
     text_of,
     without_system,
 )
-from debug_gym_core.models.llm import Completion, Message, Usage
+from debug_gym_core.models.llm import Completion, Message
+from debug_gym_core.usage import Usage
 
 OUTPUT = "output"
 """What the items of an answer are called below the backend's key in `Message.provider`."""

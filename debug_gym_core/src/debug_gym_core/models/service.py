@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import json
 import logging
-import math
-import random
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from typing import Annotated, Any, ClassVar
 
 import pydantic
 from pydantic import Field
 
 from debug_gym_core.components.component import Settings
-from debug_gym_core.errors import LLMError, LLMUnavailable
-from debug_gym_core.models.llm import LLM, AnswerSettings, ChargedFailure, Completion, Message, UnusableAnswer, Usage
+from debug_gym_core.errors import LLMError, LLMUnavailable, RequirementError
+from debug_gym_core.models.gate import LOOK, STOPPED, Gate, pause
+from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message
 from debug_gym_core.models.stopping import Stopping
 from debug_gym_core.redaction import remember
+from debug_gym_core.usage import NOTHING, Usage
 
 log = logging.getLogger("debug_gym")
 
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-NO_CLIENT = "{}: no client can be made: {} (look at HTTP_PROXY, HTTPS_PROXY and ALL_PROXY)"
-"""What to say of a model and of why its SDK's client refuses to be made."""
-
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 60.0
-"""Seconds between two attempts: the first, doubled each time, and the most; random below that, so that workers part."""
 
 PATIENCE = 3600.0
 """Seconds for which a call is refused for too many requests until it counts as failed."""
@@ -40,14 +35,8 @@ PATIENCE = 3600.0
 BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens")
 """What services call the bound on an answer, among `generate_kwargs`."""
 
-LOOK = 0.2
-"""Seconds between two looks whether a wait was ended."""
-
 SILENCE = 5.0
 """Seconds that a call is repeated before somebody who looks on is told why nothing happens."""
-
-TOLD = 60.0
-"""Seconds until they are told again, whichever call it is that waits."""
 
 MARGIN = 1.2
 """By which an estimated number of tokens may be too low."""
@@ -139,72 +128,6 @@ class ServiceSettings(AnswerSettings):
         return given
 
 
-class Gate:
-    """How many calls a service is given at once: all that come until it refuses one, then half, slowly more again.
-
-    Shared by all that ask one service.
-    """
-
-    def __init__(self) -> None:
-        """Let everything through."""
-        self._changed = threading.Condition()
-        self._limit = math.inf
-        self._active = 0
-        self._refusals = 0
-        self._closed_until = 0.0
-        self._since = 0.0
-        self._told = -math.inf
-
-    def may_tell(self) -> bool:
-        """Whether it is time to say once more that the service does not answer; counts as said."""
-        with self._changed:
-            now = time.monotonic()
-            if now < self._told + TOLD:
-                return False
-            self._told = now
-            return True
-
-    def enter(self, stopped: threading.Event) -> float:
-        """Wait for a place; returns what `leave` wants to know.
-
-        Args:
-            stopped: ends the wait
-
-        Raises:
-            LLMError: the wait was ended
-        """
-        with self._changed:
-            while not stopped.is_set():
-                now = time.monotonic()
-                if now >= self._closed_until and self._active < self._limit:
-                    self._active += 1
-                    return now
-                self._changed.wait(min(LOOK, self._closed_until - now) if now < self._closed_until else LOOK)
-        raise LLMError("the run is being stopped")
-
-    def leave(self, entered: float, refusal: LLMUnavailable | None = None, *, answered: bool = False) -> None:
-        """Give the place back.
-
-        Args:
-            entered: what `enter` returned
-            refusal: the service's, for too many requests
-            answered: whether it has answered
-        """
-        with self._changed:
-            active, self._active = self._active, self._active - 1
-            now = time.monotonic()
-            if refusal is not None and entered >= self._since:
-                # Calls that were under way at the last refusal say nothing new.
-                self._limit = max(1.0, min(self._limit, active) / 2)
-                self._since = now
-                self._closed_until = now + pause(self._refusals, refusal.retry_after)
-                self._refusals += 1
-            elif answered:
-                self._refusals = 0
-                self._limit += 1 / self._limit
-            self._changed.notify_all()
-
-
 class ServiceLLM(LLM):
     """A model behind a service: a backend sends one request and reads its answer, the rest is done here.
 
@@ -248,7 +171,7 @@ class ServiceLLM(LLM):
             the answer; `usage` holds the provider's tokens, its `cost` is filled in here
 
         Raises:
-            LLMUnavailable: it may answer when asked again
+            LLMUnavailable: it may answer when asked again, or has answered nothing that is of use, and charged it
             ContextOverflow: the conversation is too long
             RequirementError: the SDK, or a key, is missing
             LLMRefused: no request would be answered: the key is refused, there is no such model; a run ends with it
@@ -260,6 +183,19 @@ class ServiceLLM(LLM):
         """How errors name the model: by its entry, which a person can mend, and as the service calls it."""
         model = self.settings.model
         return model if self.entry in (None, model) else f"{self.entry} ({model})"
+
+    @contextlib.contextmanager
+    def making_client(self) -> Iterator[None]:
+        """In its block the SDK's client is made.
+
+        Raises:
+            RequirementError: the HTTP library refuses what the settings or the environment say
+        """
+        try:
+            yield
+        except (ImportError, ValueError) as error:
+            mend = "look at `endpoint`, and at HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
+            raise RequirementError(f"{self.title}: no client can be made: {error} ({mend})") from error
 
     def prepare(self) -> None:
         """Find what the first request needs, and ask nobody: the SDK, and the key.
@@ -287,7 +223,7 @@ class ServiceLLM(LLM):
         that asks for patience is given it, however often, for an hour.
         """
         failures, began = 0, time.monotonic()
-        wasted = Usage()
+        wasted = NOTHING
         while True:
             entered = self.gate.enter(self.stopping.begun)
             refusal, answered = None, False
@@ -296,55 +232,52 @@ class ServiceLLM(LLM):
                 answered = True
                 return dataclasses.replace(self.priced(completion), wasted=wasted)
             except LLMUnavailable as error:
-                wasted += self.priced_usage(error.usage) if isinstance(error, UnusableAnswer) else Usage()
+                wasted += self.priced_usage(error.charged or NOTHING)
                 refusal = error if error.crowded else None
                 failures += not error.crowded
                 if failures > self.settings.max_retries:
-                    raise ChargedFailure(f"{error}; it was asked {failures} times", wasted) from error
+                    raise LLMError(f"{error}; it was asked {failures} times", charged=wasted) from error
                 if error.crowded and (error.retry_after or 0.0) + time.monotonic() - began > PATIENCE:
                     text = f"{error}; it has had too many requests for {PATIENCE / 60:g} minutes"
-                    raise ChargedFailure(text, wasted) from error
+                    raise LLMError(text, charged=wasted) from error
                 if error.retry_after is not None and error.retry_after > PATIENCE:
-                    raise ChargedFailure(f"{error}; it asks to wait for {error.retry_after:.0f} s", wasted) from error
+                    text = f"{error}; it asks to wait for {error.retry_after:.0f} s"
+                    raise LLMError(text, charged=wasted) from error
                 seconds = 0.0 if error.crowded else pause(failures - 1, error.retry_after)
                 late = time.monotonic() - began + seconds > SILENCE and self.gate.may_tell()
                 level = logging.WARNING if late else logging.INFO
                 log.log(level, "%s; it is asked again%s", error, f" in {seconds:.1f} s" if seconds else "")
             except LLMError as error:
-                error.charged = wasted
+                if error.charged is not None:
+                    error.charged = wasted + self.priced_usage(error.charged)
                 raise
             finally:
                 self.gate.leave(entered, refusal, answered=answered)
             if self.stopping.begun.wait(seconds):
-                raise ChargedFailure("the run is being stopped", wasted)
+                raise LLMError(STOPPED, charged=wasted)
 
     def _asked(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """What `ask` returns or raises; it is left alone when the run is being stopped and no answer comes.
 
         Raises:
-            ChargedFailure: it was
+            LLMError: it was, or `ask` raises it
         """
-        answers: list[Completion] = []
-        failures: list[BaseException] = []
-        done = threading.Event()
+        answer: Future[Completion] = Future()
 
         def ask() -> None:
             try:
-                answers.append(self.ask(messages, tools))
+                answer.set_result(self.ask(messages, tools))
             except BaseException as error:
-                failures.append(error)
-            finally:
-                done.set()
+                answer.set_exception(error)
 
         threading.Thread(target=ask, name="debug-gym-model", daemon=True).start()
-        while not done.wait(LOOK):
+        while not wait([answer], LOOK).done:
             if self.stopping.is_over():
-                raise ChargedFailure("the run is being stopped", None)
-        if failures:
-            if self.stopping.is_over() and isinstance(failures[0], LLMUnavailable):
-                raise ChargedFailure("the run is being stopped", None) from failures[0]
-            raise failures[0]
-        return answers[0]
+                raise LLMError(STOPPED, charged=None)
+        error = answer.exception()
+        if self.stopping.is_over() and isinstance(error, LLMUnavailable):
+            raise LLMError(STOPPED, charged=None) from error
+        return answer.result()
 
     def estimate(
         self,
@@ -387,14 +320,3 @@ class ServiceLLM(LLM):
     def interrupt(self) -> None:
         """End a wait for the service; an answer that is under way has some seconds to come, as it is paid for."""
         self.stopping.begin()
-
-
-def pause(before: int, retry_after: float | None) -> float:
-    """Seconds until a service is asked again.
-
-    Args:
-        before: pauses that there were already
-        retry_after: what the service asked for
-    """
-    most: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(before, 10))
-    return max(retry_after or 0.0, random.uniform(most / 2, most))

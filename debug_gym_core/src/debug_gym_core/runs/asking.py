@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from debug_gym_core.components.component import Settings
 from debug_gym_core.errors import ContextOverflow, LLMError, UsageError
-from debug_gym_core.models.llm import LLM, ChargedFailure, Completion, Message, Usage
+from debug_gym_core.models.llm import LLM, Completion, Message
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import redacted
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
@@ -22,6 +22,7 @@ from debug_gym_core.runs.ledger import Limits, OutOfBudget
 from debug_gym_core.runs.run import replaced
 from debug_gym_core.runs.trajectory import Event
 from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.usage import NOTHING, Usage
 
 if TYPE_CHECKING:
     from debug_gym_core.runs.recorder import Recorder
@@ -91,7 +92,7 @@ class RecordedLLM(LLM):
             raise OutOfBudget("the episode has spent what it may")
         bounded = not isinstance(self._inner, ServiceLLM) or self._inner.bounds_answers
         reservation = run.ledger.reserve(estimate, run.stop_if_asked, bounded=bounded)
-        usage = Usage()
+        usage = NOTHING
         started = time.monotonic()
         try:
             completion = self._inner.complete(messages, tools)
@@ -99,11 +100,11 @@ class RecordedLLM(LLM):
             seconds = time.monotonic() - started
             if question:
                 self._kept.add(question, completion, seconds)
-        except ChargedFailure as error:
-            usage = estimate if error.usage is None else error.usage
-            raise
         except LLMError as error:
-            usage = error.charged if isinstance(error.charged, Usage) else usage
+            usage = estimate if error.charged is None else error.charged
+            if usage != NOTHING:
+                about: dict[str, Any] = {"seconds": time.monotonic() - started, "calls": [], "failed": str(error)}
+                self._episode(Event.llm_call(model=self._name, usage=usage, **about))
             if isinstance(error, ContextOverflow):
                 self._overflow(question, str(error))
             raise

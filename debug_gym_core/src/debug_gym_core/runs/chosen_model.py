@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from debug_gym_core.config.llm_yaml import Models, read_models, unknown
 from debug_gym_core.errors import RequirementError
-from debug_gym_core.models.service import Gate, ServiceLLM
+from debug_gym_core.models.gate import Gate
+from debug_gym_core.models.service import ServiceLLM
 from debug_gym_core.runs.ledger import Ledger, Limits
 
 if TYPE_CHECKING:

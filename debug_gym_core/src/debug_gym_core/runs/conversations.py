@@ -42,7 +42,7 @@ def conversations(trajectory: Trajectory) -> list[Conversation]:
     Returns:
         in their order; none where nothing was said
     """
-    calls = [event.data for event in trajectory.of(EventKind.LLM_CALL)]
+    calls = [event.data for event in trajectory.of(EventKind.LLM_CALL) if "failed" not in event.data]
     if calls and all("prompt" in call and "answer" in call for call in calls):
         understood = _understood(trajectory)
         found = [

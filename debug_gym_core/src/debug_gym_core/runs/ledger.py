@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from debug_gym_core.errors import UsageError
-from debug_gym_core.models.llm import Usage
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
-
-NOTHING = Usage()
+from debug_gym_core.usage import NOTHING, Usage
 
 LOOK = 0.1
 """Seconds between two looks whether a wait has been overtaken by the end of the run."""

@@ -332,6 +332,8 @@ def _event(data: Mapping[str, Any], number: int) -> Event:
             _check_number(facts["tokens"][key])
         for message in (*facts.get("prompt", ()), *([facts["answer"]] if "answer" in facts else [])):
             _check_message(message)
+        if not isinstance(facts.get("failed", ""), str):
+            raise ValueError("why a call failed is no text")
     if kind is EventKind.ERROR and not all(isinstance(facts["error"][key], str) for key in ("kind", "message")):
         raise ValueError("the error has no message")
     if kind is EventKind.EPISODE_FINISHED:

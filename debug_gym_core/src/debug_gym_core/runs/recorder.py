@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.grading.dropped import listed
-from debug_gym_core.models.llm import Usage
 from debug_gym_core.redaction import redact
 from debug_gym_core.runs.trajectory import FAILED, Event, EventKind, Journal, Result, Tokens, describe
 from debug_gym_core.runs.transcript import Transcript, as_text
 from debug_gym_core.tasks.results import FAILING, PASSING
+from debug_gym_core.usage import Usage
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv

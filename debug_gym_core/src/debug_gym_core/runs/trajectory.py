@@ -17,10 +17,10 @@ from debug_gym_core.redaction import redact, redacted
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
 
 if TYPE_CHECKING:
-    from debug_gym_core.models.llm import Usage
     from debug_gym_core.tasks.results import Grade
     from debug_gym_core.tasks.task import Mode
     from debug_gym_core.tools.action import ToolCall
+    from debug_gym_core.usage import Usage
 
 SCHEMA_VERSION = 1
 """Version of the lines of trajectory.jsonl; a reader refuses what is newer than itself."""
@@ -120,11 +120,20 @@ class Event:
 
     @classmethod
     def llm_call(
-        cls, *, model: str, usage: Usage, seconds: float, calls: list[str], prompt: Any = None, answer: Any = None
+        cls,
+        *,
+        model: str,
+        usage: Usage,
+        seconds: float,
+        calls: list[str],
+        prompt: Any = None,
+        answer: Any = None,
+        failed: str | None = None,
     ) -> Event:
         """A model was asked: tokens, dollars, seconds, names of the tools it called.
 
-        The prompt and the answer on request; an answer without a call is kept always.
+        The prompt and the answer on request; an answer without a call is kept always. A call that failed is kept when
+        it was charged all the same.
         """
         data = {
             "model": model,
@@ -137,6 +146,8 @@ class Event:
             data["prompt"] = prompt
         if answer is not None:
             data["answer"] = answer
+        if failed is not None:
+            data["failed"] = failed
         return cls(EventKind.LLM_CALL, data)
 
     @classmethod

@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from debug_gym_core.models.llm import Completion, Message, Usage
+from debug_gym_core.models.llm import Completion, Message
 from debug_gym_core.testing.chat_service import ASKED, BERN, KEY, ZURICH, ChatTests, Service
 from debug_gym_core.testing.llm import WEATHER
 from debug_gym_core.testing.model_server import Reply
 from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.usage import Usage
 
 ARGUMENTS: Sequence[tuple[str, Any]] = (
     ("", {}),

@@ -89,7 +89,7 @@ class ConnectionTests(ChatTests):
     ) -> None:
         """What the HTTP library refuses is said to be missing, with where to look."""
         monkeypatch.setenv("HTTP_PROXY", "foo://127.0.0.1")
-        with pytest.raises(RequirementError, match=r"no client can be made: .*foo.*look at HTTP_PROXY"):
+        with pytest.raises(RequirementError, match=r"no client can be made: .*foo.*HTTP_PROXY"):
             service.made().prepare()
 
     def test_a_service_that_is_strict_about_who_speaks(self, service: Service) -> None:
@@ -130,7 +130,7 @@ class ConnectionTests(ChatTests):
 
     def test_a_storm_passes(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
         """Asked again until there is an answer."""
-        monkeypatch.setattr("debug_gym_core.models.service.FIRST_PAUSE", 0.001)
+        monkeypatch.setattr("debug_gym_core.models.gate.FIRST_PAUSE", 0.001)
         replies = [error_reply(429, "Wait"), error_reply(500, "Oops"), error_reply(529, "Wait"), service.reply("yes")]
         service.answer = lambda request: replies[len(service.server.requests) - 1]
         assert service.llm.complete(list(ASKED), []).message.content == "yes"

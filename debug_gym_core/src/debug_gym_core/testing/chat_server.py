@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from debug_gym_core.models.llm import Usage
 from debug_gym_core.testing.model_server import Reply
 from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.usage import Usage
 
 PIECE = 7
 """Characters that a streamed answer has in one event."""

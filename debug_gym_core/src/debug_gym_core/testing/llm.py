@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from debug_gym_core.models.llm import LLM, Completion, Message, Usage
+from debug_gym_core.models.llm import LLM, Completion, Message
 from debug_gym_core.testing.component import ComponentContract
 from debug_gym_core.testing.environments import TERMINAL, Environments, unusable
 from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.usage import Usage
 
 WEATHER: Mapping[str, Any] = {
     "name": "weather",

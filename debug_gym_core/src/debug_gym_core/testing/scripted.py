@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from debug_gym_core.models.llm import LLM, Completion, Message, Usage
+from debug_gym_core.models.llm import LLM, Completion, Message
 from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.usage import Usage
 
 
 class ScriptedLLM(LLM):

@@ -127,7 +127,7 @@ def test_a_service_that_fails_may_be_asked_again(either: Service, status: int) -
 
 def test_it_is_asked_again(either: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what all backends have in common, and the answer counts once."""
-    monkeypatch.setattr("debug_gym_core.models.service.LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("debug_gym_core.models.gate.LONGEST_PAUSE", 0.01)
     failures = [error(500, "api_error", "x"), error(529, "overloaded_error", "x"), Reply(b"{", cut=1)]
     llm = either.llm(*failures, either.answer(text("Hi")), max_retries=2)
     done = llm.complete(HELLO, TOOLS)

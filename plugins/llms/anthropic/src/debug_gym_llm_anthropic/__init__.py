@@ -16,8 +16,7 @@ from pydantic import Field
 
 from debug_gym_core import LLM, Completion, Message, RequirementError, Settings, Usage, UsageError, hookimpl
 from debug_gym_core.errors import LLMError, LLMUnavailable
-from debug_gym_core.models.llm import UnusableAnswer
-from debug_gym_core.models.service import NO_CLIENT, ServiceLLM, ServiceSettings
+from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import remember
 from debug_gym_llm_anthropic.conversation import request
 
@@ -121,19 +120,21 @@ class Anthropic(ServiceLLM):
         known = {call.id for message in messages for call in message.calls}
         usage = Usage()
         blocks: list[dict[str, Any]] = []
-        with _translated(translator):
-            for _ in range(PAUSES + 1):
-                answer = self._send(client, body)
-                usage += answer.usage.usage()
-                blocks += answer.content
-                if answer.stop_reason != "pause_turn" or not answer.content:
-                    break
-                body["messages"] = [*_until_answer(body["messages"]), {"role": "assistant", "content": list(blocks)}]
-            whole = answer.model_copy(update={"content": blocks})
-            try:
+        try:
+            with _translated(translator):
+                for _ in range(PAUSES + 1):
+                    answer = self._send(client, body)
+                    usage += answer.usage.usage()
+                    blocks += answer.content
+                    if answer.stop_reason != "pause_turn" or not answer.content:
+                        break
+                    said = {"role": "assistant", "content": list(blocks)}
+                    body["messages"] = [*_until_answer(body["messages"]), said]
+                whole = answer.model_copy(update={"content": blocks})
                 return dataclasses.replace(completion(whole, known), usage=usage)
-            except LLMUnavailable as error:
-                raise UnusableAnswer(translator.line(str(error)), usage) from error
+        except LLMError as error:
+            error.charged = usage
+            raise
 
     def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
         """Tokens of a prompt: the service's count where `count_tokens` asks for it, else the estimate."""
@@ -215,10 +216,8 @@ class Anthropic(ServiceLLM):
         key = given.get_secret_value().strip() if given else None
         if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
             raise UsageError(f"{self.title}: `api_key` in llm.yaml has a character that no key has")
-        try:
+        with self.making_client():
             http = anthropic.DefaultHttpxClient(event_hooks=bound(self.settings.timeout, self.stopping.is_over))
-        except (ImportError, ValueError) as error:  # of the HTTP library, on what the environment says
-            raise RequirementError(NO_CLIENT.format(self.title, error)) from error
         weakref.finalize(self, http.close)
         client = anthropic.Anthropic(
             api_key=key or None, base_url=self.settings.endpoint, max_retries=0, http_client=http

@@ -13,7 +13,6 @@ import pydantic
 from debug_gym_core.components.component import explain
 from debug_gym_core.errors import ContextOverflow, LLMError, LLMRefused, LLMUnavailable
 from debug_gym_core.models.chat_errors import REFUSED, retry_after
-from debug_gym_core.models.llm import UnusableAnswer
 
 LONGEST = 300
 """Characters of the service's words in an error."""
@@ -64,8 +63,6 @@ class Translator:
         """What an exception of the SDK, of its HTTP client or of reading an answer comes to."""
         if isinstance(error, ContextOverflow):
             return ContextOverflow(self.line(str(error)))
-        if isinstance(error, UnusableAnswer):
-            return error
         if isinstance(error, LLMUnavailable):
             return LLMUnavailable(self.line(str(error)))
         if isinstance(error, anthropic.APIStatusError):
