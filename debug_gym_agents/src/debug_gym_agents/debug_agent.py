@@ -54,8 +54,7 @@ class DebugAgent(Agent):
             completion = self._ask(turns, history, sight)
             turn += 1
             answer = with_ids(completion.message, turn)
-            over = turns.llm.trusted or completion.finish == "over"  # a person leaves, a script is played
-            if not answer.calls and (env.resolved or over):
+            if not answer.calls and (env.resolved or turns.ends(completion)):
                 return "resolved" if env.resolved else "over"
             history.append(answer)
             refused = completion.finish == "refused"

@@ -97,6 +97,10 @@ class Turns:
         first = self.env.last_observations[0] if self.env.last_observations else None
         return observation["text"], first is None or not first.data.get("malformed")
 
+    def ends(self, completion: Completion) -> bool:
+        """Whether nothing comes after an answer without a call: a person leaves, a script is played."""
+        return self.llm.trusted or completion.finish == "over"
+
     def note(self, *, sense: bool) -> None:
         """Count a turn: whether anything in it could be carried out."""
         self.malformed = 0 if sense else self.malformed + 1

@@ -49,8 +49,9 @@ class ToolAgent(Agent):
             if not answer.calls:
                 wrong = correction(completion)
                 if wrong is None or env.resolved:
-                    over = turns.llm.trusted or completion.finish == "over"
-                    ended = "over" if over else "refused" if completion.finish == "refused" else "gave_up"
+                    ended = (
+                        "over" if turns.ends(completion) else "refused" if completion.finish == "refused" else "gave_up"
+                    )
                     return "resolved" if env.resolved else ended
                 history.append(Message("user", wrong))
             sense = False

@@ -11,6 +11,9 @@ MASK = "***"
 SECRET = re.compile(r"key|token$|secret|password|authorization", re.IGNORECASE)
 """Names of settings that hold a secret."""
 
+SENT_SECRET = re.compile(r"(^|[-_])(key|token|secret|password)$|authorization|^cookie$", re.IGNORECASE)
+"""Names of headers and parameters that hold one; among them many have `key` in their middle and hold none."""
+
 LEAST = 8
 """Characters of a secret: what is shorter (`none`, `EMPTY`) is a placeholder and may be a word of the program's."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import typing
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from debug_gym_core.config.paths import absolute
 from debug_gym_core.config.refusals import Place, Refusals, agent_names, steps_of
 from debug_gym_core.config.spellings import answer
 from debug_gym_core.errors import DebugGymError, UsageError
+from debug_gym_core.redaction import SENT_SECRET
 
 
 class Checker:
@@ -222,10 +222,6 @@ class Checker:
         """What somebody wrote for a component's settings."""
         data = _filled(layer.data).get(section) or {}
         return {key: value for key, value in data.items() if key in cls.Settings.model_fields}
-
-
-SENT_SECRET = re.compile(r"(^|[-_])(key|token|secret|password)$|authorization|^cookie$", re.IGNORECASE)
-"""Names of headers and parameters that hold a secret."""
 
 
 def _refuse_secrets(layer: Layer) -> None:

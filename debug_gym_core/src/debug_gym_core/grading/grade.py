@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -69,94 +70,138 @@ def grade(
         TaskError: the entrypoint cannot be started, and not in the pristine repository either
         SandboxError: there is no sandbox, or it went away
     """
+    clean = _Clean(task, snapshot, changes, open_session, tests, timeout, rules)
+    run = clean.run()
+    if run.measurement.lost:  # once may be anybody's doing, twice it is what the changes do
+        run = clean.run()
+    if why_not_started(task.entrypoint, run.measurement):
+        with open_session() as session:  # the agent's doing, unless it is the same without the agent
+            require_start(session, task.entrypoint, timeout)
+    skipped = clean.skipped_anyway(run.measurement, max_score)
+    counted = [one for one in tests if one not in skipped]
 
-    def taken_over(session: Session) -> tuple[Infrastructure, Filtered]:
-        """What is taken over of the changes."""
-        counted = (*tests, *task.pass_to_pass)
-        infrastructure = infrastructure_of(task, snapshot, rules, session, counted, task.test_files)
-        return infrastructure, infrastructure.filter(changes)
+    def resolves(measurement: Measurement) -> bool:
+        return not run.rewritten and is_resolved(measurement, counted, max_score - len(skipped), task.pass_to_pass)
 
-    def run() -> tuple[Filtered, Measurement, str]:
-        with open_session() as session:
-            infrastructure, filtered = taken_over(session)
+    measurement, found = run.measurement, None
+    if twins == "always" or (twins == "auto" and resolves(measurement)):
+        found = clean.twins(measurement)
+    doubts = found.doubts if found is not None else {}
+    measurement = without(measurement, doubts)
+    count, outcomes = score(measurement, counted, max_score - len(skipped), task.pass_to_pass)
+    lost = broken(measurement, task.pass_to_pass)
+    reason = measurement.reason or about_doubts(tuple(doubts)) or about_broken(lost)
+    if run.rewritten:
+        reason = f"the run wrote to the tests: {run.rewritten}"
+    return Grade(
+        resolved=resolves(measurement),
+        score=0 if run.rewritten else count + len(skipped),
+        max_score=max_score,
+        tests=outcomes,
+        grading="exit_status" if measurement.kind == "exit_status" else "clean",
+        reason=reason,
+        dropped=run.filtered.dropped,
+        broken=lost,
+        doubts=doubts,
+        twins=found.count if found is not None else None,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """A run of the tests over the changes.
+
+    Attributes:
+        filtered: which changes were taken over
+        measurement: which tests passed
+        rewritten: a file with tests that the run wrote to; empty: none
+    """
+
+    filtered: Filtered
+    measurement: Measurement
+    rewritten: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Clean:
+    """The changes to a task, and the fresh sandboxes in which its tests run over them; attributes as `grade`."""
+
+    task: Task
+    snapshot: Snapshot
+    changes: Mapping[str, FileState | None]
+    open_session: Callable[[], AbstractContextManager[Session]]
+    tests: Sequence[str]
+    timeout: float
+    rules: Rules
+
+    def run(self) -> _Run:
+        """The tests, over the changes."""
+        task = self.task
+        with self.open_session() as session:
+            infrastructure = self._infrastructure(session)
+            filtered = infrastructure.filter(self.changes)
             try:
-                apply_changes(session, snapshot, filtered.kept)
+                apply_changes(session, self.snapshot, filtered.kept)
             except OSError as error:  # More than a sandbox takes: the pristine repository was taken.
-                return filtered, _unwritten(task.entrypoint, error), ""
+                return _Run(filtered, _unwritten(task.entrypoint, error))
             if task.judge is not None:  # which may write to the tests itself
-                return filtered, task.judge.measure(session, timeout=timeout, clean=True), ""
-            trusted = infrastructure.trusted(filtered.kept)
-            given = given_modules(snapshot.members, infrastructure.test_files(), filtered.kept)
-            measurement = measure(session, task.entrypoint, timeout=timeout, trusted=trusted, given=given)
-            return filtered, measurement, _rewritten(session, snapshot, infrastructure.test_files(), filtered.kept)
+                return _Run(filtered, task.judge.measure(session, timeout=self.timeout, clean=True))
+            trusted, test_files = infrastructure.trusted(filtered.kept), infrastructure.test_files()
+            given = given_modules(self.snapshot.members, test_files, filtered.kept)
+            measurement = measure(session, task.entrypoint, timeout=self.timeout, trusted=trusted, given=given)
+            return _Run(filtered, measurement, _rewritten(session, self.snapshot, test_files, filtered.kept))
 
-    def run_again() -> Twins | None:
-        with open_session() as session:
-            infrastructure, filtered = taken_over(session)
+    def twins(self, measurement: Measurement) -> Twins | None:
+        """The tests that passed, with what they expect turned; None where there is nothing to run again.
+
+        Args:
+            measurement: of the run
+        """
+        if measurement.tampered or not (self.task.judge is not None or have_twins(self.task.entrypoint)):
+            return None
+        found = self._twins(measurement)
+        return self._twins(measurement) if found is not None and found.lost else found
+
+    def _twins(self, measurement: Measurement) -> Twins | None:
+        task, snapshot = self.task, self.snapshot
+        with self.open_session() as session:
+            infrastructure = self._infrastructure(session)
+            kept = infrastructure.filter(self.changes).kept
             try:
-                apply_changes(session, snapshot, filtered.kept)
+                apply_changes(session, snapshot, kept)
             except OSError as error:
                 raise GradingError(f"the changes cannot be written a second time: {error}") from error
             if task.judge is not None:
                 return run_judged_twins(session, task.judge, measurement)
             sources = {path: snapshot.read(path) for path in infrastructure.test_modules() if path.endswith(".py")}
-            trusted, doctests = infrastructure.trusted(filtered.kept), infrastructure.doctests.expecting()
+            trusted, doctests = infrastructure.trusted(kept), infrastructure.doctests.expecting()
             helpers = helpers_of(snapshot, trusted, sources)
             return run_twins(session, task.entrypoint, sources, doctests, helpers, trusted, measurement)
 
-    def skipped_anyway() -> frozenset[str]:
+    def skipped_anyway(self, measurement: Measurement, max_score: int) -> frozenset[str]:
         """The tests that are all that is left, where the pristine repository skips each of them as well.
 
         Of tests that the task names, that they are skipped may be the bug; of those that were found, another one has to
         show it.
+
+        Args:
+            measurement: of the run
+            max_score: how many tests count
         """
-        left = () if task.tests or task.judge is not None else skipped_only(measurement, tests, max_score)
+        named = self.task.tests or self.task.judge is not None
+        left = () if named else skipped_only(measurement, self.tests, max_score)
         if not left:
             return frozenset()
-        with open_session() as session:
-            pristine = measure(session, task.entrypoint, timeout=timeout)
+        with self.open_session() as session:
+            pristine = measure(session, self.task.entrypoint, timeout=self.timeout)
         before = pristine.outcomes
         same = pristine.valid and all(before.get(one) == SKIPPED == measurement.outcomes.get(one) for one in left)
-        shown = any(before.get(one) not in PASSING for one in tests if one not in left)
+        shown = any(before.get(one) not in PASSING for one in self.tests if one not in left)
         return frozenset(left if same and shown else ())
 
-    def resolves(measurement: Measurement) -> bool:
-        return not rewritten and is_resolved(measurement, counted, max_score - len(skipped), task.pass_to_pass)
-
-    filtered, measurement, rewritten = run()
-    if measurement.lost:  # once may be anybody's doing, twice it is what the changes do
-        filtered, measurement, rewritten = run()
-    if why_not_started(task.entrypoint, measurement):
-        with open_session() as session:  # the agent's doing, unless it is the same without the agent
-            require_start(session, task.entrypoint, timeout)
-    skipped = skipped_anyway()
-    counted = [one for one in tests if one not in skipped]
-    found = None
-    asked = twins == "always" or (twins == "auto" and resolves(measurement))
-    if asked and (task.judge is not None or have_twins(task.entrypoint)) and not measurement.tampered:
-        found = run_again()
-        if found is not None and found.lost:
-            found = run_again()
-        measurement = without(measurement, found.doubts if found is not None else {})
-    count, outcomes = score(measurement, counted, max_score - len(skipped), task.pass_to_pass)
-    count += len(skipped)
-    lost = broken(measurement, task.pass_to_pass)
-    doubts = found.doubts if found is not None else {}
-    reason = measurement.reason or about_doubts(tuple(doubts)) or about_broken(lost)
-    if rewritten:
-        count, reason = 0, f"the run wrote to the tests: {rewritten}"
-    return Grade(
-        resolved=resolves(measurement),
-        score=count,
-        max_score=max_score,
-        tests=outcomes,
-        grading="exit_status" if measurement.kind == "exit_status" else "clean",
-        reason=reason,
-        dropped=filtered.dropped,
-        broken=lost,
-        doubts=doubts,
-        twins=found.count if found is not None else None,
-    )
+    def _infrastructure(self, session: Session) -> Infrastructure:
+        counted = (*self.tests, *self.task.pass_to_pass)
+        return infrastructure_of(self.task, self.snapshot, self.rules, session, counted, self.task.test_files)
 
 
 def _unwritten(entrypoint: str, error: OSError) -> Measurement:

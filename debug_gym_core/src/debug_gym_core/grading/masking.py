@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from debug_gym_core.grading.runner.describe import without_addresses
+
 WIDTH = 80
 
 _PLATFORM = re.compile(r"platform \S+ -- Python \d[^ ]*, pytest-\d")
@@ -23,7 +25,6 @@ _COLLECTED = re.compile(r" tests? collected")
 _TIME = re.compile(r"\d+\.\d+(?:s(?: \(\d+:\d\d:\d\d\))?| seconds)")
 _UNITTEST = re.compile(r"(Ran \d+ tests? in )\d+\.\d+s")
 _PARTED = re.compile(r"_ _ _[ _]*")
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,16}\b| id='[0-9]{6,}'")
 _OURS = re.compile(r' +File "<debug-gym>", line \d+')
 _NAMES = re.compile(r"[\w.+-]")
 _TEMPORARY = re.compile(r"/pytest-of-[^/\s]+/pytest-\d+")
@@ -128,7 +129,7 @@ def _lines(lines: list[str]) -> Iterator[str]:
         if where.startswith("slowest") and not title:
             continue  # Which tests are slow, and how slow, differs from run to run.
         if where in ("FAILURES", "ERRORS", "short test summary info", "warnings summary") and not captured:
-            text = mask_temporary(_ADDRESS.sub("", text))
+            text = mask_temporary(without_addresses(text))
         yield text + end
 
 

@@ -28,6 +28,7 @@ DETAILED = 200
 MOST_ITEMS = 10000
 """Elements of a container that is still shown."""
 SIZED = (str, bytes, list, tuple, set, frozenset, dict)
+ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,16}\b| id='[0-9]{6,}'")
 SLOW = 0.2
 """Seconds after which the `repr` of a value is given up."""
 
@@ -120,7 +121,7 @@ def one_line(error: BaseException) -> str:
 
 def without_addresses(text: str) -> str:
     """A text without the addresses of objects, which differ from run to run."""
-    return re.sub(r" at 0x[0-9A-Fa-f]{4,16}\b| id='[0-9]{6,}'", "", text)
+    return ADDRESS.sub("", text)
 
 
 BRACKETS = {
