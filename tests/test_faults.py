@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from support import python_in, reason_not_to_use, terminals
 
-from debug_gym_core import RepoEnv, SandboxError, SandboxLost
+from debug_gym_core import ActionError, RepoEnv, SandboxError, SandboxLost
 from debug_gym_core.errors import GradingError
 from debug_gym_core.sandbox import connection
 from debug_gym_core.sandbox.session import Session
@@ -418,6 +418,11 @@ def test_a_full_disk_is_said_and_does_not_spoil_the_grade(
     observation, *_ = env.step({"name": "edit", "arguments": {"path": "hello.txt", "old": "hello", "new": long}})
     assert "No space left on device" in observation["text"]
     assert env.session.read("hello.txt") == str(FILES["hello.txt"]).encode()
+    new = f"--- /dev/null\n+++ b/zz.txt\n@@ -0,0 +1 @@\n+{long}\n"
+    patch = f"--- a/hello.txt\n+++ b/hello.txt\n@@ -1 +1 @@\n-{str(FILES['hello.txt']).strip()}\n+bye\n{new}".encode()
+    with pytest.raises(ActionError, match="No space left on device"):
+        env.workspace.apply(patch)
+    assert env.session.read("hello.txt") == str(FILES["hello.txt"]).encode(), "all of a patch or nothing"
     env.step("eval")
     assert env.score == 2, said(env)
     env.step("pdb b shop.py:6")

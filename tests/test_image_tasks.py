@@ -138,7 +138,7 @@ def test_what_is_kept_or_left_half_made_is_removed(task: Task) -> None:
     left.mkdir()
     mine.mkdir()
     assert reap() == [left] and not left.exists() and mine.exists() and place.exists()
-    assert remove_all() == [f"repository of an image, {place.name}"] and not place.exists() and mine.exists()
+    assert remove_all() == ([f"repository of an image, {place.name}"], []) and not place.exists() and mine.exists()
     assert repository_of(task, DockerTerminal, {"image": task.image}) == place and (place / "calc.py").exists()
 
 

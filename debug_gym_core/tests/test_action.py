@@ -272,6 +272,8 @@ def test_a_long_text_belongs_into_a_block() -> None:
         ("[1]", '"arguments" is no JSON object: it is a JSON list'),
         ('"a.py"', "it is a JSON string"),
         ("[" * 100_000, "is no JSON object: "),
+        ('{"start": NaN}', "is no JSON object: NaN is no JSON"),
+        ('{"start": 1e999}', "is no JSON object: the number 1e999 is too large"),
     ],
 )
 def test_arguments_that_are_no_json_object_are_answered_with_where_and_an_example(arguments: str, said: str) -> None:
@@ -282,6 +284,12 @@ def test_arguments_that_are_no_json_object_are_answered_with_where_and_an_exampl
     assert 'example: {"name": "view"' in str(error.value)
     assert call.as_json() == {"name": "view", "arguments": arguments}
     assert as_text(call, TOOLS)
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_an_action_with_a_number_that_json_has_not_is_none(number: str) -> None:
+    with pytest.raises(ActionError, match="begins as JSON and is none: "):
+        parse(f'{{"name": "view", "arguments": {{"path": "a.py", "start": {number}}}}}', TOOLS)
 
 
 @pytest.mark.parametrize(("arguments", "meant"), [('{"path": "a.py"}', {"path": "a.py"}), ("", {}), ("null", {})])

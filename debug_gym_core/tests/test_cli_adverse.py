@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
+import logging
 import os
 import shlex
 import subprocess
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from debug_gym_core.cli.options import EchoHandler
 from debug_gym_core.config.layers import read_text
 from debug_gym_core.errors import UsageError
 
@@ -98,6 +101,19 @@ def test_closed_output_is_no_bug(environment: dict[str, str], tmp_path: Path, co
     done = shell(f"gym {command} --plugin-file {TOY} >&-", environment, tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     assert all(line.startswith("note: ") for line in done.stderr.splitlines()), done.stderr
+
+
+def test_warnings_that_nobody_reads_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            tried.append(str(text))
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    EchoHandler().emit(logging.LogRecord("debug_gym", logging.WARNING, __file__, 1, "it is so", None, None))
+    assert "it is so" in "".join(tried)
 
 
 @pytest.mark.faults

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from toy_runs import UNSAFE, Onlooker, by_task, lines
 
+import debug_gym_core.runs.run as runs
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.loading import load
 from debug_gym_core.config.model import Config
@@ -157,23 +158,55 @@ def test_discarding_leaves_no_empty_directories_and_no_foreign_files(toy_plugins
     assert (tmp_path / "mine").is_dir()
 
 
+def test_a_run_that_is_discarded_is_held_until_nothing_of_it_is_left(
+    toy_plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who comes meanwhile is told that it is in use, and who waits at its lock makes one of its own."""
+    config = load("toy", plugins=toy_plugins)
+    first = Run.create(config, tmp_path / "run")
+    remove, held = runs._remove, os.open(tmp_path / "run" / ".lock", os.O_RDWR)
+
+    def removed(*given: Any) -> None:
+        with pytest.raises(UsageError, match="in use by another"):
+            Run.resume(tmp_path / "run", plugins=toy_plugins)
+        remove(*given)
+
+    monkeypatch.setattr(runs, "_remove", removed)
+    first.discard()
+    assert list(tmp_path.iterdir()) == []
+    opened = iter([held])
+    (tmp_path / "run").mkdir()
+    real = os.open
+    monkeypatch.setattr(os, "open", lambda *given: next(opened, None) or real(*given))
+    with Run.create(config, tmp_path / "run"):
+        assert (tmp_path / "run" / ".lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_what_a_process_of_the_same_number_left_is_not_taken_over(toy_plugins: Plugins, tmp_path: Path) -> None:
+    with Run.create(load("toy", plugins=toy_plugins), tmp_path / "run") as run:
+        left = run.results_file.with_name(f".results.jsonl.{os.getpid()}")
+        left.write_text('{"task": "toy/old", "agent": "x", "status": "unresolved"}\n')
+        run.forget([], [])
+    assert read_results(run.results_file) == []
+
+
 def test_task_names_stay_in_the_directory(toy_plugins: Plugins, tmp_path: Path) -> None:
     with Run.create(load("toy", plugins=toy_plugins), tmp_path / "run") as run:
         for name in ("../x", "/etc", "a/../../x", "."):
             with pytest.raises(UsageError, match="leads out"):
                 run.task_directory(name)
+        with pytest.raises(UsageError, match="too long"):
+            run.task_directory("toy/" + "é" * 128)
 
 
-@pytest.mark.parametrize(
-    ("prompt", "words"),
-    [
-        ("nowhere.jinja", "agent.system_prompt: /.*/nowhere.jinja: No such file or directory$"),
-        ("a{{ tsk.id", "agent.system_prompt: <template>:1: unexpected end of template"),
-    ],
-)
-def test_a_prompt_that_is_none_is_refused_before_anything_is_played(play: Any, prompt: str, words: str) -> None:
-    with pytest.raises(UsageError, match=f"^{words}"):
-        play("llm.name=echo", UNSAFE, f"agent.system_prompt={json.dumps(prompt)}", agent="chatter")
+@pytest.mark.parametrize("name", ["../../x", "x" * 256])
+def test_a_task_with_a_name_that_is_none_is_said_before_anything_is_played(
+    play: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.setattr("debug_gym_core.runs.experiment.select_tasks", lambda *_: ["a", name])
+    with pytest.raises(UsageError, match="is no name for a task"):
+        play()
+    assert not list(tmp_path.rglob("trajectory.jsonl"))
 
 
 def test_a_model_outside_a_sandbox_is_refused(play: Any, onlooker: Onlooker, tmp_path: Path) -> None:

@@ -186,6 +186,7 @@ def test_a_torn_line_is_left_out_and_a_damaged_file_is_an_error(tmp_path: Path) 
     path.write_text("nonsense\n" + line)
     with pytest.raises(UsageError, match=r"spending.jsonl:1: not JSON"):
         Ledger(path, Limits())
-    path.write_text(line + '{"call": 2}\n')
-    with pytest.raises(UsageError, match=r"spending.jsonl: a line has no 'prompt'"):
-        Ledger(path, Limits())
+    for wrong in ('{"call": 2}', '{"call": 2, "prompt": "1", "completion": 1, "cost": 1}'):
+        path.write_text(f"{line}{wrong}\n")
+        with pytest.raises(UsageError, match=r"spending.jsonl: prompt of a line is no number"):
+            Ledger(path, Limits())

@@ -111,7 +111,19 @@ names = st.sampled_from(["a", "b", "ab", "a.py", "b.py", "x y", "a.d", "[a]"])
 paths = st.lists(names, min_size=1, max_size=3).map("/".join)
 characters = st.sampled_from([*"ab*?/!# ", "**", ".py", ".d", "[ab]", "[!a]", "[a", "\\a", "\\[a]", "x y"])
 sets = st.sampled_from(
-    ["[[:alpha:]]", "[![:punct:]]", "[+-9]", "[--a]", "[\\]]", "[a-\\]]", "[[:nope:]]", "[]-a]", "\t", " "]
+    [
+        "[[:alpha:]]",
+        "[![:punct:]]",
+        "[+-9]",
+        "[--a]",
+        "[\\]]",
+        "[a-\\]]",
+        "[[:nope:]]",
+        "[]-a]",
+        "[a-[:digit:]]",
+        "\t",
+        " ",
+    ]
 )
 lines = st.lists(characters | sets, min_size=1, max_size=5).map("".join)
 pattern_files = st.dictionaries(
@@ -137,24 +149,31 @@ def test_a_bracket_in_brackets(pattern: str) -> None:
     "pattern",
     [
         *("[[:alpha:]]b", "[![:alpha:]]b", "[[:punct:]]b", "[[:digit:]x]b", "[[:nope:]]b", "[[:alpha]b", "[:x:]b"),
-        *(
-            "[+-9]b",
-            "x[+-9]b",
-            "[--a]b",
-            "[\\]]b",
-            "[a-\\]]b",
-            "[x-]b",
-            "[-x]b",
-            "[a-c-e]b",
-            "[z-ax]b",
-            "b\t",
-            " b",
-            "b ",
-        ),
+        *("[+-9]b", "x[+-9]b", "[--a]b", "[\\]]b", "[a-\\]]b", "[x-]b", "[-x]b", "[a-c-e]b", "[z-ax]b"),
+        *("[a-[:digit:]]b", "[]-[:digit:]]b", "[a-b-[:digit:]]b", "[[:alpha:]-[:digit:]]b", "b\t", " b", "b "),
     ],
 )
 def test_ranges_classes_and_escapes_in_brackets(pattern: str) -> None:
-    files = ("]b", "xb", "ab", "^b", "!b", "[b", "-b", "x/b", "b", "1b", "b\t", " b", "b ", "eb")
+    files = (
+        "]b",
+        "xb",
+        "ab",
+        "^b",
+        "!b",
+        "[b",
+        "-b",
+        "x/b",
+        "b",
+        "1b",
+        "b\t",
+        " b",
+        "b ",
+        "eb",
+        "g]b",
+        "1]b",
+        "[]b",
+        "]]b",
+    )
     same_as_git(pattern, files)
 
 

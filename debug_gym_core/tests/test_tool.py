@@ -59,6 +59,38 @@ def test_docstring_that_begins_with_its_arguments() -> None:
     assert Short.schema()["parameters"]["properties"]["path"]["description"] == "the file"
 
 
+def test_a_type_that_is_not_there_when_the_program_runs_is_refused() -> None:
+    """It would be any: nothing would be checked."""
+
+    class Typed(Tool):
+        """Do it."""
+
+        name = "typed"
+
+        def use(self, env: absent.Environment, path: Absent) -> absent.Observation:  # noqa: F821
+            raise NotImplementedError
+
+    with pytest.raises(TypeError, match=r"Typed\.use: the type of path, 'Absent', is not known .*import it outside of"):
+        Typed.schema()
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", float("inf"), float("nan"), "1e999"])
+def test_numbers_that_json_has_not_are_refused(value: object) -> None:
+    class Waiting(Tool):
+        """Wait."""
+
+        name = "waiting"
+
+        def use(self, env: RepoEnv, seconds: float, more: list[float] | None = None) -> str:  # noqa: F821
+            raise NotImplementedError
+
+    assert Waiting.check({"seconds": "2", "more": [1]}) == {"seconds": 2.0, "more": [1.0]}
+    with pytest.raises(ActionError, match=r"argument 'seconds': the number is too large, or none"):
+        Waiting.check({"seconds": value})
+    with pytest.raises(ActionError, match=r"argument 'more': the number is too large, or none"):
+        Waiting.check({"seconds": 1, "more": [value]})
+
+
 def test_null_counts_as_left_out() -> None:
     assert Example.check({"path": "x", "depth": None, "deep": None}) == {"path": "x"}
 

@@ -120,6 +120,14 @@ def test_any_json_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory,
     assert path.read_bytes().count(b"\n") == 1
 
 
+def test_a_number_that_json_has_not_is_kept_as_text(tmp_path: Path) -> None:
+    """Whatever an agent's action or a plugin's data hold, other programs can read the line."""
+    journal = Journal(tmp_path / "t.jsonl")
+    journal.append(Event(EventKind.ERROR, {"value": [float("inf"), {"x": (float("nan"), 1.5)}]}))
+    journal.close()
+    assert read_journal(tmp_path / "t.jsonl")[0].data["value"] == ["inf", {"x": ["nan", 1.5]}]
+
+
 def test_lone_surrogates_are_kept(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "t.jsonl")
     journal.append(Event(EventKind.ERROR, {"value": "\udc80"}))
@@ -227,6 +235,12 @@ def test_results_come_back(tmp_path: Path) -> None:
         file.write('{"task": "toy/b", "agent"')
     assert read_results(tmp_path / "results.jsonl") == [result]
     assert read_results(tmp_path / "missing.jsonl") == []
+
+
+@pytest.mark.parametrize("fact", [{"repeat": [1]}, {"mode": 3}, {"max_score": "2"}])
+def test_a_result_with_a_fact_of_another_kind_is_refused(fact: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(fact))):
+        Result.from_json({"task": "toy/b", "agent": "x", "llm": None, "status": "unresolved", **fact})
 
 
 def test_a_line_of_before_there_were_modes_is_read(tmp_path: Path) -> None:

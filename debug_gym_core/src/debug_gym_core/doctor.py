@@ -125,9 +125,8 @@ def clean(plugins: Plugins, *, patience: float = PATIENCE, setups: bool = False)
     removed += [f"repository of an image: unfinished, {directory}" for directory in image_repositories.reap()]
     failed: list[str] = []
     if setups:
-        removed += image_repositories.remove_all()
-        gone, stay = kept_setups.remove_all(plugins.terminals)
-        removed, failed = removed + gone, failed + stay
+        for gone, stay in (image_repositories.remove_all(), kept_setups.remove_all(plugins.terminals)):
+            removed, failed = removed + gone, failed + stay
     for name, ask in _ask(plugins, patience).items():
         state, detail = ask()
         if state is State.MISSING:

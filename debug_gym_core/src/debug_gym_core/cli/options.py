@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import logging
@@ -130,11 +131,12 @@ class EchoHandler(logging.Handler):
     """Writes `warning: ...` lines to standard error, without tracebacks: those are in a task's log.txt."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record."""
+        """Write one record; where nobody can read it, it is in the log.txt still."""
         head = f"{record.levelname.lower()}:"
         if record.levelno >= logging.WARNING:
             head = coloured(head, "red" if record.levelno >= logging.ERROR else "yellow")
-        click.echo(f"{head} {printable(redact(record.getMessage()))}", err=True)
+        with contextlib.suppress(OSError, ValueError):
+            click.echo(f"{head} {printable(redact(record.getMessage()))}", err=True)
 
 
 def _load(files: tuple[Path, ...], strict: bool, tolerant: bool) -> Plugins:

@@ -75,14 +75,22 @@ def reap() -> list[Path]:
     return removed
 
 
-def remove_all() -> list[str]:
-    """Remove all kept repositories, which the next task takes out again; returns what was removed, a line each."""
-    removed = []
+def remove_all() -> tuple[list[str], list[str]]:
+    """Remove all kept repositories, which the next task takes out again.
+
+    Returns:
+        what was removed, and what could not be, a line each
+    """
+    removed, failed = [], []
     for path in sorted(directory().glob("[!.]*")):
-        gone = path.rename(path.with_name(f"{_unfinished()}{path.name}"))  # so that nobody takes the rest for whole
-        shutil.rmtree(gone)
-        removed.append(f"repository of an image, {path.name}")
-    return removed
+        name = f"repository of an image, {path.name}"
+        try:
+            gone = path.rename(path.with_name(f"{_unfinished()}{path.name}"))  # so that nobody takes the rest for whole
+            shutil.rmtree(gone)
+            removed.append(name)
+        except OSError as error:
+            failed.append(f"{name}: {error}")
+    return removed, failed
 
 
 def _unfinished() -> str:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import pydantic
 
 from debug_gym_core.components.component import Settings
+from debug_gym_core.components.values import Flag
 from debug_gym_core.errors import LLMError, LLMUnavailable, RequirementError, UsageError
 from debug_gym_core.models import chat_format, responses_format
 from debug_gym_core.models.chat_errors import failure, hide, shortened, words_of
@@ -50,7 +51,7 @@ class ChatSettings(ServiceSettings):
 
     api: Literal["chat", "responses"] = "chat"
     tool_choice: Literal["auto", "required", "none"] | None = None
-    return_reasoning: bool = True
+    return_reasoning: Flag = True
 
     @pydantic.field_validator("endpoint")
     @classmethod

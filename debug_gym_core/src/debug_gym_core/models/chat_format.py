@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from debug_gym_core import strict_json
 from debug_gym_core.models.llm import Completion, Message
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.usage import Usage
@@ -209,7 +210,7 @@ def read_arguments(given: Any) -> Any:
     if not text.strip():
         return {}
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = strict_json.loads(text)
         # What cannot be sent back, half of a surrogate pair, is cleaned away inside of the values as well.
         value = value if text.isascii() and r"\ud" not in text.lower() else _cleaned(value)
     except (ValueError, RecursionError):
@@ -219,10 +220,6 @@ def read_arguments(given: Any) -> Any:
     if isinstance(value, str) and value.strip().startswith("{") and isinstance(inner := read_arguments(value), dict):
         return inner  # an object that was written as JSON twice
     return value if isinstance(value, dict) else clean(text)
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def _cleaned(value: Any) -> Any:

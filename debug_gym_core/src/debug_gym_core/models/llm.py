@@ -133,3 +133,46 @@ class LLM(Component, abc.ABC):
 
         May be called twice, and before the model was ever asked. Does nothing unless a backend holds something.
         """
+
+
+class WrappedLLM(LLM):
+    """A model that does what another one does: base of those that change a part of it."""
+
+    def __init__(self, inner: LLM) -> None:
+        """Wrap a model.
+
+        Args:
+            inner: the model
+        """
+        self._inner = inner
+        self.settings = inner.settings
+        self.trusted = inner.trusted  # type: ignore[misc]
+        self.replayable = inner.replayable  # type: ignore[misc]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def begin(self, env: RepoEnv) -> None:
+        """See `LLM`."""
+        self._inner.begin(env)
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
+        """See `LLM`."""
+        return self._inner.complete(messages, tools)
+
+    def estimate(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[dict[str, Any]],
+        last: tuple[Sequence[Message], Usage] | None = None,
+    ) -> Usage:
+        """See `LLM`."""
+        return self._inner.estimate(messages, tools, last)
+
+    def interrupt(self) -> None:
+        """See `LLM`."""
+        self._inner.interrupt()
+
+    def close(self) -> None:
+        """See `LLM`."""
+        self._inner.close()

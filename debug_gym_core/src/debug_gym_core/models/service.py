@@ -17,6 +17,7 @@ import pydantic
 from pydantic import Field
 
 from debug_gym_core.components.component import Settings
+from debug_gym_core.components.values import Count, Dollars, Flag, Seconds
 from debug_gym_core.errors import LLMError, LLMUnavailable, RequirementError
 from debug_gym_core.models.gate import LOOK, STOPPED, Gate, pause
 from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message
@@ -25,9 +26,6 @@ from debug_gym_core.redaction import remember
 from debug_gym_core.usage import NOTHING, Usage
 
 log = logging.getLogger("debug_gym")
-
-Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 PATIENCE = 3600.0
 """Seconds for which a call is refused for too many requests until it counts as failed."""
@@ -103,21 +101,21 @@ class ServiceSettings(AnswerSettings):
     api_key: pydantic.SecretStr | None = None
     endpoint: str | None = None
     tags: tuple[str, ...] = ()
-    context_limit: Annotated[float, Field(gt=0)] | None = None
+    context_limit: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
     tokenizer: str | None = None
     prices: Prices | None = None
-    stream: bool = False
+    stream: Flag = False
     timeout: Seconds = 300.0
-    max_retries: Annotated[int, Field(ge=0)] = 8
-    function_calling: bool = True
-    system_prompt_support: bool = True
+    max_retries: Count = 8
+    function_calling: Flag = True
+    system_prompt_support: Flag = True
     reasoning_end_token: str | None = None
     generate_kwargs: Mapping[str, Any] = Field(default_factory=dict)
     max_call_cost: Dollars | None = None
     max_task_cost: Dollars | None = None
-    max_task_tokens: Annotated[int, Field(ge=0)] | None = None
-    max_run_tokens: Annotated[int, Field(ge=0)] | None = None
-    allow_unknown_price: bool = False
+    max_task_tokens: Count | None = None
+    max_run_tokens: Count | None = None
+    allow_unknown_price: Flag = False
 
     @pydantic.field_validator("generate_kwargs")
     @classmethod

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import ActionError
-from debug_gym_core.models.llm import LLM, Completion, Message
+from debug_gym_core.models.llm import LLM, Completion, Message, WrappedLLM
 from debug_gym_core.tools import action
 from debug_gym_core.tools.action import ToolCall
 
@@ -77,7 +77,7 @@ def correction_of(message: Message) -> str | None:
     return said if isinstance(said, str) else None
 
 
-class TextCalls(LLM):
+class TextCalls(WrappedLLM):
     """A model that is asked for actions in text; agents see calls of tools as of any other."""
 
     name = "text-calls"
@@ -89,20 +89,9 @@ class TextCalls(LLM):
             inner: the model
             env: knows the tools' text form
         """
-        self._inner, self._env = inner, env
-        self.settings = inner.settings
+        super().__init__(inner)
+        self._env = env
         self._calls = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def interrupt(self) -> None:
-        """The run is being stopped; see `LLM`."""
-        self._inner.interrupt()
-
-    def close(self) -> None:
-        """The episode is over; see `LLM`."""
-        self._inner.close()
 
     def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
         """Tokens of a prompt as it would be sent; see `ServiceLLM.count`."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from debug_gym_core.components.component import Settings
 from debug_gym_core.errors import ContextOverflow, LLMError, UsageError
-from debug_gym_core.models.llm import LLM, Completion, Message
+from debug_gym_core.models.llm import LLM, Completion, Message, WrappedLLM
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import redacted
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from debug_gym_core.runs.recorder import Recorder
 
 
-class RecordedLLM(LLM):
+class RecordedLLM(WrappedLLM):
     """A model whose calls are recorded, counted and paid for; everything else is the model's own."""
 
     name = "recorded"
@@ -42,20 +42,12 @@ class RecordedLLM(LLM):
             episode: keeps the events
             kept: answers of an earlier attempt at this episode
         """
-        self._inner, self._name, self._episode, self._kept = inner, name, episode, kept
-        self.settings = inner.settings
-        self.trusted = inner.trusted  # type: ignore[misc]
+        super().__init__(inner)
+        self._name, self._episode, self._kept = name, episode, kept
         self._last: tuple[Sequence[Message], Usage] | None = None
         bounds = inner.settings if isinstance(inner, ServiceLLM) else ServiceSettings(model="")
         self._limits = Limits(bounds.max_task_cost, bounds.max_task_tokens)
         self._call_limit = bounds.max_call_cost
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def close(self) -> None:
-        """The episode is over; see `LLM`."""
-        self._inner.close()
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """Ask the model, or take the answer that it gave to the same question before the episode was interrupted."""

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,6 +19,7 @@ from debug_gym_core.models.llm import LLM
 from debug_gym_core.models.text_calls import with_text_calls
 from debug_gym_core.runs.asking import KeptAnswers, RecordedLLM, remove_answers
 from debug_gym_core.runs.chosen_model import ChosenModel
+from debug_gym_core.runs.config_notes import weakened, without_effect
 from debug_gym_core.runs.episode_env import EpisodeEnv
 from debug_gym_core.runs.ledger import Ledger, Limits, OutOfBudget
 from debug_gym_core.runs.recorder import Recorder
@@ -30,7 +31,6 @@ from debug_gym_core.tasks.entrypoint import Entrypoint
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent
     from debug_gym_core.components.catalogue import Plugins
-    from debug_gym_core.components.component import Component
     from debug_gym_core.runs.jobs import Job, Watch
     from debug_gym_core.runs.run import Run
     from debug_gym_core.sandbox.terminal import Terminal
@@ -87,9 +87,9 @@ class Players:
         self._live: dict[EpisodeEnv, LLM | None] = {}
         self._fails: dict[str, bool] = {}
         self._found_out: dict[str, threading.Lock] = {}
-        for text in self._weakened():
+        for text in weakened(config):
             run.note(text)
-        for text in self._without_effect():
+        for text in without_effect(config, self.agent_class, self.model):
             self.note(text)
 
     @property
@@ -314,30 +314,6 @@ class Players:
 
     def _new_agent(self) -> Agent:
         return self.agent_class(**self.config.agent.settings_for(self.agent_class))
-
-    def _weakened(self) -> Iterator[str]:
-        """What the config takes away from the sandbox's or the grading's strength."""
-        if self.config.terminal.allow_unsandboxed:
-            yield "terminal.allow_unsandboxed is true: an agent may run without isolation"
-        if self.config.env.allowed:
-            yield f"env.allowed: the agent may change test infrastructure: {', '.join(self.config.env.allowed)}"
-
-    def _without_effect(self) -> Iterator[str]:
-        """What the config sets for a player that does not use it."""
-        if self.model is None:
-            return
-        players: tuple[tuple[str, str, type[Component], frozenset[str]], ...] = (
-            ("agent", self.agent_class.name, self.agent_class, self.agent_class.unused),
-            ("llm", self.model.name, self.model.backend, frozenset()),
-        )
-        for section, player, cls, unused in players:
-            chosen = getattr(self.config, section)
-            fields = type(chosen).model_fields
-            values = {key: getattr(chosen, key) for key in fields} | (chosen.__pydantic_extra__ or {})
-            for key, value in values.items():
-                is_set = key != "name" and (key not in fields or value != fields[key].default)
-                if is_set and (key in unused or key not in cls.Settings.model_fields):
-                    yield f"{section}.{key} is {value!r:.80}, which {player} does not use"
 
 
 def _find_agent(name: str, plugins: Plugins) -> type[Agent]:

@@ -79,7 +79,7 @@ class Experiment:
             workers: episodes at the same time; None: as the config says
 
         Raises:
-            UsageError: a name is unknown, or a setting is wrong
+            UsageError: a name is unknown, or can be no directory's, or a setting is wrong
             PluginError: a plugin that is needed failed
             RequirementError: a sandbox, a model or a key is missing
         """
@@ -92,6 +92,8 @@ class Experiment:
         self._players = Players(run, plugins, watch, self._stop, verbose=verbose)
         self._workers = 1 if self._players.attended else workers or run.config.run.workers
         self.jobs = plan(run.config, self._players.benchmark)
+        for job in self.jobs:
+            run.task_directory(job.task, job.repeat)
         self.pending = list(self.jobs)
         self._episodes = len(select_tasks(self._players.benchmark, run.tasks)) * run.config.run.repeats
         excluded = self._players.benchmark.excluded()

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from debug_gym_core import strict_json
 from debug_gym_core.errors import UsageError
 from debug_gym_core.redaction import redacted
 
@@ -34,7 +35,7 @@ class JsonLines:
         Raises:
             OSError: it could not be written; nothing of it is left
         """
-        line = json.dumps(redacted(data), ensure_ascii=False, default=str).encode("utf-8", "backslashreplace") + b"\n"
+        line = _as_json(redacted(data)).encode("utf-8", "backslashreplace") + b"\n"
         rest = memoryview(line)
         try:
             while rest:
@@ -76,6 +77,13 @@ def read_lines(path: Path, *, missing_ok: bool = True) -> Iterator[dict[str, Any
         if not isinstance(value, dict):
             raise UsageError(f"{path}:{position}: not a JSON object")
         yield value
+
+
+def _as_json(data: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(data, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:  # a plugin's data may have any number
+        return json.dumps(strict_json.finite(data), ensure_ascii=False, default=str, allow_nan=False)
 
 
 def _remove_torn_line(descriptor: int) -> None:

@@ -92,12 +92,12 @@ class Ledger:
         self._lines: JsonLines | None = None
         self._changed = threading.Condition()
         known: dict[int, Usage] = {}
-        try:
-            for line in read_lines(path) if path is not None else ():
-                known[line["call"]] = Usage(line["prompt"], line["completion"], cost=line["cost"])
-        except KeyError as error:
-            raise UsageError(f"{path}: a line has no {error}: it is no record of what a run has spent") from error
-        self.spent = sum(known.values(), Usage())
+        for line in read_lines(path) if path is not None else ():
+            for key in ("call", "prompt", "completion", "cost"):
+                if type(line.get(key)) not in (int, float):
+                    raise UsageError(f"{path}: {key} of a line is no number: it is no record of what a run has spent")
+            known[int(line["call"])] = Usage(line["prompt"], line["completion"], cost=line["cost"])
+        self.spent = sum(known.values(), NOTHING)
         self.reserved: dict[int, Usage] = {}
         self._least = NOTHING
         self._learned = bool(known)

@@ -7,7 +7,6 @@ said beside it. What goes on with a run, and must know all of it, takes `traject
 from __future__ import annotations
 
 import fnmatch
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
+from debug_gym_core import strict_json
 from debug_gym_core.errors import UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.runs.run import LOCK, read_record
@@ -187,7 +187,7 @@ def read_trajectory(path: Path) -> Trajectory:
                     cut_off = True
                     continue
                 try:
-                    data = json.loads(line, parse_constant=_refuse)
+                    data = strict_json.loads(line)
                     newest = max(newest, data["schema_version"])
                     if data["kind"] not in EventKind.__members__.values():
                         unknown += 1
@@ -305,10 +305,6 @@ def _remarks(
         yield "the last line is cut off and left out"
     if not events and not damaged and not unknown:
         yield "the trajectory is empty" if not cut_off else "nothing else is in it"
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def _event(data: Mapping[str, Any], number: int) -> Event:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 LOCK = ".lock"
+LONGEST_NAME = 255
+"""Bytes of a directory's name."""
 Key = tuple[str, int | None]
 
 
@@ -170,8 +172,14 @@ class Run:
         return self.directory / "results.jsonl"
 
     def task_directory(self, task: str, repeat: int | None = None) -> Path:
-        """Where the artefacts of a task's episode lie."""
+        """Where the artefacts of a task's episode lie.
+
+        Raises:
+            UsageError: nothing can lie there: the name leads out of the run's directory, or is too long
+        """
         directory = self.directory / task
+        if any(len(os.fsencode(part)) > LONGEST_NAME for part in directory.parts):
+            raise UsageError(f"{task[:80]!r}... is no name for a task: it is too long for a directory's")
         if not directory.resolve().is_relative_to(self.directory.resolve()) or directory == self.directory:
             raise UsageError(f"{task!r} is no name for a task: it leads out of the run's directory")
         return directory if repeat is None else directory / str(repeat)
@@ -234,8 +242,8 @@ class Run:
         """Remove what this process made of a new run: its files, its directory and those made above it."""
         if self._made is None or self.results:
             return
+        _remove(self.directory, self._made)  # before anybody else can hold it
         self.close()
-        _remove(self.directory, self._made)
 
     def close(self) -> None:
         """Give the directory free; may be called twice."""
@@ -292,13 +300,17 @@ def _remove(directory: Path, made: Iterable[Path]) -> None:
 
 def _lock(directory: Path) -> int:
     """Hold a directory; the kernel gives it free when the process ends, however it ends."""
-    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
-        os.close(descriptor)
-        raise UsageError(f"{directory} is in use by another debug-gym (process {holder or 'unknown'})") from error
+    while True:
+        descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise UsageError(f"{directory} is in use by another debug-gym (process {holder or 'unknown'})") from error
+        if os.fstat(descriptor).st_nlink:
+            break
+        os.close(descriptor)  # of a run that was discarded just now
     try:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -335,6 +347,7 @@ def read_record(directory: Path) -> dict[str, Any]:
 def replaced(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place at the end, so that a reader sees the old or the new file."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)  # of a process of that number that was killed
     try:
         yield temporary
         temporary.replace(path)
@@ -363,7 +376,7 @@ def _commit(package: Path) -> dict[str, Any] | None:
 
     A package can lie in a virtual environment of somebody's repository, whose settings name programs to git.
     """
-    if not (package.parents[2] / ".git").exists():
+    if not any((root / ".git").exists() for root in package.parents[2:3]):
         return None
 
     def git(*arguments: str) -> str:

@@ -191,6 +191,9 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     **dict.fromkeys(("cost", "seconds"), (int | float, "number")),
     **dict.fromkeys(("tool_calls", "tokens", "dropped", "doubts"), (dict, "mapping")),
     **dict.fromkeys(("failed", "broken"), (list | tuple, "list")),
+    "max_score": (int | None, "whole number"),
+    "repeat": (int | None, "whole number"),
+    "mode": (str, "text"),
     "resolved": (bool, "truth value"),
     **dict.fromkeys(("error", "python"), (dict | None, "mapping")),
 }

@@ -88,9 +88,9 @@ _CLASSES = {
 }
 """Ranges of the characters that a class has, first and last in turn."""
 
-_SET = re.compile(
-    r"\\.|\[(?P<negated>[!^]?)(?P<body>\]?(?:\\.|\[:[^]]*:\]|[^]\\])*)\]|(?P<open>\[)|(?P<tab>\t)", re.DOTALL
-)
+_ONE = r"(?:\\.|[^]\\])"
+_BODY = rf"(?:\](?:-{_ONE})?)?(?:{_ONE}-{_ONE}|\[:[^]]*:\]|{_ONE})*"
+_SET = re.compile(rf"\\.|\[(?P<negated>[!^]?)(?P<body>{_BODY})\]|(?P<open>\[)|(?P<tab>\t)", re.DOTALL)
 _MEMBER = re.compile(r"\[:(?P<name>[^]]*):\]|\\?(?P<first>.)(?:-\\?(?P<last>.))?", re.DOTALL)
 
 

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core import strict_json
 from debug_gym_core.errors import ActionError
 from debug_gym_core.names import nearest
 from debug_gym_core.tools import command_line
@@ -199,7 +200,7 @@ def _object(name: object, text: str, tools: Mapping[str, type[Tool]]) -> dict[st
     if not text.strip():
         return {}
     try:
-        loaded = json.loads(text)
+        loaded = strict_json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ActionError(f'"arguments" is no JSON object: {_where(error, text)}\n{_example(tools, name)}') from None
     if loaded is not None and not isinstance(loaded, dict):
@@ -215,7 +216,7 @@ def _from_text(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall:
     stripped = text.strip()
     if stripped.startswith("{"):
         try:
-            loaded = json.loads(stripped)
+            loaded = strict_json.loads(stripped)
         except (ValueError, RecursionError):
             loaded = None
         if isinstance(loaded, dict):
@@ -260,7 +261,7 @@ def _refuse_cut_json(text: str, tools: Mapping[str, type[Tool]]) -> None:
         return
     named = re.match(r'\{\s*"name"\s*:\s*"([^"\\]*)"', text)
     try:
-        json.loads(text)
+        strict_json.loads(text)
     except (ValueError, RecursionError) as error:
         example = _example(tools, named[1] if named else None)
         raise ActionError(f"the action begins as JSON and is none: {_where(error, text)}\n{example}") from None

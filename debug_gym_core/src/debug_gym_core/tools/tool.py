@@ -10,6 +10,7 @@ import abc
 import inspect
 import json
 import re
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, get_type_hints
 
 import pydantic
 
+from debug_gym_core import strict_json
 from debug_gym_core.components.component import Component, in_words
 from debug_gym_core.errors import ActionError
 from debug_gym_core.names import nearest
@@ -102,7 +104,6 @@ class _Signature:
     def __init__(self, tool: type[Tool]) -> None:
         self.tool = tool
         function = tool.use
-        hints = get_type_hints(function, localns=_typing_names(function), include_extras=True)
         documented = _arguments_of(inspect.getdoc(function) or "")
         self.parameters: list[Parameter] = []
         fields: dict[str, Any] = {}
@@ -110,7 +111,7 @@ class _Signature:
             if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
                 raise TypeError(f"{tool.__name__}.use must name its arguments, not take *{parameter.name}")
             required = parameter.default is parameter.empty
-            annotation = hints.get(parameter.name, str)
+            annotation = _type_of(tool, parameter)
             help_text = documented.get(parameter.name, "")
             default = ... if required else parameter.default
             self.parameters.append(Parameter(parameter.name, required, parameter.default, annotation, help_text))
@@ -153,8 +154,8 @@ class _Signature:
             raise ActionError(self._explain("the arguments are nested too deeply")) from None
         checked = {name: getattr(model, name) for name in given}
         for name, value in checked.items():
-            if isinstance(value, int) and abs(value) >= LARGEST:
-                raise ActionError(self._explain(f"argument {name!r}: the number is too large"))
+            if (isinstance(value, int) and abs(value) >= LARGEST) or not strict_json.is_finite(value):
+                raise ActionError(self._explain(f"argument {name!r}: the number is too large, or none"))
         return checked
 
     def _explain(self, what: str) -> str:
@@ -179,15 +180,23 @@ def _signature(tool: type[Tool]) -> _Signature:
     return _Signature(tool)
 
 
-def _typing_names(function: Any) -> dict[str, Any]:
-    """Names that annotations of `use` may have imported for type checking only (its `env`, its result)."""
-    code = inspect.unwrap(function)
-    missing: dict[str, Any] = {}
-    for text in code.__annotations__.values():
-        for word in re.findall(r"[A-Za-z_]\w*", text if isinstance(text, str) else ""):
-            if word not in code.__globals__ and word[:1].isupper():
-                missing[word] = object
-    return missing
+def _type_of(tool: type[Tool], parameter: inspect.Parameter) -> Any:
+    """The type of an argument; those of `env` and of the result may be imported for type checking only.
+
+    Raises:
+        TypeError: its name is not known when the program runs
+    """
+    if parameter.annotation is parameter.empty:
+        return str
+    named = types.SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
+    try:
+        space = inspect.unwrap(tool.use).__globals__
+        return get_type_hints(named, globalns=space, include_extras=True)[parameter.name]
+    except NameError as error:
+        raise TypeError(
+            f"{tool.__name__}.use: the type of {parameter.name}, {parameter.annotation!r}, is not known when the"
+            f" program runs ({error}); import it outside of `if TYPE_CHECKING`"
+        ) from error
 
 
 def _arguments_of(doc: str) -> dict[str, str]:

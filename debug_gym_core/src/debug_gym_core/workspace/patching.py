@@ -59,14 +59,22 @@ class Patching:
                 self._must_have_place(path, gone)
 
     def write(self) -> None:
-        """Make the files what the patch makes of them.
+        """Make the files what the patch makes of them, or leave them what they were.
 
         Raises:
             ActionError: the sandbox refuses it, for want of room say
         """
-        for path in sorted(self.after, key=lambda path: self.after[path] is not None):
-            with self._paths.refusals(path):
-                write_state(self._session, path, self.after[path])
+        written = []
+        try:
+            for path in sorted(self.after, key=lambda path: self.after[path] is not None):
+                written.append(path)
+                with self._paths.refusals(path):
+                    write_state(self._session, path, self.after[path])
+        except ActionError:
+            for path in reversed(written):
+                with self._paths.refusals(path):
+                    write_state(self._session, path, self.before[path])
+            raise
 
     def _state(self, path: str, touched: Sequence[str]) -> FileState | None:
         """What a patch finds at a path; one that leads through links is refused, but for links that it replaces.

@@ -228,6 +228,15 @@ def test_a_name_alone_is_enough_where_one_file_defines_it(env: RepoEnv, target: 
     assert seen.error and seen.text == said
 
 
+def test_a_function_in_a_function_is_found_by_its_name(env: RepoEnv) -> None:
+    env.workspace.write_text(
+        "nested.py", "def outer():\n    def inner(n):\n        return n + 1\n    return inner(1)\n\n\nouter()\n"
+    )
+    seen = traced(env, "outer.inner", entrypoint="python nested.py")
+    env.workspace.remove("nested.py")
+    assert seen.text.startswith("trace of nested.py:outer.inner, call 1, "), seen.text
+
+
 def test_what_a_target_also_means_is_said(env: RepoEnv) -> None:
     code = "class A:\n    @property\n    def p(self): return 1\n    @p.setter\n    def p(self, v): pass\n\n\nA().p\n"
     env.workspace.write_text("twice.py", code)

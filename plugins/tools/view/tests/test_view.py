@@ -75,6 +75,8 @@ def test_pages_name_the_next_call_until_the_end(env: RepoEnv, say: Say, path: st
 def test_a_range_that_is_too_long_is_paged_to_its_own_end(say: Say) -> None:
     assert say("view big.py 100 200").text.endswith(" 200  line 200")
     assert say("view big.py 100 600").text.endswith("next: view big.py 500:600]")
+    assert say("view big.py 100 600 line_numbers=false").text.endswith("next: view big.py 500 600 false]")
+    assert "\nline 500\n" in say("view big.py 500 600 false").text
     assert say("view big.py 990 2000").text.endswith("1000  line 1000")
 
 

@@ -15,6 +15,7 @@ import pydantic
 from pydantic import Field
 
 from debug_gym_core import LLM, Completion, Message, RequirementError, Settings, Usage, UsageError, hookimpl
+from debug_gym_core.components.values import Flag
 from debug_gym_core.errors import LLMError, LLMUnavailable
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import remember
@@ -52,9 +53,9 @@ class AnthropicSettings(ServiceSettings):
         count_tokens: ask the service for the tokens of a prompt before each call, a request more; else estimated
     """
 
-    cache: bool = True
-    thinking: Annotated[int, Field(ge=1024)] | None = None
-    count_tokens: bool = False
+    cache: Flag = True
+    thinking: Annotated[int, Field(strict=True, ge=1024)] | None = None
+    count_tokens: Flag = False
 
     @pydantic.field_validator("endpoint")
     @classmethod

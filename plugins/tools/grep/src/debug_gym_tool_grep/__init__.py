@@ -38,7 +38,7 @@ class GrepSettings(Settings):
         timeout: seconds that one search may take before it is stopped
     """
 
-    timeout: float = Field(20.0, gt=0, le=600)
+    timeout: float = Field(20.0, strict=True, gt=0, le=600)
 
 
 class Grep(Tool):

@@ -207,9 +207,8 @@ def _named(env: RepoEnv, name: str) -> tuple[str, str] | None:
     Raises:
         ActionError: several files do
     """
-    first, _, rest = name.partition(".")
-    kinds = "class" if rest else r"(?:async\s+def|def|class)"
-    query = Query(rf"^\s*{kinds}\s+{first}\b", Glob.parse("*.py"), width=1, lines=10_000)
+    first = name.partition(".")[0]
+    query = Query(rf"^\s*(?:async\s+def|def|class)\s+{first}\b", Glob.parse("*.py"), width=1, lines=10_000)
     files = [file.path for file in env.workspace.grep(query).files if not file.binary]
     if len(files) > 1:
         known = ", ".join(f"{path}:{name}" for path in files[:CANDIDATES])

@@ -6,7 +6,7 @@ import codecs
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from debug_gym_core import ActionError, Observation, Tool, ToolCall, hookimpl
 from debug_gym_core.tools.action import as_text
@@ -67,7 +67,8 @@ class View(Tool):
         header += " (read-only)" if readonly else " (editable)"
         text = [header + "".join(f"; {note}" for note in page.notes), *page.lines]
         if last < min(found.total, found.total if end is None else end):
-            text.append(f"[{found.total - last} more lines; next: {_call(real, last + 1, end)}]")
+            following = _call(real, last + 1, end, line_numbers=line_numbers)
+            text.append(f"[{found.total - last} more lines; next: {following}]")
         data = {
             "path": real,
             "start": first,
@@ -146,9 +147,14 @@ def _count(lines: int) -> str:
     return "1 line" if lines == 1 else f"{lines} lines"
 
 
-def _call(path: str, start: int, end: int | None) -> str:
+def _call(path: str, start: int, end: int | None, *, line_numbers: bool) -> str:
     """The call that shows more of a file; as JSON where its name cannot be written as it is."""
-    call = ToolCall(View.name, {"path": path, "start": start, **({} if end is None else {"end": end})})
+    arguments: dict[str, Any] = {"path": path, "start": start}
+    if end is not None:
+        arguments["end"] = end
+    if not line_numbers:
+        arguments["line_numbers"] = False
+    call = ToolCall(View.name, arguments)
     return as_text(call, {View.name: View}) if path == shown(path) else json.dumps(call.as_json())
 
 

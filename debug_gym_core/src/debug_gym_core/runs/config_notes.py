@@ -1,0 +1,44 @@
+"""What a reader of a run's results should know of its config: what it weakens, and what it says to no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from debug_gym_core.agents.agent import Agent
+    from debug_gym_core.components.component import Component
+    from debug_gym_core.config.model import Config
+    from debug_gym_core.runs.chosen_model import ChosenModel
+
+
+def weakened(config: Config) -> Iterator[str]:
+    """What a config takes away from the sandbox's or the grading's strength."""
+    if config.terminal.allow_unsandboxed:
+        yield "terminal.allow_unsandboxed is true: an agent may run without isolation"
+    if config.env.allowed:
+        yield f"env.allowed: the agent may change test infrastructure: {', '.join(config.env.allowed)}"
+
+
+def without_effect(config: Config, agent: type[Agent], model: ChosenModel | None) -> Iterator[str]:
+    """What a config sets for a player that does not use it.
+
+    Args:
+        config: of the run
+        agent: plays
+        model: drives it; None: none does, and the config's is not looked at
+    """
+    if model is None:
+        return
+    players: tuple[tuple[str, str, type[Component], frozenset[str]], ...] = (
+        ("agent", agent.name, agent, agent.unused),
+        ("llm", model.name, model.backend, frozenset()),
+    )
+    for section, player, cls, unused in players:
+        chosen = getattr(config, section)
+        fields = type(chosen).model_fields
+        values = {key: getattr(chosen, key) for key in fields} | (chosen.__pydantic_extra__ or {})
+        for key, value in values.items():
+            is_set = key != "name" and (key not in fields or value != fields[key].default)
+            if is_set and (key in unused or key not in cls.Settings.model_fields):
+                yield f"{section}.{key} is {value!r:.80}, which {player} does not use"
