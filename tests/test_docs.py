@@ -29,7 +29,8 @@ import pytest
 import yaml
 from support import COMMAND
 
-from debug_gym_core import Measurement, RepoEnv, Session, Terminal, hookspecs
+import debug_gym_core
+from debug_gym_core import Environment, Measurement, RepoEnv, Session, Terminal, hookspecs
 from debug_gym_core.components.catalogue import KINDS
 from debug_gym_core.config.loading import load
 from debug_gym_core.config.model import Config
@@ -244,9 +245,10 @@ def test_what_the_tutorial_says_of_the_environment_is_there() -> None:
     missing = []
     for name in named:
         first, _, rest = name.partition(".")
-        owner, attribute = (classes[first], rest) if rest else (RepoEnv, first)
+        owner, attribute = (classes[first], rest) if rest else (Environment, first)
         words = "".join(inspect.getsource(one) for one in owner.__mro__ if one.__module__.startswith("debug_gym"))
-        if not hasattr(owner, attribute) and f"self.{attribute}" not in words:
+        declared = owner.__annotations__ if owner is Environment else ()
+        if not hasattr(owner, attribute) and attribute not in declared and f"self.{attribute}" not in words:
             missing.append(name)
     assert missing == []
 
@@ -267,6 +269,25 @@ def test_every_type_that_a_public_signature_names_is_in_the_reference() -> None:
                 named |= dict.fromkeys(re.findall(r"\b[A-Z]\w+", str(note)), name)
     foreign = {"Any", "None", "Callable", "Collection", "Iterable", "Iterator", "Mapping", "Sequence", "HookRelay"}
     assert {name: where for name, where in named.items() if name not in shown and name not in foreign} == {}
+
+
+def test_every_name_that_the_guide_tells_authors_to_use_is_in_the_reference() -> None:
+    listed = set(re.findall(r":: +(debug_gym_core[.\w]*)", (DOCS / "plugins/api.md").read_text(encoding="utf-8")))
+    modules = ("debug_gym_core.testing", "debug_gym_core.sandbox.grep")  # with a page or a paragraph of their own
+    unlisted = {}
+    for page in (DOCS / "plugins").glob("*.md"):
+        for name in re.findall(r"\bdebug_gym_core(?:\.\w+)+", page.read_text(encoding="utf-8")):
+            if name not in listed and not name.startswith(modules):
+                unlisted[name] = page.name
+    assert unlisted == {}
+
+
+def test_what_is_public_is_in_the_reference() -> None:
+    page = (DOCS / "plugins/api.md").read_text(encoding="utf-8")
+    hidden = {"__version__", "ROOT"}
+    assert [
+        name for name in debug_gym_core.__all__ if name not in hidden and f":: debug_gym_core.{name}\n" not in page
+    ] == []
 
 
 def test_every_hook_and_event_has_an_example() -> None:

@@ -16,83 +16,134 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent, AgentSettings
+    from debug_gym_core.agents.history import History
     from debug_gym_core.components.component import Settings
     from debug_gym_core.components.markers import hookimpl, hookspec
+    from debug_gym_core.debugging.breakpoints import Breakpoint, Breakpoints
     from debug_gym_core.environment.env import RepoEnv
     from debug_gym_core.errors import (
         ActionError,
+        ContextOverflow,
         DebugGymError,
+        GradingError,
         LLMError,
+        LLMRefused,
+        LLMUnavailable,
         PluginError,
         RequirementError,
         SandboxError,
         SandboxLost,
+        TaskError,
         UsageError,
     )
     from debug_gym_core.making import make
     from debug_gym_core.models.llm import LLM, Completion, Message
     from debug_gym_core.plugins import load_plugins
+    from debug_gym_core.runs.jobs import Executor, Exporter
+    from debug_gym_core.sandbox.interpreter import Interpreter
+    from debug_gym_core.sandbox.process import Process
     from debug_gym_core.sandbox.session import Session
-    from debug_gym_core.sandbox.terminal import RunResult, SandboxSpec, Terminal, TerminalSettings
+    from debug_gym_core.sandbox.terminal import (
+        ROOT,
+        RunResult,
+        SandboxSpec,
+        Stream,
+        Terminal,
+        TerminalSettings,
+        parse_size,
+    )
+    from debug_gym_core.tasks.entrypoint import Entrypoint
     from debug_gym_core.tasks.judge import Judge, Twinned
-    from debug_gym_core.tasks.results import Grade, Measurement
+    from debug_gym_core.tasks.results import Grade, Measurement, TestResult
     from debug_gym_core.tasks.task import Benchmark, BenchmarkSettings, Task
     from debug_gym_core.tools.action import ToolCall
     from debug_gym_core.tools.environment import Environment
     from debug_gym_core.tools.observation import Observation
     from debug_gym_core.tools.tool import Tool
     from debug_gym_core.usage import Usage
+    from debug_gym_core.workspace.edits import Edit
+    from debug_gym_core.workspace.files import Workspace
+    from debug_gym_core.workspace.snapshot import FileState
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "tools.action": ["ToolCall"],
     "agents.agent": ["Agent", "AgentSettings"],
+    "agents.history": ["History"],
     "components.component": ["Settings"],
+    "components.markers": ["hookimpl", "hookspec"],
+    "debugging.breakpoints": ["Breakpoint", "Breakpoints"],
     "environment.env": ["RepoEnv"],
     "errors": [
         "ActionError",
+        "ContextOverflow",
         "DebugGymError",
+        "GradingError",
         "LLMError",
+        "LLMRefused",
+        "LLMUnavailable",
         "PluginError",
         "RequirementError",
         "SandboxError",
         "SandboxLost",
+        "TaskError",
         "UsageError",
     ],
-    "tasks.results": ["Grade", "Measurement"],
-    "components.markers": ["hookimpl", "hookspec"],
-    "tasks.judge": ["Judge", "Twinned"],
     "making": ["make"],
     "models.llm": ["LLM", "Completion", "Message"],
+    "plugins": ["load_plugins"],
+    "runs.jobs": ["Executor", "Exporter"],
+    "sandbox.interpreter": ["Interpreter"],
+    "sandbox.process": ["Process"],
+    "sandbox.session": ["Session"],
+    "sandbox.terminal": ["ROOT", "RunResult", "SandboxSpec", "Stream", "Terminal", "TerminalSettings", "parse_size"],
+    "tasks.entrypoint": ["Entrypoint"],
+    "tasks.judge": ["Judge", "Twinned"],
+    "tasks.results": ["Grade", "Measurement", "TestResult"],
+    "tasks.task": ["Benchmark", "BenchmarkSettings", "Task"],
+    "tools.action": ["ToolCall"],
     "tools.environment": ["Environment"],
     "tools.observation": ["Observation"],
-    "plugins": ["load_plugins"],
-    "sandbox.session": ["Session"],
-    "tasks.task": ["Benchmark", "BenchmarkSettings", "Task"],
-    "sandbox.terminal": ["RunResult", "SandboxSpec", "Terminal", "TerminalSettings"],
     "tools.tool": ["Tool"],
     "usage": ["Usage"],
+    "workspace.edits": ["Edit"],
+    "workspace.files": ["Workspace"],
+    "workspace.snapshot": ["FileState"],
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "LLM",
+    "ROOT",
     "ActionError",
     "Agent",
     "AgentSettings",
     "Benchmark",
     "BenchmarkSettings",
+    "Breakpoint",
+    "Breakpoints",
     "Completion",
+    "ContextOverflow",
     "DebugGymError",
+    "Edit",
+    "Entrypoint",
     "Environment",
+    "Executor",
+    "Exporter",
+    "FileState",
     "Grade",
+    "GradingError",
+    "History",
+    "Interpreter",
     "Judge",
     "LLMError",
+    "LLMRefused",
+    "LLMUnavailable",
     "Measurement",
     "Message",
     "Observation",
     "PluginError",
+    "Process",
     "RepoEnv",
     "RequirementError",
     "RunResult",
@@ -101,19 +152,24 @@ __all__ = [
     "SandboxSpec",
     "Session",
     "Settings",
+    "Stream",
     "Task",
+    "TaskError",
     "Terminal",
     "TerminalSettings",
+    "TestResult",
     "Tool",
     "ToolCall",
     "Twinned",
     "Usage",
     "UsageError",
+    "Workspace",
     "__version__",
     "hookimpl",
     "hookspec",
     "load_plugins",
     "make",
+    "parse_size",
 ]
 
 

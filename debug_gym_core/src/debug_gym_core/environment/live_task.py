@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.results import Grade, Measurement
     from debug_gym_core.tasks.task import Task
+    from debug_gym_core.tools.observation import Observation
     from debug_gym_core.tools.tool import Tool
     from debug_gym_core.workspace.files import Workspace
 
@@ -47,6 +48,7 @@ class LiveTask:
     rewritten: bool
     final_grade: Grade | None
     steps: int
+    last_observations: tuple[Observation, ...]
 
     def __init__(
         self,
@@ -182,6 +184,11 @@ class LiveTask:
     def run_timeout(self) -> float:
         """Seconds that one run of the task's code may take."""
         return self.task.time_limit or self.settings.run_timeout
+
+    @property
+    def auto_eval_on_rewrite(self) -> bool:
+        """Whether the tests are run at the end of a step that changed files."""
+        return self.settings.auto_eval_on_rewrite
 
     # Tools and their events
 

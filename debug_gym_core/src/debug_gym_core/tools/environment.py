@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.tasks.results import Grade, Measurement
     from debug_gym_core.tasks.task import Task
+    from debug_gym_core.tools.observation import Observation
     from debug_gym_core.tools.tool import Tool
     from debug_gym_core.workspace.files import Workspace
 
@@ -25,12 +26,14 @@ class Environment(Protocol):
         score: tests that count and pass, as last measured
         resolved: whether all of them did
         broken: ids of tests that passed before and did not when last measured
+        measured: whether anything was measured since the last reset: a score of 0 says nothing before
         dropped: changes that grading does not take over, and why, by path, as they were when last measured
         unconfirmed: why the task is not resolved though all tests passed in place; empty where nothing contradicts
         submitted: whether the agent ended the episode
         rewritten: whether the current step changed files
         final_grade: the clean grade that `submit` made, else None
         steps: steps since the last reset
+        last_observations: what was said at the last reset or step, an Observation for each who spoke
     """
 
     task: Task
@@ -38,12 +41,14 @@ class Environment(Protocol):
     score: int
     resolved: bool
     broken: tuple[str, ...]
+    measured: bool
     dropped: Mapping[str, str]
     unconfirmed: str
     submitted: bool
     rewritten: bool
     final_grade: Grade | None
     steps: int
+    last_observations: tuple[Observation, ...]
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -52,6 +57,10 @@ class Environment(Protocol):
     @property
     def session(self) -> Session:
         """The live sandbox: files, commands, programs."""
+
+    @property
+    def terminal(self) -> Session:
+        """The same under the name that users know."""
 
     @property
     def workspace(self) -> Workspace:
@@ -72,6 +81,10 @@ class Environment(Protocol):
     @property
     def run_timeout(self) -> float:
         """Seconds that one run of the task's code may take."""
+
+    @property
+    def auto_eval_on_rewrite(self) -> bool:
+        """Whether the tests are run at the end of a step that changed files."""
 
     @property
     def seed(self) -> int:
@@ -95,6 +108,9 @@ class Environment(Protocol):
         Raises:
             SandboxLost: the sandbox went away
         """
+
+    def instructions(self) -> str:
+        """What the agent is told at the start: the task, how it is run, the tools."""
 
     def submit(self, message: str | None = None) -> Grade:
         """End the episode and grade it."""

@@ -16,7 +16,7 @@ from debug_gym_core.errors import SandboxLost
 from debug_gym_core.sandbox.terminal import ROOT
 
 if TYPE_CHECKING:
-    from debug_gym_core import RepoEnv
+    from debug_gym_core import Environment
     from debug_gym_core.sandbox.session import Session
     from debug_gym_tool_bash.printed import Printed
     from debug_gym_tool_bash.shell import Outcome, Shell, State
@@ -68,7 +68,7 @@ class Bash(Tool):
         self._state: State | None = None
         self._interrupted = False
 
-    def use(self, env: RepoEnv, command: str, timeout: float | None = None) -> Observation:
+    def use(self, env: Environment, command: str, timeout: float | None = None) -> Observation:
         """Run a command.
 
         Args:

@@ -14,7 +14,7 @@ from debug_gym_tool_edit.nearest import nearest
 from debug_gym_tool_edit.replacement import Text
 
 if TYPE_CHECKING:
-    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core import Environment
 
 PLACES = 10
 """Places named at most."""
@@ -40,7 +40,7 @@ class Edit(Tool):
         {"path": "src/app.py", "old": "totl", "new": "total", "count": 3},
     )
 
-    def use(self, env: RepoEnv, path: str, old: str, new: str, count: int = 1) -> Observation:
+    def use(self, env: Environment, path: str, old: str, new: str, count: int = 1) -> Observation:
         """Replace text.
 
         Args:

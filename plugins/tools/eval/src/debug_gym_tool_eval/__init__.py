@@ -16,7 +16,7 @@ from debug_gym_core.tools.observation import bound
 from debug_gym_tool_eval.report import without_repetitions
 
 if TYPE_CHECKING:
-    from debug_gym_core import RepoEnv
+    from debug_gym_core import Environment
     from debug_gym_core.tasks.results import Measurement, TestResult
     from debug_gym_core.tools.action import ToolCall
 
@@ -68,7 +68,7 @@ class Eval(Tool):
     Settings: ClassVar[type[Settings]] = EvalSettings
     settings: EvalSettings
 
-    def use(self, env: RepoEnv) -> Observation:
+    def use(self, env: Environment) -> Observation:
         """Run the tests as they stand."""
         measurement = _without_ignored(env.measure(warm=self.settings.warm), env)
         return Observation(
@@ -87,14 +87,14 @@ class Eval(Tool):
         )
 
     @hookimpl
-    def on_step(self, env: RepoEnv, call: ToolCall) -> Observation | None:
+    def on_step(self, env: Environment, call: ToolCall) -> Observation | None:
         """Run the tests at the end of a step that changed files, when the settings say so: once, however many files."""
-        if not (env.settings.auto_eval_on_rewrite and env.rewritten) or env.submitted or call.name == self.name:
+        if not (env.auto_eval_on_rewrite and env.rewritten) or env.submitted or call.name == self.name:
             return None
         return self.use(env)
 
 
-def _without_ignored(measurement: Measurement, env: RepoEnv) -> Measurement:
+def _without_ignored(measurement: Measurement, env: Environment) -> Measurement:
     """A measurement without the variables of frames in files that are ignored in the task."""
 
     def shown(frame: Mapping[str, object]) -> Mapping[str, object]:
@@ -217,7 +217,7 @@ def _describe(test: TestResult) -> str:
     return "\n".join(lines)
 
 
-def _data(measurement: Measurement, env: RepoEnv) -> dict[str, object]:
+def _data(measurement: Measurement, env: Environment) -> dict[str, object]:
     """The same facts as JSON types, without what differs from run to run; of many tests only failures are named."""
     tests = measurement.outcomes
     if len(tests) > NAMED:

@@ -14,7 +14,7 @@ from debug_gym_core.sandbox.grep import LONGEST_PATTERN, Glob, InvalidPattern, Q
 from debug_gym_core.workspace.lines import encode, show, shown
 
 if TYPE_CHECKING:
-    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core import Environment
     from debug_gym_core.sandbox.answers import FoundFile, FoundLine
     from debug_gym_core.sandbox.grep import Found
 
@@ -55,7 +55,7 @@ class Grep(Tool):
 
     def use(
         self,
-        env: RepoEnv,
+        env: Environment,
         pattern: str,
         path: str = ".",
         glob: str | None = None,
@@ -99,7 +99,7 @@ class Grep(Tool):
             raise ActionError(_invalid(query.pattern, error)) from None
         return self._observation(env, _head(query, glob, real, found), found, max_results)
 
-    def _observation(self, env: RepoEnv, head: str, found: Found, max_results: int) -> Observation:
+    def _observation(self, env: Environment, head: str, found: Found, max_results: int) -> Observation:
         """Put what was found into words, as much of it as there is room for."""
         text, matches = _laid_out(found.files, env.workspace.is_readonly)
         left = {file.path: file.count - len(matches.get(file.path, ())) for file in found.files if not file.binary}

@@ -9,7 +9,7 @@ from debug_gym_core import ActionError, Observation, Tool, hookimpl
 from debug_gym_core.workspace.lines import shown
 
 if TYPE_CHECKING:
-    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core import Environment
     from debug_gym_core.workspace.listing import WorkspaceEntry
 
 LIMIT = 500
@@ -25,7 +25,7 @@ class ListDir(Tool):
     name = "listdir"
     examples = ({"path": "src", "depth": 2},)
 
-    def use(self, env: RepoEnv, path: str = ".", depth: int = 1) -> Observation:
+    def use(self, env: Environment, path: str = ".", depth: int = 1) -> Observation:
         """List a directory.
 
         Args:

@@ -23,7 +23,7 @@ from debug_gym_tool_pdb.render import VALUE_LIMIT, Call, end_text, place
 from debug_gym_tool_pdb.session import DebugSession, Reply
 
 if TYPE_CHECKING:
-    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core import Environment
     from debug_gym_core.tools.action import ToolCall
     from debug_gym_core.workspace.edits import Edit
 
@@ -75,7 +75,7 @@ class Pdb(Tool):
         self._asked = ""
         self._arguments: Sequence[str] | None = None
 
-    def use(self, env: RepoEnv, command: str, entrypoint: str | None = None) -> Observation:
+    def use(self, env: Environment, command: str, entrypoint: str | None = None) -> Observation:
         """Carry out pdb commands.
 
         Args:
@@ -119,7 +119,7 @@ class Pdb(Tool):
         self._arguments = None
 
     @hookimpl
-    def on_file_changed(self, env: RepoEnv, path: str, edits: Sequence[Edit]) -> Observation | None:
+    def on_file_changed(self, env: Environment, path: str, edits: Sequence[Edit]) -> Observation | None:
         """Let breakpoints follow the edit, and end a session whose code is no longer the file's."""
         followed = any(one.file == path for one in env.breakpoints)
         moves = env.breakpoints.moved(path, edits)
@@ -144,7 +144,7 @@ class Pdb(Tool):
         return self._session if self._session is not None and self._session.alive else None
 
     @hookimpl
-    def on_step(self, env: RepoEnv, call: ToolCall) -> Observation | None:
+    def on_step(self, env: Environment, call: ToolCall) -> Observation | None:
         """Say where the program is stopped while other tools are used; programs are told the breakpoints too."""
         if call.name == self.name:
             return None
@@ -155,7 +155,7 @@ class Pdb(Tool):
         said = f"The debugger is stopped {place(stopped)}." if stopped is not None else ""
         return Observation(self.name, said, {"breakpoints": breakpoints})
 
-    def _start(self, env: RepoEnv, target: Target, call: Call, arguments: Sequence[str] | None) -> None:
+    def _start(self, env: Environment, target: Target, call: Call, arguments: Sequence[str] | None) -> None:
         """Start a session in the place of any other; `arguments` take the place of the program's, if there are any."""
         entrypoint, ignored = target.entrypoint, env.workspace.ignored_files(".py")
         notes = list(target.notes)
@@ -181,7 +181,7 @@ class Pdb(Tool):
             call.say(f"Stops cannot be gone back to: {why_not}." if why_not else _REWINDS)
         call.replies.append(("", self._without_ignored(env, started)))
 
-    def _repeat(self, env: RepoEnv, line: str, lines: list[str], call: Call) -> bool:
+    def _repeat(self, env: Environment, line: str, lines: list[str], call: Call) -> bool:
         """Carry out one line, `n 5` five times; whether to go on with the next."""
         command, count = typed.counted(line)
         for done in range(count):
@@ -194,7 +194,7 @@ class Pdb(Tool):
                 break
         return True
 
-    def _carry_out(self, env: RepoEnv, line: str, lines: list[str], call: Call) -> tuple[Reply, bool]:
+    def _carry_out(self, env: Environment, line: str, lines: list[str], call: Call) -> tuple[Reply, bool]:
         """Carry out one command, which may take some of the lines after it; whether a breakpoint was refused."""
         assert self._session is not None
         before = {one.number for one in env.breakpoints}
@@ -229,11 +229,11 @@ class Pdb(Tool):
             self._start(env, target, call, self._arguments if reply.restart[0] is None else reply.restart[0])
         return reply, bool(refused)
 
-    def _forget(self, env: RepoEnv) -> None:
+    def _forget(self, env: Environment) -> None:
         if not self.settings.persistent_breakpoints:
             env.breakpoints.clear()
 
-    def _without_ignored(self, env: RepoEnv, reply: Reply) -> Reply:
+    def _without_ignored(self, env: Environment, reply: Reply) -> Reply:
         """A reply without what a stop in an ignored file would show of it."""
         stop = reply.stop
         if stop is None or "file" not in stop or stop["file"].startswith("/"):
@@ -243,7 +243,7 @@ class Pdb(Tool):
         kept = {key: value for key, value in stop.items() if key not in ("source", "locals", "return")}
         return dataclasses.replace(reply, stop={**kept, "ignored": True})
 
-    def _refuse_ignored(self, env: RepoEnv, before: set[int]) -> list[str]:
+    def _refuse_ignored(self, env: Environment, before: set[int]) -> list[str]:
         """Clear new breakpoints in files that the agent must not see."""
         said = []
         for one in [one for one in env.breakpoints if one.number not in before]:
@@ -258,7 +258,7 @@ class Pdb(Tool):
                     env.breakpoints.remove(one.number)
         return said
 
-    def _observe(self, env: RepoEnv, call: Call, left: int) -> Observation:
+    def _observe(self, env: Environment, call: Call, left: int) -> Observation:
         """What the agent gets to see of a call."""
         if left:
             call.say(f"[{left} more command{'s' if left > 1 else ''} not carried out]")

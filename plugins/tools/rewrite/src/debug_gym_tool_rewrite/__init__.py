@@ -10,7 +10,7 @@ from debug_gym_core.tools.editing import count_lines, is_python, must_fit, read_
 from debug_gym_core.workspace.lines import replace, shown, split
 
 if TYPE_CHECKING:
-    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core import Environment
 
 
 class Rewrite(Tool):
@@ -25,7 +25,7 @@ class Rewrite(Tool):
     examples = ({"path": "src/app.py", "start": 4, "end": 6, "new_code": "    total = 0\n    count += 1\n"},)
 
     def use(
-        self, env: RepoEnv, path: str, start: int | None = None, end: int | None = None, *, new_code: str
+        self, env: Environment, path: str, start: int | None = None, end: int | None = None, *, new_code: str
     ) -> Observation:
         """Replace lines of a file.
 

@@ -10,7 +10,7 @@ from debug_gym_core.grading.dropped import about_dropped, listed
 from debug_gym_core.tasks.results import about_broken, about_score
 
 if TYPE_CHECKING:
-    from debug_gym_core import RepoEnv
+    from debug_gym_core import Environment
 
 
 class Submit(Tool):
@@ -19,7 +19,7 @@ class Submit(Tool):
     name = "submit"
     examples = ({"message": "The cache was shared between instances."},)
 
-    def use(self, env: RepoEnv, message: str | None = None) -> Observation:
+    def use(self, env: Environment, message: str | None = None) -> Observation:
         """End the episode.
 
         Args:

@@ -21,7 +21,7 @@ from debug_gym_tool_trace.running import Outcome, Tracing, Wanted
 from debug_gym_tool_trace.seen import Call
 
 if TYPE_CHECKING:
-    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core import Environment
 
 DEEPEST = 5
 """Levels of calls that can be followed."""
@@ -76,7 +76,7 @@ class Trace(Tool):
     settings: TraceSettings
 
     def use(
-        self, env: RepoEnv, target: str, entrypoint: str | None = None, call: int = 1, depth: int = 0
+        self, env: Environment, target: str, entrypoint: str | None = None, call: int = 1, depth: int = 0
     ) -> Observation:
         """Follow one call.
 
@@ -177,7 +177,7 @@ def file_of(call: Call) -> str:
     return f"{call.file}:{call.function}"
 
 
-def _target(env: RepoEnv, target: str) -> tuple[str, str]:
+def _target(env: Environment, target: str) -> tuple[str, str]:
     """The file and the function that a target names; forgiving of how other tools write it.
 
     Raises:
@@ -201,7 +201,7 @@ def _target(env: RepoEnv, target: str) -> tuple[str, str]:
     return file, function
 
 
-def _named(env: RepoEnv, name: str) -> tuple[str, str] | None:
+def _named(env: Environment, name: str) -> tuple[str, str] | None:
     """The file and the function of a name alone; None: no Python file defines it.
 
     Raises:

@@ -13,7 +13,7 @@ from debug_gym_core.tools.action import as_text
 from debug_gym_core.workspace.lines import CRLF, body_of, end_of, show, shown, split
 
 if TYPE_CHECKING:
-    from debug_gym_core.environment.env import RepoEnv
+    from debug_gym_core import Environment
     from debug_gym_core.sandbox.answers import FileLines
 
 PAGE = 400
@@ -39,7 +39,7 @@ class View(Tool):
     examples = ({"path": "src/app.py", "start": 1, "end": 40},)
 
     def use(
-        self, env: RepoEnv, path: str, start: int | None = None, end: int | None = None, line_numbers: bool = True
+        self, env: Environment, path: str, start: int | None = None, end: int | None = None, line_numbers: bool = True
     ) -> Observation:
         """Show lines of a file.
 
