@@ -53,10 +53,10 @@ class Change(NamedTuple):
     """,
 )
 @click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
-@click.option("--entrypoint", metavar="CMD", help="How the tests run, else python -m pytest -q.")
+@click.option("--entrypoint", metavar="CMD", help="How the tests run (default: python -m pytest -q).")
 @click.option("--llm", metavar="NAME", help="The model: an entry of llm.yaml.")
 @llm_config
-@click.option("--agent", metavar="NAME", default=AGENT, help=f"Who fixes it, else {AGENT}.")
+@click.option("--agent", metavar="NAME", default=AGENT, help=f"Who fixes it (default: {AGENT}).")
 @click.option("--terminal", metavar="NAME", help="The sandbox: auto, bubblewrap, docker, local.")
 @click.option("--max-cost", metavar="USD", type=click.FloatRange(min=0), help="What it may cost.")
 @click.option("--apply", "at_once", is_flag=True, help="Do not ask: apply the change when it passes.")

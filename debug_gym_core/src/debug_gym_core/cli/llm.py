@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from debug_gym_core.config.llm_yaml import Models
 
 TEMPLATE = """\
-# The language models of debug-gym: an entry a model, chosen with --llm NAME.
+# The language models of debug-gym: one entry per model, chosen with --llm NAME.
 # Keys: write ${VARIABLE} to take one from the environment, so that none is in this file.
 # Try an entry with one tiny request: debug-gym llm check NAME
 
@@ -112,7 +112,7 @@ def init(directory: Path | None, force: bool) -> None:
     """,
 )
 @llm_config
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, an object a model.")
+@click.option("--json", "as_json", is_flag=True, help="Write a JSON array, an object per model.")
 @common()
 def list_(llm_config: Path | None, as_json: bool, plugins: Plugins, verbose: int) -> None:
     """List the models of llm.yaml, and what each lacks."""

@@ -30,8 +30,8 @@ COLOURS = {"loaded": "green", "ok": "green", "failed": "bold red"}
     debug-gym plugins --check --plugin-file my_tool.py
     """,
 )
-@click.option("--check", "checks", is_flag=True, help="Check all of each; exit status 3 when one fails.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, an object a plugin (with --check: a check).")
+@click.option("--check", "checks", is_flag=True, help="Check each in full; exit status 3 when one fails.")
+@click.option("--json", "as_json", is_flag=True, help="Write a JSON array, an object per plugin (or check).")
 @click.option("--requirements", is_flag=True, help="Write lines for pip that install the same plugins.")
 @common(tolerant=True)
 def command(checks: bool, as_json: bool, requirements: bool, plugins: Plugins, verbose: int) -> None:

@@ -69,8 +69,8 @@ class RunCommand(Command):
 @llm_config
 @click.option("--terminal", metavar="NAME", help="The sandbox: auto, bubblewrap, docker, local.")
 @choose_tasks
-@click.option("--repeats", metavar="N", type=click.IntRange(min=1), help="Play each task so many times.")
-@click.option("-n", "--workers", metavar="N", type=click.IntRange(min=1), help="Play so many tasks at the same time.")
+@click.option("--repeats", metavar="N", type=click.IntRange(min=1), help="Play each task N times.")
+@click.option("-n", "--workers", metavar="N", type=click.IntRange(min=1), help="Play N tasks at the same time.")
 @data
 @override
 @click.option(
@@ -81,12 +81,12 @@ class RunCommand(Command):
     help="Directory of the run; new, empty, or of the same run.",
 )
 @click.option(
-    "--resume", metavar="DIR", type=click.Path(path_type=Path), help="Go on with the run in DIR, with its own config."
+    "--resume", metavar="DIR", type=click.Path(path_type=Path), help="Resume the run in DIR, with its own config."
 )
 @click.option("--force-all", is_flag=True, help="Play all again, also what is finished.")
 @click.option("--force-failed", is_flag=True, help="Play again what was played and is not resolved.")
 @click.option("--list", "only_list", is_flag=True, help="List what would be played, and play nothing.")
-@click.option("--debug", is_flag=True, help="Pause after each step: c goes on, q stops, else help.")
+@click.option("--debug", is_flag=True, help="Pause after each step; c continues, q stops, ? helps.")
 @common(steps=True)
 def command(
     source: str | None,
@@ -105,7 +105,7 @@ def command(
     """Play the tasks of a benchmark, or what a config file says, with an agent.
 
     Everything that happens is kept in a directory of the run's own below `run.output` (exps), or in the one that -o
-    names: results.jsonl, and for each task its trajectory, patch and log. A run that was stopped goes on with --resume;
+    names: results.jsonl, and for each task its trajectory, patch and log. A run that was stopped is resumed by --resume;
     what is finished is not played again.
 
     Exit status 0: the run finished, whatever it scored; 1: some tasks could not be run; 2: wrong usage or an unknown

@@ -40,7 +40,7 @@ LEAST = 24
 @choose_tasks
 @click.option("-l", "--long", "long", is_flag=True, help="Show the first sentence of each task's description.")
 @click.option("--names", "only_names", is_flag=True, help="Write the names alone, as a file for --task @FILE.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, an object a task.")
+@click.option("--json", "as_json", is_flag=True, help="Write a JSON array, an object per task.")
 @data
 @override
 @common()

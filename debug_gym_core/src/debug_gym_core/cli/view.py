@@ -73,9 +73,9 @@ def command(
 ) -> None:
     """Show what happened in the episodes of a run, step by step.
 
-    DIR is a run, the directory of a task in one, or has runs below it. Of one episode all is shown, what is long not
-    whole; of several a table, with what shows each. A run that is still being played, or was killed, is shown as far as
-    it got; -v is --llm. The page of --html needs nothing but itself, so that it can be passed on.
+    DIR is a run, the directory of a task in one, or has runs below it. One episode is shown in full, with long texts cut;
+    several as a table, with the command that shows each. A run that is still being played, or was killed, is shown as
+    far as it got; -v is --llm. The page of --html is self-contained, to pass on.
     """
     from debug_gym_core.runs.reading import find_episodes
 
