@@ -139,6 +139,11 @@ def test_slashes_in_brackets(pattern: str) -> None:
     same_as_git(pattern, files)
 
 
+@pytest.mark.parametrize("pattern", ["****/b", "!***/b", "x/***", "a***b", "***/*b", "\\***b"])
+def test_more_than_two_stars(pattern: str) -> None:
+    same_as_git(pattern, ("b", "x/b", "ab", "axb", "x/y/b", "*b"))
+
+
 @pytest.mark.parametrize("pattern", ["[^]x]b", "[!]x]b", "[^]]b", "[]x]b", "[^x]b", "[^^]b", "[!!]b", "[^]-a]b"])
 def test_a_bracket_in_brackets(pattern: str) -> None:
     files = ("]b", "xb", "ab", "^b", "!b", "[b", "-b", "x/b", "b")

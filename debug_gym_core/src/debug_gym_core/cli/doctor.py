@@ -33,7 +33,9 @@ COLOURS = {"ok": "green", "limited": "yellow", "missing": "bold yellow", "failed
     """,
 )
 @click.option("--clean", "cleans", is_flag=True, help="Remove what killed runs left, nothing of live ones.")
-@click.option("--image", "images", multiple=True, metavar="IMAGE", help="Also check whether an image has what is needed.")
+@click.option(
+    "--image", "images", multiple=True, metavar="IMAGE", help="Also check whether an image has what is needed."
+)
 @click.option("--setups", is_flag=True, help="With --clean: remove what is kept for later runs too.")
 @click.option("--json", "as_json", is_flag=True, help="Write a JSON array, an object per line of the table.")
 @common(tolerant=True, quiet=True)

@@ -36,7 +36,9 @@ STANDARD_OUTPUT = Path("-")
 )
 @click.argument("run", metavar="DIR", required=False, type=click.Path(path_type=Path))
 @click.option("--format", "name", metavar="NAME", default="messages", help="messages, sharegpt, or one of a plugin.")
-@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="File to write (default: standard output).")
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="File to write (default: standard output)."
+)
 @click.option("--resolved", is_flag=True, help="Only episodes that were resolved.")
 @click.option("-p", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of the format, as YAML.")
 @click.option("--force", is_flag=True, help="Replace the file if there is one.")

@@ -90,7 +90,9 @@ _CLASSES = {
 
 _ONE = r"(?:\\.|[^]\\])"
 _BODY = rf"(?:\](?:-{_ONE})?)?(?:{_ONE}-{_ONE}|\[:[^]]*:\]|{_ONE})*"
-_SET = re.compile(rf"\\.|\[(?P<negated>[!^]?)(?P<body>{_BODY})\]|(?P<open>\[)|(?P<tab>\t)", re.DOTALL)
+_SET = re.compile(
+    rf"\\.|\[(?P<negated>[!^]?)(?P<body>{_BODY})\]|(?P<open>\[)|(?P<tab>\t)|(?<![^/!])(?P<stars>\*{{3,}})", re.DOTALL
+)
 _MEMBER = re.compile(r"\[:(?P<name>[^]]*):\]|\\?(?P<first>.)(?:-\\?(?P<last>.))?", re.DOTALL)
 
 
@@ -98,7 +100,8 @@ def _without_sets(line: str) -> tuple[str, dict[int, str]]:
     """The same pattern with a private character for each set in brackets, and the regular expressions for those.
 
     pathspec reads sets in another way than git, to which no set matches a slash, and one that is written in a set makes
-    the pattern an anchored one. A tab, which pathspec strips at the end and git does not, is one of them too.
+    the pattern an anchored one. A tab, which pathspec strips at the end and git does not, is one of them too; to git more
+    than two stars are two.
 
     Raises:
         ValueError: the pattern matches nothing: a bracket is left open, a class is unknown, or a set has no characters
@@ -112,6 +115,8 @@ def _without_sets(line: str) -> tuple[str, dict[int, str]]:
         body = found["body"]
         if found["open"]:
             raise ValueError("a bracket is left open")
+        if found["stars"]:
+            return "**"
         if body is None and not found["tab"]:
             return found[0]
         slashes = slashes or "/" in (body or "")
