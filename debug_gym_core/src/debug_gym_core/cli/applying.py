@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from debug_gym_core.cli.run import shown_path
+from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.errors import DebugGymError, RequirementError
 
 

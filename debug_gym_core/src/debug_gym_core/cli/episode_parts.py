@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from debug_gym_core.cli.figures import count_text, duration, money_text, score_text
-from debug_gym_core.cli.run import shown_path
+from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.cli.steps import Steps, action_text, error_text
 from debug_gym_core.cli.verdicts import why_unresolved
 from debug_gym_core.runs.jobs import Job

@@ -9,7 +9,7 @@ from rich.text import Text
 from debug_gym_core.cli import printable
 from debug_gym_core.cli.episode_parts import Account, Part
 from debug_gym_core.cli.figures import plural
-from debug_gym_core.cli.run import shown_path
+from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.cli.task_table import COLOURS
 
 HEAD, TAIL = 24, 12

@@ -106,7 +106,7 @@ def _only_run(place: Path) -> Path:
     Raises:
         UsageError: there is none, or there are several
     """
-    from debug_gym_core.cli.run import shown_path
+    from debug_gym_core.cli.shown_paths import shown_path
     from debug_gym_core.runs.report import find_runs
 
     found = find_runs([place])
@@ -122,7 +122,7 @@ def _to_file(exporter: Exporter, run: Path, output: Path, *, force: bool) -> Non
     Raises:
         UsageError: it is there already, or cannot be made
     """
-    from debug_gym_core.cli.run import shown_path
+    from debug_gym_core.cli.shown_paths import shown_path
 
     check_target(output, force=force, may_be_directory=True)
     if output.resolve() == run.resolve() or run.resolve().is_relative_to(output.resolve()):

@@ -15,7 +15,8 @@ from debug_gym_core.cli import Command, printable, say
 from debug_gym_core.cli.applying import apply
 from debug_gym_core.cli.options import common, llm_config, override
 from debug_gym_core.cli.play import TOOLS
-from debug_gym_core.cli.run import play, shown_path
+from debug_gym_core.cli.playing import Playing, open_run
+from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -117,16 +118,14 @@ def command(
     say(before.about_failing(f" of {directory.name}"))
     runs: list[Run] = []
     changes: list[Change] = []
-    status = play(
-        config,
-        output,
-        None,
-        None,
+    playing = Playing(
+        open_run(plugins, config, output),
         plugins,
         max(verbose, 1),
         conclude=lambda run, console: _conclude(run, console, directory, tests, runs, changes),
         go_on="the same debug-gym fix, with -o",  # which asks what to apply
     )
+    status = playing.play()
     if status != 0 or not any(run.results for run in runs):
         context.exit(status)
     for change in changes:

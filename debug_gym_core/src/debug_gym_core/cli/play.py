@@ -9,7 +9,8 @@ import click
 
 from debug_gym_core.cli import Command
 from debug_gym_core.cli.options import common, override
-from debug_gym_core.cli.run import play, shown_path
+from debug_gym_core.cli.playing import Playing, open_run
+from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ def command(
     for kind, name in (("agents", AGENT), ("llms", LLM)):
         plugins.get(kind, name)
     config = _config(source, task, overrides, terminal, plugins)
-    status = play(config, output, None, None, plugins, verbose, conclude=_conclude)
-    click.get_current_context().exit(status)
+    playing = Playing(open_run(plugins, config, output), plugins, verbose, conclude=_conclude)
+    click.get_current_context().exit(playing.play())
 
 
 def _config(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from debug_gym_core.cli.byproducts import NAME, without_byproducts
 from debug_gym_core.cli.own_tests import OwnTests, Standing, some
-from debug_gym_core.cli.run import shown_path
+from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.errors import ActionError, DebugGymError
 from debug_gym_core.runs.trajectory import EventKind, read_journal
 from debug_gym_core.tasks.results import Grade

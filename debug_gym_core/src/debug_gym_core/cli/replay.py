@@ -59,7 +59,7 @@ def command(
 
     Exit status 0: all is the same; 1: something differs or could not be played; 2 to 4: as with run; 130: interrupted.
     """
-    from debug_gym_core.cli.run import shown_path
+    from debug_gym_core.cli.shown_paths import shown_path
     from debug_gym_core.runs.reading import find_episodes
 
     episodes = find_episodes(place, tasks)
@@ -167,7 +167,7 @@ def _about(outcome: Outcome, whole: bool) -> Iterator[Text]:
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
     """Have SIGTERM and SIGHUP end sandboxes as Ctrl-C does."""
-    from debug_gym_core.cli.run import Terminated
+    from debug_gym_core.cli.playing import Terminated
 
     def terminate(number: int, frame: object) -> None:
         if number == signal.SIGHUP:

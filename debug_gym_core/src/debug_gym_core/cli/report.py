@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from debug_gym_core.cli import Command, say
-from debug_gym_core.cli.run import shown_path
+from debug_gym_core.cli.shown_paths import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

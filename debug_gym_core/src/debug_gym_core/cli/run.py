@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from debug_gym_core.cli import FULL, INTERRUPTED, READER_GONE, Command, drop_lost_terminal, say
+from debug_gym_core.cli import Command, say
 from debug_gym_core.cli.options import common, data, llm_config, override
 from debug_gym_core.cli.options import tasks as choose_tasks
-from debug_gym_core.errors import RequirementError
+from debug_gym_core.cli.playing import Playing, open_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rich.console import Console
-
-    from debug_gym_core.cli.display import Display
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
-    from debug_gym_core.runs.experiment import Experiment
-    from debug_gym_core.runs.run import Run
-
-SETTLED = ("UsageError", "TaskError")
-"""Kinds of errors that come again however often the same is played: a setting is wrong, or the task is."""
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP, handled as Ctrl-C is."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.exit_status = 128 + number
 
 
 class RunCommand(Command):
@@ -105,8 +84,8 @@ def command(
     """Play the tasks of a benchmark, or what a config file says, with an agent.
 
     Everything that happens is kept in a directory of the run's own below `run.output` (exps), or in the one that -o
-    names: results.jsonl, and for each task its trajectory, patch and log. A run that was stopped is resumed by --resume;
-    what is finished is not played again.
+    names: results.jsonl, and for each task its trajectory, patch and log. A run that was stopped is resumed by
+    --resume; what is finished is not played again.
 
     Exit status 0: the run finished, whatever it scored; 1: some tasks could not be run; 2: wrong usage or an unknown
     name; 3: a plugin that was needed failed to load; 4: something needed is missing; 130: interrupted; 141: stopped, as
@@ -127,8 +106,9 @@ def command(
     if only_list:
         _list(config, resume or output, plugins, force_all, force_failed)
         return
-    status = play(config, output, resume, choices["workers"], plugins, verbose, debug, force_all, force_failed)
-    context.exit(status)
+    run = open_run(plugins, config, output, resume, choices["workers"])
+    playing = Playing(run, plugins, verbose, debug=debug, force_all=force_all, force_failed=force_failed)
+    context.exit(playing.play())
 
 
 def _load(
@@ -153,162 +133,3 @@ def _list(config: Config | None, directory: Path | None, plugins: Plugins, force
     jobs = plan(config, benchmark(**config.benchmark.settings_for(benchmark)))
     for job in unfinished(jobs, results, force_all=force_all, force_failed=force_failed):
         say(str(job))
-
-
-def play(
-    config: Config | None,
-    output: Path | None,
-    resume: Path | None,
-    workers: int | None,
-    plugins: Plugins,
-    verbose: int,
-    debug: bool = False,
-    force_all: bool = False,
-    force_failed: bool = False,
-    conclude: Callable[[Run, Console], None] | None = None,
-    go_on: str | None = None,
-) -> int:
-    """Play a run; returns the exit status.
-
-    Args:
-        config: what to play; None: what the run in `resume` has
-        output: the run's directory; None: a new one
-        resume: a run to go on with
-        workers: episodes at the same time
-        plugins: what is installed
-        verbose: how often `-v` was given
-        debug: pause after each step
-        force_all: play everything again
-        force_failed: play again what is not resolved
-        conclude: writes what a person sees at the end in place of the summary
-        go_on: what goes on with the run when its directory is put behind; None: `debug-gym run --resume`
-    """
-    from debug_gym_core.cli.attended import AttendedDisplay, asking_twice
-    from debug_gym_core.cli.summary import summary
-    from debug_gym_core.runs.run import Run
-
-    try:
-        if resume is not None:
-            run = Run.resume(resume, plugins=plugins, workers=workers, config=config)
-        else:
-            assert config is not None
-            run = Run.create(config, output, plugins=plugins)
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        where = shown_path(resume or output or (config.run.output if config else Path()))
-        raise RequirementError(f"{where}: {error.strerror}; free space, then run the same again") from error
-    shown: list[Display] = []
-    resume_by = f"{go_on} {shown_path(run.directory)}" if go_on else _resuming(run, plugins)
-
-    def terminate(number: int, frame: object) -> None:
-        for display in shown:
-            display.hint = ""
-        if number == signal.SIGHUP:
-            drop_lost_terminal()
-        raise Terminated(number)
-
-    with run, contextlib.ExitStack() as at_end:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
-                at_end.callback(signal.signal, number, signal.signal(number, terminate))
-        try:
-            silent = conclude is not None
-            display, experiment = _prepare(run, plugins, verbose, debug, force_all, force_failed, silent)
-        except BaseException:
-            run.discard()
-            raise
-        shown.append(display)
-        if isinstance(display, AttendedDisplay):
-            at_end.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, asking_twice(display)))
-        started = time.monotonic()
-        interrupt: KeyboardInterrupt | None = None
-        try:
-            with display:
-                try:
-                    experiment.play()
-                except KeyboardInterrupt as error:
-                    interrupt = error
-        except OSError as error:
-            if error.errno not in FULL:
-                raise
-            where = shown_path(run.directory)
-            text = f"{where}: {error.strerror}; free space, then go on with: {resume_by}"
-            raise RequirementError(text) from error
-        results = [run.results[job.key] for job in experiment.jobs if job.key in run.results]
-        left = len(experiment.jobs) - len(results)
-        if display.reader_gone:
-            if left:
-                text = "stopped, as nobody reads the output any more; go on with"
-                say(f"{text}: {resume_by}", err=True)
-            return READER_GONE
-        if conclude is not None:
-            conclude(run, display.console)
-        else:
-            summary(results, left, time.monotonic() - started, shown_path(run.directory), display)
-        return _status(experiment, results, left, interrupt, resume_by)
-
-
-def _prepare(
-    run: Run, plugins: Plugins, verbose: int, debug: bool, force_all: bool, force_failed: bool, silent: bool
-) -> tuple[Display, Experiment]:
-    """Look everything up, and choose what is played."""
-    from debug_gym_core.cli.attended import AttendedDisplay, is_attended
-    from debug_gym_core.cli.display import make_display
-    from debug_gym_core.cli.pause import PausingDisplay
-    from debug_gym_core.cli.tables import make_console
-    from debug_gym_core.runs.experiment import Experiment
-
-    about = (make_console(), run.config.agent.max_steps, verbose, plugins.tools)
-    if debug:
-        display: Display = PausingDisplay(*about)
-    elif is_attended(run.config, plugins):
-        display = AttendedDisplay(*about, concluded=silent)
-    else:
-        display = make_display(*about)
-    experiment = Experiment(run, plugins, display, verbose=verbose > 1, workers=1 if debug else None)
-    display.stop = experiment.stop
-    experiment.choose(force_all=force_all, force_failed=force_failed)
-    display.total = len(experiment.pending)
-    finished = len(experiment.jobs) - len(experiment.pending)
-    if finished:
-        display.line(f"{finished} of {len(experiment.jobs)} episodes are finished already")
-    experiment.check()
-    return display, experiment
-
-
-def _status(
-    experiment: Experiment, results: list[Any], left: int, interrupt: KeyboardInterrupt | None, resume: str
-) -> int:
-    if interrupt is not None or experiment.stopped:
-        say(f"stopped; go on with: {resume}", err=True)
-        return int(getattr(interrupt, "exit_status", INTERRUPTED))
-    if left and experiment.out_of_money:
-        say(f"the run has spent what it may (run.max_cost, llm.max_run_tokens); not played: {left}", err=True)
-    failed = [result for result in results if result.status == "error"]
-    if left and experiment.refused:
-        say(f"the model's service refuses every request, see the error above; not played: {left}", err=True)
-    corrected = [result for result in failed if result.error["kind"] in SETTLED]
-    if len(corrected) < len(failed):
-        say(f"play again what could not be run: {resume}", err=True)
-    if corrected:
-        which = corrected[0].task if len(corrected) == 1 else f"{len(corrected)} tasks"
-        text = f"{which}: correct what the error names; this run keeps its settings, so other settings need a new one"
-        say(text, err=True)
-    if failed and len(failed) == len(results) and all(item.error["kind"] == "RequirementError" for item in failed):
-        return 4
-    return 1 if failed or left else 0
-
-
-def _resuming(run: Run, plugins: Plugins) -> str:
-    """The command that goes on with a run."""
-    files = "".join(f" --plugin-file {shown_path(path)}" for path in plugins.files)
-    return f"debug-gym run --resume {shown_path(run.directory)}{files}"
-
-
-def shown_path(path: Path) -> str:
-    """A path as a person here would type it."""
-    import shlex
-
-    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    return shlex.quote(str(shown))

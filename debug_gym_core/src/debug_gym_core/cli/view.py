@@ -73,9 +73,9 @@ def command(
 ) -> None:
     """Show what happened in the episodes of a run, step by step.
 
-    DIR is a run, the directory of a task in one, or has runs below it. One episode is shown in full, with long texts cut;
-    several as a table, with the command that shows each. A run that is still being played, or was killed, is shown as
-    far as it got; -v is --llm. The page of --html is self-contained, to pass on.
+    DIR is a run, the directory of a task in one, or has runs below it. One episode is shown in full, with long texts
+    cut; several as a table, with the command that shows each. A run that is still being played, or was killed, is shown
+    as far as it got; -v is --llm. The page of --html is self-contained, to pass on.
     """
     from debug_gym_core.runs.reading import find_episodes
 
@@ -96,7 +96,7 @@ def command(
 
 def viewing(episode: Episode) -> str:
     """The command that shows an episode."""
-    from debug_gym_core.cli.run import shown_path
+    from debug_gym_core.cli.shown_paths import shown_path
 
     path = episode.path if episode.path.name.startswith("abandoned-") else episode.directory
     return f"debug-gym view {shown_path(path)}"
@@ -153,7 +153,7 @@ def _show_table(episodes: Sequence[Episode]) -> None:
     from rich.text import Text
 
     from debug_gym_core.cli.episode_parts import Account
-    from debug_gym_core.cli.run import shown_path
+    from debug_gym_core.cli.shown_paths import shown_path
     from debug_gym_core.cli.tables import make_console
 
     console = make_console()
@@ -212,7 +212,7 @@ def _write_page(episodes: Sequence[Episode], plugins: Plugins, path: Path, *, pr
     from debug_gym_core.cli.episode_html import name_of, page
     from debug_gym_core.cli.episode_parts import Account
     from debug_gym_core.cli.figures import plural
-    from debug_gym_core.cli.run import shown_path
+    from debug_gym_core.cli.shown_paths import shown_path
     from debug_gym_core.cli.target import check_target
     from debug_gym_core.runs.run import replaced
 

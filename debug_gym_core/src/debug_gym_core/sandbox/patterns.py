@@ -100,8 +100,8 @@ def _without_sets(line: str) -> tuple[str, dict[int, str]]:
     """The same pattern with a private character for each set in brackets, and the regular expressions for those.
 
     pathspec reads sets in another way than git, to which no set matches a slash, and one that is written in a set makes
-    the pattern an anchored one. A tab, which pathspec strips at the end and git does not, is one of them too; to git more
-    than two stars are two.
+    the pattern an anchored one. A tab, which pathspec strips at the end and git does not, is one of them too; to git
+    more than two stars are two.
 
     Raises:
         ValueError: the pattern matches nothing: a bracket is left open, a class is unknown, or a set has no characters

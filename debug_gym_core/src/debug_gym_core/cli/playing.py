@@ -1,0 +1,230 @@
+"""Plays a run at the command line: shows it, ends it in order whatever comes, and says what to do next."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from debug_gym_core.cli import FULL, INTERRUPTED, READER_GONE, drop_lost_terminal, say
+from debug_gym_core.cli.shown_paths import shown_path
+from debug_gym_core.errors import RequirementError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from debug_gym_core.cli.display import Display
+    from debug_gym_core.components.catalogue import Plugins
+    from debug_gym_core.config.model import Config
+    from debug_gym_core.runs.experiment import Experiment
+    from debug_gym_core.runs.run import Run
+
+SETTLED = ("UsageError", "TaskError")
+"""Kinds of errors that come again however often the same is played: a setting is wrong, or the task is."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP, handled as Ctrl-C is."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_status = 128 + number
+
+
+def open_run(
+    plugins: Plugins,
+    config: Config | None,
+    output: Path | None = None,
+    resume: Path | None = None,
+    workers: int | None = None,
+) -> Run:
+    """A new run, or one that there is.
+
+    Args:
+        plugins: what is installed
+        config: what to play; None: what the run in `resume` has
+        output: the run's directory; None: a new one
+        resume: the directory of a run to resume
+        workers: episodes at the same time, of a run that is resumed; None: as it has it
+
+    Raises:
+        UsageError: there is no such run, or the directory is taken
+        RequirementError: the disk is full
+    """
+    from debug_gym_core.runs.run import Run
+
+    try:
+        if resume is not None:
+            return Run.resume(resume, plugins=plugins, workers=workers, config=config)
+        assert config is not None
+        return Run.create(config, output, plugins=plugins)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        where = shown_path(resume or output or (config.run.output if config else Path()))
+        raise RequirementError(f"{where}: {error.strerror}; free space, then run the same again") from error
+
+
+@dataclass
+class Playing:
+    """A run that is about to be played.
+
+    Attributes:
+        run: it
+        plugins: what is installed
+        verbose: how often `-v` was given
+        debug: pause after each step
+        force_all: play everything again
+        force_failed: play again what is not resolved
+        conclude: writes what a person sees at the end in place of the summary
+        go_on: what resumes the run when its directory is put behind; None: `debug-gym run --resume`
+    """
+
+    run: Run
+    plugins: Plugins
+    verbose: int = 0
+    debug: bool = False
+    force_all: bool = False
+    force_failed: bool = False
+    conclude: Callable[[Run, Console], None] | None = None
+    go_on: str | None = None
+
+    def play(self) -> int:
+        """Play it; returns the exit status.
+
+        Raises:
+            UsageError, PluginError, RequirementError: it cannot be played, or not to its end
+        """
+        from debug_gym_core.cli.attended import AttendedDisplay, asking_twice
+
+        with self.run, contextlib.ExitStack() as at_end:
+            shown: list[Display] = []
+            _end_by_signals(at_end, shown)
+            try:
+                display, experiment = self._prepare()
+            except BaseException:
+                self.run.discard()
+                raise
+            shown.append(display)
+            if isinstance(display, AttendedDisplay):
+                at_end.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, asking_twice(display)))
+            started = time.monotonic()
+            interrupt = self._play(experiment, display)
+            return self._conclude(experiment, display, time.monotonic() - started, interrupt)
+
+    @property
+    def resume(self) -> str:
+        """The command that resumes the run."""
+        directory = shown_path(self.run.directory)
+        if self.go_on:
+            return f"{self.go_on} {directory}"
+        files = "".join(f" --plugin-file {shown_path(path)}" for path in self.plugins.files)
+        return f"debug-gym run --resume {directory}{files}"
+
+    def _prepare(self) -> tuple[Display, Experiment]:
+        """Look everything up, and choose what is played."""
+        from debug_gym_core.cli.attended import AttendedDisplay, is_attended
+        from debug_gym_core.cli.display import make_display
+        from debug_gym_core.cli.pause import PausingDisplay
+        from debug_gym_core.cli.tables import make_console
+        from debug_gym_core.runs.experiment import Experiment
+
+        run, plugins, verbose = self.run, self.plugins, self.verbose
+        about = (make_console(), run.config.agent.max_steps, verbose, plugins.tools)
+        if self.debug:
+            display: Display = PausingDisplay(*about)
+        elif is_attended(run.config, plugins):
+            display = AttendedDisplay(*about, concluded=self.conclude is not None)
+        else:
+            display = make_display(*about)
+        experiment = Experiment(run, plugins, display, verbose=verbose > 1, workers=1 if self.debug else None)
+        display.stop = experiment.stop
+        experiment.choose(force_all=self.force_all, force_failed=self.force_failed)
+        display.total = len(experiment.pending)
+        finished = len(experiment.jobs) - len(experiment.pending)
+        if finished:
+            display.line(f"{finished} of {len(experiment.jobs)} episodes are finished already")
+        experiment.check()
+        return display, experiment
+
+    def _play(self, experiment: Experiment, display: Display) -> KeyboardInterrupt | None:
+        """Play the episodes; returns what ended them before their time."""
+        try:
+            with display:
+                try:
+                    experiment.play()
+                except KeyboardInterrupt as error:
+                    return error
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            text = f"{shown_path(self.run.directory)}: {error.strerror}; free space, then go on with: {self.resume}"
+            raise RequirementError(text) from error
+        return None
+
+    def _conclude(
+        self, experiment: Experiment, display: Display, seconds: float, interrupt: KeyboardInterrupt | None
+    ) -> int:
+        """Say how the run ended, and what to do next; returns the exit status."""
+        from debug_gym_core.cli.summary import summary
+
+        run = self.run
+        results = [run.results[job.key] for job in experiment.jobs if job.key in run.results]
+        left = len(experiment.jobs) - len(results)
+        if display.reader_gone:
+            if left:
+                text = "stopped, as nobody reads the output any more; go on with"
+                say(f"{text}: {self.resume}", err=True)
+            return READER_GONE
+        if self.conclude is not None:
+            self.conclude(run, display.console)
+        else:
+            summary(results, left, seconds, shown_path(run.directory), display)
+        return _status(experiment, results, left, interrupt, self.resume)
+
+
+def _end_by_signals(at_end: contextlib.ExitStack, shown: list[Display]) -> None:
+    """Have SIGTERM and SIGHUP end the run as Ctrl-C does.
+
+    Args:
+        at_end: puts back what they did before
+        shown: what shows the run, once there is something
+    """
+
+    def terminate(number: int, frame: object) -> None:
+        for display in shown:
+            display.hint = ""
+        if number == signal.SIGHUP:
+            drop_lost_terminal()
+        raise Terminated(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            at_end.callback(signal.signal, number, signal.signal(number, terminate))
+
+
+def _status(
+    experiment: Experiment, results: list[Any], left: int, interrupt: KeyboardInterrupt | None, resume: str
+) -> int:
+    if interrupt is not None or experiment.stopped:
+        say(f"stopped; go on with: {resume}", err=True)
+        return int(getattr(interrupt, "exit_status", INTERRUPTED))
+    if left and experiment.out_of_money:
+        say(f"the run has spent what it may (run.max_cost, llm.max_run_tokens); not played: {left}", err=True)
+    failed = [result for result in results if result.status == "error"]
+    if left and experiment.refused:
+        say(f"the model's service refuses every request, see the error above; not played: {left}", err=True)
+    corrected = [result for result in failed if result.error["kind"] in SETTLED]
+    if len(corrected) < len(failed):
+        say(f"play again what could not be run: {resume}", err=True)
+    if corrected:
+        which = corrected[0].task if len(corrected) == 1 else f"{len(corrected)} tasks"
+        text = f"{which}: correct what the error names; this run keeps its settings, so other settings need a new one"
+        say(text, err=True)
+    if failed and len(failed) == len(results) and all(item.error["kind"] == "RequirementError" for item in failed):
+        return 4
+    return 1 if failed or left else 0
