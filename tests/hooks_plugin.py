@@ -72,8 +72,8 @@ class Listen(Tool):
         return "heard of the change"
 
     @hookimpl
-    def on_evaluated(self, env: Any, measurement: Any) -> str:
-        tell("on_evaluated", sorted(measurement.outcomes.values()), env.score)
+    def on_evaluated(self, env: Any, result: Any) -> str:
+        tell("on_evaluated", sorted(result.outcomes.values()), env.score)
         return "heard of the tests"
 
     @hookimpl

@@ -419,7 +419,7 @@ def test_a_full_disk_is_said_and_does_not_spoil_the_grade(
     assert "No space left on device" in observation["text"]
     assert env.session.read("hello.txt") == str(FILES["hello.txt"]).encode()
     new = f"--- /dev/null\n+++ b/zz.txt\n@@ -0,0 +1 @@\n+{long}\n"
-    patch = f"--- a/hello.txt\n+++ b/hello.txt\n@@ -1 +1 @@\n-{str(FILES['hello.txt']).strip()}\n+bye\n{new}".encode()
+    patch = f"--- a/hello.txt\n+++ b/hello.txt\n@@ -1,2 +1,2 @@\n-hello, world\n+bye\n and good night\n{new}".encode()
     with pytest.raises(ActionError, match="No space left on device"):
         env.workspace.apply(patch)
     assert env.session.read("hello.txt") == str(FILES["hello.txt"]).encode(), "all of a patch or nothing"

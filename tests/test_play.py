@@ -350,7 +350,7 @@ def test_history_is_kept_and_private(play: Callable[..., Player], tmp_path: Path
     player.prompt(2)
     player.child.send(CTRL_D)
     assert player.end() == 0
-    history = tmp_path / "state" / "debug_gym" / "human_history"
+    history = tmp_path / "state" / "debug-gym" / "human_history"
     assert history.stat().st_mode & 0o777 == 0o600
     player.run.rename(tmp_path / "first")
     again = play()

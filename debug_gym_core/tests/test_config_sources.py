@@ -105,6 +105,9 @@ def test_minus_p_reaches_into_the_list_of_tools(quiz_plugins: Plugins, write_con
         "pdb": {"timeout": 5},
     }
     assert load(path, ["tools.0=pdb", "tools.1=view"], plugins=quiz_plugins).tools == ("pdb", "view")
+    assert load(path, ["tools.pdb={}"], plugins=quiz_plugins).tools == ("view", "pdb")
+    mapping = load(path, ["tools={pdb: {timeout: 5}, view: null}"], plugins=quiz_plugins)
+    assert mapping.tools == ({"pdb": {"timeout": 5}}, "view")
     assert "tools lists no 'grep'; it lists view, pdb" in refused(quiz_plugins, path, "tools.grep.x=1")
     shipped = load("mini_nightmare", ["tools.pdb.timeout=5"], plugins=quiz_plugins).tool_settings()["pdb"]
     assert shipped == {"timeout": 5, "persistent_breakpoints": True, "warm": True, "rewind": False}

@@ -10,11 +10,15 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+import yaml
 from toy_runs import UNSAFE, Onlooker, by_task, lines
 
+from debug_gym_core import Agent
+from debug_gym_core.config.model import Config
+from debug_gym_core.runs.config_notes import without_effect
 from debug_gym_core.runs.episode import Players
 from debug_gym_core.runs.trajectory import EventKind, read_journal
 
@@ -238,6 +242,25 @@ def test_settings_without_effect_are_noted(play: Any, onlooker: Onlooker) -> Non
     assert words <= set(json.loads((run.directory / "run.json").read_text())["notes"])
     told = {text for kind, text in onlooker.told if kind == "note"}
     assert words <= told and not [text for text in told if "temperature" in text or "memory_size" in text]
+
+
+@pytest.mark.parametrize(
+    ("tools", "noted"),
+    [("[sh]", True), ("[eval, rewrite]", False), ("[view, listdir, rewrite, eval, pdb, submit]", False)],
+)
+def test_tools_of_a_config_for_an_agent_with_its_own_are_noted(tools: str, noted: bool) -> None:
+    class Own(Agent):
+        """Plays with two tools."""
+
+        name = "own"
+        tools: ClassVar = ("rewrite", "eval")
+
+        def play(self, env: Any, llm: Any) -> None: ...
+
+    sections = {"tools": yaml.safe_load(tools)}
+    notes = list(without_effect(Config.model_validate(sections), Own, None))
+    said = "tools: own plays with tools of its own (rewrite, eval), of which only the settings are taken"
+    assert notes == ([said] if noted else [])
 
 
 def test_no_isolation_is_noted_also_where_it_was_asked_for(play: Any) -> None:

@@ -29,9 +29,9 @@ class Notice(Tool):
         return f"{path} changed in {len(edits)} place(s)"
 
     @hookimpl
-    def on_evaluated(self, measurement):
+    def on_evaluated(self, result):
         """Name the first test that failed."""
-        return f"first failure: {measurement.failures[0].id}" if measurement.failures else None
+        return f"first failure: {result.failures[0].id}" if result.failures else None
 
     @hookimpl
     def on_step(self, env, call):

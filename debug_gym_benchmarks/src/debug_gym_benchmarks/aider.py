@@ -7,12 +7,12 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from debug_gym_benchmarks import cache, passes_before, plain_pytest
-from debug_gym_benchmarks.checkouts import Checkout, Published, open_checkout
+from debug_gym_benchmarks.checkouts import Checkout, CheckoutSettings, Published, open_checkout
 from debug_gym_benchmarks.written_tests import written_tests
-from debug_gym_core import Benchmark, Task, UsageError
+from debug_gym_core import Benchmark, BenchmarkSettings, Task, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.workspace import patch
 from debug_gym_core.workspace.snapshot import FileState
@@ -54,17 +54,8 @@ class Aider(Benchmark):
 
     name = "aider"
 
-    def __init__(self, **settings: Any) -> None:
-        """Check the settings; nothing is fetched.
-
-        Raises:
-            UsageError: a setting is wrong, or one that the benchmark has no use for
-        """
-        super().__init__(**settings)
-        if self.settings.mode == "debug":
-            raise UsageError("aider shows its tests as published: benchmark.mode is visible or hidden, not debug")
-        if self.settings.split is not None:
-            raise UsageError("aider has no splits: leave benchmark.split out")
+    Settings: ClassVar[type[BenchmarkSettings]] = CheckoutSettings
+    settings: CheckoutSettings
 
     def names(self) -> Sequence[str]:
         """The exercises in alphabetical order, with underscores."""
@@ -196,10 +187,7 @@ class Aider(Benchmark):
         return parsed
 
     def _changed(self, path: str, field: str) -> UsageError:
-        return UsageError(
-            f"benchmark.source: {path} in {self._checkout.place} has not the field {field} as Exercism's layout has it;"
-            f" known is commit {PUBLISHED.commit[:12]}"
-        )
+        return self._checkout.lacks_field(path, field, "Exercism's", PUBLISHED)
 
 
 def _first_line(path: str, text: str) -> list[str]:

@@ -10,10 +10,10 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from debug_gym_benchmarks import cache, clones, git
-from debug_gym_benchmarks.checkouts import Checkout, GitFiles, Published, open_checkout
+from debug_gym_benchmarks.checkouts import Checkout, CheckoutSettings, GitFiles, Published, open_checkout
 from debug_gym_core import Benchmark, Task, UsageError
 from debug_gym_core.errors import ActionError
 from debug_gym_core.names import nearest
@@ -47,7 +47,7 @@ _PYTEST = (("pytest",), ("py.test",), ("tox",), ("python", "-m", "pytest"), ("py
 _UNITTEST = (("python", "-m", "unittest"), ("python3", "-m", "unittest"))
 
 
-class BugsInPySettings(BenchmarkSettings):
+class BugsInPySettings(CheckoutSettings):
     """What the `benchmark` section says of BugsInPy.
 
     Attributes:
@@ -95,16 +95,6 @@ class BugsInPy(Benchmark):
     name = "bugsinpy"
     Settings: ClassVar[type[BenchmarkSettings]] = BugsInPySettings
     settings: BugsInPySettings
-
-    def __init__(self, **settings: Any) -> None:
-        """Check the settings; nothing is fetched.
-
-        Raises:
-            UsageError: a setting is wrong, or one that the benchmark has no use for
-        """
-        super().__init__(**settings)
-        if self.settings.split is not None:
-            raise UsageError(f"{self.name} has no splits: leave benchmark.split out; a project is tasks: tqdm-*")
 
     def names(self) -> Sequence[str]:
         """`PROJECT-NUMBER` by project and number."""
@@ -254,10 +244,7 @@ class BugsInPy(Benchmark):
         return _Bug(directory, url, *commits, version[1], tests, entrypoint, why_not, tox)
 
     def _changed(self, path: str, field: str) -> UsageError:
-        return UsageError(
-            f"benchmark.source: {path} in {self._checkout.place} has not the field {field} as BugsInPy's layout has it;"
-            f" known is commit {PUBLISHED.commit[:12]}"
-        )
+        return self._checkout.lacks_field(path, field, "BugsInPy's", PUBLISHED)
 
 
 def entrypoint_of(script: str) -> tuple[str, str]:

@@ -25,7 +25,7 @@ LOOK = 0.1
 
 def directory() -> Path:
     """Where benchmarks keep things: `debug-gym/benchmarks` below `$XDG_CACHE_HOME`, or `~/.cache`."""
-    from debug_gym_core.sandbox.kept_setups import cache
+    from debug_gym_core.places import cache
 
     return cache() / "benchmarks"
 

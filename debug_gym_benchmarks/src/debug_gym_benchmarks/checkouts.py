@@ -9,9 +9,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+import pydantic
 
 from debug_gym_benchmarks import cache, clones, git
-from debug_gym_core import UsageError
+from debug_gym_core import BenchmarkSettings, UsageError
 from debug_gym_core.workspace.lines import shown
 from debug_gym_core.workspace.patch import above_of
 from debug_gym_core.workspace.snapshot import FileState
@@ -32,6 +35,24 @@ class Published:
     name: str
     url: str
     commit: str
+
+
+class CheckoutSettings(BenchmarkSettings):
+    """What the `benchmark` section says of a benchmark that is read from a checkout.
+
+    Attributes:
+        source: a checkout, or a git URL; null: the known commit is fetched
+        revision: the commit
+        mode: visible, as published: the tests are in the workspace; hidden: only grading has them
+    """
+
+    mode: Literal["visible", "hidden"] = "visible"
+
+    @pydantic.field_validator("split")
+    @classmethod
+    def _refuse_splits(cls, split: str | None) -> None:
+        if split is not None:
+            raise ValueError("it has no splits: leave benchmark.split out")
 
 
 def open_checkout(published: Published, source: str | None = None, revision: str | None = None) -> Checkout:
@@ -114,6 +135,20 @@ class Checkout(abc.ABC):
     def lacks(self, path: str) -> UsageError:
         """The error that something is not there."""
         return UsageError(f"benchmark.source: there is no {path} in {self.place}; is that {self.name}?")
+
+    def lacks_field(self, path: str, field: str, layout: str, known: Published) -> UsageError:
+        """The error that a file does not say what it says in the layout that is known.
+
+        Args:
+            path: of the file
+            field: what it should say
+            layout: whose layout it is, as in `Exercism's`
+            known: where the layout is that
+        """
+        return UsageError(
+            f"benchmark.source: {path} in {self.place} has not the field {field} as {layout} layout has it;"
+            f" known is commit {known.commit[:12]}"
+        )
 
 
 class WorkTree(Checkout):

@@ -9,12 +9,12 @@ import ast
 import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import ClassVar
 
 from debug_gym_benchmarks import cache, passes_before, plain_pytest
-from debug_gym_benchmarks.checkouts import Checkout, Published, open_checkout
+from debug_gym_benchmarks.checkouts import Checkout, CheckoutSettings, Published, open_checkout
 from debug_gym_benchmarks.written_tests import written_tests
-from debug_gym_core import Benchmark, Task, UsageError
+from debug_gym_core import Benchmark, BenchmarkSettings, Task, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.workspace import patch
 from debug_gym_core.workspace.snapshot import FileState
@@ -65,17 +65,8 @@ class QuixBugs(Benchmark):
 
     name = "quixbugs"
 
-    def __init__(self, **settings: Any) -> None:
-        """Check the settings; nothing is fetched.
-
-        Raises:
-            UsageError: a setting is wrong, or one that the benchmark has no use for
-        """
-        super().__init__(**settings)
-        if self.settings.mode == "debug":
-            raise UsageError("quixbugs shows its tests as published: benchmark.mode is visible or hidden, not debug")
-        if self.settings.split is not None:
-            raise UsageError("quixbugs has no splits: leave benchmark.split out")
+    Settings: ClassVar[type[BenchmarkSettings]] = CheckoutSettings
+    settings: CheckoutSettings
 
     def names(self) -> Sequence[str]:
         """The programs in alphabetical order."""

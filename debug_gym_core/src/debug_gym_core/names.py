@@ -1,9 +1,9 @@
-"""Names that people mistype: the nearest known one."""
+"""Names for people: the nearest one to what was mistyped, a few of many."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -21,3 +21,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if matches:
         return f"; did you mean {matches[0]!r}?"
     return f"; known: {', '.join(names)}" if names else ""
+
+
+def some(names: Sequence[str], most: int = 10) -> str:
+    """A few names, and how many more there are: `a, b and 3 more`.
+
+    Args:
+        names: all of them
+        most: how many are named
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

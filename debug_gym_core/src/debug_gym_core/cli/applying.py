@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 from pathlib import Path
 
+from debug_gym_core import hermetic_git
 from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.errors import DebugGymError, RequirementError
 
@@ -23,18 +23,15 @@ def apply(patch: Path, directory: Path) -> None:
         DebugGymError: it does not fit, as the files were changed meanwhile
     """
     command = ["git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", str(patch.absolute())]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     _refuse_to_wait(patch, directory)
     try:
         with tempfile.TemporaryDirectory() as empty:
             # A repository's own settings name programs, such as filters, that git would run on its files. And where
             # the directory is one of a larger repository, git would take the paths for that one's. The person's own
             # settings name programs too, which the repository could have run on what it likes.
-            for name in ("objects", "refs"):
-                (Path(empty) / name).mkdir()
-            (Path(empty) / "HEAD").write_text("ref: refs/heads/none\n")
-            environment.update(GIT_DIR=empty, GIT_WORK_TREE=str(directory.absolute()), LC_ALL="C")
-            environment.update(GIT_CONFIG_NOSYSTEM="1", GIT_CONFIG_GLOBAL=os.devnull, GIT_ATTR_NOSYSTEM="1")
+            hermetic_git.make_empty(Path(empty))
+            places = {"GIT_DIR": empty, "GIT_WORK_TREE": str(directory.absolute())}
+            environment = {**hermetic_git.without_git(), **hermetic_git.ALONE, **places}
             done = subprocess.run(
                 command, cwd=directory, env=environment, capture_output=True, text=True, errors="replace"
             )

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from debug_gym_core import hermetic_git
 from debug_gym_core.sandbox import plain_files
 from debug_gym_core.workspace import patch
 
@@ -57,7 +58,7 @@ def _ignored(paths: Sequence[str], directory: Path) -> set[str]:
     top = next((place for place in (directory, *directory.parents) if os.path.lexists(place / ".git")), None)
     if top is None:
         return set()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = hermetic_git.without_git()
     below = directory.relative_to(top)
     with tempfile.TemporaryDirectory(prefix="debug-gym-ignored-") as temporary:
         copy = Path(temporary)
@@ -83,9 +84,8 @@ def _ignored(paths: Sequence[str], directory: Path) -> set[str]:
 
 def _copy_git(git: Path, into: Path) -> None:
     """Make a git directory with the index, and the patterns for what to ignore, of another one."""
-    for name in ("objects", "refs", "info"):
-        (into / name).mkdir(parents=True)
-    (into / "HEAD").write_text("ref: refs/heads/none\n")
+    hermetic_git.make_empty(into)
+    (into / "info").mkdir()
     own = common = _named(git, "gitdir:") or git  # a work tree that was added has its own index, and no more
     if main := _named(own / "commondir"):
         common = main

@@ -11,6 +11,7 @@ from debug_gym_core.cli.figures import count_text, duration, money_text, score_t
 from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.cli.steps import Steps, action_text, error_text
 from debug_gym_core.cli.verdicts import why_unresolved
+from debug_gym_core.names import some
 from debug_gym_core.runs.jobs import Job
 from debug_gym_core.runs.reading import Episode, Trajectory
 from debug_gym_core.runs.trajectory import Event, EventKind, Result
@@ -238,7 +239,7 @@ def _grade(data: Mapping[str, Any]) -> Part:
 
 def _names(tests: Any) -> str:
     found = [str(test) for test in tests] if isinstance(tests, list | tuple) else []
-    return ", ".join(found[:TESTS]) + (f" and {len(found) - TESTS} more" if len(found) > TESTS else "")
+    return some(found, TESTS)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from debug_gym_core import places
 from debug_gym_core.cli import Command, printable, say
 from debug_gym_core.cli.applying import apply
 from debug_gym_core.cli.options import common, llm_config, override
@@ -157,7 +157,7 @@ def _check(config: Config, directory: Path) -> None:
 
 def _home() -> Path:
     """Where runs are kept: not in the person's repository, which would have one more directory that is not theirs."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()) / "debug-gym" / "fix"
+    return places.state() / "fix"
 
 
 def _only_model(llm_config: Path | None) -> str | None:

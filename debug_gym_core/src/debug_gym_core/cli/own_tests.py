@@ -14,6 +14,7 @@ from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.grading.dropped import infrastructure_of
 from debug_gym_core.grading.starting import why_not_started
+from debug_gym_core.names import some
 from debug_gym_core.tasks.results import MISSING, score
 from debug_gym_core.tasks.results import PASSING as PASSED
 from debug_gym_core.workspace import patch
@@ -101,12 +102,14 @@ class Standing:
             missing = [name for name, outcome in self.tests.items() if outcome == MISSING]
             verb = "fails" if len(self.tests) == 1 or not failing else "fail"
             which = f"{len(failing)} of {plural(len(self.tests), 'test')}" if failing else "no test"
-            parts = [f"{which}{of} {verb}{with_it}" + (f": {some(failing)}" if failing else "")]
+            parts = [f"{which}{of} {verb}{with_it}" + (f": {some(failing, NAMED)}" if failing else "")]
             if missing:
-                parts.append(f"{len(missing)} {'has' if len(missing) == 1 else 'have'} no result: {some(missing)}")
+                parts.append(
+                    f"{len(missing)} {'has' if len(missing) == 1 else 'have'} no result: {some(missing, NAMED)}"
+                )
             elif not failing and not self.reason:  # and yet it is not resolved
                 others = [name for name, outcome in self.tests.items() if outcome not in PASSED]
-                parts.append(f"skipped or failing as expected, which is not passing: {some(others)}")
+                parts.append(f"skipped or failing as expected, which is not passing: {some(others, NAMED)}")
         return "; ".join([*parts, *([shorten(self.reason, LENGTH)] if self.reason else [])])
 
 
@@ -219,8 +222,3 @@ class _OwnEnv(RepoEnv):
         infrastructure = infrastructure_of(task, snapshot, factory.rules, self.session, self._tests.ids, files)
         kept = infrastructure.filter(changes).kept
         return patch.make({path: snapshot.state(path) for path in kept}, kept)
-
-
-def some(names: list[str]) -> str:
-    """A few names, and how many more there are."""
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from debug_gym_core.cli.byproducts import NAME, without_byproducts
-from debug_gym_core.cli.own_tests import OwnTests, Standing, some
+from debug_gym_core.cli.own_tests import NAMED, OwnTests, Standing
 from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.errors import ActionError, DebugGymError
+from debug_gym_core.names import some
 from debug_gym_core.runs.trajectory import EventKind, read_journal
 from debug_gym_core.tasks.results import Grade
 from debug_gym_core.workspace.lines import shown
@@ -53,12 +54,12 @@ def propose(episode: Path, repository: Path, tests: OwnTests) -> Proposal:
     change = whole
     try:
         if grade.dropped:
-            left_out.append(f"left out, as the tests ran without it: {some(_with_causes(grade.dropped))}")
+            left_out.append(f"left out, as the tests ran without it: {some(_with_causes(grade.dropped), NAMED)}")
             change = whole.with_name(NAME)
             change.write_bytes(tests.as_graded(whole.read_bytes()))
         change, ignored = without_byproducts(change, repository)
         if ignored:
-            left_out.append(f"left out, as git ignores it: {some(ignored)}")
+            left_out.append(f"left out, as git ignores it: {some(ignored, NAMED)}")
         if ignored and standing.resolved:
             standing = tests.with_change(change.read_bytes())
     except ActionError as error:

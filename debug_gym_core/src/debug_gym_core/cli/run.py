@@ -10,7 +10,6 @@ import click
 from debug_gym_core.cli import Command, say
 from debug_gym_core.cli.options import common, data, llm_config, override
 from debug_gym_core.cli.options import tasks as choose_tasks
-from debug_gym_core.cli.playing import Playing, open_run
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -106,6 +105,8 @@ def command(
     if only_list:
         _list(config, resume or output, plugins, force_all, force_failed)
         return
+    from debug_gym_core.cli.playing import Playing, open_run
+
     run = open_run(plugins, config, output, resume, choices["workers"])
     playing = Playing(run, plugins, verbose, debug=debug, force_all=force_all, force_failed=force_failed)
     context.exit(playing.play())

@@ -100,7 +100,9 @@ class Layer:
             if not isinstance(here, dict | list):
                 raise UsageError(f"{origin}: {'.'.join(path[: depth + 1])} is {here!r}, it has no keys of its own")
         if isinstance(here, list):
-            here[_index(here, path[-1], ".".join(path[:-1]), origin)] = value
+            step = path[-1]
+            index = _index(here, step, ".".join(path[:-1]), origin)
+            here[index] = value if step.isdecimal() else {step: value}
         else:
             here[path[-1]] = value
         for known in [known for known in self.origins if known[: len(path)] == path]:

@@ -149,6 +149,8 @@ class Config(Section):
     @pydantic.field_validator("tools", mode="before")
     @classmethod
     def _check_tools(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            value = [{name: settings} for name, settings in value.items()]
         if not isinstance(value, list | tuple):
             raise ValueError("say a list of tools, as in [view, {pdb: {timeout: 60}}]")
         found: dict[str, Any] = {}

@@ -47,7 +47,10 @@ def choose_terminal(
     if name != "auto":
         backend: type[Terminal] = plugins.get("terminals", name)
         if backend.runs_images and not (settings.get("image") or task.image or _has_image(backend)):
-            raise UsageError(f"{name} needs an image that the task does not name: -p terminal.image=python:3.12")
+            raise UsageError(
+                f"{name} needs an image, and the task names none: -p terminal.image=IMAGE, in Python"
+                f" terminal={{{name!r}: {{'image': IMAGE}}}}; it must have what the tests need, as pytest"
+            )
         _require(backend)
         if task.repository is None and not backend.runs_images:
             raise UsageError(f"{task.id} lies in an image, and terminal {name} runs none: take docker")

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.names import some
 from debug_gym_core.tools.observation import Observation
 from debug_gym_core.workspace.lines import shown
 from debug_gym_core.workspace.program_changes import Unknown, edits_of
@@ -93,5 +94,4 @@ class FileEvents:
 def _list(what: str, paths: Collection[str], key: str) -> Observation:
     """An observation that names paths, the first ones at least."""
     named = sorted(paths)
-    text = ", ".join(map(shown, named[:10])) + (f" and {len(named) - 10} more" if len(named) > 10 else "")
-    return Observation("env", f"{what}: {text}", {key: named})
+    return Observation("env", f"{what}: {some(list(map(shown, named)))}", {key: named})

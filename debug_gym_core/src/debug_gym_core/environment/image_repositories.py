@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import RequirementError, SandboxError
+from debug_gym_core.places import cache
 from debug_gym_core.sandbox import ownership
-from debug_gym_core.sandbox.kept_setups import cache
 from debug_gym_core.workspace.snapshot import LEFT_OUT
 
 if TYPE_CHECKING:

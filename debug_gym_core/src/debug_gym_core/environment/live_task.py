@@ -277,7 +277,7 @@ class LiveTask:
         self.dropped, self.unconfirmed, standing = confirmed.dropped, confirmed.unconfirmed, confirmed.standing
         self.score, self.resolved, self.broken = standing.score, standing.resolved, standing.broken
         self.measured = True
-        self._events.emit("on_evaluated", measurement=measurement)
+        self._events.emit("on_evaluated", result=measurement)
         self._files.tests_ran = True
         return measurement
 

@@ -22,12 +22,22 @@ if TYPE_CHECKING:
     from debug_gym_core.tasks.task import Task
 
 
+ELSEWHERE = {
+    "task_timeout": "is a run's (run.task_timeout); an environment's is max_seconds",
+    "max_cost": "is a run's (run.max_cost): an environment asks no model and spends nothing",
+}
+"""Bounds of an episode that a config has for runs, and where they are in Python."""
+
+
 def checked_settings(settings: Mapping[str, Any]) -> EnvSection:
     """Check keyword arguments as the `env` section of a config.
 
     Raises:
         UsageError: a key is unknown or a value wrong
     """
+    for name in settings:
+        if name in ELSEWHERE:
+            raise UsageError(f"env: {name} {ELSEWHERE[name]}")
     try:
         return EnvSection(**settings)
     except pydantic.ValidationError as error:

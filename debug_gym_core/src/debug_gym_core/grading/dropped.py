@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from debug_gym_core.grading.infrastructure import Infrastructure
+from debug_gym_core.names import some
 from debug_gym_core.workspace.lines import shown
 
 if TYPE_CHECKING:
@@ -56,10 +57,9 @@ def about_dropped(dropped: Mapping[str, str]) -> str:
     """
     if not dropped:
         return ""
-    named = [f"{shown(path)} ({why})" for path, why in sorted(dropped.items())[:TOLD]]
-    more = f" and {len(dropped) - TOLD} more" if len(dropped) > TOLD else ""
+    named = [f"{shown(path)} ({why})" for path, why in sorted(dropped.items())]
     what = "the change of" if len(dropped) == 1 else f"{len(dropped)} changes:"
-    return f"Grading drops {what} {', '.join(named)}{more}"
+    return f"Grading drops {what} {some(named, TOLD)}"
 
 
 def listed(dropped: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from debug_gym_core.config.layers import tool_name
+from debug_gym_core.environment.settings import DEFAULT_TOOLS
+
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent
     from debug_gym_core.components.component import Component
@@ -28,6 +31,10 @@ def without_effect(config: Config, agent: type[Agent], model: ChosenModel | None
         agent: plays
         model: drives it; None: none does, and the config's is not looked at
     """
+    named, usual = set(config.tool_settings()), {tool_name(one) for one in DEFAULT_TOOLS}
+    if agent.tools is not None and named - {"submit"} != usual and named != set(agent.tools):
+        own = ", ".join(agent.tools)
+        yield f"tools: {agent.name} plays with tools of its own ({own}), of which only the settings are taken"
     if model is None:
         return
     players: tuple[tuple[str, str, type[Component], frozenset[str]], ...] = (

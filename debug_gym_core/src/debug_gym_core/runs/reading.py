@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from debug_gym_core import strict_json
 from debug_gym_core.errors import UsageError
-from debug_gym_core.names import nearest
+from debug_gym_core.names import nearest, some
 from debug_gym_core.runs.run import LOCK, read_record
 from debug_gym_core.runs.trajectory import SCHEMA_VERSION, Event, EventKind, Result, read_results
 from debug_gym_core.tools.action import ToolCall
@@ -298,8 +298,7 @@ def _remarks(
     elif unknown:
         yield f"{unknown} events are of kinds that this debug-gym does not know"
     if damaged:
-        more = f" and {len(damaged) - 3} more" if len(damaged) > 3 else ""
-        which = f"line {damaged[0]} is" if len(damaged) == 1 else f"lines {', '.join(map(str, damaged[:3]))}{more} are"
+        which = f"line {damaged[0]} is" if len(damaged) == 1 else f"lines {some(list(map(str, damaged)), 3)} are"
         yield f"{which} damaged and left out"
     if cut_off:
         yield "the last line is cut off and left out"

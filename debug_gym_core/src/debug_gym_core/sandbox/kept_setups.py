@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core import places
 from debug_gym_core.errors import DebugGymError, RequirementError, SandboxError
 from debug_gym_core.sandbox import ownership
 
@@ -72,15 +73,9 @@ class KeptSetup:
         return place_of(self.key)
 
 
-def cache() -> Path:
-    """Where this program keeps what it can make again: `debug-gym` below `$XDG_CACHE_HOME`, or `~/.cache`."""
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (named if named.is_absolute() else Path.home() / ".cache") / "debug-gym"
-
-
 def directory() -> Path:
     """Where setups are kept: `setup` in the cache."""
-    return cache() / "setup"
+    return places.cache() / "setup"
 
 
 def key_of(facts: Mapping[str, Any]) -> str:

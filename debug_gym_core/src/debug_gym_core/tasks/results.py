@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from debug_gym_core.names import some
+
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
 PASSING = frozenset({"passed", "xpassed"})
 FAILING = frozenset({"failed", "error"})
@@ -175,18 +177,16 @@ def about_broken(tests: Sequence[str]) -> str:
     """That tests which passed before fail, and which; empty when there are none."""
     if not tests:
         return ""
-    more = f" and {len(tests) - NAMED} more" if len(tests) > NAMED else ""
     what = "1 test that passed before fails" if len(tests) == 1 else f"{len(tests)} tests that passed before fail"
-    return f"{what}: {', '.join(tests[:NAMED])}{more}"
+    return f"{what}: {some(tests, NAMED)}"
 
 
 def about_doubts(tests: Sequence[str]) -> str:
     """That tests pass whatever they expect, and which; empty when there are none."""
     if not tests:
         return ""
-    more = f" and {len(tests) - NAMED} more" if len(tests) > NAMED else ""
     what = "1 test passes whatever it expects" if len(tests) == 1 else f"{len(tests)} tests pass whatever they expect"
-    return f"{what}, or cannot be tried: {', '.join(tests[:NAMED])}{more}"
+    return f"{what}, or cannot be tried: {some(tests, NAMED)}"
 
 
 def _count(measurement: Measurement, tests: Sequence[str], max_score: int, outcomes: dict[str, str]) -> int:

@@ -316,6 +316,9 @@ def _arguments(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
         key, equals, value = word.partition("=")
         if equals and key in properties:
             if key in arguments:
+                odd = next((one.partition("=")[0] for one in words if arguments[key] == one and "=" in one), "")
+                if odd.isidentifier():  # it was taken for the first argument, by its place
+                    raise ActionError(f"{tool.name}: unknown argument {odd!r}{nearest(odd, properties)}")
                 block = " (the block between <<< and >>> is one)" if body is not None else ""
                 raise ActionError(f"{tool.name}: {key} is given twice{block}")
             arguments[key] = _value(properties[key], value)

@@ -1,11 +1,13 @@
 """The text form of tools that carry out a command: what follows the tool's name is that command, quotes and all.
 
-Two things are taken off it, as with every tool: arguments that are named at its beginning, and quotes around the whole.
+Two things are taken off it, as with every tool: arguments that are named at its beginning, or behind a command in
+quotes, and quotes around the whole.
 
     pdb p x['a b']
     bash timeout=5 make test
     pdb command="b app.py:4" entrypoint="python app.py"
     bash "echo hi"
+    bash 'make test' timeout=5
 """
 
 from __future__ import annotations
@@ -46,6 +48,12 @@ def read(rest: str, names: Collection[str], value: Callable[[str, str], Any]) ->
     if COMMAND in named:  # without quotes: it goes on to the end
         named, left = _named(rest, [name for name in names if name != COMMAND], value)
         left = _COMMAND.sub("", left, count=1)
+    quoted = _QUOTED.match(left)
+    if quoted and re.search(r"\s", quoted[0]) and left[quoted.end() : quoted.end() + 1].isspace():
+        others = [name for name in names if name != COMMAND and name not in named]
+        more, behind = _named(left[quoted.end() :].lstrip(), others, value)
+        if more and not behind:  # a program's name with a blank in it, which is given `timeout=5`, there is hardly any
+            named, left = {**named, **more}, quoted[0]
     if left:
         named[COMMAND] = shlex.split(left)[0] if len(left) > 2 and _QUOTED.fullmatch(left) else left
     return named

@@ -32,7 +32,7 @@ def on_file_changed(env: Environment, path: str, edits: Sequence[Edit]) -> str |
 
 
 @hookspec
-def on_evaluated(env: Environment, measurement: Measurement) -> str | Observation | None:
+def on_evaluated(env: Environment, result: Measurement) -> str | Observation | None:
     """The tests were run in place."""
 
 

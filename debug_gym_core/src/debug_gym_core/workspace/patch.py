@@ -18,6 +18,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from debug_gym_core import hermetic_git
 from debug_gym_core.errors import ActionError, RequirementError
 from debug_gym_core.sandbox import ownership
 from debug_gym_core.workspace.lines import decode, encode
@@ -174,9 +175,8 @@ class _Store:
         # Also when the program ends while another thread is in here, as after a second Ctrl-C.
         self._remove = weakref.finalize(self, _remove, os.getpid(), self._directory, self._processes)
         ownership.write_lease(self._directory, "")
-        for name in ("objects", "refs", "home"):
-            (self._directory / name).mkdir()
-        (self._directory / "HEAD").write_text("ref: refs/heads/none\n")
+        hermetic_git.make_empty(self._directory)
+        (self._directory / "home").mkdir()
         (self._directory / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
         return self
 
@@ -197,16 +197,8 @@ class _Store:
             ActionError: it finds fault with the patch, or with a name in it
             RequirementError: it failed for another reason: it was killed, the disk is full, it is too old
         """
-        environment = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": str(self._directory / "home"),
-            "LC_ALL": "C",
-            "GIT_DIR": str(self._directory),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_TERMINAL_PROMPT": "0",
-        }
+        places = {"HOME": str(self._directory / "home"), "GIT_DIR": str(self._directory)}
+        environment = {"PATH": os.environ.get("PATH", os.defpath), **hermetic_git.ALONE, **places}
         pipe = subprocess.PIPE
         command = [*self._command, *arguments]
         with subprocess.Popen(
@@ -235,14 +227,7 @@ class _Store:
     def contents(self, objects: list[bytes]) -> list[bytes]:
         """The contents of objects by their ids, in order."""
         output = self.git(["cat-file", "--batch"], b"".join(one + b"\n" for one in objects)) if objects else b""
-        found, position = [], 0
-        for _ in objects:
-            header, _, _ = output[position : position + 200].partition(b"\n")
-            position += len(header) + 1
-            size = int(header.split()[2])
-            found.append(output[position : position + size])
-            position += size + 1
-        return found
+        return list(hermetic_git.objects(output, len(objects)))
 
 
 @functools.cache

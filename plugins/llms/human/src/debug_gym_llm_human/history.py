@@ -9,15 +9,15 @@ from pathlib import Path
 
 from prompt_toolkit.history import FileHistory
 
+from debug_gym_core.places import state
+
 LARGEST = 1 << 20
 """Bytes of the file beyond which its older half is dropped."""
 
 
 def history_path() -> Path:
-    """Where it is kept: `debug_gym/human_history` below `$XDG_STATE_HOME`, or `~/.local/state`."""
-    state = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(state) if Path(state).is_absolute() else Path("~/.local/state").expanduser()
-    return base / "debug_gym" / "human_history"
+    """Where it is kept: `human_history` in the program's state."""
+    return state() / "human_history"
 
 
 class KeptHistory(FileHistory):

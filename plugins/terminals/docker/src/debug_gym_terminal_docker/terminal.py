@@ -133,7 +133,7 @@ class DockerTerminal(Terminal):
 
     def _image(self) -> str:
         if self.settings.image is None:
-            raise RequirementError("docker needs an image that the task does not name: -p terminal.image=python:3.12")
+            raise RequirementError("docker needs an image, and the task names none: -p terminal.image=IMAGE")
         return self.settings.image
 
     def _create(self, client: APIClient, image: str, spec: SandboxSpec) -> str:

@@ -13,6 +13,7 @@ from debug_gym_core import ActionError, Observation, Tool, hookimpl
 from debug_gym_core.components.component import Settings
 from debug_gym_core.components.values import Seconds
 from debug_gym_core.errors import SandboxLost
+from debug_gym_core.names import some
 from debug_gym_core.sandbox.terminal import ROOT
 
 if TYPE_CHECKING:
@@ -226,8 +227,7 @@ def _checked(command: str) -> str:
 
 def _named(names: Sequence[str]) -> str:
     """The first of some names, which may be many and long."""
-    shown = [name[:40] for name in names[:10]]
-    return ", ".join(shown) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    return some([name[:40] for name in names])
 
 
 def _status(status: int) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from debug_gym_core import ActionError, Observation, Settings, Tool, hookimpl
+from debug_gym_core.names import some
 from debug_gym_core.sandbox.grep import LONGEST_PATTERN, Glob, InvalidPattern, Query
 from debug_gym_core.workspace.lines import encode, show, shown
 
@@ -228,8 +229,7 @@ def _more(left: dict[str, int], missing: int, bound: int | None) -> Iterator[str
 
 
 def _names(paths: Sequence[str]) -> str:
-    rest = len(paths) - NAMED
-    return ", ".join(map(shown, paths[:NAMED])) + (f" and {rest} more" if rest > 0 else "")
+    return some(list(map(shown, paths)), NAMED)
 
 
 def _quoted(text: str) -> str:
