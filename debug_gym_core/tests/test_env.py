@@ -158,6 +158,21 @@ def test_a_sandbox_that_loses_its_guest_now_and_then_is_replaced(env: RepoEnv, m
     assert env.session is not session and env._sandbox.distrusted == 0
 
 
+@pytest.mark.parametrize(("steps", "replaced"), [(1, False), (4, True)])
+def test_a_sandbox_that_was_replaced_long_ago_does_not_count(
+    env: RepoEnv, monkeypatch: pytest.MonkeyPatch, steps: int, replaced: bool
+) -> None:
+    """Of an episode of hours, a few may be lost now and then."""
+    monkeypatch.setattr("debug_gym_core.environment.live_sandbox.REPLACEMENTS", 1)
+    monkeypatch.setattr("debug_gym_core.environment.live_sandbox.FORGIVEN_AFTER", 3)
+    for _ in range(2):
+        env.session.terminal.stop()
+        said = env.step("write a.py x")[0]["text"]
+        for _ in range(steps):
+            env.step("write b.py y")
+    assert ("done again in a new one" in said) is replaced and (env.failure is None) is replaced
+
+
 @pytest.mark.parametrize(
     ("how", "said"),
     [

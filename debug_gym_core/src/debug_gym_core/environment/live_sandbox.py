@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.environment.image_repositories import repository_of, tests_of_image
-from debug_gym_core.environment.recovery import REPLACEMENTS, TRUSTED_AFTER, Kept, insist, with_files
+from debug_gym_core.environment.recovery import FORGIVEN_AFTER, REPLACEMENTS, TRUSTED_AFTER, Kept, insist, with_files
 from debug_gym_core.environment.sandbox_factory import SandboxFactory
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, UsageError
 from debug_gym_core.workspace.changes import Changes, patch_of
@@ -78,6 +78,7 @@ class LiveSandbox:
         self.kept = Kept()
         self.distrusted = 0
         self._replaced = 0
+        self._worked = 0
 
     @property
     def live(self) -> bool:
@@ -235,6 +236,7 @@ class LiveSandbox:
         if self._replaced >= REPLACEMENTS:
             return False
         self._replaced += 1
+        self._worked = 0
         log.warning("the sandbox was lost, another one takes its place: %s", error)
         self.end_quietly()
         try:
@@ -263,6 +265,9 @@ class LiveSandbox:
     def worked(self) -> None:
         """A step has."""
         self.distrusted = max(0, self.distrusted - 1)
+        self._worked += 1
+        if self._worked == FORGIVEN_AFTER:
+            self._replaced, self._worked = max(0, self._replaced - 1), 0
 
     def _reconnects(self) -> bool:
         """Whether the guest answers, or another one can be started over the same files."""

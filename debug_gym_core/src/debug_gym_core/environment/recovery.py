@@ -19,6 +19,9 @@ PAUSES = (0.0, 2.0, 8.0)
 REPLACEMENTS = 3
 """Sandboxes of one episode that are replaced; one that loses more has no infrastructure to speak of."""
 
+FORGIVEN_AFTER = 20
+"""Steps that work until one that was replaced does not count any more: an episode may be long."""
+
 TRUSTED_AFTER = 5
 """Steps that work until a sandbox that lost its guest may lose another one and stay."""
 
