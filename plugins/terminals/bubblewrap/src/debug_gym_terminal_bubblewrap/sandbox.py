@@ -91,50 +91,22 @@ class Sandbox:
             raise SandboxError(f"bubblewrap did not start: {error}") from error
         with contextlib.ExitStack() as mine, contextlib.ExitStack() as theirs:
             mine.callback(self._cgroup.remove)
-
-            def pipe(*, to_sandbox: bool = False) -> tuple[int, int]:
-                """A pipe: our end and the sandbox's."""
-                reading, writing = os.pipe()
-                ours, its = (writing, reading) if to_sandbox else (reading, writing)
-                mine.callback(os.close, ours)
-                theirs.callback(os.close, its)
-                return ours, its
-
-            def memory(name: str, data: bytes) -> str:
-                descriptor = os.memfd_create(name)
-                theirs.callback(os.close, descriptor)
-                passed.append(descriptor)
-                while data:
-                    data = data[os.write(descriptor, data) :]
-                os.lseek(descriptor, 0, os.SEEK_SET)
-                return str(descriptor)
-
+            files = _Files(mine, theirs)
             try:
-                to_guest, stdin = pipe(to_sandbox=True)
-                from_guest, stdout = pipe()
-                log, stderr = pipe()
-                info, info_end = pipe()
-                release, release_end = pipe(to_sandbox=True)
-                passed = [info_end, release_end]
-                arguments = [*options(mode, network), "--as-pid-1"]
-                for name, value in environment.items():
-                    arguments += ["--setenv", name, value]
-                numbers = [memory("file", content) for content in mounts.contents]
-                arguments += [
-                    numbers[int(argument[1:-1])] if re.fullmatch(r"\{\d+\}", argument) else argument
-                    for argument in mounts.arguments
-                ]
-                if seccomp.supported():
-                    also = () if "memory" in self._cgroup.bounded else ("shmget",)
-                    arguments += ["--seccomp", memory("seccomp", seccomp.program(also=also))]
-                arguments += ["--chdir", ROOT, "--info-fd", str(info_end), "--block-fd", str(release_end)]
-                options_file = memory("arguments", b"".join(os.fsencode(argument) + b"\0" for argument in arguments))
-                command = ["bwrap", "--args", options_file, "--", *argv]
-                if mode is Mode.CHANGE_USER:
-                    command[-len(argv) :] = dropped(argv, python, quick=not mounts.in_workspace)
-                self._process = spawn(
-                    command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=passed, within=self._cgroup.joined
-                )
+                to_guest, stdin = files.pipe(to_sandbox=True)
+                from_guest, stdout = files.pipe()
+                log, stderr = files.pipe()
+                info, info_end = files.pipe()
+                release, release_end = files.pipe(to_sandbox=True)
+                files.passed += [info_end, release_end]
+                shared_memory = "memory" in self._cgroup.bounded
+                arguments = _arguments(files, mode, environment, mounts, network=network, shared_memory=shared_memory)
+                arguments += ["--info-fd", str(info_end), "--block-fd", str(release_end)]
+                options_file = files.memory("arguments", b"".join(os.fsencode(one) + b"\0" for one in arguments))
+                within = dropped(argv, python, quick=not mounts.in_workspace) if mode is Mode.CHANGE_USER else argv
+                command = ["bwrap", "--args", options_file, "--", *within]
+                ends: dict[str, Any] = {"stdin": stdin, "stdout": stdout, "stderr": stderr, "pass_fds": files.passed}
+                self._process = spawn(command, within=self._cgroup.joined, **ends)
                 mine.callback(self._end)
                 self.stream = PipeStream(to_guest, from_guest, self._process.pid, self._begin, self._end)
             except OSError as error:
@@ -242,6 +214,69 @@ class Sandbox:
             self._process.kill()
             self._process.wait()
         self._cgroup.remove()
+
+
+class _Files:
+    """Pipes to a sandbox, and files in memory that bubblewrap reads.
+
+    Attributes:
+        passed: descriptors that bubblewrap gets by their numbers
+    """
+
+    def __init__(self, mine: contextlib.ExitStack, theirs: contextlib.ExitStack) -> None:
+        """Open none yet.
+
+        Args:
+            mine: closes our ends
+            theirs: closes the others, which the sandbox has once it is started
+        """
+        self._mine, self._theirs = mine, theirs
+        self.passed: list[int] = []
+
+    def pipe(self, *, to_sandbox: bool = False) -> tuple[int, int]:
+        """A pipe: our end and the sandbox's."""
+        reading, writing = os.pipe()
+        ours, its = (writing, reading) if to_sandbox else (reading, writing)
+        self._mine.callback(os.close, ours)
+        self._theirs.callback(os.close, its)
+        return ours, its
+
+    def memory(self, name: str, data: bytes) -> str:
+        """A file in memory, by the number of its descriptor."""
+        descriptor = os.memfd_create(name)
+        self._theirs.callback(os.close, descriptor)
+        self.passed.append(descriptor)
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return str(descriptor)
+
+
+def _arguments(
+    files: _Files, mode: Mode, environment: Mapping[str, str], mounts: Mounts, *, network: bool, shared_memory: bool
+) -> list[str]:
+    """The arguments of bubblewrap: what the sandbox has, sees and may do.
+
+    Args:
+        files: hold what is given to it as content
+        mode: how its user is made
+        environment: its variables
+        mounts: what it sees
+        network: whether it has the host's network
+        shared_memory: whether System V's may be had, as all memory is bounded
+    """
+    arguments = [*options(mode, network), "--as-pid-1"]
+    for name, value in environment.items():
+        arguments += ["--setenv", name, value]
+    numbers = [files.memory("file", content) for content in mounts.contents]
+    arguments += [
+        numbers[int(argument[1:-1])] if re.fullmatch(r"\{\d+\}", argument) else argument
+        for argument in mounts.arguments
+    ]
+    if seccomp.supported():
+        also = () if shared_memory else ("shmget",)
+        arguments += ["--seccomp", files.memory("seccomp", seccomp.program(also=also))]
+    return [*arguments, "--chdir", ROOT]
 
 
 def _is_alive(process: int) -> bool:
