@@ -141,6 +141,8 @@ class _Finder:
             if inner is None:
                 break
             text = inner
+        else:
+            raise Refused(f"it has more than {DEEPEST} commands that start another one")
         if parsed.kind is Kind.COMMAND:
             parsed = self._console_script(_words(text))
         if parsed.module in ("tox", "nox"):

@@ -130,6 +130,7 @@ PLACES = [
     ("Shop.twice", "bank.py:49"),
     ("bank.py:18", "bank.py:20"),
     ("bank.py:19", "bank.py:20"),
+    ("bank.py::Shop::twice[1-a, b]", "bank.py:49"),
 ]
 
 
@@ -145,6 +146,10 @@ def test_conditions_of_breakpoints(at_entry: Any) -> None:
     for typed in ("main.py:8, amount > 1", "main.py:8 if amount > 1", "8 if amount > 1", "main.py:8, if amount > 1"):
         assert not at_entry.do("b " + typed)["failed"], typed
         assert at_entry.breakpoints["list"][-1]["condition"] == "amount > 1", typed
+    for condition in ("str(amount)[::2] == '1'", "'::' in str(amount)"):
+        assert not at_entry.do("b main.py:8, " + condition)["failed"]
+        assert at_entry.breakpoints["list"][-1]["condition"] == condition
+        at_entry.do("cl {}".format(at_entry.breakpoints["list"][-1]["number"]))
     assert not at_entry.do("b main.py:8 amount > 1")["failed"]
     assert at_entry.breakpoints["list"][-1]["condition"] == "amount > 1"
     assert not at_entry.do("b work if n")["failed"]
@@ -167,6 +172,7 @@ WRONG_AT_ENTRY = [
     ("b main.py:x y", "*** Bad lineno: x y; b FILE:LINE, as b app.py:12\n"),
     ("b ???", "*** '???' is no place: b FILE:LINE, as b app.py:12, or b FUNCTION\n"),
     ("cl 99", "*** Breakpoint number 99 out of range\nhint: there are no breakpoints\n"),
+    ("condition 1, x >", "*** The condition 'x >' is no Python expression: "),
     ("condition 99 x", "*** Breakpoint number 99 out of range\n"),
     ("disable", "*** There are no breakpoints\n"),
     ("enable all", "*** There are no breakpoints\n"),

@@ -81,8 +81,56 @@ def test_an_excepthook_that_fails_hides_nothing(debug: Any) -> None:
     )
     stop = program.do("c")["stop"]
     assert (stop["reason"], stop["line"]) == ("exception", 3)
-    assert b"KeyError: 'lost'" in program.printed
     assert program.do("c")["status"] == 1
+    assert b"KeyError: 'lost'" in program.printed
+
+
+@pytest.mark.parametrize("flag", ["-b", "-bb"])
+def test_bytes_are_compared_with_no_number(debug: Any, flag: str) -> None:
+    app = "def f(data):\n    many = [b'x'] * 3 + [-2]\n    data += b'y'\n    return many\nf(b'x')\n"
+    program = debug(f"python {flag} app.py", {"app.py": app})
+    program.do("b 4")
+    stop = program.do("c")["stop"]
+    assert stop["line"] == 4 and "note" not in stop and "data" in stop["locals"]["changed"], stop
+    assert program.do("c")["status"] == 0
+    assert b"BytesWarning" not in program.printed
+
+
+def test_a_class_whose_name_is_the_programs_own_is_shown(debug: Any) -> None:
+    app = dedent(
+        """\
+        class Meta(type):
+            @property
+            def __name__(cls):
+                raise OSError("nobody may know")
+        class Odd(metaclass=Meta):
+            def __repr__(self):
+                raise OSError("nor see it")
+        x = Odd()
+        y = 1
+        """
+    )
+    program = debug("python app.py", app)
+    program.do("b 9")
+    stop = program.do("c")["stop"]
+    assert (stop["file"], stop["line"], "note" in stop) == ("app.py", 9, False)
+    assert "<Odd, whose repr raised OSError>" in str(stop)
+
+
+def test_a_stop_that_cannot_be_described_says_where_it_is(debug: Any) -> None:
+    app = dedent(
+        """\
+        import linecache
+        def fails(*_):
+            raise OSError("no lines")
+        linecache.getlines = fails
+        y = 1
+        """
+    )
+    program = debug("python app.py", app)
+    program.do("b 5")
+    stop = program.do("c")["stop"]
+    assert (stop["reason"], stop["file"], stop["line"], stop["breakpoint"]) == ("breakpoint", "app.py", 5, 1)
 
 
 def test_values_are_shown_by_kind(debug: Any) -> None:

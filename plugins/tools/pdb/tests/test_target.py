@@ -158,6 +158,7 @@ def test_a_restart_keeps_the_directory(env: RepoEnv) -> None:
         ("env -u A python show.py", "env -u is not understood", ""),
         ("A=1", "it names no program", ""),
         ("sh", "it starts sh, a shell", ""),
+        ("env " * 8 + "A=1", "it has more than 8 commands that start another one", ""),
     ],
 )
 def test_what_cannot_be_debugged_says_why_and_what_could(env: RepoEnv, entrypoint: str, why: str, instead: str) -> None:

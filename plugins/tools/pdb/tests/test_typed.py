@@ -32,6 +32,7 @@ from debug_gym_tool_pdb.typed import asks_for_help, counted, lines_of, restart
         ("```p 1```", ["p 1"]),
         ("x = '''\n> quoted\n'''", ["x = '''", "> quoted", "'''"]),
         ("for i in range(2):\n    print(i)", ["for i in range(2):", "    print(i)"]),
+        (">>> for i in range(2):\n...     print(i)\n... ", ["for i in range(2):", "    print(i)"]),
     ],
 )
 def test_lines(command: str, lines: list[str]) -> None:

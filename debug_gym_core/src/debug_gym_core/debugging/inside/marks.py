@@ -12,6 +12,7 @@ MOST_VISITED = 500
 MOST_TEXT = 1 << 20
 DEEPEST = 4
 _SIMPLE = frozenset([int, float, complex, bool, type(None), str, bytes])
+_NUMBERS = frozenset([int, float, complex])
 _SEQUENCES = frozenset([list, tuple])
 _SETS = frozenset([set, frozenset])
 _ORDER = type.__dict__["__mro__"]
@@ -59,7 +60,7 @@ class _Marking:
         if (kind is str or kind is bytes) and len(value) > MOST_TEXT:
             return hash((kind, id(value), len(value)))
         if kind in _SIMPLE:
-            return hash((kind, value, value == -2))  # which has the hash of -1
+            return hash((kind, value, kind in _NUMBERS and value == -2))  # which has the hash of -1
         if self._left < 0 or not levels:
             return hash((id(kind), id(value)))
         if kind is bytearray:
@@ -78,7 +79,8 @@ class _Marking:
         kinds = list(map(type, values))
         if _SIMPLE.issuperset(kinds):
             self._left -= len(values) // 100
-            return hash((tuple(values), tuple(kinds), values.count(-2)))
+            numbers = values if bytes not in kinds else [one for one in values if type(one) is not bytes]
+            return hash((tuple(values), tuple(kinds), numbers.count(-2)))  # `-bb` has bytes equal to no number
         found = []
         for one in values:
             if self._left < 0:

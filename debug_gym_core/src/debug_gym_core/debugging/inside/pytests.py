@@ -22,6 +22,8 @@ class Pytest(Module):
     def find(self) -> str:
         """See Program."""
         filename = super().find()
+        if "--pyargs" in self.args:  # then a test's file is named as a module
+            return filename
         for before, arg in zip(["", *self.args], self.args):  # noqa: B905 (Python 3.6)
             path = arg.partition("::")[0]
             is_test = (path.endswith(".py") or "::" in arg) and arg[:1] != "-"

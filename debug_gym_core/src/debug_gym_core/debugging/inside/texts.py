@@ -2,8 +2,16 @@
 
 import re
 
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+| id='[0-9]{6,}'")
-"""Where an object lies; the latter as mocks say it."""
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+| id='[0-9]{6,}'|(?<=started) [0-9]{6,}|(?<=daemon) [0-9]{6,}")
+"""Where an object lies, the second as mocks say it; and the number of a thread."""
+
+
+_NAME = type.__dict__["__name__"]
+
+
+def name_of(kind: type) -> str:
+    """The name of a class, without asking its metaclass, which is the program's."""
+    return str(_NAME.__get__(kind))
 
 
 def without_addresses(text: str) -> str:

@@ -84,13 +84,14 @@ class Pdb(Tool):
             entrypoint: what to debug instead of the task's own program, such as `python -m pytest -q test_app.py`
         """
         lines = typed.lines_of(command)
+        entrypoint = (entrypoint or "").strip() or None
         if self._live is None and len(lines) == 1:
             if _QUIT.fullmatch(lines[0]):
                 return Observation(self.name, "There is no session to end; the next pdb command starts one.")
             if typed.asks_for_help(lines[0]):
                 return Observation(self.name, overview(self.settings.rewind))
         call = Call()
-        if self._live is None or (entrypoint is not None and entrypoint.strip() != self._live.entrypoint.text):
+        if self._live is None or (entrypoint is not None and entrypoint != self._live.entrypoint.text):
             asked = entrypoint or env.debug_entrypoint
             target = find_target(asked, env)
             restart = typed.restart(lines[0])

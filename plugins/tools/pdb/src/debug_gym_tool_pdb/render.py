@@ -115,6 +115,8 @@ def place(stop: Mapping[str, Any]) -> str:
     """Where a stop is, as in `at app.py:12 in main`; before a program began, that."""
     if stop["reason"] == "entry":
         return "before the program's first line"
+    if "file" not in stop:
+        return "where its stop could not be described"
     return f"at {stop['file']}:{stop['line']} in {stop['function']}"
 
 

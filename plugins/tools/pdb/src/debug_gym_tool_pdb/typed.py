@@ -11,6 +11,7 @@ MOST_STEPS = 50
 """How often `n 5` and `s 5` repeat at most."""
 
 _PROMPT = re.compile(r"\s*(?:\(i?[Pp]db\)|i?pdb>|debug-gym>|>>>|>)(?:[ \t]+|\Z)")
+_PYTHON_PROMPT = re.compile(r"\s*(?:>>>|\.\.\.)(?:[ \t]|\Z)")
 _TOOL_NAME = re.compile(r"\s*pdb[ \t]+(?!(?:in|is|and|or|if|not)\b)(?=[a-z])")
 _FENCE = re.compile(r"\s*```\w*\s*")
 _COUNTED = re.compile(r"\s*(n|next|s|step)[ \t]+(\d+)\s*(?:#.*)?")
@@ -33,9 +34,10 @@ def lines_of(command: str) -> list[str]:
     if lines and _FENCE.fullmatch(lines[0]):
         lines = _without_ends(lines[1:-1] if len(lines) > 1 and lines[-1].strip() == "```" else lines[1:])
     elif len(lines) == 1 and (match := re.fullmatch(r"\s*(`{1,3})([^`]+)\1\s*", lines[0])):
-        lines = [match[2]]
+        lines = _without_ends([match[2]])
     if lines and _PROMPT.match(lines[0]):
-        lines = _without_ends([_PROMPT.sub("", line, count=1) for line in lines])
+        prompt = _PYTHON_PROMPT if lines[0].lstrip().startswith(">>>") else _PROMPT
+        lines = _without_ends([prompt.sub("", line, count=1) for line in lines])
     if lines:
         lines[0] = _TOOL_NAME.sub("", lines[0], count=1)
     if not lines:

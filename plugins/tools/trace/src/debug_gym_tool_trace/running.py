@@ -242,10 +242,18 @@ class Tracing:
         if data is None:
             return None
         try:
-            return Message.model_validate(cleaned(json.loads(self._public(data.decode("utf-8", "replace")))))
+            return Message.model_validate(self._masked(cleaned(json.loads(data.decode("utf-8", "replace")))))
         except (ValueError, ValidationError, RecursionError):  # something of the program's own
             self._outcome.lost = True
             return None
+
+    def _masked(self, value: Any) -> Any:
+        """JSON types whose texts have the public path of the repository."""
+        if isinstance(value, str):
+            return self._public(value)
+        if isinstance(value, list):
+            return [self._masked(one) for one in value]
+        return {key: self._masked(one) for key, one in value.items()} if isinstance(value, dict) else value
 
     def _program(self, text: str) -> str:
         """What the program printed; what pytest and unittest say of themselves is equal from run to run, as in eval."""

@@ -147,6 +147,7 @@ class Breaking(Looking):
 
     def do_condition(self, arg: str) -> "Any":  # noqa: D102
         number, _, condition = arg.strip().partition(" ")
+        number = number.rstrip(",")
         condition = re.sub(r"\A(?:if\b|,)\s*", "", condition.strip())
         if condition and number.isdigit():
             try:
@@ -154,7 +155,7 @@ class Breaking(Looking):
             except NotUnderstood as error:
                 self.error(str(error))
                 return None
-        return super().do_condition("{} {}".format(number.rstrip(","), condition).strip())
+        return super().do_condition("{} {}".format(number, condition).strip())
 
     def do_ignore(self, arg: str) -> "Any":  # noqa: D102
         words = arg.replace(",", " ").split()

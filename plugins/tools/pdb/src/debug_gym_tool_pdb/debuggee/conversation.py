@@ -171,7 +171,7 @@ class Conversation(pdb.Pdb):
                 message["stop"] = self._report(self._stop)
             except (Exception, KeyboardInterrupt) as error:  # the program has replaced what the report is made with
                 why = "it cannot be described: {}: {}".format(type(error).__name__, self.values.said(error))
-                message["stop"] = {"reason": self._stop.reason, "note": why}
+                message["stop"] = dict(self._briefly(self._stop), note=why)
             finally:
                 self._executing = executing
             self._add_started(message)
@@ -182,9 +182,16 @@ class Conversation(pdb.Pdb):
             message["hello"], self.hello = self.hello, {}
         return message
 
-    def _report(self, stop: "Stop") -> "Json":
+    def _briefly(self, stop: "Stop") -> "Json":
+        """Why it stopped, and where."""
         report: "Json" = {"reason": stop.reason}
         report.update((key, value) for key, value in stop.details.items() if value is not None)
+        if not self.before_runner:
+            report.update(self.reporter.place(*self.stack[self.curindex]))
+        return report
+
+    def _report(self, stop: "Stop") -> "Json":
+        report = self._briefly(stop)
         if self.before_runner:
             return report
         report.update(self.reporter.report(self.stack, self.curindex, stop.error, stop.value))

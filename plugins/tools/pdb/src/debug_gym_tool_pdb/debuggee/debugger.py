@@ -209,15 +209,25 @@ class Debugger(Stopping):
         sys.last_type, sys.last_value, sys.last_traceback = type(error), error, step
         if sys.version_info >= (3, 12):
             sys.last_exc = error
-        try:
-            sys.excepthook(type(error), error, step)
-        except Exception:
-            traceback.print_exception(type(error), error, step)
+        own = sys.excepthook is not sys.__excepthook__  # which may end the program
+        if not own or self.channel.process:
+            self._tell_of(error, step)
         if self.channel.process:
             return  # whoever waits for a child learns of its failure from its status
         message = self._undisturbed(lambda: self.values.said(error))
         self._uncaught = {"type": type(error).__name__, "message": message}
         self.post_mortem(error, Stop("exception"), None)
+        if own:
+            self._tell_of(error, step)
+
+    def _tell_of(self, error: "BaseException", step: "Any") -> None:
+        """Have an uncaught exception printed, by the program's way where it has one."""
+        try:
+            sys.excepthook(type(error), error, step)
+        except SystemExit as end:
+            self._status = _exit_status(end)
+        except Exception:
+            traceback.print_exception(type(error), error, step)
 
     def _finish(self) -> None:
         """Tell the host about the end; the last thing before the interpreter ends."""

@@ -4,7 +4,7 @@ import ast
 
 from debug_gym_core.debugging.inside.process import OURS
 
-from .statements import NOWHERE, SCOPES, Statements, parsed
+from .statements import NOWHERE, SCOPES, Statements, chained, parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ HOOK = "__debug_gym_reached__"
 
 HELD, RAISED = 1, 2
 """What was found out before our function is called: its condition held, or raised."""
+
+_ALONE = "try:\n {}\nexcept NameError: pass"
+_CONDITIONAL = "try:\n  if 0: {0}({1}, {2})\n except Exception: {0}({1}, {3})"
 
 NOT_INLINE = (*SCOPES, ast.Yield, ast.YieldFrom, ast.Await, *([ast.NamedExpr] if hasattr(ast, "NamedExpr") else []))
 LOOKED_UP = frozenset(["super", "__class__", "locals", "vars", "dir", "eval", "exec"])
@@ -36,19 +39,24 @@ def insert(tree: "Any", wanted: "Placed") -> "Placed":
     done: "Placed" = {}
 
     def visit(node: "Any") -> None:
-        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            block = getattr(node, name, None)
-            if not isinstance(block, list):
-                continue
-            result = []
-            for one in block:
-                line = getattr(one, "lineno", 0)
-                if isinstance(one, ast.stmt) and line in wanted and line not in done and line != _header(node):
-                    result.append(_call(line, wanted[line]))
-                    done[line] = wanted[line]
-                visit(one)
-                result.append(one)
-            block[:] = result
+        """Go through what is in a statement; through a chain of `elif`, however long, in a loop."""
+        while node is not None:
+            following = chained(node)
+            for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+                block = getattr(node, name, None)
+                if not isinstance(block, list):
+                    continue
+                result = []
+                for one in block:
+                    line = getattr(one, "lineno", 0)
+                    if isinstance(one, ast.stmt) and line in wanted and line not in done and line != _header(node):
+                        result.append(_call(line, wanted[line]))
+                        done[line] = wanted[line]
+                    if one is not following:
+                        visit(one)
+                    result.append(one)
+                block[:] = result
+            node = following
 
     visit(tree)
     return done
@@ -69,14 +77,14 @@ def _header(node: "Any") -> int:
 
 
 def _call(line: int, condition: "Optional[str]") -> ast.stmt:
-    """Our call for a line."""
+    """Our call for a line; it does nothing where the code has come without us, such as to another process."""
     made: "Any"
     if condition is None:
-        made = parsed("{}({})".format(HOOK, line), OURS).body[0]
+        made = parsed(_ALONE.format("{}({})".format(HOOK, line)), OURS).body[0]
     else:
-        text = "try:\n if 0: {0}({1}, {2})\nexcept Exception: {0}({1}, {3})".format(HOOK, line, HELD, RAISED)
-        made = parsed(text, OURS).body[0]
-        made.body[0].test = parsed(condition.strip(), OURS, "eval").body
+        text = _CONDITIONAL.format(HOOK, line, HELD, RAISED)
+        made = parsed(_ALONE.format(text), OURS).body[0]
+        made.body[0].body[0].test = parsed(condition.strip(), OURS, "eval").body
     for node in ast.walk(made):
         if "lineno" in node._attributes:
             node.lineno, node.col_offset = NOWHERE, 0  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ import os
 import sys
 import types
 
-from debug_gym_core.debugging.inside.process import _settrace
+from debug_gym_core.debugging.inside.process import _get_ident, _settrace
 
 from .channel import _ORIGINAL_BUILTINS, OwnBuiltins, Room, _all_modules, _compile, _gettrace
 from .insertion import HOOK, insert, without
@@ -22,13 +22,26 @@ from .statements import parsed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import Any, Callable, Dict, List, Optional, Set
+    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
     from .insertion import Placed
 
 FUTURE = 0
 for _feature in __import__("__future__").all_feature_names:
     FUTURE |= getattr(__import__("__future__"), _feature).compiler_flag
+
+
+_GET_CODE = """
+def _call_with_frames_removed(self, fullname):
+    code, error = load(self, fullname)
+    if error is not None:
+        raise error
+    return code
+"""
+"""Python leaves a function of this name, in a file of the importer's, out of the traceback of an import that fails."""
+
+_LOADER = importlib.machinery.SourceFileLoader
+_SOURCE_TO_CODE = _LOADER.source_to_code.__code__
 
 
 class Untraced:
@@ -71,6 +84,7 @@ class Instrument:
         self._plain: "Set[str]" = set()
         self._pending: "Set[str]" = set()
         self._installed = False
+        self._loading: "Set[int]" = set()
         self.has_conditions = self.started = False
 
     # ---- which breakpoints
@@ -150,21 +164,36 @@ class Instrument:
         setattr(builtins, HOOK, self._make_hook())
         builtins.compile = self._make_compile()
         _ORIGINAL_BUILTINS["compile"] = builtins.compile
-        loader = importlib.machinery.SourceFileLoader
-        original = loader.get_code
+        original = _LOADER.get_code
 
-        def get_code(self_: "Any", fullname: str) -> "Any":
+        def load(self_: "Any", fullname: str) -> "Any":
             with Untraced():
                 self._adopt()
                 path = self_.get_filename(fullname)
                 file = self._canonic(path)
             if self._wanted.get(file):
-                return self_.source_to_code(self_.get_data(path), path)
+                source, ident = self_.get_data(path), _get_ident()
+                self._loading.add(ident)
+                try:
+                    return self_.source_to_code(source, path)
+                finally:
+                    self._loading.discard(ident)
             code = original(self_, fullname)
             self._loaded(file)
             return code
 
-        loader.get_code = get_code  # type: ignore[method-assign, assignment]
+        def load_or_fail(self_: "Any", fullname: str) -> "Tuple[Any, Optional[Exception]]":
+            try:
+                return load(self_, fullname), None
+            except SyntaxError as error:
+                return None, error.with_traceback(None)
+            except Exception as error:
+                assert error.__traceback__ is not None
+                return None, error.with_traceback(error.__traceback__.tb_next)
+
+        space = {"load": load_or_fail}
+        exec(_compile(_GET_CODE, "<frozen importlib._bootstrap>", "exec"), space)
+        _LOADER.get_code = space["_call_with_frames_removed"]  # type: ignore[method-assign, assignment]
 
     def _adopt(self) -> None:
         """Have pytest compile the files that have breakpoints, whatever it has in its cache."""
@@ -227,6 +256,8 @@ class Instrument:
                     self._adopt()
                     file = self._file(filename)
                     placed = self._wanted.get(file)
+                    if placed and self._is_for_a_file(sys._getframe(1)):
+                        return _compile(source, filename, mode, flags, True, optimize)
                     if placed:
                         with OwnBuiltins():
                             return self._compiled(source, filename, file, placed, flags, optimize)
@@ -236,6 +267,15 @@ class Instrument:
 
         compile.__doc__ = _compile.__doc__
         return compile
+
+    def _is_for_a_file(self, caller: "Optional[FrameType]") -> bool:
+        """Whether what is compiled is not run here: `py_compile` writes it to disk, where later runs find it."""
+        for _ in range(2):  # between the two stands what has its frames removed
+            if caller is not None and caller.f_code is _SOURCE_TO_CODE:
+                ours = getattr(type(caller.f_locals.get("self")), "get_code", None) is _LOADER.get_code
+                return ours and _get_ident() not in self._loading
+            caller = caller.f_back if caller is not None else None
+        return False
 
     def _file(self, filename: "Any") -> str:
         """The canonical name of a file that is compiled; empty: it is none."""

@@ -23,6 +23,8 @@ _CONDITION = Pattern(r"\s*(?:,\s*if\b|,)\s*|(?:\A|\s+)(?:if|when)(?=[\s(])\s*")
 _TRACEBACK_PLACE = Pattern(r'File "([^"]+)", line (\d+)(?:, in \S+)?\Z')
 _IN_QUOTED_FILE = Pattern(r"(['\"`])([^'\"`]+)\1\s*(?=:)")
 _PDB_PLACE = Pattern(r"(?:> )?(\S+)\((\d+)\)(?:\S+\(\))?\Z")
+_TEST = Pattern(r"\A(\S+?\.py)::(\w+(?:::\w+)*)(?:\[[^]]*\])?")
+"""A test's id: the file, classes and function, and with which parameters, for which a condition is needed."""
 NAME = Pattern(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
 """A name, of something in a class or a module too."""
 
@@ -87,7 +89,10 @@ class Locations:
             return "{}:{}".format(*match.groups()), None
         text = re.sub(r"\A([^\s,]+)(?:\s*,\s*|\s+)(?:line\s+)?(\d+)(?=\s*(?:,|\Z|if\b))", self._with_colon, text)
         text = re.sub(r"\A(?:line\s+|:)(\d+)", r"\1", text)
-        text = re.sub(r"::", ":", re.sub(r"\A(\S+?\.py)::(\w+)::(\w+)", r"\1:\2.\3", text))
+        match = _TEST.match(text)
+        if match:
+            name = match.group(2).replace("::", ".")
+            text = "{}:{}{}".format(match.group(1), name, text[match.end() :])
         match = _CONDITION.search(text)
         if match:
             return text[: match.start()], text[match.end() :]

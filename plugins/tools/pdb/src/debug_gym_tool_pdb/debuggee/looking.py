@@ -141,7 +141,8 @@ class Looking(Conversation):
             self.error(IGNORED)
         else:
             lines = linecache.getlines(path)
-            begin, end = (first, int(last)) if last else (max(1, first - 5), first + 5)
+            begin, end = (max(1, first), int(last)) if last else (max(1, first - 5), first + 5)
+            end = begin + end if last and end < begin else end  # a count then, to pdb
             if begin > len(lines):
                 self.error("{} has {} lines".format(self.files.path(path), len(lines)))
             else:

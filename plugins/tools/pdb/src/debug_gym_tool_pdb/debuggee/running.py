@@ -148,13 +148,14 @@ class Running(Breaking):
     def do_run(self, arg: str) -> "Any":  # noqa: D102
         import shlex
 
-        message: "Json" = {"t": "restart", "out": self.output.take()[0]}
+        message: "Json" = {"t": "restart"}
         if arg:
             try:
                 message["args"] = shlex.split(arg)
             except ValueError as error:
                 self.error("Cannot run {}: {}".format(arg, error))
                 return
+        message["out"] = self.output.take()[0]
         self.remembered.add_to(message)
         self.channel.send(message)
         self.channel.receive()

@@ -112,9 +112,9 @@ class Statements:
         try:
             with Quiet():
                 tree = parsed(source, filename)
+            return cls(tree, source, sys.flags.optimize > 0)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
-        return cls(tree, source, sys.flags.optimize > 0)
 
     def start(self, line: int) -> int:
         """The first line of the statement that a line belongs to; itself, when it starts one or belongs to none."""
@@ -195,20 +195,40 @@ class Statements:
         """
         documented = not scopes or isinstance(scopes[-1], NESTED)
         for place, node in enumerate(statements):
-            first, last = node.lineno, _last_line(node)
-            if last >= NOWHERE > 0:
+            if _last_line(node) >= NOWHERE > 0:
                 return
-            docstring = documented and place == 0 and isinstance(node, ast.Expr) and isinstance(node.value, CONSTANTS)
-            safe = not docstring and self._is_safe(node, scopes, kept)
-            if first in self.places:  # after a semicolon, or after the colon of a header
-                self.places[first].safe = self.places[first].safe and self._is_safe(node, scopes, kept)
-            else:
-                self.places[first] = Place(first, last, safe, isinstance(node, (*SIMPLE, ast.If, ast.While)), 0, scopes)
-                if isinstance(node, DOUBTFUL) or (isinstance(node, ast.Expr) and isinstance(node.value, CONSTANTS)):
-                    self.doubtful.add(first)
+            self._statement(node, scopes, kept, documented and place == 0)
             self._inside(node, scopes, kept)
 
+    def _statement(self, node: "Any", scopes: "Tuple[ast.AST, ...]", kept: bool, documents: bool) -> None:
+        """Read where a statement starts.
+
+        Args:
+            node: the statement
+            scopes: where it lies
+            kept: see `_block`
+            documents: whether it is a docstring if it is a text
+        """
+        first = node.lineno
+        docstring = documents and isinstance(node, ast.Expr) and isinstance(node.value, CONSTANTS)
+        safe = not docstring and self._is_safe(node, scopes, kept)
+        if first in self.places:  # after a semicolon, or after the colon of a header
+            self.places[first].safe = self.places[first].safe and self._is_safe(node, scopes, kept)
+        else:
+            whole = isinstance(node, (*SIMPLE, ast.If, ast.While))
+            self.places[first] = Place(first, _last_line(node), safe, whole, 0, scopes)
+            if isinstance(node, DOUBTFUL) or (isinstance(node, ast.Expr) and isinstance(node.value, CONSTANTS)):
+                self.doubtful.add(first)
+
     def _inside(self, node: "Any", scopes: "Tuple[ast.AST, ...]", kept: bool) -> None:
+        """Read what is in a statement; of a chain of `elif`, however long, in a loop."""
+        following = chained(node)
+        while following is not None:
+            self._block(node.body, scopes, kept)
+            if _last_line(following) >= NOWHERE > 0:
+                return
+            self._statement(following, scopes, kept, False)
+            node, following = following, chained(following)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             self._scope(node.body, (*scopes, node))
             if isinstance(node, ast.FunctionDef) and not node.decorator_list:
@@ -285,6 +305,12 @@ class Sources:
                 return Statements.parse(stream.read(), file)
         except OSError:
             return None
+
+
+def chained(node: "Any") -> "Optional[ast.If]":
+    """The `elif` of an `if`; of source, one that stands alone below its `else:` is none that differs."""
+    orelse = node.orelse if isinstance(node, ast.If) else ()
+    return orelse[0] if len(orelse) == 1 and isinstance(orelse[0], ast.If) else None
 
 
 def _is_plain(node: ast.AST) -> bool:

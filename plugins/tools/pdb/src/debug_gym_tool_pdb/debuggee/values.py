@@ -9,7 +9,7 @@ import types
 
 from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit, text_of
 from debug_gym_core.debugging.inside.marks import fields_of, mark
-from debug_gym_core.debugging.inside.texts import without_addresses
+from debug_gym_core.debugging.inside.texts import name_of, without_addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ class BoundedRepr(reprlib.Repr):
         """Any other object."""
         kind = type(x)
         if id(kind) in self._slow:
-            return TOO_LONG.format(kind.__name__)
+            return TOO_LONG.format(name_of(kind))
         if self.by_type and kind not in (bool, float, complex, type(None)):
-            return "<{}>".format(kind.__name__)
+            return "<{}>".format(name_of(kind))
         shown_by: "Any" = kind.__repr__
         found = fields_of(x) if shown_by is object.__repr__ else {}
         if found:
@@ -92,7 +92,7 @@ class BoundedRepr(reprlib.Repr):
             shown.append("{}={}".format(name, self.repr1(value, level - 1)) if level > 0 else "...")
         if len(fields) > self.maxdict:
             shown.append("...")
-        return self._cut("<{} {}>".format(kind.__name__, ", ".join(shown)))
+        return self._cut("<{} {}>".format(name_of(kind), ", ".join(shown)))
 
     def too_slow(self) -> None:
         """Remember the type whose repr was asked for last as one that is slow."""
@@ -141,9 +141,9 @@ class Values:
         except OutOfTime:
             limit.stop()
             self._repr.too_slow()
-            return TOO_LONG.format(type(value).__name__)
+            return TOO_LONG.format(name_of(type(value)))
         except BaseException as error:
-            return "<{}, whose repr raised {}>".format(type(value).__name__, type(error).__name__)
+            return "<{}, whose repr raised {}>".format(name_of(type(value)), name_of(type(error)))
         finally:
             self._repr.asked = None
 

@@ -7,7 +7,7 @@ from debug_gym_core.debugging.inside.process import Messages, _get_ident, _getpi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Optional
+    from typing import Any, Callable, Dict, Optional, Set
 
     Json = Dict[str, Any]
 
@@ -22,7 +22,7 @@ class Channel(Messages):
         """Take over a descriptor."""
         super().__init__(descriptor)
         self._lock = threading.Lock()
-        self._sender: "Optional[int]" = None
+        self._senders: "Set[int]" = set()
         self._later: "Optional[Callable[[], None]]" = None
         self._process = _getpid()
 
@@ -30,17 +30,19 @@ class Channel(Messages):
         """Send one message; a host that is gone ends the program."""
         if _getpid() != self._process:
             return
+        ident = _get_ident()
+        # Before the lock is taken and after it is given back: a signal may come between, whose handler sends as well.
+        self._senders.add(ident)
         with self._lock:
-            self._sender = _get_ident()
             super().send(message)
-            self._sender = None
+        self._senders.discard(ident)
         later, self._later = self._later, None
         if later is not None:
             later()
 
     def from_handler(self, say: "Callable[[], None]") -> None:
         """Call what sends a message: now, or when the message that a signal's handler interrupted is sent."""
-        if self._sender == _get_ident():
+        if _get_ident() in self._senders:
             self._later = say
         else:
             say()

@@ -125,6 +125,15 @@ class Source:
             self._statement(node, owner, loops)
 
     def _statement(self, node: "Any", owner: str, loops: "Tuple[int, ...]") -> None:
+        """Read a statement; a chain of `elif`, however long, in a loop."""
+        while node is not None:
+            orelse: "List[Any]" = node.orelse if isinstance(node, ast.If) else []
+            following = orelse[0] if len(orelse) == 1 and isinstance(orelse[0], ast.If) else None
+            self._parts(node, owner, loops, orelse if following is not None else None)
+            node = following
+
+    def _parts(self, node: "Any", owner: str, loops: "Tuple[int, ...]", later: "Optional[List[Any]]") -> None:
+        """Read what is in a statement, but for one of its bodies."""
         decorators = getattr(node, "decorator_list", [])
         first = min([node.lineno, *(one.lineno for one in decorators)])
         bodies = list(_bodies(node))
@@ -141,6 +150,8 @@ class Source:
             owner, inside = self._qualified(owner, node.name), ()
         self._lambdas(node, owner)
         for number, inner in enumerate(bodies):
+            if inner is later:
+                continue
             self._statements(inner, owner, loops if isinstance(node, _LOOPS) and number else inside)
         for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
             line = part.lineno if hasattr(part, "lineno") else part.pattern.lineno

@@ -7,7 +7,7 @@ from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit, repr_of
 from debug_gym_core.debugging.inside.marks import fields_of, mark
 from debug_gym_core.debugging.inside.process import _process_time
 from debug_gym_core.debugging.inside.signals import is_of_a_handler
-from debug_gym_core.debugging.inside.texts import without_addresses
+from debug_gym_core.debugging.inside.texts import name_of, without_addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,17 +105,17 @@ class Values:
         """The value's own repr."""
         kind = type(value)
         if kind in self._slow or not self._may_ask():
-            return "<{}>".format(kind.__name__)
+            return "<{}>".format(name_of(kind))
         before = _process_time()
         try:
             text = self._limit.call(repr_of, value)
         except OutOfTime:
             self._slow.add(kind)
-            return "<{}, whose repr takes too long>".format(kind.__name__)
+            return "<{}, whose repr takes too long>".format(name_of(kind))
         except BaseException as error:
             if is_of_a_handler(error):
                 raise
-            return "<{}, whose repr raises {}>".format(kind.__name__, type(error).__name__)
+            return "<{}, whose repr raises {}>".format(name_of(kind), name_of(type(error)))
         finally:
             used = _process_time() - before
             self._spent += used
@@ -201,7 +201,7 @@ class Values:
             if kind in _BRACKETS:
                 return self._container(value, kind, level, room)
             if kind in _DICTS:
-                return "{}({})".format(kind.__name__, self._container(value, dict, level, room))
+                return "{}({})".format(name_of(kind), self._container(value, dict, level, room))
             if issubclass(kind, types.ModuleType):
                 return "<module {}>".format(value.__name__)
             if kind in (types.FunctionType, types.BuiltinFunctionType):
@@ -218,7 +218,7 @@ class Values:
         except Exception as error:  # changed by another thread meanwhile, or of an odd type
             if is_of_a_handler(error):
                 raise
-            return "<{}>".format(getattr(kind, "__name__", "object"))
+            return "<{}>".format(name_of(kind))
 
     def _with_fields(self, kind: type, fields: "Dict[str, Any]", level: int, room: int) -> str:
         """An object that has no repr of its own: what it consists of."""
@@ -227,7 +227,7 @@ class Values:
             shown.append("{}={}".format(name, self._text(value, level - 1, room // 2) if level > 1 else "..."))
         if len(fields) > HEAD + TAIL:
             shown.append("...")
-        return "<{} {}>".format(kind.__name__, ", ".join(shown))
+        return "<{} {}>".format(name_of(kind), ", ".join(shown))
 
     def _container(self, value: "Any", kind: type, level: int, room: int) -> str:
         size = len(value)
@@ -287,7 +287,7 @@ class Values:
                     raise
                 message = ""
         message = without_addresses(message)
-        return {"type": kind.__name__, "message": cut(message, MESSAGE_ROOM)}
+        return {"type": name_of(kind), "message": cut(message, MESSAGE_ROOM)}
 
 
 def _first(values: "Any", count: int) -> "List[Any]":

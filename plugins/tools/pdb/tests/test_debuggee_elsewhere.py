@@ -1,0 +1,95 @@
+"""What is compiled into a program for its breakpoints stays with it: on disk, in other processes, in tracebacks."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from debugged_programs import dedent
+
+RULES = "def f(n=1):\n    n += 1\n    return n\n"
+
+
+@pytest.mark.parametrize("breakpoint", ["b rules.py:2", "b rules.py:2, n == 1"])
+def test_what_a_program_compiles_to_disk_is_plain(debug: Any, python: str, tmp_path: Path, breakpoint: str) -> None:
+    """Later runs take it from there."""
+    app = "import py_compile\npy_compile.compile('rules.py', cfile='kept.pyc', doraise=True)\nimport rules\nrules.f()\n"
+    program = debug("python app.py", {"app.py": app, "rules.py": RULES})
+    program.do(breakpoint)
+    assert program.do("c")["stop"]["line"] == 2, "it stops in what is imported"
+    assert program.do("c")["status"] == 0, program.printed
+    assert b"__debug_gym" not in (tmp_path / "kept.pyc").read_bytes()
+    ran = subprocess.run([python, "kept.pyc"], cwd=tmp_path, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("breakpoint", ["b app.py:6", "b app.py:6, n > 5", "b app.py:6, n == 1"])
+def test_a_function_runs_in_a_process_that_it_is_sent_to(debug: Any, breakpoint: str) -> None:
+    app = dedent(
+        """\
+        import marshal
+        import subprocess
+        import sys
+
+        def f(n):
+            n += 1
+            return n
+
+        worker = "import marshal, sys, types; code = marshal.load(sys.stdin.buffer);" \\
+            "print(types.FunctionType(code, globals())(1))"
+        print(subprocess.check_output([sys.executable, "-c", worker], input=marshal.dumps(f.__code__)))
+        """
+    )["app.py"]
+    program = debug("python app.py", {"app.py": app})
+    program.do(breakpoint)
+    assert program.do("c")["status"] == 0, program.printed
+    assert b"b'2\\n'" in program.printed
+
+
+def test_an_import_that_fails_has_the_traceback_of_python_s_own(debug: Any, python: str, tmp_path: Path) -> None:
+    app = dedent(
+        """\
+        import traceback
+        try:
+            import bad
+        except SyntaxError:
+            traceback.print_exc()
+        try:
+            import worse
+        except ZeroDivisionError:
+            traceback.print_exc()
+        import bad
+        """
+    )["app.py"]
+    program = debug("python app.py", {"app.py": app, "bad.py": "x = 1\n1 +\n", "worse.py": "x = 1\ny = x / 0\n"})
+    program.do("b worse.py:1")
+    assert program.do("c")["stop"]["file"] == "worse.py"
+    stop = program.do("c")["stop"]
+    assert (stop["reason"], stop["file"], stop["line"]) == ("exception", "app.py", 10)
+    program.do("c")
+    bare = subprocess.run([python, "app.py"], cwd=tmp_path, capture_output=True)
+    printed = program.printed.replace(b"\r\n", b"\n")
+    assert b"importlib" not in bare.stderr and printed.startswith(bare.stderr[: bare.stderr.rindex(b"Traceback")])
+
+
+def test_chains_of_elif_are_as_long_as_they_like(debug: Any) -> None:
+    branches = "".join(f"    elif n == {number}:\n        found = {number}\n" for number in range(1, 900))
+    head = "def f(n):\n    if n == 0:\n        found = 0\n"
+    app = f"{head}{branches}    else:\n        found = -1\n    return found\nf(2)\n"
+    program = debug("python app.py", {"app.py": app})
+    program.do("b app.py:5")
+    program.do("b app.py:7")
+    assert program.do("c")["stop"]["line"] == 7
+    assert program.do("c")["status"] == 0
+
+
+@pytest.mark.parametrize("end", ["sys.exit(3)", "os._exit(3)"])
+def test_an_excepthook_that_ends_the_program_leaves_the_stop(debug: Any, end: str) -> None:
+    app = f"import os, sys\ndef own(*error):\n    {end}\nsys.excepthook = own\n1 / 0\n"
+    program = debug("python app.py", {"app.py": app})
+    stop = program.do("c")["stop"]
+    assert (stop["reason"], stop["line"]) == ("exception", 5)
+    if end.startswith("sys"):
+        assert program.do("c")["status"] == 3
