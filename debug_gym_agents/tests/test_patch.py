@@ -60,6 +60,7 @@ def graded(env: RepoEnv, path: Path) -> tuple[str | None, bool]:
         ("a.json", json.dumps([{"instance_id": "other", "model_patch": None}, {"task": TASK, "patch": PATCH}])),
         ("a.json", json.dumps({"other": {"model_patch": None}, "shop": {"model_patch": PATCH}})),
         ("a.json", json.dumps({"other": "", TASK: PATCH})),
+        ("a.json", json.dumps({"instance_id": TASK, "model_patch": PATCH})),
     ],
 )  # fmt: skip
 def test_predictions_are_read_as_harnesses_take_them(

@@ -140,6 +140,8 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
                     yield f"{path}:{number}", _parsed(line, f"{path}:{number}")
             return
         whole = _parsed(file.read(), str(path))
+    if isinstance(whole, Mapping) and set(TASK_KEYS) & set(whole) and set(PATCH_KEYS) & set(whole):  # a single one
+        whole = [whole]
     if isinstance(whole, Mapping):  # by their names
         given = ((name, one if isinstance(one, Mapping) else {"model_patch": one}) for name, one in whole.items())
         whole = [{TASK_KEYS[0]: name, **one} for name, one in given]

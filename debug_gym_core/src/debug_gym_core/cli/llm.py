@@ -88,8 +88,9 @@ def init(directory: Path | None, force: bool) -> None:
     """
     from debug_gym_core.config.llm_yaml import DEFAULT, VARIABLE
     from debug_gym_core.errors import UsageError
+    from debug_gym_core.places import expanded
 
-    path = directory / "llm.yaml" if directory else Path(os.environ.get(VARIABLE) or DEFAULT).expanduser()
+    path = directory / "llm.yaml" if directory else expanded(Path(os.environ.get(VARIABLE) or DEFAULT), VARIABLE)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL), 0o600)

@@ -230,14 +230,22 @@ def _speaks_of(record: PluginRecord, name: str) -> bool:
     known = [text.lower().replace("_", "-") for text in (record.name, record.distribution)]
     if any(text == wanted or text.endswith(f"-{wanted}") for text in known):
         return True
-    return any(quoted in text for text in _sources(record) for quoted in (f'"{plain}"', f"'{plain}'"))
+    return any(quoted in _text(file) for file in _sources(record) for quoted in (f'"{plain}"', f"'{plain}'"))
 
 
-def _sources(record: PluginRecord) -> Iterator[str]:
-    """The Python source of a plugin's package or file, read without importing it."""
+def _text(file: Path) -> str:
+    """What a file says; nothing where it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _sources(record: PluginRecord) -> Iterator[Path]:
+    """The Python files of a plugin's package, or its only one, without importing it."""
     module = record.module
     if not module and (file := Path(record.distribution)).is_file():
-        yield file.read_text(encoding="utf-8", errors="replace")
+        yield file
         return
     try:
         spec = importlib.util.find_spec(module.partition(".")[0]) if module else None
@@ -249,7 +257,7 @@ def _sources(record: PluginRecord) -> Iterator[str]:
     files = [path for place in places for path in sorted(place.rglob("*.py"))] or [Path(spec.origin or "")]
     for path in files[:100]:
         if path.suffix == ".py" and path.is_file():
-            yield path.read_text(encoding="utf-8", errors="replace")
+            yield path
 
 
 def cause_of(error: BaseException) -> str:

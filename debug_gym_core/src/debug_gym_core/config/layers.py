@@ -181,6 +181,7 @@ def parse_override(text: str) -> tuple[KeyPath, Any]:
         if node is None:
             return path, None
         _bound(node, f"-p {key}")
+        _walk(node, path, Layer(name=f"-p {key}"), ())
         return path, loader.construct_document(node)
     except RecursionError as error:
         raise UsageError(f"-p {key}: {TOO_DEEP}") from error

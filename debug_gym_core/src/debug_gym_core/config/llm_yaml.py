@@ -17,6 +17,7 @@ from debug_gym_core.config.layers import Layer, leaves, read_file
 from debug_gym_core.config.spellings import ENTRY
 from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.names import nearest
+from debug_gym_core.places import expanded
 from debug_gym_core.redaction import SECRET, redact, remember
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def read_models(given: Path | None = None) -> Models:
         UsageError: the file that somebody named is not there, or it is wrong: the text says where
     """
     named = given or os.environ.get(VARIABLE)
-    path = Path(named or DEFAULT).expanduser()
+    path = expanded(Path(named or DEFAULT), VARIABLE)
     if not named and not path.exists():
         return Models()
     if not path.exists():

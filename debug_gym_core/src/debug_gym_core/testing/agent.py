@@ -20,6 +20,9 @@ from debug_gym_core.testing.scripted import ScriptedLLM
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.tools.tool import Tool
 
+SEEN = "all as before"
+"""What the tool `look` says."""
+
 PATIENCE = 200
 """Calls of a model after which an agent should have understood that it fails."""
 
@@ -43,7 +46,7 @@ class Look(Tool):
 
     def use(self, env: RepoEnv) -> str:
         """Do nothing."""
-        return "all as before"
+        return SEEN
 
 
 class AgentContract(ComponentContract):
@@ -100,6 +103,9 @@ class AgentContract(ComponentContract):
             assert any(env.task.description in message.content for message in llm.seen[0]), "it did not say the task"
             offered = {tool["name"] for tool in llm.offered[0]}
             assert offered <= set(env.tools)
+            if self.agent.tools is None and self.actions[0] == "look" and len(llm.seen) > 1:
+                told = "\n".join(message.content for message in llm.seen[1])
+                assert SEEN in told, f"it did not tell the model what the tool said: {SEEN}"
 
     def test_it_ends_when_the_episode_is_truncated(self, make: Callable[..., RepoEnv]) -> None:
         """After the last step that it may take it takes no other."""
@@ -125,8 +131,12 @@ class AgentContract(ComponentContract):
             ToolCall("", {}, "2"),
             ToolCall("{", {}, "3"),
         ]
-        self.agent(**self.settings).play(env, ScriptedLLM(nonsense * 5, last="I do not know what to do."))
+        llm = ScriptedLLM(nonsense * 5, last="I do not know what to do.")
+        self.agent(**self.settings).play(env, llm)
         assert env.steps <= 10 and env.failure is None
+        if len(llm.seen) > 1:
+            told = "\n".join(message.content for message in llm.seen[1])
+            assert "no_such_tool" in told, "it did not tell the model that there is no such tool"
 
     def test_a_model_that_fails_ends_the_episode(self, make: Callable[..., RepoEnv]) -> None:
         """Its error goes to who called; the backend has tried again already."""

@@ -6,15 +6,16 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.jobs import Executor, Exporter, Job
-from debug_gym_core.runs.trajectory import Result
+from debug_gym_core.runs.trajectory import Event, Journal, Result
 from debug_gym_core.testing.benchmark import state_of
 from debug_gym_core.testing.component import ComponentContract
+from debug_gym_core.tools.action import ToolCall
 
 
 def result_of(job: Job) -> Result:
@@ -98,6 +99,30 @@ class ExecutorContract(ComponentContract):
         self.executor(**self.settings).execute(jobs, play, lambda job, result: None, workers=3, stop=stop)
         assert played == jobs[:1]
 
+    def test_nothing_begins_after_a_stop_that_comes_later(self, jobs: list[Job]) -> None:
+        """Several workers have begun; those that wait begin nothing."""
+        stop = threading.Event()
+        both = threading.Barrier(2, timeout=30)
+        played: list[Job] = []
+
+        def play(job: Job) -> None:
+            played.append(job)
+            both.wait()
+            stop.set()
+            both.wait()  # none is through before the other has seen to the stop
+
+        self.executor(**self.settings).execute(jobs, play, lambda *_: None, workers=2, stop=stop)
+        assert sorted(played, key=jobs.index) == jobs[:2], "it begins others after the stop"
+
+    def test_several_workers_raise_what_cannot_be_kept(self, jobs: list[Job]) -> None:
+        """Also where each has a job of its own."""
+
+        def finished(job: Job, result: Result | None) -> None:
+            raise OSError("no space left on the disk")
+
+        with pytest.raises(OSError, match="no space left"):
+            self.executor(**self.settings).execute(jobs, result_of, finished, workers=3, stop=threading.Event())
+
     def test_a_result_that_cannot_be_kept_is_raised(self, jobs: list[Job]) -> None:
         """And nothing further is begun."""
         played: list[Job] = []
@@ -158,6 +183,17 @@ class ExporterContract(ComponentContract):
             self.exporter(**self.settings).export(run, tmp_path / name / self.target)
         assert state_of(tmp_path / "one") == state_of(tmp_path / "two")
 
+    def test_what_a_run_showed_is_in_it(self, run: Path, tmp_path: Path) -> None:
+        """Other results are exported otherwise."""
+        another = tmp_path / "another"
+        another.mkdir()
+        write_run(another, [Result("toy/z", "noop_agent", None, "unresolved", False, 0, 9, "clean", 7, seconds=3.5)])
+        for name, directory in (("one", run), ("other", another)):
+            (tmp_path / name).mkdir()
+            self.exporter(**self.settings).export(directory, tmp_path / name / self.target)
+        one, other = state_of(tmp_path / "one"), state_of(tmp_path / "other")
+        assert one != other, "what it makes does not depend on what is in the run"
+
     def test_what_is_no_run_is_refused(self, tmp_path: Path) -> None:
         """By a line that a person can read."""
         (tmp_path / "empty").mkdir()
@@ -173,7 +209,17 @@ class ExporterContract(ComponentContract):
 
 
 def write_run(directory: Path, results: list[Result]) -> None:
-    """Write the files of a finished run."""
+    """Write the files of a finished run, in each of whose episodes something was seen and done."""
     facts = {"schema_version": 1, "id": "run-of-the-kit", "config": {}, "versions": {}, "seed": 0, "notes": []}
     (directory / "run.json").write_text(json.dumps(facts))
     (directory / "results.jsonl").write_text("".join(f"{json.dumps(result.as_json())}\n" for result in results))
+    for result in results:
+        (directory / result.task).mkdir(parents=True)
+        journal = Journal(directory / result.task / "trajectory.jsonl")
+        for number in range(2):
+            about: dict[str, Any] = dict.fromkeys(("reward", "score", "seconds"), 0)
+            seen = f"step {number} of {result.task}"
+            observation = {"text": seen, "json": json.dumps([{"source": "env", "text": seen, "data": {}}])}
+            about |= {"action": ToolCall("eval") if number else None, "observation": observation, "max_score": 2}
+            journal.append(Event.step(step=number, terminated=False, truncated=False, **about))
+        journal.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +19,9 @@ from debug_gym_core.testing.hostile import Attempt
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.tools.observation import TEXT_LIMIT, Observation
 from debug_gym_core.tools.tool import Tool
+
+_PATH = re.compile(r"(^|_)(path|file|filename|directory|folder)$")
+"""Names of arguments that are paths."""
 
 JSON_LIMIT = 20 * TEXT_LIMIT
 """Characters that an observation may have as JSON, text and data together."""
@@ -73,6 +77,8 @@ class ToolTests(ComponentContract):
     def path_calls(self) -> list[tuple[Mapping[str, Any], str]]:
         """For each argument that is a path, a call that has it, and its name."""
         known = [name for name in self.paths if name in self.tool.parameters()]
+        others = [name for name in self.tool.parameters() if name not in known and _PATH.search(name)]
+        assert not others, f"{type(self).__name__}.paths does not name {', '.join(others)}: is that no path?"
         found: list[tuple[Mapping[str, Any], str]] = []
         for name in known:
             fitting = [one for one in self.calls if name in one]

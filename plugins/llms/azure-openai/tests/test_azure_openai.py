@@ -11,7 +11,7 @@ import pytest
 
 from debug_gym_core import LLMError, Message, RequirementError
 from debug_gym_core.config.llm_yaml import read_models
-from debug_gym_core.errors import LLMRefused
+from debug_gym_core.errors import LLMRefused, LLMUnavailable
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.chat_server import chat_reply, error_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
@@ -113,6 +113,20 @@ def test_a_token_of_the_machines_identity(identity: None, monkeypatch: pytest.Mo
         sent = [one.headers["authorization"] for one in server.requests if one.path != "/identity"]
     assert sent == ["Bearer token-1", "Bearer token-2", "Bearer token-2", "Bearer token-2"]
     assert "token-2" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_who_gives_tokens_may_be_asked_again(identity: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network is down, or it fails: that passes."""
+    import azure.core.exceptions
+    import azure.identity
+
+    def fails() -> str:
+        raise azure.core.exceptions.ServiceRequestError("no route to it")
+
+    monkeypatch.setattr(azure.identity, "get_bearer_token_provider", lambda *_: fails)
+    llm = AzureOpenAI(model="mine", endpoint="http://127.0.0.1:9", api_version=VERSION, scope=SCOPE)
+    with pytest.raises(LLMUnavailable, match=r"mine: no token for https://.*: no route to it"):
+        llm.ask(HELLO, [])
 
 
 def test_no_identity(identity: None, monkeypatch: pytest.MonkeyPatch) -> None:

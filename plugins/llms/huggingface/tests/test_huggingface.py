@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -113,6 +114,21 @@ def estimated(llm: HuggingFace, caplog: pytest.LogCaptureFixture) -> str:
     assert min(counts) >= 100
     (record,) = [record for record in caplog.records if record.name == "debug_gym"]
     return record.getMessage()
+
+
+@pytest.mark.parametrize(
+    "error", [Exception("untagged enum\nModelWrapper"), ImportError("SentencePiece"), ValueError()]
+)
+def test_a_tokenizer_that_no_library_reads_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise error
+
+    stands_for = SimpleNamespace(AutoTokenizer=SimpleNamespace(from_pretrained=fails))
+    monkeypatch.setitem(sys.modules, "transformers", stands_for)
+    said = estimated(HuggingFace(model="x", endpoint=NOWHERE, tokenizer="mine"), caplog)
+    assert "x: tokens are estimated: mine is not on this machine, or cannot be read (" in said and "\n" not in said
 
 
 def test_a_tokenizer_is_not_downloaded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

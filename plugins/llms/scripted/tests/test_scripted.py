@@ -55,6 +55,13 @@ def test_yaml_is_a_script(tmp_path: Path) -> None:
     ]
 
 
+def test_a_block_is_taken_with_all_its_characters(tmp_path: Path) -> None:
+    """Lines end at line feeds alone; code may hold other characters that part lines."""
+    path = tmp_path / "actions.txt"
+    path.write_bytes("rewrite a.py 1 <<<\r\nx = 1\x0c\ny = 'a\u2028b'\n>>>\neval\n".encode())
+    assert read_script(path) == ["rewrite a.py 1 <<<\nx = 1\x0c\ny = 'a\u2028b'\n>>>", "eval"]
+
+
 def test_text_as_it_is_typed_is_a_script(tmp_path: Path) -> None:
     path = tmp_path / "actions.txt"
     path.write_text('# look first\neval\n\nview a.py 1 3\nrewrite a.py 1 <<<\n# x\n\n>>>\n{"name": "submit"}')

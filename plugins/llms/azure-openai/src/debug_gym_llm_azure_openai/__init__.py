@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from pydantic import field_validator
 
 from debug_gym_core import LLM, RequirementError, Settings, hookimpl
-from debug_gym_core.errors import LLMRefused
+from debug_gym_core.errors import LLMRefused, LLMUnavailable
 from debug_gym_core.models.chat_client import ChatLLM, ChatSettings, missing
 
 
@@ -73,15 +73,17 @@ class AzureOpenAI(ChatLLM):
             identity = importlib.import_module("azure.identity")
         except ImportError as error:
             raise missing(self.name, "azure-identity", "debug-gym-llm-azure-openai[identity]") from error
-        refused = importlib.import_module("azure.core.exceptions").ClientAuthenticationError
+        errors = importlib.import_module("azure.core.exceptions")
         token: Callable[[], str] = identity.get_bearer_token_provider(identity.DefaultAzureCredential(), scope)
 
         def provide() -> str:
             try:
                 return token()
-            except refused as error:
-                said = " ".join(str(error.message).split())[:300]
-                raise LLMRefused(f"{self.title}: no token for {scope}: {said}; try `az login`") from error
+            except errors.AzureError as error:
+                said = f"{self.title}: no token for {scope}: {' '.join(str(error.message).split())[:300]}"
+                if isinstance(error, errors.ClientAuthenticationError):
+                    raise LLMRefused(f"{said}; try `az login`") from error
+                raise LLMUnavailable(said) from error  # the network, or who gives tokens
 
         return provide
 

@@ -81,8 +81,9 @@ class HuggingFace(ChatLLM):
             return
         try:
             self._tokenizer = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True)
-        except (OSError, ValueError) as error:
-            self._estimate(f"{name} is not on this machine, or cannot be read ({str(error).splitlines()[0][:200]})")
+        except Exception as error:  # of a library in Rust as well, which knows no class for it
+            said = " ".join(str(error).split())[:200] or type(error).__name__
+            self._estimate(f"{name} is not on this machine, or cannot be read ({said})")
 
     def _estimate(self, reason: str) -> None:
         self._uncounted = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -116,7 +117,7 @@ def _typed(text: str) -> list[dict[str, Any] | str]:
     actions: list[dict[str, Any] | str] = []
     block: list[str] = []
     begun = 0
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(re.split(r"\r?\n", text), 1):
         if block:
             block.append(line)
             if line.rstrip() == ">>>":

@@ -3,11 +3,11 @@
 import bdb
 
 from .channel import OwnBuiltins
+from .code_lines import jumps_inside_lines
 from .insertion import places_of
 from .instrument import Instrument
 from .monitoring import MONITORING, Monitoring
 from .settrace import MOST_CODES, Settrace, lines_in
-from .statements import jumps_inside_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import weakref
 
 from debug_gym_core.debugging.inside.process import _get_ident
 
-from .statements import NOWHERE, line_starts
+from .code_lines import NOWHERE, line_starts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

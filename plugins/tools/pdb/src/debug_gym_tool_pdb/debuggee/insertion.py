@@ -4,7 +4,8 @@ import ast
 
 from debug_gym_core.debugging.inside.process import OURS
 
-from .statements import NOWHERE, SCOPES, Statements, chained, parsed
+from .code_lines import NOWHERE
+from .statements import SCOPES, Statements, chained, parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ middle of a statement, a handler or a `finally` it jumps without a word, and cra
 import ast
 import sys
 
-from .statements import NOWHERE, Statements, line_starts, parsed
+from .code_lines import NOWHERE, line_starts
+from .statements import Statements, parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

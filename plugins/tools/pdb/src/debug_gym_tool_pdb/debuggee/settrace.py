@@ -5,7 +5,7 @@ import threading
 
 from debug_gym_core.debugging.inside.process import OURS, _settrace
 
-from .statements import lines_of
+from .code_lines import lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getpid, _
 from debug_gym_core.debugging.inside.signals import is_of_a_handler
 
 from .channel import ARM_SIGNAL, Channel, OwnBuiltins, Room, _gettrace
+from .code_lines import NOWHERE
 from .conditions import CONDITION, Conditions, TakesTooLong, is_at
 from .finder import Finder
 from .frames import first_real_line, is_cleanup, is_yielding, other_frames, outwards
 from .insertion import HELD, RAISED
 from .running import Running
 from .shown import Followed
-from .statements import NOWHERE
 from .stop import Hit
 from .tracers import Tracers
 from .values import in_one_line
