@@ -188,6 +188,20 @@ def test_an_archive_that_leads_out_is_refused(entries: list[tarfile.TarInfo], tm
     assert (tmp_path / "x").read_text() == "mine" and not (tmp_path / "into" / "x").exists()
 
 
+def test_what_is_linked_to_what_is_left_out_is_there(tmp_path: Path) -> None:
+    """As uv makes hard links of what it installs, into `.tox` as well."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        for one in (entry("repo", tarfile.DIRTYPE), entry("repo/.tox", tarfile.DIRTYPE)):
+            tar.addfile(one)
+        first = entry("repo/.tox/x.py")
+        first.size = 4
+        tar.addfile(first, io.BytesIO(b"here"))
+        tar.addfile(entry("repo/y.py", tarfile.LNKTYPE, "repo/.tox/x.py"))
+    unpack(iter([made.getvalue()]), tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"y.py": "here"}
+
+
 def test_a_broken_archive_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match="cannot be taken out"):
         unpack(iter([b"no tar at all" * 100]), tmp_path)

@@ -180,6 +180,10 @@ def edit_config(path: str, change: Callable[[dict[str, Any]], object]) -> Callab
     return edit
 
 
+def edit_files(key: str, path: str, facts: dict[str, Any]) -> None:
+    facts["files"][key] = [path]
+
+
 CONFIG = "exercises/practice/double-it/.meta/config.json"
 CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no files": (edit_config(CONFIG, lambda facts: facts.pop("files")), rf"{CONFIG} in .* has not the field files"),
@@ -195,6 +199,11 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
         }.items()
     },
     "editor as text": (edit_config(CONFIG, lambda facts: facts["files"].update(editor="x.py")), r"files\.editor"),
+    **{
+        f"{path} as {key}": (edit_config(CONFIG, functools.partial(edit_files, key, path)), "a path elsewhere")
+        for key in ("solution", "test", "example")
+        for path in ("/abs/x.py", "../x.py")
+    },
     "two examples": (edit_config(CONFIG, lambda facts: facts["files"]["example"].append("x")), r"files\.example"),
     "not JSON": (lambda track: (track / CONFIG).write_text("{"), rf"{CONFIG} in .* is not JSON: Expecting"),
     "a list": (lambda track: (track / CONFIG).write_text("[]"), r"field files "),

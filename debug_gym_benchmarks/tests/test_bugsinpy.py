@@ -156,6 +156,12 @@ def test_commands_become_one(script: str, told: tuple[str, str]) -> None:
     assert entrypoint_of(script) == told
 
 
+def test_comments_of_a_script_are_passed_over() -> None:
+    script = "# don't run twice\npytest tests/test_a.py::test_b  # nor this\n"
+    assert entrypoint_of(script) == entrypoint_of("pytest tests/test_a.py::test_b") != ("", "")
+    assert entrypoint_of("pytest 'x")[1].startswith("its tests are run by `pytest 'x`")
+
+
 @pytest.mark.parametrize(("setting", "told"), [({"mode": "hidden"}, "mode: "), ({"split": "x"}, "has no splits")])
 def test_settings_without_a_meaning_are_refused(setting: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):

@@ -155,7 +155,7 @@ def test_splits_are_data_sets_and_their_parts(split: str | None, hub: str, named
 def test_wrong_settings_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"benchmark\.split: swebench has no 'light'.*'lite'"):
         SWEBench(split="light/test")
-    for image in ("mine", "{name", "{number}"):
+    for image in ("mine", "{name", "{number}", "{id.upper.x}", "{id}{", "{name}:{x}"):
         with pytest.raises(UsageError, match=r"say a name with \{id\} or \{name\}"):
             SWEBench(image=image)
     assert load(tmp_path, image="mine/{id}:2").image == "mine/psf__requests-990001:2"

@@ -82,6 +82,15 @@ def test_it_is_played_and_graded(env: RepoEnv) -> None:
     assert set(grade.dropped) == {"tests/test_till.py"}
 
 
+@pytest.mark.parametrize("encoding", ["IBM037", "UTF-16"])
+def test_attributes_of_git_keep_no_test_from_its_place(env: RepoEnv, encoding: str) -> None:
+    """With the files of the tests in another encoding git refuses the patch that brings those that count."""
+    env.workspace.write_text(".gitattributes", f"tests/*.py working-tree-encoding={encoding}\n")
+    grade = env.grade()
+    assert (grade.resolved, grade.score, set(grade.dropped)) == (False, 0, {".gitattributes"}), grade
+    assert grade.tests[instance.FAIL_TO_PASS[0]] == "failed"
+
+
 def test_a_fix_that_breaks_what_passed_scores_nothing(env: RepoEnv) -> None:
     env.workspace.apply(instance.GOLD.encode())
     fixed = env.workspace.read_bytes("till.py")

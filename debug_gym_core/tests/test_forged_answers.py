@@ -180,6 +180,131 @@ def test_honest_arrays_tables_and_classes_are_not_doubted(make: Make) -> None:
     assert (found.resolved, found.doubts, found.twins) == (True, {}, 4), found
 
 
+WRITTEN = """
+import io
+import itertools
+import unittest
+from unittest import mock
+from unittest.mock import ANY
+import calc
+import pytest
+
+EXPECTED = {"id": ANY, "sum": 6}
+
+def user():
+    return {"id": object(), "sum": calc.double(3), "more": [1, {"x": calc.add(2, 3)}]}
+
+class Base:
+    @property
+    def v(self):
+        return calc.double(1)
+
+def test_any_in_containers():
+    assert {"id": ANY, "sum": 6, "more": [1, {"x": 5}]} == user()
+    assert [ANY, 6] == [object(), calc.double(3)]
+    assert (1, ANY) == (1, calc.double(3))
+    assert {"id": ANY, "sum": 6, "more": [ANY, {"x": 5}]} == user()
+
+def test_any_in_a_name():
+    assert EXPECTED == {key: value for key, value in user().items() if key != "more"}
+
+def test_chains():
+    assert 0 < (y := calc.double(1)) < 3
+    assert y == 2
+
+def test_variables_by_their_names():
+    three = 3
+    assert locals()["three"] == 3
+    assert eval("three") == three
+    assert calc.double(3) == 6
+
+class TestCases(unittest.TestCase):
+    def test_any(self):
+        self.assertEqual({"id": mock.ANY, "sum": 6, "more": mock.ANY}, user())
+        self.assertDictEqual({"id": mock.ANY, "sum": 6, "more": mock.ANY}, user())
+
+    def test_iterators(self):
+        self.assertIn(calc.double(3), itertools.chain([5], [6]))
+        self.assertIn("a\\n", io.StringIO("b\\na\\n"))
+        self.assertCountEqual(itertools.chain([6], [5]), [calc.add(2, 3), calc.double(3)])
+
+    def test_options(self):
+        expected, about = 6, {"places": 3}
+        self.assertAlmostEqual(calc.double(3), expected, **about)
+
+class TestOwn(Base):
+    def test_super(self):
+        assert 1 < super().v < 3
+"""
+
+CASES = """
+import calc
+
+def test_cases():
+    expected = 6
+    match calc.double(3):
+        case number:
+            assert number == expected
+"""
+
+
+def test_what_tests_write_is_not_doubted(make: Make) -> None:
+    files = {
+        "calc.py": BROKEN,
+        "test_calc.py": WRITTEN,
+        "test_cases.py": CASES,
+        "conftest.py": "pytest_plugins = None\n",
+    }
+    bench = make(files, ENTRYPOINT)
+    found = bench.grade({"calc.py": FIXED}, bench.tests())
+    assert (found.resolved, found.doubts) == (True, {}), found
+
+
+def test_any_that_the_tested_code_returns_is_doubted(make: Make) -> None:
+    """What is written in the test may hold it; what is compared with that may not."""
+    tests = "import calc\ndef test_double():\n    assert {'x': 6} == calc.double(3)\n"
+    tests += "def test_add():\n    assert calc.add(1, 2) == [3]\n"
+    code = "from unittest.mock import ANY\ndouble = lambda n: {'x': ANY}\nadd = lambda a, b: [ANY]\n"
+    found = make({"calc.py": BROKEN, "test_calc.py": tests}, ENTRYPOINT).grade({"calc.py": code})
+    assert not found.resolved and len(found.doubts) == 2, found
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "files", "test"),
+    [
+        (
+            "python -m unittest discover -s tests/unit",
+            {"tests/unit/test_a.py": 1, "tests/unit/help.py": 0},
+            "test_a.T.test_it",
+        ),
+        (
+            "python -m unittest discover -s checks -p check_a.py",
+            {"checks/check_a.py": 1, "checks/help.py": 0},
+            "check_a.T.test_it",
+        ),
+        (
+            "python -m pytest -q packages/foo/tests",
+            {"packages/foo/tests/test_a.py": 1, "packages/foo/pyproject.toml": 2, "packages/foo/tests/help.py": 0},
+            "tests/test_a.py::T::test_it",
+        ),
+    ],
+)
+def test_tests_whose_ids_begin_at_another_directory_are_restored_and_have_twins(
+    make: Make, entrypoint: str, files: dict[str, int], test: str
+) -> None:
+    case = "import unittest, calc\nclass T(unittest.TestCase):\n    def test_it(self):\n"
+    case += "        self.assertEqual(calc.add(3, 3), 6)\n"
+    texts = ["", case, "[tool.pytest.ini_options]\naddopts = ''\n"]
+    written = {path: texts[kind] for path, kind in files.items()}
+    bench = make({"calc.py": BROKEN, **written}, f"PYTHONPATH=. {entrypoint}")
+    assert bench.tests() == (test,)
+    changed = {path: case.replace(", 6)", ", calc.add(3, 3))") for path, kind in files.items() if kind == 1}
+    found = bench.grade(changed, (test,))
+    assert not found.resolved and set(found.dropped) == set(changed), found
+    found = bench.grade({"calc.py": FIXED}, (test,))
+    assert (found.resolved, found.twins) == (True, 1), found
+
+
 @pytest.mark.parametrize("leave", ["raise unittest.SkipTest", "pytest.skip()", "pytest.xfail()"])
 @pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -m unittest"])
 def test_a_test_of_which_a_part_is_skipped_has_not_passed(make: Make, leave: str, entrypoint: str) -> None:

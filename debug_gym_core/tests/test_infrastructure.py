@@ -255,11 +255,6 @@ SECTIONS = {
         "[tox]\nenvlist = py3",
         "[tox]\nenvlist = py3\n[pytest]\naddopts = -q\npython_files = spec_*.py\n",
     ),
-    "hidden by a form feed": (
-        "tox.ini",
-        "[tox]\nenvlist = py3\x0c[pytest]\x0caddopts = -k nothing\n",
-        "[tox]\nenvlist = py3\x0c\n[pytest]\naddopts = -q\npython_files = spec_*.py\n",
-    ),
     "after a BOM": (
         "tox.ini",
         "\ufeff[pytest]\naddopts = -k nothing\n[tox]\nenvlist = py3\n",
@@ -310,6 +305,7 @@ WHOLE = {
     "quotes that take minutes to tell apart": b"a" + b'\\"' * 500_000,
     "quoted keys that take minutes to read": b'"\\"".' + b"a." * 50_000 + b'"b" = 1\n',
     "more than anybody reads": b"# more\n" * 200_000,
+    "a table that is none": b"a = '''\n[tool.pytest.x]\n'''\ntool = 3\nb = '''\n[tool.pytest]\n'''\n",
     "a header in a string": b'[project]\nname = """\n[tool.pytest.x]\n"""\n[tool.pytest.ini_options]\naddopts = ""\n',
 }
 
@@ -378,6 +374,31 @@ def test_restored_toml_has_the_old_pytest_and_the_new_rest(new: str, old: str) -
     if made is not None:
         assert result.get("tool", {}).get("black") == after.get("tool", {}).get("black")
         assert (result.get("bin"), result.get("e")) == (after.get("bin"), after.get("e"))
+
+
+@pytest.mark.parametrize("parting", ["\f", "\v", "\x1c", "\x85", "\u2028"])
+def test_what_only_some_take_for_a_line_end_restores_the_whole_file(parting: str) -> None:
+    """To one version of iniconfig what follows it is a section of another name, to another it is the old value's."""
+    old = "[tool:pytest]\npython_files = test_*.py\n"
+    assert pytest_sections.restore("setup.cfg", f"{old}{parting}[other]\naddopts = -p evil\n", old) is None
+    assert (
+        pytest_sections.restore("setup.cfg", f"[other]\nx = 1{parting}[tool:pytest]{parting}addopts = -p evil\n", "")
+        is None
+    )
+    assert pytest_sections.restore("setup.cfg", f"{old}[other]\na = 1\n", old) is not None
+
+
+@pytest.mark.parametrize("depth", [500, 900, 990, 998])
+def test_tables_that_lie_deep_in_each_other_raise_nothing(build: Build, depth: int) -> None:
+    new = f"[tool.black]\nb.{'a.' * depth}a = 1\n[tool.pytest.ini_options]\naddopts = '-k x'\n"
+    filtered = build().filter({"pyproject.toml": FileState(new.encode())})
+    assert b"-k x" not in b"".join(state.data for state in filtered.kept.values() if state is not None)
+    assert set(filtered.dropped) == {"pyproject.toml"}
+
+
+@pytest.mark.parametrize("table", ['ini_options = "x"', "ini_options = 3"])
+def test_options_that_are_none_are_passed_over(table: str) -> None:
+    assert pytest_sections.options(f"[tool.pytest]\n{table}\n", {})["addopts"] == []
 
 
 def test_a_number_that_is_too_long_for_python_is_no_toml() -> None:

@@ -9,6 +9,7 @@ import inspect
 import textwrap
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -32,6 +33,14 @@ def interleaved() -> Iterator[None]:
     yield
     gc.set_threshold(*before)
     gc.callbacks.remove(pause)
+
+
+def test_threads_leave_warnings_as_they_were(interleaved: None) -> None:
+    before = list(warnings.filters)
+    with warnings.catch_warnings(record=True) as told, ThreadPoolExecutor(4) as pool:
+        warnings.simplefilter("always")
+        list(pool.map(lambda _: parse("x = '\\d'\nassert (1, 'always')\n"), range(40)))
+    assert list(warnings.filters) == before and not told
 
 
 def test_threads_parse_at_once(interleaved: None) -> None:

@@ -168,6 +168,8 @@ class Aider(Benchmark):
         listed = named.get(key) if isinstance(named, dict) else None
         if not isinstance(listed, list) or not listed or not all(isinstance(path, str) for path in listed):
             raise self._changed(config, f"files.{key}")
+        if odd := [path for path in listed if not cache.is_plain(path)]:
+            raise UsageError(f"benchmark.source: {config} in {self._checkout.place} names {odd[0]!r}, a path elsewhere")
         return listed
 
     def _description(self, slug: str, stubs: list[str], tests: list[str]) -> str:
@@ -192,7 +194,11 @@ class Aider(Benchmark):
 
 def _first_line(path: str, text: str) -> list[str]:
     """The first line of a stub that runs, on import: of a stub, no later line is sure to be reached."""
-    for node in ast.parse(text).body:
+    try:
+        body = ast.parse(text).body
+    except SyntaxError as error:
+        raise UsageError(f"benchmark.source: {path} is not Python of this version: {error}") from error
+    for node in body:
         if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             decorators = getattr(node, "decorator_list", [])
             return [f"{path}:{min(one.lineno for one in (node, *decorators))}"]

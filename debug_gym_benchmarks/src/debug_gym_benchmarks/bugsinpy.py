@@ -17,6 +17,7 @@ from debug_gym_benchmarks.checkouts import Checkout, CheckoutSettings, GitFiles,
 from debug_gym_core import Benchmark, Task, UsageError
 from debug_gym_core.errors import ActionError
 from debug_gym_core.names import nearest
+from debug_gym_core.places import expanded
 from debug_gym_core.tasks.task import BenchmarkSettings
 from debug_gym_core.workspace import patch
 from debug_gym_core.workspace.snapshot import FileState
@@ -181,7 +182,7 @@ class BugsInPy(Benchmark):
         owner, name = _owner_and_name(bug.url)
         top = self.settings.projects
         if top is not None:
-            top = top.expanduser()
+            top = expanded(top)
             places = [top / f"{owner}+{name}" / "repo", top / f"{owner}+{name}", top / owner / name, top / name]
             place = next((one for one in places if one.is_dir()), None)
             if place is None:
@@ -255,7 +256,12 @@ def entrypoint_of(script: str) -> tuple[str, str]:
     """
     runners: dict[str, list[str]] = {}
     for line in filter(None, map(str.strip, script.split("\n"))):
-        words = shlex.split(line)
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError:
+            return "", f"its tests are run by `{line}`, which reports no single tests"
+        if not words:
+            continue
         for runner, starts in (("pytest", _PYTEST), ("unittest", _UNITTEST)):
             start = next((one for one in starts if tuple(words[: len(one)]) == one), None)
             if start is not None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from debug_gym_core import RequirementError
+from debug_gym_core import RequirementError, UsageError
 from debug_gym_core.workspace.snapshot import FileState
 
 UNFINISHED = ".part"
@@ -126,6 +126,9 @@ def keep(name: str, files: Mapping[str, FileState]) -> Path:
     Raises:
         RequirementError: nothing can be written where benchmarks keep things
     """
+    odd = next((path for path in files if not is_plain(path)), None)
+    if odd is not None:
+        raise UsageError(f"{name} has a file {odd!r}, which would lead out of its directory; that is refused")
     place = directory() / "tasks" / f"{name}-{_digest(files)[:16]}"
     if _holds(place, files):
         return place
@@ -135,6 +138,11 @@ def keep(name: str, files: Mapping[str, FileState]) -> Path:
                 for path, state in files.items():
                     write(part / path, state)
     return place
+
+
+def is_plain(path: str) -> bool:
+    """Whether a path leads to nothing but what lies below: git makes no other, but stores what it is given."""
+    return not {"", ".", ".."}.intersection(path.split("/"))
 
 
 def write(path: Path, state: FileState) -> None:
@@ -168,7 +176,7 @@ def explained() -> Iterator[None]:
 def _digest(files: Mapping[str, FileState]) -> str:
     text = hashlib.sha256()
     for path, state in sorted(files.items()):
-        text.update(f"{path}\0{state.kind}\0{state.executable}\0{len(state.data)}\0".encode() + state.data)
+        text.update(os.fsencode(f"{path}\0{state.kind}\0{state.executable}\0{len(state.data)}\0") + state.data)
     return text.hexdigest()
 
 

@@ -15,6 +15,7 @@ import pydantic
 
 from debug_gym_benchmarks import cache, clones, git
 from debug_gym_core import BenchmarkSettings, UsageError
+from debug_gym_core.places import expanded
 from debug_gym_core.workspace.lines import shown
 from debug_gym_core.workspace.patch import above_of
 from debug_gym_core.workspace.snapshot import FileState
@@ -237,7 +238,7 @@ class GitFiles(Checkout):
             if kind == "blob":  # and not another repository
                 entries[os.fsdecode(path)] = (mode, name)
         for file in entries:
-            if not _plain(file) or any(above in entries for above in above_of(file)):
+            if not cache.is_plain(file) or any(above in entries for above in above_of(file)):
                 raise UsageError(
                     f"benchmark.source: {self.place} has a file {shown(file)}, which would lead out of its directory;"
                     " that is refused"
@@ -265,14 +266,9 @@ class GitFiles(Checkout):
         return done.stdout
 
 
-def _plain(path: str) -> bool:
-    """Whether a path leads to nothing but what lies below: git makes no other, but stores what it is given."""
-    return not {"", ".", ".."}.intersection(path.split("/"))
-
-
 def _local(name: str, source: str, revision: str | None) -> Checkout:
     """A work tree or a bare git directory."""
-    directory = Path(source).expanduser().absolute()
+    directory = expanded(Path(source)).absolute()
     if not directory.is_dir():
         raise UsageError(
             f"benchmark.source: there is no directory {directory}; say a checkout of {name}, a bare git directory or a"

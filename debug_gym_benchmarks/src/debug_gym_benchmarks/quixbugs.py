@@ -135,7 +135,7 @@ class QuixBugs(Benchmark):
         written = written_tests(path, text)
         if written is not None:
             return written
-        test = _parametrized(ast.parse(text))
+        test = _parametrized(ast.Module(_body(text), []))
         if test is None or data is None:
             raise UsageError(f"benchmark.source: {path} in {self._checkout.place} has not tests as QuixBugs has them")
         try:
@@ -199,7 +199,7 @@ def _stop(buggy: str, fixed: str) -> int:
     pairs = zip(buggy.splitlines(), fixed.splitlines(), strict=False)
     line = next((place for place, (old, new) in enumerate(pairs, 1) if old != new), 1)
     following = []
-    for node in (one for one in ast.walk(ast.parse(buggy)) if isinstance(one, ast.stmt)):
+    for node in (one for part in _body(buggy) for one in ast.walk(part) if isinstance(one, ast.stmt)):
         body = getattr(node, "body", None)
         last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
         if node.lineno <= line <= last:
@@ -210,13 +210,21 @@ def _stop(buggy: str, fixed: str) -> int:
 
 
 def _function(name: str, text: str) -> ast.FunctionDef | None:
-    found = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == name]
+    found = [node for node in _body(text) if isinstance(node, ast.FunctionDef) and node.name == name]
     return found[0] if found else None
+
+
+def _body(text: str) -> list[ast.stmt]:
+    """The statements of a program; none of one that is not Python of this version."""
+    try:
+        return ast.parse(text).body
+    except SyntaxError:
+        return []
 
 
 def _title(text: str) -> str:
     """The first line of a program's text that is not about its input or output."""
-    strings = [node.value for node in ast.parse(text).body if isinstance(node, ast.Expr)]
+    strings = [node.value for node in _body(text) if isinstance(node, ast.Expr)]
     texts = [node.value for node in strings if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     lines = (line.rstrip() for one in texts for line in one.splitlines())
     return next((line for line in lines if line and not line[0].isspace() and not line.endswith(":")), "")

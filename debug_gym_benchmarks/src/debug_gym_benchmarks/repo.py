@@ -9,6 +9,7 @@ from typing import Any
 from debug_gym_benchmarks.refusing import refuse_other_data
 from debug_gym_core import Benchmark, Task, UsageError
 from debug_gym_core.names import nearest
+from debug_gym_core.places import expanded
 
 
 class Repo(Benchmark):
@@ -43,6 +44,7 @@ class Repo(Benchmark):
         path = self.settings.path
         if path is None:
             raise UsageError("benchmark repo needs the repository: say benchmark.path (path= in Python)")
+        path = expanded(path)
         if not path.is_dir():
             raise UsageError(f"benchmark.path: there is no directory {path}")
-        return path.expanduser().resolve()
+        return path.resolve()

@@ -16,6 +16,7 @@ from debug_gym_benchmarks.row_fields import Field, checked
 from debug_gym_benchmarks.row_files import RowFile, files_of, places_of
 from debug_gym_core import UsageError
 from debug_gym_core.names import nearest
+from debug_gym_core.places import expanded
 
 
 class Rows:
@@ -48,7 +49,7 @@ class Rows:
             fields: what is checked of each row that is asked for
             key: the field with the row's id
         """
-        self._source = None if source is None else Path(source).expanduser()
+        self._source = None if source is None else expanded(Path(source))
         self._hub = hub
         if source is not None and source.startswith("hub:"):
             self._source, self._hub = None, source.removeprefix("hub:")

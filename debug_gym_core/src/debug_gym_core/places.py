@@ -18,20 +18,20 @@ def state() -> Path:
     return _base("XDG_STATE_HOME", ".local/state") / "debug-gym"
 
 
-def expanded(path: Path, instead: str) -> Path:
+def expanded(path: Path, instead: str = "write the path in full") -> Path:
     """A path with the user's home directory in the place of `~`.
 
     Args:
         path: it
-        instead: the variable that may be set where there is no home
+        instead: what else may be done about it
 
     Raises:
-        UsageError: there is none
+        UsageError: there is no home
     """
     try:
         return path.expanduser()
     except RuntimeError:
-        raise UsageError(f"this user has no home directory: set HOME or {instead}") from None
+        raise UsageError(f"{path}: whose home directory that is, is not known; set HOME, or {instead}") from None
 
 
 def _base(variable: str, default: str) -> Path:

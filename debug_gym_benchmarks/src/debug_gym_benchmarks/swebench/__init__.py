@@ -73,11 +73,7 @@ class SWEBenchSettings(BenchmarkSettings):
     @field_validator("image")
     @classmethod
     def _check_image(cls, value: str | None) -> str | None:
-        try:
-            named = value is None or value.format(id="a", name="a") != value.format(id="b", name="b")
-        except (KeyError, IndexError, ValueError):
-            named = False
-        if not named:
+        if value is not None and (_image(value, "a") == _image(value, "b") or set("{}") & set(_image(value, "a"))):
             raise ValueError("say a name with {id} or {name} in it, and no other braces")
         return value
 
@@ -170,7 +166,12 @@ class SWEBench(Benchmark):
 
     def _image(self, name: str, row: Mapping[str, Any]) -> str:
         template: str = self.settings.image or row["image"] or IMAGE
-        return template.format(id=name, name=name.lower().replace("__", "_1776_"))
+        return _image(template, name)
+
+
+def _image(template: str, name: str) -> str:
+    """The name of an instance's image."""
+    return template.replace("{id}", name).replace("{name}", name.lower().replace("__", "_1776_"))
 
 
 class SWEBenchDebug(SWEBench):

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from debug_gym_benchmarks.swebench import canaries, official, second
-from debug_gym_core.errors import TaskError
+from debug_gym_core.errors import GradingError, TaskError
 from debug_gym_core.grading import masking
 from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
@@ -63,6 +63,10 @@ git -c user.name=SWE-bench -c user.email=swe-bench@localhost -c commit.gpgsign=f
 _RESTORE = "git checkout -q -f HEAD -- . && git clean -fdq"
 # The script is kept from the code that it runs: in no file, and no descriptor of it is left open.
 _START = 'script=$(cat <&"$1"); eval "exec $1<&-"; set --; eval "$script"'
+
+
+class _Unapplied(Exception):
+    """The tests are not what they have to be; says why."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ class SWEBenchJudge(Judge):
             log = _run(session, self._script(commit, chosen), max(LEAST, deadline - time.monotonic()))
         except CommandLost as error:
             return Measurement((), -9, "", kind="log", valid=False, reason=f"the run was lost: {error}", lost=True)
+        except _Unapplied as error:  # else the tests would be those of before
+            return Measurement((), 1, "", kind="log", valid=False, reason=f"the tests cannot be put in place: {error}")
         return self._measurement(log, chosen, other)
 
     def twinned(self, session: Session, measured: Measurement) -> Twinned | None:
@@ -110,9 +116,10 @@ class SWEBenchJudge(Judge):
         plan = second.plan(session, self.evaluation, self.fail_to_pass, self.test_files)
         if plan is None or plan.file:
             return None
-        applied = session.run(["git", "apply", "-"], stdin=self.tests_patch.encode(), timeout=GIT_TIMEOUT)
-        if applied.exit_status != 0:
-            return None
+        try:
+            self._apply(session)
+        except _Unapplied as error:
+            raise GradingError(f"the tests cannot be put in place a second time: {error}") from error
         modules = {test.partition("::")[0] for test in self.fail_to_pass} & set(self.test_files)
         return Twinned(
             plan.entrypoint,
@@ -147,11 +154,22 @@ class SWEBenchJudge(Judge):
         plan = second.plan(session, self.evaluation, self.fail_to_pass, self.test_files)
         if plan is None:
             return None
+        self._apply(session)
+        measured = second.measure(session, plan, timeout=timeout)
+        restored = session.run(["/bin/sh", "-c", _RESTORE], timeout=GIT_TIMEOUT)
+        if restored.exit_status != 0:
+            raise _Unapplied(f"what the second run left cannot be undone: {restored.output.strip()[-300:]}")
+        return measured
+
+    def _apply(self, session: Session) -> None:
+        """Put the tests in place.
+
+        Raises:
+            _Unapplied: git refuses to
+        """
         applied = session.run(["git", "apply", "-"], stdin=self.tests_patch.encode(), timeout=GIT_TIMEOUT)
-        try:
-            return second.measure(session, plan, timeout=timeout) if applied.exit_status == 0 else None
-        finally:
-            session.run(["/bin/sh", "-c", _RESTORE], timeout=GIT_TIMEOUT)
+        if applied.exit_status != 0:
+            raise _Unapplied(applied.output.strip()[-300:])
 
     def _measurement(
         self, log: _Log, chosen: Sequence[canaries.Canary], other: Measurement | None = None

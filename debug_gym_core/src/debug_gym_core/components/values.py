@@ -11,8 +11,8 @@ Count = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, ge=1)]
 LONGEST = 1e8
 """Seconds, three years: with more, the system's clocks overflow."""
-Seconds = Annotated[float, Field(strict=True, gt=0, le=LONGEST)]
-TimeLimit = Annotated[float, Field(strict=True, ge=0, le=LONGEST)]
+Seconds = Annotated[float, Field(strict=True, gt=0, le=LONGEST, allow_inf_nan=False)]
+TimeLimit = Annotated[float, Field(strict=True, ge=0, le=LONGEST, allow_inf_nan=False)]
 """Seconds after which something ends; 0: as soon as may be."""
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 Processors = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]

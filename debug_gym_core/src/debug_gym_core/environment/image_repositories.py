@@ -162,21 +162,53 @@ def unpack(archive: Iterator[bytes], into: Path) -> None:
         SandboxError: it is no such archive, or cannot be written
     """
     made: set[str] = {""}
+    aside: dict[str, Path] = {}
     try:
-        with tarfile.open(fileobj=io.BufferedReader(_Blocks(archive), BLOCK), mode="r|") as tar:
+        with (
+            tempfile.TemporaryDirectory(prefix="debug-gym-left-out-") as place,
+            tarfile.open(fileobj=io.BufferedReader(_Blocks(archive), BLOCK), mode="r|") as tar,
+        ):
             for entry in tar:
                 parts = [part for part in entry.name.split("/") if part not in ("", ".")][1:]
                 if not parts or LEFT_OUT.intersection(parts):
+                    if entry.isreg() and ".git" not in parts:  # a file that stays may be a link to it, as uv makes them
+                        aside["/".join(parts)] = kept = Path(place) / str(len(aside))
+                        _copy(tar, entry, kept)
                     continue
                 if ".." in parts or "/".join(parts[:-1]) not in made:
                     raise SandboxError(f"the archive of the image is odd at {entry.name}")
-                _write(tar, entry, into, "/".join(parts), made)
+                _write(tar, entry, into, "/".join(parts), made, aside)
     except (tarfile.TarError, OSError) as error:
         raise SandboxError(f"the repository in the image cannot be taken out: {error}") from error
 
 
-def _write(tar: tarfile.TarFile, entry: tarfile.TarInfo, into: Path, path: str, made: set[str]) -> None:
-    """Write one entry; what is neither file, directory nor link is left out."""
+def _copy(tar: tarfile.TarFile, entry: tarfile.TarInfo, target: Path) -> None:
+    """Write a new file with an entry's content."""
+    content = tar.extractfile(entry)
+    assert content is not None
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, entry.mode & 0o777 | 0o600)
+    with open(descriptor, "wb") as file:  # noqa: PTH123 (a descriptor)
+        shutil.copyfileobj(content, file, BLOCK)
+
+
+def _write(
+    tar: tarfile.TarFile,
+    entry: tarfile.TarInfo,
+    into: Path,
+    path: str,
+    made: set[str],
+    aside: Mapping[str, Path],
+) -> None:
+    """Write one entry; what is neither file, directory nor link is left out.
+
+    Args:
+        tar: that it is of
+        entry: it
+        into: the directory that is made
+        path: where in it
+        made: paths of the directories in it, to which its own is added
+        aside: files that are left out, by their paths
+    """
     target = into / path
     if entry.isdir():
         target.mkdir(mode=entry.mode & 0o777 | 0o700)
@@ -184,18 +216,15 @@ def _write(tar: tarfile.TarFile, entry: tarfile.TarInfo, into: Path, path: str, 
     elif entry.issym():
         target.symlink_to(entry.linkname)
     elif entry.isreg():
-        content = tar.extractfile(entry)
-        assert content is not None
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, entry.mode & 0o777 | 0o600)
-        with open(descriptor, "wb") as file:  # noqa: PTH123 (a descriptor)
-            shutil.copyfileobj(content, file, BLOCK)
+        _copy(tar, entry, target)
     elif entry.islnk():
-        first = "/".join(entry.linkname.strip("/").split("/")[1:])
+        first = "/".join([part for part in entry.linkname.split("/") if part not in ("", ".")][1:])
         strays = ".." in first.split("/") or os.path.dirname(first) not in made  # noqa: PTH120 (of the archive)
-        if strays or os.path.lexists(target):
+        if (strays and first not in aside) or os.path.lexists(target):
             raise SandboxError(f"the archive of the image is odd at {entry.name}")
-        shutil.copyfile(into / first, target, follow_symlinks=False)
-        shutil.copymode(into / first, target, follow_symlinks=False)
+        source = aside.get(first, into / first)
+        shutil.copyfile(source, target, follow_symlinks=False)
+        shutil.copymode(source, target, follow_symlinks=False)
 
 
 class _Blocks(io.RawIOBase):

@@ -155,6 +155,6 @@ def with_terminal(
     backend, note = choose_terminal(name, task, trusted, plugins, settings)
     backend.check_settings(settings)
     if task.image and backend.runs_images:
-        settings.setdefault("image", task.image)
-        settings = {**settings, **image_settings(task, settings)}
+        settings = {**settings, "image": settings.get("image") or task.image}
+        settings |= image_settings(task, settings)
     return backend, settings, note

@@ -8,9 +8,11 @@ from __future__ import annotations
 import ast
 import doctest
 import posixpath
-import warnings
+import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import TYPE_CHECKING
+
+from debug_gym_core.sandbox.python_code import parse
 
 if TYPE_CHECKING:
     from debug_gym_core.workspace.snapshot import FileState
@@ -169,7 +171,9 @@ def _expects(text: str) -> bool:
 
 
 class _Parser(doctest.DocTestParser):
-    """Leaves the options in comments of the examples: as their source they are compared all the same."""
+    """Leaves options in comments, and exceptions that are expected, as they are written: so they are compared."""
+
+    _EXCEPTION_RE = re.compile("(?!)")  # Its own takes the square of what it is given.
 
     def _find_options(self, *_: object) -> dict[int, bool]:
         return {}  # Of a line of many such comments it takes the square of its length.
@@ -181,8 +185,7 @@ def _bindings(text: bytes) -> Bindings | None:
         return None
     found: Bindings = {}
     try:
-        with warnings.catch_warnings(action="ignore"):
-            tree = ast.parse(text)
+        tree = parse(text)
         found[""] = [ast.get_docstring(tree, clean=False) or ""]
         for prefix, one in _outside_functions(tree):
             if isinstance(one, _DEFINITIONS):

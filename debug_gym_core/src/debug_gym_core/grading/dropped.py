@@ -46,6 +46,7 @@ def infrastructure_of(
         test_files=test_files,
         allowed=task.allowed,
         installed=(name.replace("-", "_") for name in packages),
+        judged=task.judge is not None,
     )
 
 

@@ -33,6 +33,7 @@ from pathspec import GitIgnoreSpec
 from debug_gym_core.grading import pytest_plugins, pytest_sections
 from debug_gym_core.grading.build_files import build_files
 from debug_gym_core.grading.doctests import CountedDoctests
+from debug_gym_core.grading.test_places import TestPlaces
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
@@ -91,6 +92,7 @@ class Infrastructure:
         test_files: Iterable[str] = (),
         allowed: Sequence[str] = (),
         installed: Iterable[str] = (),
+        judged: bool = False,
     ) -> None:
         """Find out what belongs to it.
 
@@ -102,7 +104,9 @@ class Infrastructure:
             test_files: paths of more files that belong to them, in the repository or not
             allowed: patterns of what the agent may change all the same
             installed: names of further top-level modules that must not be shadowed
+            judged: whether a judge of the task's own runs the tests, which may use git
         """
+        self._judged = judged
         self._members = snapshot.members
         self._conftests = [path for path in self._members if posixpath.basename(path) == "conftest.py"]
         self._snapshot = snapshot
@@ -115,7 +119,8 @@ class Infrastructure:
         search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
         search = {"" if (path := posixpath.normpath(one)) == "." else path for one in search if not one.startswith("/")}
         self._search = search | {self._target(one) for one in search}
-        held = {one: path for one in tests if (path := self._file_of(one))}
+        places = TestPlaces(self._members, ("", *sorted(self._search), *TEST_DIRECTORIES), self._text)
+        held = {one: path for one in tests if (path := places.find(one))}
         listed = frozenset(test_files)
         targets = {one: self._target(one) for one in listed.union(held.values())}
         self._test_files = frozenset({*targets, *targets.values()})
@@ -210,6 +215,8 @@ class Infrastructure:
         parts = path.split("/")
         if name in PYTEST_FILES or "conftest" in (*parts[:-1], _module_name(name)):
             return "it configures pytest"
+        if self._judged and name == ".gitattributes":
+            return "git reads and writes the files of the tests by it"
         counts = path in self._test_files and path not in self.doctests
         if counts or any(fnmatch.fnmatchcase(name, one) for one in self._test_names):
             return "it is a test file"
@@ -290,19 +297,6 @@ class Infrastructure:
             return path
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), member.target))
         return "" if target == "." else target
-
-    def _file_of(self, test: str) -> str | None:
-        """The pristine file that holds a test; None when there is none."""
-        path = test.partition("::")[0]
-        if path in self._members:
-            return path
-        parts = test.split(".")  # unittest: package.module.Class.test
-        for count in range(len(parts), 0, -1):
-            for root in ("", *sorted(self._search), *TEST_DIRECTORIES):
-                path = posixpath.join(root, *parts[:count]) + ".py"
-                if path in self._members:
-                    return path
-        return None
 
     def _test_directory(self, path: str) -> str:
         """The outermost directory of a test file that is named for tests; empty when none is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +16,10 @@ SHARED_FILES = frozenset({"pyproject.toml", *INI_SECTIONS})
 BOM = "\ufeff"
 """What iniconfig, and so pytest, passes over at the beginning of a file, once. Of several none may come first later."""
 
-LARGEST = 1 << 20
+_ODD = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""Characters at which some versions of iniconfig part lines and others do not."""
+
+LARGEST = 1 << 17
 """Characters of a pyproject.toml that are read."""
 
 DEEPEST = 1000
@@ -60,8 +64,10 @@ def _ini_blocks(text: str) -> list[tuple[str, str]]:
     return [(name, "".join(lines)) for name, lines in blocks]
 
 
-def _restore_ini(new: str, old: str, sections: Sequence[str]) -> str:
-    """The new text with the old text's blocks of some sections."""
+def _restore_ini(new: str, old: str, sections: Sequence[str]) -> str | None:
+    """The new text with the old text's blocks of some sections; None when only the whole old file would do."""
+    if _ODD.findall(new) != _ODD.findall(old):
+        return None
     wanted = [text for name, text in _ini_blocks(old) if name in sections]
     if [text.strip() for name, text in _ini_blocks(new) if name in sections] == [text.strip() for text in wanted]:
         return new
@@ -96,7 +102,7 @@ def _restore_toml(new: str, old: str) -> str | None:
     if before is None or after is None:
         return None
     wanted = _pytest_table(before)
-    if _pytest_table(after) == wanted:
+    if _equal(_pytest_table(after), wanted):
         return new
 
     def divide(text: str) -> tuple[str, list[str]]:
@@ -112,9 +118,18 @@ def _restore_toml(new: str, old: str) -> str | None:
 
     result = _joined(divide(new)[0], ["".join(divide(old)[1])])
     made = _toml(result)
-    if made is None or _pytest_table(made) != wanted or _without_pytest(made) != _without_pytest(after):
+    if made is None or not isinstance(made.get("tool", {}), dict) or not isinstance(after.get("tool", {}), dict):
         return None
-    return result
+    same = _equal(_pytest_table(made), wanted) and _equal(_without_pytest(made), _without_pytest(after))
+    return result if same else None
+
+
+def _equal(one: object, other: object) -> bool:
+    """Whether two parts of files are known to be equal: tables may lie deep in each other."""
+    try:
+        return one == other
+    except RecursionError:
+        return False
 
 
 def _without_pytest(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,7 +152,8 @@ def options(pyproject: str, files: Mapping[str, str]) -> dict[str, list[str]]:
     tables = [(_toml(files.get(name, "")) or {}).get("pytest") for name in TOML_FILES]
     tables.append(_pytest_table(_toml(pyproject) or {}))
     for table in tables:
-        options = {**table, **table.get("ini_options", {})} if isinstance(table, dict) else {}
+        inner = table.get("ini_options") if isinstance(table, dict) else None
+        options = {**table, **(inner if isinstance(inner, dict) else {})} if isinstance(table, dict) else {}
         for name, words in found.items():
             value = options.get(name, "")
             words += map(str, value) if isinstance(value, list) else str(value).split()

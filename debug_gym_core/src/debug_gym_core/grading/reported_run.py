@@ -275,8 +275,8 @@ class ReportedRun:
             }
             for frame in message.get("frames", ())
         )
-        known = self.results.get(name)
-        if known is None or _RANK[outcome] > _RANK[known.outcome]:
+        known, rank = self.results.get(name), _RANK[outcome]
+        if known is None or rank > _RANK[known.outcome]:
             self.results[name] = TestResult(name, outcome, self._mask(message.get("message", "")), frames)
 
     def _mask(self, text: object) -> str:

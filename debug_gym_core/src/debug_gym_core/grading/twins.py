@@ -11,7 +11,6 @@ import contextlib
 import posixpath
 import re
 import secrets
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -19,6 +18,7 @@ from typing import Literal
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import REPORTING, Turned
 from debug_gym_core.grading.runner.literals import blurred
+from debug_gym_core.sandbox.python_code import parse
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.judge import Judge, Twinned
@@ -165,7 +165,7 @@ def _run(
     turned = Turned(sources, functions, secrets.token_hex(8), secrets.token_hex(8), asked_too, helpers or {})
     for path, text in sources.items():
         with contextlib.suppress(SyntaxError, ValueError, OSError):  # Then its text tells what it told before.
-            session.write(path, blurred(text))
+            session.write(path, blurred(text, parse(text)))
     # Whoever makes the run hang, end or lie learns nothing: what its twin did not show is not believed.
     timeout = max(LEAST, TIMES * passed.seconds)
     run = measure(session, twinned.entrypoint, timeout=timeout, trusted=trusted, turned=turned)
@@ -204,14 +204,16 @@ def _passed(measurement: Measurement) -> list[str]:
 
 def _written(sources: Mapping[str, bytes]) -> dict[str, str]:
     """The modules of the functions and methods that are written in one of some, by the ids that a test has of them."""
-    places = {}
+    whole, places = {}, {}
     for path, text in sources.items():
         parts = path.removesuffix(".py").split("/")
         for name in _functions(text):
-            places[f"{path}::{name.replace('.', '::')}"] = path
-            # unittest names a module from where it began to look for tests, which may be below the root.
-            places.update({".".join((*parts[first:], name)): path for first in range(len(parts))})
-    return places
+            nested = name.replace(".", "::")
+            whole[f"{path}::{nested}"] = path
+            for first in range(len(parts)):  # both name a module from where they began, which may be below the root
+                places[".".join((*parts[first:], name))] = path
+                places[f"{'/'.join(parts[first:])}.py::{nested}"] = path
+    return {**places, **whole}
 
 
 def _module(test: str, written: Mapping[str, str]) -> str | None:
@@ -248,8 +250,7 @@ def _functions(text: bytes) -> frozenset[str]:
                     look(getattr(one, part, ()), prefix)
 
     try:
-        with warnings.catch_warnings(action="ignore"):
-            look(ast.parse(text).body, "")
+        look(parse(text).body, "")
     except (SyntaxError, ValueError, RecursionError):
         return frozenset()
     for name, others in bases.items():  # A class comes after those that it is made of.

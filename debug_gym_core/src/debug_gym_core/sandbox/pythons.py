@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from debug_gym_core.errors import RequirementError, UsageError
+from debug_gym_core.places import expanded
 from debug_gym_core.sandbox import plain_files, read_environment
 from debug_gym_core.sandbox.interpreter import Interpreter, probe
 from debug_gym_core.sandbox.probing import OLDEST, PROBE_TIMEOUT
@@ -107,7 +108,7 @@ def is_word(value: str) -> bool:
 
 def _explicit(value: str) -> Path:
     """The path that `env.python` means."""
-    path = Path(value).expanduser()
+    path = expanded(Path(value))
     if not is_word(value) and (os.sep in value or path.is_dir()):
         return _of_environment(path.absolute()) if path.is_dir() else path.absolute()
     if _NUMBER.fullmatch(value):

@@ -125,12 +125,17 @@ def read(directory: Path, python: Path, below: Interpreter) -> Interpreter:
         prefix=directory,
         base_prefix=below.base_prefix,
         packages=dict(sorted(packages.items())),
-        editable=tuple(sorted(path for path in editable if path.exists() and path not in {*site, directory})),
+        editable=tuple(sorted(path for path in editable if _is_there(path) and path not in {*site, directory})),
         # The home that is written there may be any file at all, such as a key; a Python's is a directory.
         passes=tuple(dict.fromkeys((*([home] if home and home.is_dir() else ()), below.executable, *below.passes))),
         libraries=tuple(dict.fromkeys((*below.libraries, *{below.prefix} - {below.base_prefix}))),
         site=site,
     )
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something that this user can see; a repository may have written any path at all."""
+    return os.path.exists(path)  # noqa: PTH110 (which raises nothing)
 
 
 def _checkouts(repository: Path) -> tuple[Path, ...]:

@@ -186,12 +186,14 @@ def _take_over(directory: Path) -> None:
 
 def _entries(directory: Path | str) -> Iterator[os.DirEntry[str]]:
     """Everything below a directory, each directory before what is in it; links are not followed."""
-    with os.scandir(directory) as found:
-        entries = list(found)
-    for entry in entries:
-        yield entry
-        if entry.is_dir(follow_symlinks=False):
-            yield from _entries(entry.path)
+    waiting = [os.fspath(directory)]
+    while waiting:  # without recursion: directories may be as deep as whoever made them liked
+        with os.scandir(waiting.pop()) as found:
+            entries = list(found)
+        for entry in entries:
+            yield entry
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
 
 
 def _installed(site: Path) -> dict[str, str]:

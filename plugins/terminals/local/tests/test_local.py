@@ -100,6 +100,17 @@ def test_guest_starts_again_over_the_same_files(session: Session) -> None:
     assert session.restarts == 1
 
 
+def test_guests_that_died_leave_no_descriptor(session: Session) -> None:
+    counts = []
+    for _ in range(4):
+        os.kill(session.guest()["pid"], signal.SIGKILL)
+        with pytest.raises(SandboxLost, match="local sandbox"):
+            session.run("sleep 100")
+        assert session.run("echo there").output == "there\n"
+        counts.append(len(list(Path("/proc/self/fd").iterdir())))
+    assert counts[-1] <= counts[0], counts
+
+
 def test_removed_directory_is_a_lost_sandbox(session: Session) -> None:
     os.kill(session.guest()["pid"], signal.SIGKILL)
     subprocess.run(["rm", "-rf", Path(session.root).parent], check=True)

@@ -57,6 +57,16 @@ class Bindings(object):
                     plain[one.id] = plain.get(one.id, 0) + 1
         return frozenset(name for name, count in plain.items() if count == self.bound[name])
 
+    @property
+    def displays(self) -> "frozenset[str]":
+        """Names to which nothing is bound but one literal or display that is written in the module."""
+        return frozenset(
+            one.targets[0].id
+            for one in ast.walk(self.tree)
+            if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name)
+            if self.bound[one.targets[0].id] == 1 and is_display(one.value)
+        )
+
     def goes_round(self, loop: ast.For) -> bool:
         """Whether a loop's body runs to its end at least once in every run that passes: its elements are written there.
 
@@ -87,6 +97,19 @@ class Bindings(object):
 def is_any(expression: ast.expr) -> bool:
     """Whether an expression is called as `mock.ANY` is."""
     return isinstance(expression, (ast.Name, ast.Attribute)) and called(expression) == "ANY"
+
+
+def is_display(expression: ast.expr) -> bool:
+    """Whether a value is written where it stands."""
+    return isinstance(expression, (ast.Dict, ast.List, ast.Tuple, ast.Set)) or _is_literal(expression)
+
+
+def _is_literal(expression: ast.expr) -> bool:
+    try:
+        ast.literal_eval(expression)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True
 
 
 def called(function: ast.expr) -> str:

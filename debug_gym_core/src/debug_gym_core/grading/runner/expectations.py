@@ -8,6 +8,7 @@ import operator
 import os
 from copy import deepcopy
 
+from .literals import EQUALITIES
 from .opposites import Methods, Opposites, Unmet, array_opposites, fails, insist, turned_call, unequal, unordered
 from .raising import Raises
 from .tampering import NOBODY, PLUGINS, TESTS
@@ -206,7 +207,9 @@ class Expectations(object):
     ) -> None:
         number, free = asked
         anything = [self.is_anything(one, side in free) for one, side in zip(arguments, "lr")]  # noqa: B905 - Python 3.6
-        opposites = turned_call(self.methods, name, function, arguments, named, anything)
+        swapped = "E" in free and name in EQUALITIES  # what is expected comes second
+        turned = (arguments[1], arguments[0], *arguments[2:]) if swapped else arguments
+        opposites = turned_call(self.methods, name, function, turned, named, anything)
         if opposites is None:
             function(*arguments, **named)
             if name in self.methods.methods and self.origin_of(function) in (TESTS, PLUGINS):
@@ -319,7 +322,7 @@ class Expectations(object):
         """The opposites of a comparison that holds."""
         if self.is_anything(left, "l" in free) or self.is_anything(right, "r" in free):
             return Opposites()
-        return unequal(left, right)
+        return unequal(right, left) if "E" in free else unequal(left, right)
 
 
 class Hidden(object):

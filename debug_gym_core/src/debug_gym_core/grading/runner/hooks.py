@@ -68,6 +68,6 @@ def named_plugins(config: "Any") -> "set[str]":
     names = set(getattr(config.option, "plugins", None) or ())
     names.update(os.environ.get("PYTEST_PLUGINS", "").split(","))
     for plugin in config.pluginmanager.get_plugins():
-        listed = getattr(plugin, "pytest_plugins", ()) if isinstance(plugin, type(sys)) else ()
+        listed = (getattr(plugin, "pytest_plugins", None) if isinstance(plugin, type(sys)) else None) or ()
         names.update([listed] if isinstance(listed, str) else listed)
     return names

@@ -19,6 +19,10 @@ EQUALITIES = frozenset((
 """Assertion methods of unittest that compare their first two arguments."""
 
 
+FRAMES_OWN = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
+"""Functions of Python's that look at the frame that calls them."""
+
+
 class Literals(object):
     """The literals that are kept.
 
@@ -44,7 +48,7 @@ class Literals(object):
         """
         self.variables = {}
         first = []  # type: list[ast.stmt]
-        if not is_test:
+        if not is_test or any(_reads_names(one) for one in ast.walk(function)):
             return first
         sides = [one for node in ast.walk(function) for one in _sides(node) if isinstance(one, ast.Name)]
         parameters = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
@@ -107,6 +111,7 @@ def literal(node: ast.AST) -> "Union[tuple[Any], None]":
     """The value of a literal, if another one can stand in its place; None: it is none."""
     try:
         value = ast.literal_eval(node)
+        ast.literal_eval(repr(changed(value)))  # which has to be written: an infinity has no literal
         return (value,) if changed(value) != value else None
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
@@ -129,19 +134,20 @@ def changed(value: "Any") -> "Any":
     return value
 
 
-def blurred(text: bytes) -> bytes:
+def blurred(text: bytes, tree: ast.AST) -> bytes:
     """The text of a test module with other literals in the place of those that it expects, on the same lines.
 
     Args:
         text: of the module
+        tree: of that
 
     Raises:
-        SyntaxError, ValueError: it is none
+        ValueError: it is not UTF-8
     """
     text.decode("utf-8")
     lines = text.splitlines(True)
     places = {}
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         for one in _sides(node):
             value = literal(one)
             if value is not None and one.end_lineno == one.lineno:
@@ -156,9 +162,20 @@ def _sides(node: ast.AST) -> "list[ast.expr]":
     sides = []  # type: list[ast.expr]
     if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
         sides = [node.test.left, *node.test.comparators] if isinstance(node.test.ops[0], ast.Eq) else []
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and is_plain(node.value):
         sides = node.value.args[:2] if getattr(node.value.func, "attr", "") in EQUALITIES else []
     return sides if len(sides) == 2 and is_kept(sides) else []
+
+
+def is_plain(call: ast.Call) -> bool:
+    """Whether all arguments of a call are written in it."""
+    return not any(isinstance(one, ast.Starred) for one in call.args) and all(one.arg for one in call.keywords)
+
+
+def _reads_names(node: ast.AST) -> bool:
+    """Whether something may read variables by their names, as pandas does for a `query`."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return getattr(called, "id", "") in FRAMES_OWN - {"super"} or getattr(called, "attr", "") in ("query", "eval")
 
 
 def _is_declared(function: "Function", name: str) -> bool:

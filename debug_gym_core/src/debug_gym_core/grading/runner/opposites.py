@@ -239,7 +239,7 @@ def _of_method(
     """The same of a method of unittest, by its name."""
     owner = function.__self__
     found = Opposites()
-    if any(isinstance(one, ITERATORS) for one in arguments):  # each can be gone through once
+    if any(isinstance(one, ITERATORS) or hasattr(type(one), "__next__") for one in arguments):  # gone through once
         return found
     if OPPOSITES[name]:
         found.against.append(lambda: getattr(owner, OPPOSITES[name])(*arguments, **named))

@@ -8,8 +8,8 @@ its number, every name its meaning.
 import ast
 import re
 
-from .bindings import Bindings, called, is_any, parameters
-from .literals import EQUALITIES, Literals
+from .bindings import Bindings, called, is_any, is_display, parameters
+from .literals import EQUALITIES, FRAMES_OWN, Literals, is_plain
 from .opposites import COMPARING, OPPOSITES
 
 TYPE_CHECKING = False
@@ -31,6 +31,12 @@ OPERATORS = {
     ast.In: "in",
     ast.NotIn: "not in",
 }  # type: dict[type[ast.cmpop], str]
+
+UNSHIELDED = (
+    *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith),
+    *(getattr(ast, name) for name in ("Match", "match_case") if hasattr(ast, name)),
+)
+"""Statements in whose bodies an expectation fails the test; what they are made of, too."""
 
 RAISES = frozenset(("raises", "assertRaises", "assertRaisesRegex"))
 """Functions and methods that expect an exception, whose class is their first argument."""
@@ -90,6 +96,7 @@ class _Turner(ast.NodeTransformer):
         self.comparing = comparing
         self.bindings = bindings
         self.anything = self.everywhere = bindings.anything
+        self.displays = bindings.displays
         self.tests = {}  # type: dict[str, int]
         self.certain = 0
         self.maybe = 0
@@ -114,7 +121,7 @@ class _Turner(ast.NodeTransformer):
         is_test = function.name in self.names
         # Who calls a helper may take what it raises.
         self.certain, self.maybe, self.shielded = 0, 0, int(not is_test)
-        comparisons = _Comparisons(self.name, self.anything)
+        comparisons = _Comparisons(self.name, self.anything, self.displays)
         first = self.literals.begin(function, is_test)
         body = first + [comparisons.visit(one) for one in self.statements(function.body[head:])]
         if is_test and not body:  # There is but a docstring.
@@ -138,10 +145,10 @@ class _Turner(ast.NodeTransformer):
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Any other statement: what stands in it is not certain, and below `try` or in a function it may fail."""
-        shield = not isinstance(node, (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith))
+        shield = not isinstance(node, UNSHIELDED)
         self.maybe += 1
         self.shielded += shield
-        for part in ("body", "orelse", "handlers", "finalbody"):
+        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
             inner = getattr(node, part, None)
             if isinstance(inner, list):
                 setattr(node, part, [self.visit(one) for one in inner])
@@ -163,10 +170,10 @@ class _Turner(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         test = node.test = _Calls(self.name).inside(node.test)
-        chained = isinstance(test, ast.Compare) and not any(_is_own(one) for one in test.comparators[1:])
+        chained = isinstance(test, ast.Compare) and not any(map(_is_own, test.comparators))
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             sides = [test.left, test.comparators[0]]
-            operator, free = OPERATORS[type(test.ops[0])], _constant(_free(sides[0], sides[1], self.anything))
+            operator, free = OPERATORS[type(test.ops[0])], _constant(_free(sides, self.anything, self.displays))
             sides = self.literals.kept(sides) if operator == "==" else sides
             asked = self.ask("compare", [self.one(), _constant(operator), *sides, free], node)
         elif isinstance(test, ast.Compare) and chained:
@@ -188,12 +195,11 @@ class _Turner(ast.NodeTransformer):
         if name in RAISES:
             own = 2 if name == "assertRaisesRegex" else 1
             return self.raising_call(node, call, own) if len(call.args) > own else node
-        plain = not any(isinstance(one, ast.Starred) for one in call.args) and all(one.arg for one in call.keywords)
-        if not name.startswith("assert") or name in UNTURNED or not plain:
+        if not name.startswith("assert") or name in UNTURNED or not is_plain(call):
             return node
         function = call.func
         number = self.one(counted=(name in OPPOSITES and _is_self(function)) or self.compares(call))
-        free = _constant(_free(call.args[0], call.args[1], self.anything) if len(call.args) > 1 else "")
+        free = _constant(_free(call.args[:2], self.anything, self.displays) if len(call.args) > 1 else "")
         number = ast.copy_location(ast.Tuple([number, free], ast.Load()), node)
         if name in EQUALITIES:
             call.args[:2] = self.literals.kept(call.args[:2])
@@ -258,9 +264,9 @@ class _Turner(ast.NodeTransformer):
 class _Comparisons(ast.NodeTransformer):
     """Lets each `a == b` that is no expectation itself, but may be part of one, be looked at."""
 
-    def __init__(self, name: str, anything: "frozenset[str]") -> None:
+    def __init__(self, name: str, anything: "frozenset[str]", displays: "frozenset[str]") -> None:
         self.name = name
-        self.anything = anything
+        self.anything, self.displays = anything, displays
         self.asserted = False
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -278,7 +284,7 @@ class _Comparisons(ast.NodeTransformer):
             return node
         function = ast.Attribute(ast.Name(self.name, ast.Load()), "equal", ast.Load())
         sides = [node.left, node.comparators[0]]
-        about = [_constant(_free(sides[0], sides[1], self.anything)), _constant(self.asserted)]
+        about = [_constant(_free(sides, self.anything, self.displays)), _constant(self.asserted)]
         return ast.copy_location(ast.Call(function, [*sides, *about], []), node)
 
 
@@ -293,7 +299,7 @@ class _Calls(ast.NodeTransformer):
         return self.generic_visit(node)  # type: ignore[return-value]
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        if isinstance(node.func, ast.Name) and node.func.id in ("super", "locals", "globals", "vars", "dir", "eval"):
+        if isinstance(node.func, ast.Name) and node.func.id in FRAMES_OWN:
             return node
         self.generic_visit(node)
         function = ast.Attribute(ast.Name(self.name, ast.Load()), "keep", ast.Load())
@@ -320,14 +326,25 @@ def _yields(function: "Function") -> bool:
     return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for part in function.body for one in _own(part))
 
 
-def _free(left: ast.expr, right: ast.expr, names: "frozenset[str]") -> str:
+def _free(sides: "list[ast.expr]", names: "frozenset[str]", displays: "frozenset[str]") -> str:
     """Which sides of a comparison, `l` or `r`, may be what equals anything, as `mock.ANY` does.
+
+    `E` as well where the first side is what is expected, as it is written in the test and the second is not.
 
     Only what the test itself has made so: what is called that, or has one of some names. Any other variable may hold
     what the tested code has returned.
     """
-    free = [is_any(side) or getattr(side, "id", None) in names for side in (left, right)]
-    return "l" * free[0] + "r" * free[1]
+    free = [is_any(side) or getattr(side, "id", None) in names for side in sides]
+    known = [
+        one or getattr(side, "id", None) in displays or (is_display(side) and not _calls(side))
+        for one, side in zip(free, sides)  # noqa: B905 - Python 3.6
+    ]
+    return "l" * free[0] + "r" * free[1] + "E" * (known[0] and not known[1])
+
+
+def _calls(expression: ast.expr) -> bool:
+    """Whether anything is called in an expression."""
+    return any(isinstance(one, ast.Call) for one in ast.walk(expression))
 
 
 def _later(expression: ast.expr) -> ast.expr:
@@ -341,7 +358,7 @@ def _later(expression: ast.expr) -> ast.expr:
 def _is_own(expression: ast.expr) -> bool:
     """Whether an expression must be evaluated in the function that it stands in."""
     kinds = (ast.Await, ast.Yield, ast.YieldFrom, getattr(ast, "NamedExpr", ast.Yield))
-    return any(isinstance(one, kinds) for one in ast.walk(expression))
+    return any(isinstance(one, kinds) or getattr(one, "id", "") in FRAMES_OWN for one in ast.walk(expression))
 
 
 def _constant(value: "Union[bool, int, str, tuple[str, ...]]") -> ast.expr:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
+LONGEST = 1e6
+"""Seconds of one wait, eleven days: what the kernel takes."""
 
 
 class Loop:
@@ -46,7 +48,7 @@ class Loop:
 
     def turn(self, timeout: "float | None") -> bool:
         """Wait once and call back; False: nothing happened in so many seconds."""
-        happened = self.selector.select(timeout)
+        happened = self.selector.select(timeout if timeout is None else min(timeout, LONGEST))
         for key, events in happened:
             if self.selector.get_map().get(key.fd) is key:
                 key.data(events)

@@ -121,7 +121,7 @@ class Sandbox:
         except (OSError, ValueError) as error:
             self.stream.close()
             self._told.wait(1)
-            raise SandboxError("bubblewrap did not start") from error
+            raise SandboxError(f"bubblewrap did not start: {error}") from error
         except BaseException:
             self.stream.close()
             raise
@@ -141,11 +141,11 @@ class Sandbox:
             (resource.RLIMIT_FSIZE, file_size),
             (resource.RLIMIT_NOFILE, _OPEN_FILES),
         ):
-            resource.prlimit(child, limit, (value, value))
+            _bound(child, limit, value)
         memory = None if "memory" in self._cgroup.bounded else self._limits.memory
         pids = None if "pids" in self._cgroup.bounded else self._limits.pids
         if pids is not None and counts_processes():
-            resource.prlimit(child, resource.RLIMIT_NPROC, (pids, pids))
+            _bound(child, resource.RLIMIT_NPROC, pids)
             pids = None
         if memory is not None or pids is not None:
             namespace = Path(f"/proc/{child}/ns/pid").stat().st_ino
@@ -277,6 +277,15 @@ def _arguments(
         also = () if shared_memory else ("shmget",)
         arguments += ["--seccomp", files.memory("seccomp", seccomp.program(also=also))]
     return [*arguments, "--chdir", ROOT]
+
+
+def _bound(process: int, limit: int, value: int) -> None:
+    """Set a limit of a process, unless it has a lower one, which only root may raise."""
+    hard = resource.prlimit(process, limit)[1]
+    if hard == resource.RLIM_INFINITY or hard >= value or os.geteuid() == 0:
+        resource.prlimit(process, limit, (value, value))
+    else:
+        resource.prlimit(process, limit, (hard, hard))
 
 
 def _is_alive(process: int) -> bool:

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from debug_gym_core.components.values import Flag, Seconds, Size
 from debug_gym_core.errors import UsageError
+from debug_gym_core.places import expanded
 from debug_gym_core.sandbox.terminal import ROOT, TerminalSettings, parse_size
 
 OWNER = 65533
@@ -110,7 +111,7 @@ class DockerSettings(TerminalSettings):
     def _profile(cls, value: str) -> str:
         if value in ("default", "unconfined"):
             return value
-        path = Path(value).expanduser()
+        path = expanded(Path(value))
         if not path.is_absolute():
             raise ValueError("write default, unconfined, or the absolute path of a profile")
         read_profile(path)
@@ -301,7 +302,7 @@ def _tmpfs(text: str) -> Tmpfs:
 
 def _volume(text: str) -> Volume:
     source, target, mode, *more = [*text.split(":"), "ro"] if text.count(":") == 1 else [*text.split(":"), "", ""]
-    source = str(Path(source).expanduser()) if source.startswith("~") else source
+    source = str(expanded(Path(source))) if source.startswith("~") else source
     if not source.startswith("/") or not _is_place(target) or mode not in ("ro", "rw") or any(more):
         raise ValueError(
             f"{text!r}: write HOST:CONTAINER:ro or :rw, both absolute, as in /data:/data:ro; not in {ROOT}, /proc,"

@@ -53,8 +53,9 @@ class ExecStream:
         """Read up to `size` bytes of standard output, at least one; empty at the end; blocks."""
         with self._reading:
             while True:
-                if self._left == 0 and not self._next_frame():
-                    return b""
+                while self._left == 0:  # a frame may be empty
+                    if not self._next_frame():
+                        return b""
                 data = self._take(min(self._left, size if self._stream == _STDOUT else _CHUNK))
                 if not data:
                     return b""

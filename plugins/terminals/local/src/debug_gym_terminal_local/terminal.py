@@ -119,6 +119,9 @@ class LocalTerminal(Terminal):
             stream = _LocalStream(argv, self._directory, self._environment)
         except OSError as error:
             raise SandboxError(f"local sandbox: {argv[0]} cannot be started: {error}") from error
+        for ended in [one for one in self._streams if one.process.poll() is not None]:
+            ended.release()
+            self._streams.remove(ended)
         self._streams.append(stream)
         return stream
 
@@ -201,7 +204,9 @@ class _LocalStream:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def release(self) -> None:
-        """Close the socket; nobody reads it any more."""
+        """Close the socket, of which nobody reads any more but the end."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
 
