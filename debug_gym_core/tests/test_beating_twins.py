@@ -230,6 +230,18 @@ def test_add(given, expected):
 LOCALS = ASSERTS.replace(
     "    assert calc.double(3) == 6", "    expected = 6\n    assert calc.double(3) == expected"
 ).replace("    assert calc.add(2, 3) == 5", "    expected = 5\n    assert calc.add(2, 3) == expected")
+QUERIED = (
+    LOCALS.replace(
+        "import calc",
+        """
+import calc
+class Table:
+    def query(self, text): return calc.double(3) if text == "double" else calc.add(2, 3)
+""",
+    )
+    .replace("calc.double(3) ==", "Table().query('double') ==")
+    .replace("calc.add(2, 3) ==", "Table().query('add') ==")
+)
 CONSTANTS = """
 import sys
 def double(a):
@@ -270,6 +282,7 @@ def line(path, number):
     ),
     "the test's parameters": (PARAMETERS, VARIABLES),
     "the test's variables": (LOCALS, VARIABLES),
+    "the test's variables, past what may look at them": (QUERIED, VARIABLES.replace("_getframe(1)", "_getframe(2)")),
 }
 """Looks the result up in the test that calls it, whatever it is that runs it."""
 

@@ -180,6 +180,8 @@ def test_a_run_that_is_discarded_is_held_until_nothing_of_it_is_left(
     monkeypatch.setattr(os, "open", lambda *given: next(opened, None) or real(*given))
     with Run.create(config, tmp_path / "run"):
         assert (tmp_path / "run" / ".lock").read_text() == f"{os.getpid()}\n"
+    with pytest.raises(UsageError, match="gone was removed just now"):
+        runs._lock(tmp_path / "gone")
 
 
 def test_what_a_process_of_the_same_number_left_is_not_taken_over(toy_plugins: Plugins, tmp_path: Path) -> None:

@@ -58,6 +58,54 @@ class TestCalc(unittest.TestCase):
             with self.subTest(number=number):
                 self.assertEqual(calc.add(number, 1), number + 1)
 """
+IN_LISTS = """
+from decimal import Decimal
+import calc
+
+def test_double():
+    assert [calc.double(3)] == [Decimal(6)]
+
+def test_add():
+    found = []
+    found.append(calc.add(2, 3))
+    assert found == [Decimal(5)]
+"""
+CHAINS = """
+import calc
+
+def test_double():
+    assert 5 < (number := calc.double(3)) < 7
+    assert number
+
+def test_add():
+    all = 6
+    assert 4 < calc.add(2, 3) < all
+"""
+COUNTED = """
+import unittest
+import calc
+
+class TestCalc(unittest.TestCase):
+    def test_double(self):
+        self.assertCountEqual(calc.double([3]), [3, 3])
+
+    def test_add(self):
+        self.assertCountEqual(calc.add([4], [5]), [5, 4])
+"""
+SAME = """
+def double(a): return Same(1)
+add = lambda a, b: double(a)
+class Same(int):
+    __eq__ = __lt__ = __gt__ = lambda self, other: True
+    __hash__ = int.__hash__
+"""
+SAME_ARRAY = """
+import numpy
+def double(a): return numpy.zeros(2).view(Same)
+add = lambda a, b: double(a)
+class Same(numpy.ndarray):
+    def __eq__(self, other): return numpy.ones(self.shape, bool)
+"""
 ANY = "from unittest.mock import ANY\ndef double(a): return ANY\nadd = lambda a, b: ANY\n"
 
 FORGED = {
@@ -113,15 +161,25 @@ FORGED = {
     ),
     "ANY for a variable": (APPROXIMATE, ANY),
     "ANY for a variable of unittest": (CALLED, ANY),
+    "in a list that something is called in": (IN_LISTS, SAME),
+    "between two numbers, and has a name then": (CHAINS, SAME),
+    "an iterator, by its class": (UNITTESTS, SAME + "    __next__ = None\n"),
+    "elements of an iterator": (
+        COUNTED,
+        SAME.replace("Same(1)", "iter([Same(1), Same(1)])").replace("int.__hash__", "None"),
+    ),
+    "an array that equals what is expected, which comes first": (
+        ARRAYS.replace(
+            "calc.double(numpy.array([1, 2])) == numpy.array([2, 4])",
+            "numpy.array([2, 4]) == calc.double(numpy.array([1, 2]))",
+        ).replace(
+            "calc.add(numpy.array([1, 2]), 1) == numpy.array([2, 3])", "[2, 3] == calc.add(numpy.array([1, 2]), 1)"
+        ),
+        SAME_ARRAY,
+    ),
     "an array that equals each other": (
         ARRAYS,
-        """
-        import numpy
-        class Same(numpy.ndarray):
-            def __eq__(self, other): return numpy.ones(self.shape, bool)
-        def double(a): return numpy.zeros(2).view(Same)
-        add = lambda a, b: double(a)
-        """,
+        SAME_ARRAY,
     ),
 }
 
@@ -269,6 +327,19 @@ def test_any_that_the_tested_code_returns_is_doubted(make: Make) -> None:
     assert not found.resolved and len(found.doubts) == 2, found
 
 
+CASE = """
+import unittest, calc
+class T(unittest.TestCase):
+    def test_it(self):
+        self.assertEqual(calc.add(3, 3), 6)
+"""
+ASSIGNED = """
+import unittest, calc, help
+class T(unittest.TestCase):
+    test_it = help.made(lambda self: self.assertEqual(calc.add(3, 3), 6))
+"""
+
+
 @pytest.mark.parametrize(
     ("entrypoint", "files", "test"),
     [
@@ -292,17 +363,49 @@ def test_any_that_the_tested_code_returns_is_doubted(make: Make) -> None:
 def test_tests_whose_ids_begin_at_another_directory_are_restored_and_have_twins(
     make: Make, entrypoint: str, files: dict[str, int], test: str
 ) -> None:
-    case = "import unittest, calc\nclass T(unittest.TestCase):\n    def test_it(self):\n"
-    case += "        self.assertEqual(calc.add(3, 3), 6)\n"
-    texts = ["", case, "[tool.pytest.ini_options]\naddopts = ''\n"]
+    texts = ["", CASE, "[tool.pytest.ini_options]\naddopts = ''\n"]
     written = {path: texts[kind] for path, kind in files.items()}
     bench = make({"calc.py": BROKEN, **written}, f"PYTHONPATH=. {entrypoint}")
     assert bench.tests() == (test,)
-    changed = {path: case.replace(", 6)", ", calc.add(3, 3))") for path, kind in files.items() if kind == 1}
+    changed = {path: CASE.replace(", 6)", ", calc.add(3, 3))") for path, kind in files.items() if kind == 1}
     found = bench.grade(changed, (test,))
     assert not found.resolved and set(found.dropped) == set(changed), found
     found = bench.grade({"calc.py": FIXED}, (test,))
     assert (found.resolved, found.twins) == (True, 1), found
+
+
+def test_a_test_that_is_no_function_of_its_file_is_restored_too(make: Make) -> None:
+    files = {"calc.py": BROKEN, "src/checks/check_a.py": ASSIGNED, "src/checks/help.py": "made = lambda test: test\n"}
+    bench = make(files, "PYTHONPATH=. python -m unittest discover -s src/checks -p check_a.py")
+    assert bench.tests() == ("check_a.T.test_it",)
+    changed = {"src/checks/check_a.py": ASSIGNED.replace(", 6)", ", calc.add(3, 3))")}
+    found = bench.grade(changed, bench.tests())
+    assert not found.resolved and set(found.dropped) == set(changed), found
+    assert bench.grade({"calc.py": FIXED}, bench.tests()).resolved
+
+
+def test_all_files_are_restored_that_an_id_may_mean(make: Make) -> None:
+    """Its end alone is known, and two modules end so: both have a twin, whichever it is."""
+    files = {"calc.py": BROKEN, "a/unit/test_a.py": CASE.replace("3, 3), 6", "2, 2), 4"), "b/unit/test_a.py": CASE}
+    bench = make(files, "PYTHONPATH=. python -m unittest discover -s b/unit")
+    changed = {"b/unit/test_a.py": CASE.replace(", 6)", ", calc.add(3, 3))")}
+    found = bench.grade(changed, bench.tests())
+    assert not found.resolved and set(found.dropped) == set(changed), found
+    found = bench.grade({"calc.py": FIXED}, bench.tests())
+    assert (found.resolved, found.twins) == (True, 1), found
+    found = bench.grade({"calc.py": SAME}, bench.tests())
+    assert not found.resolved and len(found.doubts) == 1, found
+
+
+def test_a_test_that_does_not_count_is_no_other_files(make: Make) -> None:
+    files = {"calc.py": BROKEN, "tests/test_a.py": CASE.replace("3, 3), 6", "2, 2), 4"), "pkg/tests/test_a.py": CASE}
+    bench = make(files, ENTRYPOINT.replace("-q", "-q --import-mode=importlib"))
+    counted = ("pkg/tests/test_a.py::T::test_it",)
+    assert set(bench.tests()) == {*counted, "tests/test_a.py::T::test_it"}
+    found = bench.grade({"calc.py": FIXED}, counted)
+    assert (found.resolved, found.twins) == (True, 1), found
+    found = bench.grade({"calc.py": SAME}, counted)
+    assert not found.resolved and set(found.doubts) == set(counted), found
 
 
 @pytest.mark.parametrize("leave", ["raise unittest.SkipTest", "pytest.skip()", "pytest.xfail()"])

@@ -15,7 +15,7 @@ from debug_gym_core.cli import main
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.llm_yaml import Models, read_models, unknown
 from debug_gym_core.errors import RequirementError, UsageError
-from debug_gym_core.models.service import ServiceLLM
+from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.redaction import redact, redacted
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
@@ -85,6 +85,17 @@ def test_an_entry_becomes_a_model(tmp_path: Path, plugins: Plugins, monkeypatch:
     assert KEY not in repr(settings) and KEY not in str(found.layer)
     assert redact(f"Authorization: {KEY}!") == "Authorization: ***!"
     assert redacted({"a": [KEY, 1]}) == {"a": ["***", 1]}
+    monkeypatch.setenv("WIRE_LIMIT", "32")
+    monkeypatch.setenv("WIRE_PRICE", "0.5")
+    monkeypatch.setenv("WIRE_STREAM", "true")
+    text = "mine:\n  model: ${WIRE_LIMIT}\n  tags: [wire]\n  stream: ${WIRE_STREAM}\n  context_limit: ${WIRE_LIMIT}\n"
+    typed = models(tmp_path, f"{text}  prices: {{prompt: '${{WIRE_PRICE}}', completion: 2}}\n")
+    told = typed.make("mine", plugins, {}).settings
+    assert isinstance(told, ServiceSettings) and told.prices is not None
+    assert (told.model, told.stream, told.context_limit, told.prices.prompt) == ("32", True, 32, 0.5)
+    monkeypatch.setenv("WIRE_LIMIT", "[much")
+    with pytest.raises(UsageError, match=r"llm.yaml:5: mine: context_limit"):
+        typed.make("mine", plugins, {})
     again = models(tmp_path, f"mine: {{model: a-model-of-theirs, tags: [wire], api_key: {KEY}}}\n")
     again.make("mine", plugins, {})
     assert redact("a-model-of-theirs") == "a-model-of-theirs", "nothing but secrets is masked"

@@ -248,3 +248,9 @@ def test_a_pattern_that_nearly_matches_in_many_ways_does_not_try_them_all(patter
     rules = Rules({"": f"{pattern}\n".encode()})
     assert not rules.ignored(path)
     assert rules.ignored(f"{path.removesuffix('c')}b")
+
+
+@pytest.mark.parametrize("pattern", ["[" + "-" * 500, "[]" + "-" * 500, "[" + "a-" * 500, "[" + "[:a" * 500])
+def test_brackets_that_are_left_open_are_not_read_in_all_ways(pattern: str) -> None:
+    with pytest.raises(UsageError, match="a bracket is left open"):
+        Patterns([pattern], lenient=False)

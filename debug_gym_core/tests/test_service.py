@@ -212,6 +212,43 @@ def test_answers_that_say_nothing_are_paid_for(monkeypatch: pytest.MonkeyPatch) 
     assert usage is not None and (usage.prompt, usage.completion) == (2000, 100) and usage.cost == pytest.approx(0.003)
 
 
+def test_what_was_charged_before_a_run_is_stopped_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it is stopped: at the gate, or in a call of which nobody knows what it costs."""
+    asked, leave = threading.Event(), threading.Event()
+
+    class Mute(backend()):  # type: ignore[misc]
+        def ask(self, messages: Any, tools: Any) -> Any:
+            found = super().ask(messages, tools)
+            if at_the_gate:
+                threading.Timer(0.1, self.interrupt).start()  # before the gate opens again
+            asks = {"crowded": True, "retry_after": 600.0} if at_the_gate else {}
+            raise LLMUnavailable("the answer is empty", charged=found.usage, **asks)
+
+    def answer(request: Request) -> Reply:
+        if len(server.requests) > 1:
+            asked.set()
+            leave.wait(60)
+        return Reply({"prompt": 1000, "completion": 50})
+
+    prices = Prices(prompt=1.0, completion=10.0)
+    charged = {}
+    for at_the_gate in (True, False):
+        leave.clear()
+        monkeypatch.setattr("debug_gym_core.models.stopping.GRACE", 60.0 if at_the_gate else 0.0)
+        with ModelServer(answer) as server:
+            llm = Mute(model="m", endpoint=server.url, prices=prices, max_tokens=100)
+            if not at_the_gate:
+                threading.Thread(target=lambda llm=llm: (asked.wait(60), llm.interrupt())).start()
+            with pytest.raises(LLMError, match="is being stopped") as left:
+                llm.complete(ASKED, [])
+            leave.set()
+        charged[at_the_gate] = left.value.charged
+    estimate = llm.estimate(ASKED, [])
+    assert charged[True] is not None and charged[True].prompt == 1000
+    assert charged[False] is not None and charged[False].prompt == 1000 + estimate.prompt
+    assert charged[False].completion == 150 and charged[False].cost == pytest.approx(0.0015 + estimate.cost)
+
+
 def test_a_pause_of_hours_is_not_waited_for(serve: Callable[..., ModelServer]) -> None:
     llm = wire(serve(Reply({}, status=503, headers={"retry-after": "86400"})))
     with pytest.raises(LLMError, match="it asks to wait for 86400 s"):

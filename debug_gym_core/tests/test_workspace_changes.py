@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,25 @@ def test_a_patch_that_may_not_be_applied_changes_nothing(live: Live, path: str, 
     with pytest.raises(ActionError, match=reason):
         live.workspace.apply(patch.encode())
     assert state_in(live.session) == before and live.events == []
+
+
+def test_a_patch_of_which_a_file_is_refused_is_taken_back_as_far_as_it_can(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, refused = live.session.write, iter([False, False, True, True])
+
+    def fail(path: str, *args: object) -> None:
+        if next(refused, False):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(live.session, "write", fail)
+    live.session.run("echo 1 > a; echo 1 > b; echo 1 > c")
+    before = state_in(live.session)
+    patch = "".join(f"--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-1\n+2\n" for name in "abc")
+    with pytest.raises(ActionError, match="No space left"):
+        live.workspace.apply(patch.encode())
+    assert state_in(live.session) == before
 
 
 def test_readonly_files_are_put_back_whatever_was_done(live: Live) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 
 from debug_gym_core.components.component import explain
-from debug_gym_core.config.layers import Layer, leaves, read_file
+from debug_gym_core.config.layers import KeyPath, Layer, leaves, read_file
 from debug_gym_core.config.spellings import ENTRY
 from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.names import nearest
@@ -117,7 +118,12 @@ class Models:
         known = cls.Settings.model_fields
         settings = {**values, **{key: value for key, value in given.items() if value is not None and key in known}}
         try:
-            cls.Settings(**settings)
+            try:
+                cls.Settings(**settings)
+            except pydantic.ValidationError as error:
+                wrong = {tuple(map(str, one["loc"])) for one in error.errors() if not {*one["loc"][:1]} & {*given}}
+                settings = self._typed(name, settings, wrong)
+                cls.Settings(**settings)
         except pydantic.ValidationError as error:
             first = error.errors()[0]
             where = self.layer.origin((name, *map(str, first["loc"])))
@@ -142,6 +148,20 @@ class Models:
             entry.set(path, resolved, "")
         return entry.data
 
+    def _typed(self, name: str, settings: dict[str, Any], wrong: Collection[KeyPath]) -> dict[str, Any]:
+        """The settings with numbers, and with true and false, where a variable says one and no text can stand.
+
+        Args:
+            name: the entry
+            settings: what it has
+            wrong: paths of values that cannot be what they are
+        """
+        layer = Layer(settings)
+        for path, value in leaves(self.values(name)):
+            if path in wrong and isinstance(value, str) and _REFERENCE.fullmatch(value):
+                layer.set(path, _scalar(self._expanded(value, (name, *path))), "")
+        return layer.data
+
     def _expanded(self, value: Any, path: tuple[str, ...]) -> Any:
         if isinstance(value, list):
             return [self._expanded(one, path) for one in value]
@@ -158,6 +178,15 @@ class Models:
             return found
 
         return _REFERENCE.sub(replaced, value)
+
+
+def _scalar(text: str) -> str | int | float:
+    """The number, or true or false, that a variable says; else its text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, int | float) else text
 
 
 def read_models(given: Path | None = None) -> Models:

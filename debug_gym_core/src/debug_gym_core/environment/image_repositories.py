@@ -165,7 +165,7 @@ def unpack(archive: Iterator[bytes], into: Path) -> None:
     aside: dict[str, Path] = {}
     try:
         with (
-            tempfile.TemporaryDirectory(prefix="debug-gym-left-out-") as place,
+            tempfile.TemporaryDirectory(prefix=_unfinished(), dir=into.parent) as place,
             tarfile.open(fileobj=io.BufferedReader(_Blocks(archive), BLOCK), mode="r|") as tar,
         ):
             for entry in tar:

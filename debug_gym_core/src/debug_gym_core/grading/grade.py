@@ -176,7 +176,8 @@ class _Clean:
             sources = {path: snapshot.read(path) for path in infrastructure.test_modules() if path.endswith(".py")}
             trusted, doctests = infrastructure.trusted(kept), infrastructure.doctests.expecting()
             helpers = helpers_of(snapshot, trusted, sources)
-            return run_twins(session, task.entrypoint, sources, doctests, helpers, trusted, measurement)
+            elsewhere = infrastructure.elsewhere
+            return run_twins(session, task.entrypoint, sources, doctests, helpers, trusted, measurement, elsewhere)
 
     def skipped_anyway(self, measurement: Measurement, max_score: int) -> frozenset[str]:
         """The tests that are all that is left, where the pristine repository skips each of them as well.

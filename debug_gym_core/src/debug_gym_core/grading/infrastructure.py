@@ -80,6 +80,7 @@ class Infrastructure:
 
     Attributes:
         doctests: those that count
+        elsewhere: files of tests whose ids do not begin with a path from the root
     """
 
     def __init__(
@@ -120,8 +121,10 @@ class Infrastructure:
         search = {"" if (path := posixpath.normpath(one)) == "." else path for one in search if not one.startswith("/")}
         self._search = search | {self._target(one) for one in search}
         places = TestPlaces(self._members, ("", *sorted(self._search), *TEST_DIRECTORIES), self._text)
-        held = {one: path for one in tests if (path := places.find(one))}
-        listed = frozenset(test_files)
+        found = {one: paths for one in tests if (paths := places.find(one))}
+        self.elsewhere = {one: paths for one, paths in found.items() if one.partition("::")[0] not in self._members}
+        held = {one: paths[0] for one, paths in found.items()}
+        listed = frozenset(test_files).union(*(paths[1:] for paths in found.values()))
         targets = {one: self._target(one) for one in listed.union(held.values())}
         self._test_files = frozenset({*targets, *targets.values()})
         others = listed.union(target for one, target in targets.items() if one != target)

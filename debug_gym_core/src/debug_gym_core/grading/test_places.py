@@ -21,37 +21,49 @@ class TestPlaces:
         self._members: Container[str] = members if isinstance(members, Container) else frozenset(members)
         self._roots = roots
         self._text = text
+        self._defined: dict[str, frozenset[str]] = {}
         self._named: dict[str, list[str]] = {}
         for path in sorted(members):
             if path.endswith(".py"):
                 self._named.setdefault(posixpath.basename(path), []).append(path)
 
-    def find(self, test: str) -> str | None:
-        """The file that holds a test; None when there is none.
+    def find(self, test: str) -> tuple[str, ...]:
+        """The files that may hold a test: one where its id says which, more where only its end is known.
 
         Args:
             test: its id
         """
         path = test.partition("::")[0]
         if path in self._members:
-            return path
+            return (path,)
         if path != test:
-            return self._elsewhere(path, test)
+            return self._at_a_root([path]) or self._elsewhere(path, test) or tuple(self._ending(path))
         parts = test.split(".")  # unittest: package.module.Class.test
         modules = [f"{posixpath.join(*parts[:count])}.py" for count in range(len(parts), 0, -1)]
-        for module in modules:
-            for root in self._roots:
-                if (name := posixpath.join(root, module)) in self._members:
-                    return name
-        return next((found for module in modules if (found := self._elsewhere(module, test))), None)
+        found = self._at_a_root(modules)
+        return found or next((places for module in modules if (places := self._elsewhere(module, test))), ())
 
-    def _elsewhere(self, path: str, test: str) -> str | None:
-        """A file below any directory, as pytest's rootdir of a project within one, or unittest's `-s`, may be.
+    def _at_a_root(self, modules: Sequence[str]) -> tuple[str, ...]:
+        """The first of some files, relative to a directory that modules are imported from."""
+        paths = (posixpath.join(root, module) for module in modules for root in self._roots)
+        return next(((path,) for path in paths if path in self._members), ())
 
-        It has to define what is called as the test: that a file has the name of a module alone says little.
+    def _elsewhere(self, path: str, test: str) -> tuple[str, ...]:
+        """Files below any directory, as pytest's rootdir of a project within one, or unittest's `-s`, may be.
+
+        They have to define what is called as the test or, else, as its class, which may get its tests from elsewhere:
+        that a file has the name of a module alone says little.
         """
-        function = re.split(r"::|\.", test.partition("[")[0])[-1]
-        for one in self._named.get(posixpath.basename(path), ()):
-            if one.endswith(f"/{path}") and re.search(rf"\bdef {re.escape(function)}\b", self._text(one)):
-                return one
-        return None
+        for name in reversed(re.split(r"::|\.", test.partition("[")[0])[-2:]):
+            if found := tuple(one for one in self._ending(path) if name in self._definitions(one)):
+                return found
+        return ()
+
+    def _ending(self, path: str) -> Iterable[str]:
+        """Files of a path below some directory."""
+        return (one for one in self._named.get(posixpath.basename(path), ()) if one.endswith(f"/{path}"))
+
+    def _definitions(self, path: str) -> frozenset[str]:
+        if path not in self._defined:
+            self._defined[path] = frozenset(re.findall(r"\b(?:def|class) (\w+)", self._text(path)))
+        return self._defined[path]

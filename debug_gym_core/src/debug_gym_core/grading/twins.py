@@ -84,6 +84,7 @@ def run_twins(
     helpers: Mapping[str, bytes],
     trusted: Sequence[str],
     passed: Measurement,
+    elsewhere: Mapping[str, Sequence[str]] | None = None,
 ) -> Twins:
     """Run the twins of the tests that passed.
 
@@ -95,12 +96,13 @@ def run_twins(
         helpers: see `helpers_of`
         trusted: files of the repository that may add hooks to pytest
         passed: the run in which they passed
+        elsewhere: paths of the modules of tests whose ids do not begin with one, by the ids
 
     Raises:
         SandboxLost: the sandbox went away
     """
     twinned = Twinned(entrypoint, sources, frozenset(_passed(passed)), lambda test: (test,))
-    return _run(session, twinned, trusted, passed, doctests, helpers)
+    return _run(session, twinned, trusted, passed, doctests, helpers, elsewhere)
 
 
 def helpers_of(snapshot: Snapshot, trusted: Sequence[str], tests: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -152,15 +154,22 @@ def _run(
     passed: Measurement,
     doctests: frozenset[str] = frozenset(),
     helpers: Mapping[str, bytes] | None = None,
+    elsewhere: Mapping[str, Sequence[str]] | None = None,
 ) -> Twins:
     """Run twins, and tell which tests are not believed."""
     written = _written(twinned.sources)
-    named = {name: path for test, path in written.items() for name in twinned.names(test)}
-    inside = {test: path for test in _passed(passed) if test in twinned.tests and (path := _module(test, named))}
+    named = {name: paths for test, paths in written.items() for name in twinned.names(test)}
+    inside: dict[str, list[str]] = {}
+    for test in _passed(passed):
+        within = test.partition("::")[2]
+        ends = [f"{path}::{within}" for path in (elsewhere or {}).get(test, ()) if within]
+        paths = _modules(test, named) or [path for end in ends for path in _modules(end, named)]
+        if test in twinned.tests and paths:
+            inside[test] = paths
     asked_too = [test for test in _passed(passed) if test in doctests and test not in inside]
     if not inside and not asked_too:
         return Twins()
-    sources = {path: twinned.sources[path] for path in set(inside.values())}
+    sources = {path: twinned.sources[path] for path in sorted({path for paths in inside.values() for path in paths})}
     functions = sorted({_name(one) for one in inside})
     turned = Turned(sources, functions, secrets.token_hex(8), secrets.token_hex(8), asked_too, helpers or {})
     for path, text in sources.items():
@@ -171,8 +180,8 @@ def _run(
     run = measure(session, twinned.entrypoint, timeout=timeout, trusted=trusted, turned=turned)
     told: dict[str, list[TestResult]] = {}
     for result in () if run.tampered else run.tests:
-        known = result.id in doctests or _module(result.id, written)
-        for name in twinned.names(result.id) if known else ():
+        is_known = result.id in doctests or result.id in inside or _modules(result.id, written)
+        for name in twinned.names(result.id) if is_known else ():
             told.setdefault(name, []).append(result)
     count, doubts = 0, {}
     for test in (*inside, *asked_too):
@@ -202,22 +211,21 @@ def _passed(measurement: Measurement) -> list[str]:
     return [test.id for test in measurement.tests if test.outcome in PASSING]
 
 
-def _written(sources: Mapping[str, bytes]) -> dict[str, str]:
+def _written(sources: Mapping[str, bytes]) -> dict[str, list[str]]:
     """The modules of the functions and methods that are written in one of some, by the ids that a test has of them."""
-    whole, places = {}, {}
+    places: dict[str, list[str]] = {}
     for path, text in sources.items():
         parts = path.removesuffix(".py").split("/")
         for name in _functions(text):
-            nested = name.replace(".", "::")
-            whole[f"{path}::{nested}"] = path
-            for first in range(len(parts)):  # both name a module from where they began, which may be below the root
-                places[".".join((*parts[first:], name))] = path
-                places[f"{'/'.join(parts[first:])}.py::{nested}"] = path
-    return {**places, **whole}
+            places[f"{path}::{name.replace('.', '::')}"] = [path]
+            # unittest names a module from where it began to look for tests, which may be below the root.
+            for first in range(len(parts)):
+                places.setdefault(".".join((*parts[first:], name)), []).append(path)
+    return places
 
 
-def _module(test: str, written: Mapping[str, str]) -> str | None:
-    """The module that a test's function is written in; None: it is in none.
+def _modules(test: str, written: Mapping[str, list[str]]) -> list[str]:
+    """The modules that a test's function may be written in: none, one, or several of the same name.
 
     Args:
         test: its id
@@ -229,7 +237,7 @@ def _module(test: str, written: Mapping[str, str]) -> str | None:
         # Below a function is nothing: what is reported there has to be shown as well.
         if name[: end.start()] in written:
             return written[name[: end.start()]]
-    return None
+    return []
 
 
 def _functions(text: bytes) -> frozenset[str]:

@@ -223,7 +223,11 @@ class ServiceLLM(LLM):
         failures, began = 0, time.monotonic()
         wasted = NOTHING
         while True:
-            entered = self.gate.enter(self.stopping.begun)
+            try:
+                entered = self.gate.enter(self.stopping.begun)
+            except LLMError as error:
+                error.charged = wasted
+                raise
             refusal, answered = None, False
             try:
                 completion = self._asked(messages, tools)
@@ -248,6 +252,8 @@ class ServiceLLM(LLM):
             except LLMError as error:
                 if error.charged is not None:
                     error.charged = wasted + self.priced_usage(error.charged)
+                elif wasted != NOTHING:
+                    error.charged = wasted + self.estimate(messages, tools)
                 raise
             finally:
                 self.gate.leave(entered, refusal, answered=answered)
@@ -274,7 +280,7 @@ class ServiceLLM(LLM):
                 raise LLMError(STOPPED, charged=None)
         error = answer.exception()
         if self.stopping.is_over() and isinstance(error, LLMUnavailable):
-            raise LLMError(STOPPED, charged=None) from error
+            raise LLMError(STOPPED, charged=None if error.charged == NOTHING else error.charged) from error
         return answer.result()
 
     def estimate(

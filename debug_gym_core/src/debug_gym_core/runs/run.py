@@ -81,9 +81,9 @@ class Run:
             raise UsageError(f"{directory} is a file; -o names the directory of a run")
         try:
             directory.mkdir(parents=True, exist_ok=True)
+            _refuse_other_contents(directory)
         except OSError as error:
             raise UsageError(f"{directory}: {error.strerror}") from error
-        _refuse_other_contents(directory)
         try:
             lock = _lock(directory)
         except OSError:
@@ -301,7 +301,10 @@ def _remove(directory: Path, made: Iterable[Path]) -> None:
 def _lock(directory: Path) -> int:
     """Hold a directory; the kernel gives it free when the process ends, however it ends."""
     while True:
-        descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError as error:
+            raise UsageError(f"{directory} was removed just now, by whoever had begun a run there") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -89,7 +89,8 @@ _CLASSES = {
 """Ranges of the characters that a class has, first and last in turn."""
 
 _ONE = r"(?:\\.|[^]\\])"
-_BODY = rf"(?:\](?:-{_ONE})?)?(?:{_ONE}-{_ONE}|\[:[^]]*:\]|{_ONE})*"
+# Never tried in another way: of a line of dashes there would be more ways than time.
+_BODY = rf"(?>\](?:-{_ONE})?)?+(?>{_ONE}-{_ONE}|\[:[^]]*:\]|{_ONE})*+"
 _SET = re.compile(
     rf"\\.|\[(?P<negated>[!^]?)(?P<body>{_BODY})\]|(?P<open>\[)|(?P<tab>\t)|(?<![^/!])(?P<stars>\*{{3,}})", re.DOTALL
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -72,7 +73,8 @@ class Patching:
                     write_state(self._session, path, self.after[path])
         except ActionError:
             for path in reversed(written):
-                with self._paths.refusals(path):
+                # One that cannot be made what it was is no reason to leave the others.
+                with contextlib.suppress(ActionError), self._paths.refusals(path):
                     write_state(self._session, path, self.before[path])
             raise
 

@@ -51,20 +51,25 @@ class Bindings(object):
             else:
                 continue
             for one in (inner for target in targets for inner in ast.walk(target)):
-                if isinstance(one, ast.Name) and isinstance(
-                    one.ctx, ast.Store
-                ):  # not what gets an element or attribute
+                # What gets an element or an attribute is loaded.
+                if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
                     plain[one.id] = plain.get(one.id, 0) + 1
         return frozenset(name for name, count in plain.items() if count == self.bound[name])
 
     @property
     def displays(self) -> "frozenset[str]":
-        """Names to which nothing is bound but one literal or display that is written in the module."""
+        """Names to which nothing is bound but one container that is written out, and which are only compared.
+
+        What gets it otherwise may change it, or give it to the tested code.
+        """
+        sides = [one for node in ast.walk(self.tree) for one in _compared(node) if isinstance(one, ast.Name)]
+        loads = [one for one in ast.walk(self.tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+        used = {one.id for one in set(loads).difference(sides)}
         return frozenset(
             one.targets[0].id
             for one in ast.walk(self.tree)
             if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name)
-            if self.bound[one.targets[0].id] == 1 and is_display(one.value)
+            if self.bound[one.targets[0].id] == 1 and one.targets[0].id not in used and is_written_out(one.value)
         )
 
     def goes_round(self, loop: ast.For) -> bool:
@@ -99,9 +104,17 @@ def is_any(expression: ast.expr) -> bool:
     return isinstance(expression, (ast.Name, ast.Attribute)) and called(expression) == "ANY"
 
 
-def is_display(expression: ast.expr) -> bool:
-    """Whether a value is written where it stands."""
-    return isinstance(expression, (ast.Dict, ast.List, ast.Tuple, ast.Set)) or _is_literal(expression)
+def is_written_out(expression: ast.expr) -> bool:
+    """Whether an expression is a container of which everything is written there: constants, and `mock.ANY`."""
+    return isinstance(expression, (ast.Dict, ast.List, ast.Tuple, ast.Set)) and _is_written(expression)
+
+
+def _is_written(part: "Union[ast.expr, None]") -> bool:
+    if isinstance(part, ast.Dict):
+        return all(_is_written(one) for one in (*part.keys, *part.values))  # None is the key of `**`
+    if isinstance(part, (ast.List, ast.Tuple, ast.Set)):
+        return all(_is_written(one) for one in part.elts)
+    return part is not None and (is_any(part) or _is_literal(part))
 
 
 def _is_literal(expression: ast.expr) -> bool:
@@ -110,6 +123,13 @@ def _is_literal(expression: ast.expr) -> bool:
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
     return True
+
+
+def _compared(node: ast.AST) -> "list[ast.expr]":
+    """What a node of the tree does no more with than compare it."""
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    return node.args if isinstance(node, ast.Call) and called(node.func).startswith("assert") else []
 
 
 def called(function: ast.expr) -> str:

@@ -9,8 +9,19 @@ import os
 from copy import deepcopy
 
 from .literals import EQUALITIES
-from .opposites import Methods, Opposites, Unmet, array_opposites, fails, insist, turned_call, unequal, unordered
-from .raising import Raises
+from .opposites import (
+    ITERATORS,
+    Methods,
+    Opposites,
+    Unmet,
+    array_opposites,
+    fails,
+    insist,
+    turned_call,
+    unequal,
+    unordered,
+)
+from .raising import Raises, text_of
 from .tampering import NOBODY, PLUGINS, TESTS
 from .unlike import PLAIN, Nobody, is_data
 
@@ -125,17 +136,22 @@ class Expectations(object):
         self.note(number, *self.link(operator, left, right, free), says=says)
 
     def chain(
-        self, number: int, operators: "tuple[str, ...]", left: "Any", *later: "Later", says: "Union[Later, None]" = None
+        self,
+        number: int,
+        operators: "tuple[str, ...]",
+        left: "Any",
+        right: "Any",
+        *later: "Later",
+        says: "Union[Later, None]" = None,
     ) -> None:
         """`assert left operator right operator ..., says`, of which what comes later is made when it is needed."""
-        held = believed = True
-        for written, make in zip(operators, later):  # noqa: B905 - Python 3.6
-            right = make()
-            held, true = self.link(written, left, right, "")
-            believed = believed and true
+        held, believed = self.link(operators[0], left, right, "")
+        for written, make in zip(operators[1:], later):  # noqa: B905 - Python 3.6
             if not held:
                 break
-            left = right
+            left, right = right, make()
+            held, true = self.link(written, left, right, "")
+            believed = believed and true
         self.note(number, held, believed, says=says)
 
     def link(self, operator: str, left: "Any", right: "Any", free: str) -> "tuple[bool, bool]":
@@ -206,6 +222,8 @@ class Expectations(object):
         named: "dict[str, Any]",
     ) -> None:
         number, free = asked
+        if getattr(function, "__name__", "") == "assertCountEqual":  # which makes lists of them first
+            arguments = tuple(list(one) if type(one) in ITERATORS else one for one in arguments)
         anything = [self.is_anything(one, side in free) for one, side in zip(arguments, "lr")]  # noqa: B905 - Python 3.6
         swapped = "E" in free and name in EQUALITIES  # what is expected comes second
         turned = (arguments[1], arguments[0], *arguments[2:]) if swapped else arguments
@@ -265,7 +283,7 @@ class Expectations(object):
             inner = getattr(one, "exceptions", None)
             if isinstance(inner, tuple):
                 left += inner
-            elif self.secret in _text(one):
+            elif self.secret in text_of(one):
                 return one
         return error
 
@@ -316,7 +334,7 @@ class Expectations(object):
         # Not by way of the class of its class, which may say otherwise.
         spaces = map(type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__(kind))
         equal = next(space["__eq__"] for space in spaces if "__eq__" in space)
-        return type(equal) is type(_text) and id(equal.__code__) in self.own
+        return type(equal) is type(text_of) and id(equal.__code__) in self.own
 
     def unequal(self, left: "Any", right: "Any", free: str) -> Opposites:
         """The opposites of a comparison that holds."""
@@ -359,7 +377,7 @@ class _Test(object):
         if self.survived or isinstance(error, Unmet):
             return True
         if error is not None:  # One that knows the secret is none that a test raises.
-            return self.owner.secret in _text(error)
+            return self.owner.secret in text_of(error)
         if self.asked < self.certain:  # What the test asks in every run that passes was not asked.
             return True
         if not self.asked:
@@ -374,11 +392,3 @@ def _anything() -> "frozenset[type]":
     from unittest import mock
 
     return frozenset((type(mock.ANY), type(mock.call)))
-
-
-def _text(error: BaseException) -> str:
-    """What an exception says, with all that leads to it."""
-    try:
-        return "{!r} {!s} {!r}".format(error, error, vars(error))
-    except Exception:
-        return ""

@@ -5,6 +5,7 @@ returns that, it is found out. A variable or parameter that is only compared wit
 """
 
 import ast
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,11 +49,12 @@ class Literals(object):
         """
         self.variables = {}
         first = []  # type: list[ast.stmt]
-        if not is_test or any(_reads_names(one) for one in ast.walk(function)):
+        read = _read_names(function)
+        if not is_test or read is None:
             return first
         sides = [one for node in ast.walk(function) for one in _sides(node) if isinstance(one, ast.Name)]
         parameters = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
-        for name in sorted({one.id for one in sides}):
+        for name in sorted({one.id for one in sides} - read):
             uses = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == name]
             loads = [one for one in uses if isinstance(one.ctx, ast.Load)]
             if len(loads) != len([one for one in sides if one.id == name]) or _is_declared(function, name):
@@ -172,10 +174,20 @@ def is_plain(call: ast.Call) -> bool:
     return not any(isinstance(one, ast.Starred) for one in call.args) and all(one.arg for one in call.keywords)
 
 
-def _reads_names(node: ast.AST) -> bool:
-    """Whether something may read variables by their names, as pandas does for a `query`."""
-    called = node.func if isinstance(node, ast.Call) else None
-    return getattr(called, "id", "") in FRAMES_OWN - {"super"} or getattr(called, "attr", "") in ("query", "eval")
+def _read_names(function: "Function") -> "Union[frozenset[str], None]":
+    """Names of variables in texts that are evaluated, as by `eval`, or pandas' `query`; None: any may be read."""
+    found = set()  # type: set[str]
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call):
+            continue
+        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        if isinstance(node.func, ast.Name) and name in ("locals", "vars", "dir") and not node.args:
+            return None
+        if name in ("eval", "exec", "query"):
+            for one in (inner for argument in node.args for inner in ast.walk(argument)):
+                text = getattr(one, "value", getattr(one, "s", None))  # `s`: Python 3.7
+                found.update(re.findall(r"\w+", text) if isinstance(text, str) else ())
+    return frozenset(found)
 
 
 def _is_declared(function: "Function", name: str) -> bool:

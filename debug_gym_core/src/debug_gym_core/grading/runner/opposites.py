@@ -1,5 +1,8 @@
 """The opposites of expectations: what cannot hold where they do, unless what is compared lies."""
 
+import io
+import itertools
+
 from .unlike import PLAIN, SCALARS, Nobody, far_from, is_data, unlike
 
 TYPE_CHECKING = False
@@ -67,8 +70,15 @@ APPROXIMATE = frozenset(("_pytest.approx", "_pytest.python_api"))
 
 CONTAINERS = frozenset((list, tuple, set, frozenset))
 
-ITERATORS = (type(iter([])), type(None for _ in ""), map, filter, zip, enumerate, reversed)  # type: tuple[type, ...]
-"""Types of what can be gone through once."""
+_empty = {}  # type: dict[Any, Any]
+ITERATORS = frozenset((
+    *(type(iter(kind())) for kind in (list, tuple, dict, set, str, bytes)),
+    *(type(iter(one)) for one in (range(0), _empty.values(), _empty.items())),
+    *(type(None for _ in ""), map, filter, zip, enumerate, reversed),
+    *(one for one in vars(itertools).values() if isinstance(one, type)),
+    *(io.StringIO, io.BytesIO, io.TextIOWrapper, io.BufferedReader, io.BufferedRandom, io.FileIO),
+))  # type: frozenset[type]  # fmt: skip
+"""Types of what can be gone through once: these alone, as any other class may say that it is one of them."""
 
 
 class Unmet(AssertionError):
@@ -239,7 +249,7 @@ def _of_method(
     """The same of a method of unittest, by its name."""
     owner = function.__self__
     found = Opposites()
-    if any(isinstance(one, ITERATORS) or hasattr(type(one), "__next__") for one in arguments):  # gone through once
+    if any(type(one) in ITERATORS for one in arguments):  # each can be gone through once
         return found
     if OPPOSITES[name]:
         found.against.append(lambda: getattr(owner, OPPOSITES[name])(*arguments, **named))
@@ -283,10 +293,10 @@ def _nothings(value: "Any") -> "list[Any]":
 
 
 def _arrays(value: "Any") -> "list[Any]":
-    """Numbers, or an array of them, that are nowhere near these; none of what has no numbers."""
+    """Numbers, a list or an array of them, that are nowhere near these; none of what has no numbers."""
     kind = type(value)
-    if kind in (int, float):
-        return far_from(value)
+    if kind in (int, float) or (kind in (list, tuple) and value and is_data(value)):
+        return far_from(value)[:1]
     if kind.__module__.partition(".")[0] == "pandas":
         return _tables(value)
     if kind.__module__ != "numpy" or kind.__name__ != "ndarray" or not value.size or value.dtype.kind not in "if":
@@ -335,7 +345,8 @@ def array_opposites(result: "Any", left: "Any", right: "Any", free: str) -> Oppo
         right: the other
         free: which of them, `l` or `r`, may equal anything
     """
-    if type(result).__module__.partition(".")[0] not in COMPARING or free or not getattr(result, "size", 0):
+    compares = type(result).__module__.partition(".")[0] in COMPARING
+    if not compares or {"l", "r"} & set(free) or not getattr(result, "size", 0):
         return Opposites()
     return Opposites([_is_all(left, one) for one in _arrays(right)] + [_is_all(one, right) for one in _arrays(left)])
 

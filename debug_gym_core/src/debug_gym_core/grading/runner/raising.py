@@ -65,3 +65,11 @@ def _classes_of(expected: "Any") -> "tuple[type, ...]":
     wanted = next((getattr(expected, one) for one in EXPECTED if hasattr(expected, one)), ())
     classes = wanted if isinstance(wanted, tuple) else (wanted,)
     return classes if all(isinstance(one, type) for one in classes) else ()
+
+
+def text_of(error: BaseException) -> str:
+    """What an exception says, with all that leads to it."""
+    try:
+        return "{!r} {!s} {!r}".format(error, error, vars(error))
+    except Exception:
+        return ""

@@ -8,7 +8,7 @@ its number, every name its meaning.
 import ast
 import re
 
-from .bindings import Bindings, called, is_any, is_display, parameters
+from .bindings import Bindings, called, is_any, is_written_out, parameters
 from .literals import EQUALITIES, FRAMES_OWN, Literals, is_plain
 from .opposites import COMPARING, OPPOSITES
 
@@ -170,7 +170,7 @@ class _Turner(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         test = node.test = _Calls(self.name).inside(node.test)
-        chained = isinstance(test, ast.Compare) and not any(map(_is_own, test.comparators))
+        chained = isinstance(test, ast.Compare) and not any(map(_is_own, test.comparators[1:]))
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             sides = [test.left, test.comparators[0]]
             operator, free = OPERATORS[type(test.ops[0])], _constant(_free(sides, self.anything, self.displays))
@@ -178,7 +178,8 @@ class _Turner(ast.NodeTransformer):
             asked = self.ask("compare", [self.one(), _constant(operator), *sides, free], node)
         elif isinstance(test, ast.Compare) and chained:
             operators = _constant(tuple(OPERATORS[type(one)] for one in test.ops))
-            asked = self.ask("chain", [self.one(), operators, test.left, *map(_later, test.comparators)], node)
+            second, *others = test.comparators
+            asked = self.ask("chain", [self.one(), operators, test.left, second, *map(_later, others)], node)
         elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             asked = self.ask("holds", [self.one(), test.operand, _constant(False)], node)
         else:
@@ -329,22 +330,14 @@ def _yields(function: "Function") -> bool:
 def _free(sides: "list[ast.expr]", names: "frozenset[str]", displays: "frozenset[str]") -> str:
     """Which sides of a comparison, `l` or `r`, may be what equals anything, as `mock.ANY` does.
 
-    `E` as well where the first side is what is expected, as it is written in the test and the second is not.
+    `E` as well where the first side alone is a container that is written in the test: it is what is expected.
 
     Only what the test itself has made so: what is called that, or has one of some names. Any other variable may hold
     what the tested code has returned.
     """
     free = [is_any(side) or getattr(side, "id", None) in names for side in sides]
-    known = [
-        one or getattr(side, "id", None) in displays or (is_display(side) and not _calls(side))
-        for one, side in zip(free, sides)  # noqa: B905 - Python 3.6
-    ]
+    known = [is_written_out(side) or getattr(side, "id", None) in displays for side in sides]
     return "l" * free[0] + "r" * free[1] + "E" * (known[0] and not known[1])
-
-
-def _calls(expression: ast.expr) -> bool:
-    """Whether anything is called in an expression."""
-    return any(isinstance(one, ast.Call) for one in ast.walk(expression))
 
 
 def _later(expression: ast.expr) -> ast.expr:
@@ -358,7 +351,10 @@ def _later(expression: ast.expr) -> ast.expr:
 def _is_own(expression: ast.expr) -> bool:
     """Whether an expression must be evaluated in the function that it stands in."""
     kinds = (ast.Await, ast.Yield, ast.YieldFrom, getattr(ast, "NamedExpr", ast.Yield))
-    return any(isinstance(one, kinds) or getattr(one, "id", "") in FRAMES_OWN for one in ast.walk(expression))
+    calls = [one.func for one in ast.walk(expression) if isinstance(one, ast.Call)]
+    return any(isinstance(one, kinds) for one in ast.walk(expression)) or any(
+        getattr(one, "id", "") in FRAMES_OWN for one in calls
+    )
 
 
 def _constant(value: "Union[bool, int, str, tuple[str, ...]]") -> ast.expr:
