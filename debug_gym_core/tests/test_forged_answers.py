@@ -70,6 +70,33 @@ def test_add():
     found.append(calc.add(2, 3))
     assert found == [Decimal(5)]
 """
+FIRST = """
+import calc
+import pytest
+
+@pytest.mark.parametrize("given, expected", [([3], [3, 3])])
+def test_double(given, expected):
+    assert expected == calc.double(given)
+
+def test_add():
+    for one in ([4],):
+        expected = [*one, 5]
+        result = calc.add(one, [5])
+        assert expected == result
+"""
+FIRST_OF_UNITTEST = """
+import unittest
+import calc
+
+class TestCalc(unittest.TestCase):
+    def test_double(self):
+        for expected in ([3, 3],):
+            self.assertEqual(expected, calc.double([3]))
+
+    def test_add(self):
+        for expected in ([4, 5],):
+            self.assertListEqual(expected, calc.add([4], [5]))
+"""
 CHAINS = """
 import calc
 
@@ -162,6 +189,15 @@ FORGED = {
     "ANY for a variable": (APPROXIMATE, ANY),
     "ANY for a variable of unittest": (CALLED, ANY),
     "in a list that something is called in": (IN_LISTS, SAME),
+    "in a list that is compared with what is expected": (FIRST, SAME.replace("Same(1)", "[Same(1), Same(1)]")),
+    "ANY in a list that is compared with what is expected": (
+        FIRST,
+        ANY.replace("return ANY", "return [ANY, ANY]").replace("b: ANY", "b: [ANY, ANY]"),
+    ),
+    "in a list that unittest compares with what is expected": (
+        FIRST_OF_UNITTEST,
+        SAME.replace("Same(1)", "[Same(1), Same(1)]"),
+    ),
     "between two numbers, and has a name then": (CHAINS, SAME),
     "an iterator, by its class": (UNITTESTS, SAME + "    __next__ = None\n"),
     "elements of an iterator": (
@@ -265,6 +301,15 @@ def test_any_in_containers():
 
 def test_any_in_a_name():
     assert EXPECTED == {key: value for key, value in user().items() if key != "more"}
+
+def test_any_in_a_variable():
+    wanted = {"id": ANY, "sum": 6, "more": ANY}
+    assert user() == wanted
+    assert wanted == user()
+    wanted = [ANY, 2, ANY, 2]
+    result = calc.double([1, 2])
+    assert wanted == result
+    assert result == wanted
 
 def test_chains():
     assert 0 < (y := calc.double(1)) < 3

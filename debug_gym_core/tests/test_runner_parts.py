@@ -240,13 +240,14 @@ def test_infrastructure_is_what_was_restored_or_else_goes_by_names(path: str, by
 
 
 REPLACED = {
+    "anything": "Anything",
     "bindings": "called",
     "canary": "make_canary",
     "channel": "open_channel",
     "describe": "one_line",
     "doctests": "turn",
     "elsewhere": "_file",
-    "expectations": "_anything",
+    "expectations": "Hidden",
     "given": "plainly",
     "hooks": "named_plugins",
     "literals": "changed",

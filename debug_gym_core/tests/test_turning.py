@@ -321,7 +321,7 @@ def turned(text: str) -> dict[str, Any]:
     expectations = Expectations(SECRET, keeps=True)
     turn(tree, "_turned", ["test_it", "test_other"], expectations.literals)
     code = compile(tree, "<test>", "exec")
-    expectations.own = frozenset(map(id, within(code)))
+    expectations.anything.own = frozenset(map(id, within(code)))
     space: dict[str, Any] = {"_turned": expectations, "__name__": "turned", "_code": code}
     exec(code, space)
     return space

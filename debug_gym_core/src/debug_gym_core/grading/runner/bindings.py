@@ -1,9 +1,11 @@
 """What names of a test module stand for, as far as its text says: what equals anything, what is gone through."""
 
 import ast
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Union
 
     Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
@@ -13,6 +15,12 @@ WRAPPERS = frozenset(("enumerate", "list", "reversed", "sorted", "tuple"))
 
 EMPTYING = frozenset(("clear", "pop", "popitem", "remove", "discard"))
 """Methods after which a container may have no element any more."""
+
+KEEPING = frozenset(("dict", "frozenset", "keep", "list", "set", "sorted", "tuple"))
+"""Functions whose result has the elements of their first argument; `keep` is ours."""
+
+OF_TESTS = re.compile("test|helper")
+"""In the name of a module that belongs to the tests."""
 
 LARGEST = 1000000
 """Numbers that a range may have for us to count them."""
@@ -38,11 +46,39 @@ class Bindings(object):
             if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name)
             if self.bound[one.targets[0].id] == 1 and one.targets[0].id not in emptied and _has_elements(one.value)
         )
+        self.assigned = [
+            (one.targets[0].id, one.value)
+            for one in ast.walk(tree)
+            if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name)
+        ]
+        self.displays = self._displays()
+        self.imported = self._imported()
+        self.answers = self._answers()
+
+    def free(self, sides: "list[ast.expr]", names: "frozenset[str]") -> str:
+        """Which sides of a comparison, `l` or `r`, may be what equals anything, as `mock.ANY` does.
+
+        Only what the test itself has made so: what is called that, or has one of some names. Any other variable may
+        hold what the tested code has returned.
+
+        Args:
+            sides: both
+            names: of what was made so
+
+        Returns:
+            `E` as well where the first side is what is expected: it alone is a container that is written in the test,
+            or the other alone is what the tested code has returned
+        """
+        free = [is_any(side) or getattr(side, "id", None) in names for side in sides]
+        known = [is_written_out(side) or getattr(side, "id", None) in self.displays for side in sides]
+        answers = [self._is_answer(side, self.answers) for side in sides]
+        first = (known[0] or answers[1]) and not (known[1] or answers[0])
+        return "l" * free[0] + "r" * free[1] + "E" * first
 
     @property
     def anything(self) -> "frozenset[str]":
         """Names to which nothing is bound but `mock.ANY`, and elements that are written in the module."""
-        plain = {}  # type: dict[str, int]
+        plain = []  # type: list[str]
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Assign) and is_any(node.value):
                 targets = node.targets  # type: list[ast.expr]
@@ -53,24 +89,63 @@ class Bindings(object):
             for one in (inner for target in targets for inner in ast.walk(target)):
                 # What gets an element or an attribute is loaded.
                 if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
-                    plain[one.id] = plain.get(one.id, 0) + 1
-        return frozenset(name for name, count in plain.items() if count == self.bound[name])
+                    plain.append(one.id)
+        return self._only(plain)
 
-    @property
-    def displays(self) -> "frozenset[str]":
-        """Names to which nothing is bound but one container that is written out, and which are only compared.
+    def _displays(self) -> "frozenset[str]":
+        """Names to which nothing is bound but containers that are written out, and which are only compared.
 
         What gets it otherwise may change it, or give it to the tested code.
         """
         sides = [one for node in ast.walk(self.tree) for one in _compared(node) if isinstance(one, ast.Name)]
         loads = [one for one in ast.walk(self.tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
         used = {one.id for one in set(loads).difference(sides)}
-        return frozenset(
-            one.targets[0].id
-            for one in ast.walk(self.tree)
-            if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name)
-            if self.bound[one.targets[0].id] == 1 and one.targets[0].id not in used and is_written_out(one.value)
-        )
+        return self._only(name for name, value in self.assigned if name not in used and is_written_out(value))
+
+    def _imported(self) -> "frozenset[str]":
+        """Names of modules and what is in them, of others than belong to the tests."""
+        found = []  # type: list[str]
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.Import, ast.ImportFrom)) and not (isinstance(node, ast.ImportFrom) and node.level):
+                home = getattr(node, "module", "")
+                found += [name for one in node.names if not OF_TESTS.search(home or one.name) for name in _bound(one)]
+        return self._only(found)
+
+    def _answers(self) -> "frozenset[str]":
+        """Names to which nothing is bound but what functions return that are imported, and what is in that."""
+        answers = frozenset()  # type: frozenset[str]
+        while True:
+            found = self._only(name for name, value in self.assigned if self._is_answer(value, answers))
+            if found == answers:
+                return found
+            answers = found
+
+    def _is_answer(self, expression: ast.expr, answers: "frozenset[str]") -> bool:
+        """Whether an expression is what a function that is imported returns, or something in it.
+
+        Args:
+            expression: it
+            answers: names that are
+        """
+        called_for = False
+        here = expression  # type: ast.AST
+        while not isinstance(here, ast.Name):
+            if isinstance(here, ast.Call):
+                if called(here.func) in KEEPING and here.args:
+                    return self._is_answer(here.args[0], answers)
+                called_for, here = True, here.func
+            elif isinstance(here, (ast.Attribute, ast.Subscript, ast.Await)):
+                here = here.value
+            else:
+                return False
+        return here.id in answers or (called_for and here.id in self.imported)
+
+    def _only(self, names: "Iterable[str]") -> "frozenset[str]":
+        """Names to which nothing else is bound than what they are given for, once for each time that they are."""
+        counts = {}  # type: dict[str, int]
+        for name in names:
+            counts[name] = counts.get(name, 0) + 1
+        return frozenset(name for name, count in counts.items() if count == self.bound[name])
 
     def goes_round(self, loop: ast.For) -> bool:
         """Whether a loop's body runs to its end at least once in every run that passes: its elements are written there.

@@ -8,7 +8,7 @@ import operator
 import os
 from copy import deepcopy
 
-from .literals import EQUALITIES
+from .anything import Anything
 from .opposites import (
     ITERATORS,
     Methods,
@@ -67,7 +67,7 @@ class Expectations(object):
 
     # No attribute of one can stand before a method; a class that is changed is seen.
     __slots__ = (
-        "anything", "failure", "hidden", "keeps", "kept", "literals", "loading", "made", "methods", "origin_of", "own",
+        "anything", "failure", "hidden", "keeps", "kept", "literals", "loading", "made", "methods", "origin_of",
         "secret", "under_way", "urandom",
     )  # fmt: skip
 
@@ -79,12 +79,11 @@ class Expectations(object):
         self.secret = secret
         self.failure = failure
         self.under_way = []  # type: list[_Test]
-        self.anything = _anything()
+        self.anything = Anything()
         self.methods = Methods()
         self.made = None  # type: Any
         self.kept = []  # type: list[object]
         self.keeps = keeps
-        self.own = frozenset()  # type: frozenset[int]  # code that the tests have for comparing
         self.literals = []  # type: list[object]
         self.loading = 0  # modules that run just now; what they call at their end, as a script would, is no test
         self.hidden = {}  # type: dict[Hidden, Any]
@@ -163,7 +162,7 @@ class Expectations(object):
             opposites = self.unequal(left, right, free)
             again = lambda: insist(left == right)  # noqa: E731
         else:
-            opposites = unordered(operator, left, right, self.is_anything(left, "l" in free))
+            opposites = unordered(operator, left, right, self.anything.is_made(left, "l" in free))
         early = self.is_believed_before(opposites)
         held = bool(ASKED[operator](left, right))
         return held, not held or (early and self.is_believed(again, opposites))
@@ -224,10 +223,9 @@ class Expectations(object):
         number, free = asked
         if getattr(function, "__name__", "") == "assertCountEqual":  # which makes lists of them first
             arguments = tuple(list(one) if type(one) in ITERATORS else one for one in arguments)
-        anything = [self.is_anything(one, side in free) for one, side in zip(arguments, "lr")]  # noqa: B905 - Python 3.6
-        swapped = "E" in free and name in EQUALITIES  # what is expected comes second
-        turned = (arguments[1], arguments[0], *arguments[2:]) if swapped else arguments
-        opposites = turned_call(self.methods, name, function, turned, named, anything)
+        anything = [self.anything.is_made(one, side in free) for one, side in zip(arguments, "lr")]  # noqa: B905 - Python 3.6
+        changing = self.anything.changing(arguments[0], arguments[1], free) if len(arguments) > 1 else ""
+        opposites = turned_call(self.methods, name, function, arguments, named, anything, changing)
         if opposites is None:
             function(*arguments, **named)
             if name in self.methods.methods and self.origin_of(function) in (TESTS, PLUGINS):
@@ -326,21 +324,11 @@ class Expectations(object):
                 return False
         return True
 
-    def is_anything(self, value: object, free: bool) -> bool:
-        """Whether the test itself has made a value that may equal any other."""
-        kind = type(value)
-        if kind in self.anything:
-            return free
-        # Not by way of the class of its class, which may say otherwise.
-        spaces = map(type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__(kind))
-        equal = next(space["__eq__"] for space in spaces if "__eq__" in space)
-        return type(equal) is type(text_of) and id(equal.__code__) in self.own
-
     def unequal(self, left: "Any", right: "Any", free: str) -> Opposites:
         """The opposites of a comparison that holds."""
-        if self.is_anything(left, "l" in free) or self.is_anything(right, "r" in free):
+        if self.anything.is_made(left, "l" in free) or self.anything.is_made(right, "r" in free):
             return Opposites()
-        return unequal(right, left) if "E" in free else unequal(left, right)
+        return unequal(left, right, self.anything.changing(left, right, free))
 
 
 class Hidden(object):
@@ -385,10 +373,3 @@ class _Test(object):
 
             raise unittest.SkipTest(self.owner.secret)
         raise self.failure(self.owner.secret)
-
-
-def _anything() -> "frozenset[type]":
-    """Types that are made to equal any other, as `mock.ANY` is; those that are there before any tested code runs."""
-    from unittest import mock
-
-    return frozenset((type(mock.ANY), type(mock.call)))

@@ -18,6 +18,7 @@ Standard library only, Python 3.6 to 3.13. Everything that test code could repla
 import sys
 
 from . import (
+    anything,
     bindings,
     canary,
     channel,
@@ -41,6 +42,7 @@ from . import (
 )
 
 _MODULES = (
+    anything,
     bindings,
     canary,
     channel,

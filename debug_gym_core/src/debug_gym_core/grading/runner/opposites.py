@@ -100,18 +100,32 @@ class Opposites(object):
         self.against = list(against)
 
 
-def unequal(left: "Any", right: "Any") -> Opposites:
-    """What cannot be when two values are equal."""
-    if type(right) in PLAIN:
-        values = far_from if type(left).__module__ in APPROXIMATE else unlike
-        return Opposites([_equals(left, one) for one in _others(values, right)])
-    found = Opposites([_equals(far_from(left)[0], right)] if type(left) in PLAIN else [])
+def unequal(left: "Any", right: "Any", changing: str) -> Opposites:
+    """What cannot be when two values are equal.
+
+    Args:
+        left: one of them
+        right: the other
+        changing: which of them, `l` and `r`, are not equal any more when something in them is changed
+    """
+    near = far_from if type(left).__module__ in APPROXIMATE else unlike
+    found = Opposites([_equals(*pair) for pair in _changed(left, right, changing, near)])
     if not found.apart:
         nobody = Nobody()
         found.apart += [_equals(left, nobody), _equals(nobody, right)]
     if type(right).__module__ in APPROXIMATE:
         found.apart += _nearly_equals(left, right)
     return found
+
+
+def _changed(left: "Any", right: "Any", changing: str, near: "Callable[[Any], list[Any]]") -> "list[tuple[Any, Any]]":
+    """Two values of which one is another; see `unequal`. The second is what is expected, as a rule, and is nearer."""
+    pairs = []  # type: list[tuple[Any, Any]]
+    if "r" in changing and type(right) in PLAIN:
+        pairs += [(left, one) for one in _others(near, right)]
+    if "l" in changing and type(left) in PLAIN:
+        pairs += [(one, right) for one in _others(far_from, left)]
+    return pairs
 
 
 def _others(values: "Callable[[Any], list[Any]]", value: "Any") -> "list[Any]":
@@ -211,6 +225,7 @@ def turned_call(
     arguments: "tuple[Any, ...]",
     named: "dict[str, Any]",
     free: "Sequence[bool]",
+    changing: str,
 ) -> "Union[Opposites, None]":
     """The opposites of an assertion's call; None: it is not known what it asserts.
 
@@ -221,6 +236,7 @@ def turned_call(
         arguments: with what
         named: likewise
         free: which of them may equal anything
+        changing: see `unequal`
     """
     name = getattr(function, "__name__", "")
     owner = getattr(function, "__self__", None)
@@ -230,7 +246,7 @@ def turned_call(
 
     if isinstance(owner, methods.case):
         name = methods.name_of(function, asked)
-        return _of_method(name, function, arguments, named, free) if name else None
+        return _of_method(name, function, arguments, named, free, changing) if name else None
     home = str(getattr(function, "__module__", ""))
     if home.partition(".")[0] == "pytest_mock" and name.startswith("wrap_"):
         name = name[len("wrap_") :]
@@ -244,7 +260,12 @@ def turned_call(
 
 
 def _of_method(
-    name: str, function: "Any", arguments: "tuple[Any, ...]", named: "dict[str, Any]", free: "Sequence[bool]"
+    name: str,
+    function: "Any",
+    arguments: "tuple[Any, ...]",
+    named: "dict[str, Any]",
+    free: "Sequence[bool]",
+    changing: str,
 ) -> Opposites:
     """The same of a method of unittest, by its name."""
     owner = function.__self__
@@ -263,13 +284,8 @@ def _of_method(
     if name in EQUAL and is_data(one) and is_data(two):
         return Opposites() if one == two else Opposites([lambda: None])
     if OPPOSITES[name] in ("", "assertNotEqual", "assertNotAlmostEqual"):
-        values = far_from if OPPOSITES[name] == "assertNotAlmostEqual" else unlike
-        if type(two) in PLAIN:
-            pairs = [(one, other) for other in _others(values, two)]
-        elif type(one) in PLAIN:
-            pairs = [(values(one)[0], two)]
-        else:
-            pairs = [(Nobody(), two), (one, Nobody())]
+        near = far_from if OPPOSITES[name] == "assertNotAlmostEqual" else unlike
+        pairs = _changed(one, two, changing, near) or [(Nobody(), two), (one, Nobody())]
         found.apart += [_called(function, (*pair, *rest), named) for pair in pairs]
     return found
 

@@ -8,7 +8,7 @@ its number, every name its meaning.
 import ast
 import re
 
-from .bindings import Bindings, called, is_any, is_written_out, parameters
+from .bindings import Bindings, called, parameters
 from .literals import EQUALITIES, FRAMES_OWN, Literals, is_plain
 from .opposites import COMPARING, OPPOSITES
 
@@ -96,7 +96,6 @@ class _Turner(ast.NodeTransformer):
         self.comparing = comparing
         self.bindings = bindings
         self.anything = self.everywhere = bindings.anything
-        self.displays = bindings.displays
         self.tests = {}  # type: dict[str, int]
         self.certain = 0
         self.maybe = 0
@@ -121,7 +120,7 @@ class _Turner(ast.NodeTransformer):
         is_test = function.name in self.names
         # Who calls a helper may take what it raises.
         self.certain, self.maybe, self.shielded = 0, 0, int(not is_test)
-        comparisons = _Comparisons(self.name, self.anything, self.displays)
+        comparisons = _Comparisons(self.name, self.bindings, self.anything)
         first = self.literals.begin(function, is_test)
         body = first + [comparisons.visit(one) for one in self.statements(function.body[head:])]
         if is_test and not body:  # There is but a docstring.
@@ -173,7 +172,7 @@ class _Turner(ast.NodeTransformer):
         chained = isinstance(test, ast.Compare) and not any(map(_is_own, test.comparators[1:]))
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             sides = [test.left, test.comparators[0]]
-            operator, free = OPERATORS[type(test.ops[0])], _constant(_free(sides, self.anything, self.displays))
+            operator, free = OPERATORS[type(test.ops[0])], _constant(self.bindings.free(sides, self.anything))
             sides = self.literals.kept(sides) if operator == "==" else sides
             asked = self.ask("compare", [self.one(), _constant(operator), *sides, free], node)
         elif isinstance(test, ast.Compare) and chained:
@@ -200,7 +199,7 @@ class _Turner(ast.NodeTransformer):
             return node
         function = call.func
         number = self.one(counted=(name in OPPOSITES and _is_self(function)) or self.compares(call))
-        free = _constant(_free(call.args[:2], self.anything, self.displays) if len(call.args) > 1 else "")
+        free = _constant(self.bindings.free(call.args[:2], self.anything) if len(call.args) > 1 else "")
         number = ast.copy_location(ast.Tuple([number, free], ast.Load()), node)
         if name in EQUALITIES:
             call.args[:2] = self.literals.kept(call.args[:2])
@@ -265,9 +264,8 @@ class _Turner(ast.NodeTransformer):
 class _Comparisons(ast.NodeTransformer):
     """Lets each `a == b` that is no expectation itself, but may be part of one, be looked at."""
 
-    def __init__(self, name: str, anything: "frozenset[str]", displays: "frozenset[str]") -> None:
-        self.name = name
-        self.anything, self.displays = anything, displays
+    def __init__(self, name: str, bindings: Bindings, anything: "frozenset[str]") -> None:
+        self.name, self.bindings, self.anything = name, bindings, anything
         self.asserted = False
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -285,7 +283,7 @@ class _Comparisons(ast.NodeTransformer):
             return node
         function = ast.Attribute(ast.Name(self.name, ast.Load()), "equal", ast.Load())
         sides = [node.left, node.comparators[0]]
-        about = [_constant(_free(sides, self.anything, self.displays)), _constant(self.asserted)]
+        about = [_constant(self.bindings.free(sides, self.anything)), _constant(self.asserted)]
         return ast.copy_location(ast.Call(function, [*sides, *about], []), node)
 
 
@@ -325,19 +323,6 @@ def _imported(body: "list[ast.stmt]") -> "Iterator[str]":
 
 def _yields(function: "Function") -> bool:
     return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for part in function.body for one in _own(part))
-
-
-def _free(sides: "list[ast.expr]", names: "frozenset[str]", displays: "frozenset[str]") -> str:
-    """Which sides of a comparison, `l` or `r`, may be what equals anything, as `mock.ANY` does.
-
-    `E` as well where the first side alone is a container that is written in the test: it is what is expected.
-
-    Only what the test itself has made so: what is called that, or has one of some names. Any other variable may hold
-    what the tested code has returned.
-    """
-    free = [is_any(side) or getattr(side, "id", None) in names for side in sides]
-    known = [is_written_out(side) or getattr(side, "id", None) in displays for side in sides]
-    return "l" * free[0] + "r" * free[1] + "E" * (known[0] and not known[1])
 
 
 def _later(expression: ast.expr) -> ast.expr:
