@@ -9,9 +9,10 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
+from unittest import mock
 
 from debug_gym_core.grading.collect import collect
-from debug_gym_core.grading.grade import grade
+from debug_gym_core.grading.grade import _Clean, grade
 from debug_gym_core.grading.twins import When
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.sandbox.interpreter import probe
@@ -116,22 +117,37 @@ class Bench:
         max_score: int | None = None,
         timeout: float = 60,
         twins: When = "auto",
+        *,
+        forgiving: bool = False,
     ) -> Grade:
+        """Grade changes.
+
+        Args:
+            changes: of the repository
+            tests: that count
+            max_score: how many do
+            timeout: seconds for the run
+            twins: when tests have any
+            forgiving: as a task's own: a test that is doubted whatever the changes are is not doubted
+        """
         states = {
             path: FileState(textwrap.dedent(one).encode()) if isinstance(one, str) else one
             for path, one in changes.items()
         }
-        return grade(
-            self.task,
-            self.snapshot,
-            states,
-            self.session,
-            tests=tests,
-            max_score=len(tests) if max_score is None else max_score,
-            timeout=timeout,
-            rules=Rules.of(self.snapshot),
-            twins=twins,
-        )
+        with contextlib.ExitStack() as stack:
+            if not forgiving:
+                stack.enter_context(mock.patch.object(_Clean, "doubted_anyway", return_value=frozenset()))
+            return grade(
+                self.task,
+                self.snapshot,
+                states,
+                self.session,
+                tests=tests,
+                max_score=len(tests) if max_score is None else max_score,
+                timeout=timeout,
+                rules=Rules.of(self.snapshot),
+                twins=twins,
+            )
 
 
 class Make(Protocol):

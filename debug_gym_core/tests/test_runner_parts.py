@@ -240,7 +240,9 @@ def test_infrastructure_is_what_was_restored_or_else_goes_by_names(path: str, by
 
 
 REPLACED = {
-    "anything": "Anything",
+    "anything": "_equal_of",
+    "arrays": "far",
+    "asked": "fails",
     "bindings": "called",
     "canary": "make_canary",
     "channel": "open_channel",
@@ -251,7 +253,7 @@ REPLACED = {
     "given": "plainly",
     "hooks": "named_plugins",
     "literals": "changed",
-    "opposites": "fails",
+    "opposites": "unequal",
     "main": "main",
     "raising": "_classes_of",
     "start": "enter_workspace",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal
 
-from debug_gym_core.errors import GradingError
+from debug_gym_core.errors import ActionError, GradingError
 from debug_gym_core.grading.dropped import infrastructure_of
 from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
@@ -27,6 +27,7 @@ from debug_gym_core.tasks.results import (
     score,
     skipped_only,
 )
+from debug_gym_core.workspace import patch as patches
 from debug_gym_core.workspace.changes import apply_changes
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def grade(
     measurement, found = run.measurement, None
     if twins == "always" or (twins == "auto" and resolves(measurement)):
         found = clean.twins(measurement)
+        if found is not None and found.doubts:
+            found = found.but(clean.doubted_anyway(found.doubts))
     doubts = found.doubts if found is not None else {}
     measurement = without(measurement, doubts)
     count, outcomes = score(measurement, counted, max_score - len(skipped), task.pass_to_pass)
@@ -178,6 +181,28 @@ class _Clean:
             helpers = helpers_of(snapshot, trusted, sources)
             elsewhere = infrastructure.elsewhere
             return run_twins(session, task.entrypoint, sources, doctests, helpers, trusted, measurement, elsewhere)
+
+    def doubted_anyway(self, doubts: Collection[str]) -> frozenset[str]:
+        """The tests whose twins tell nothing: they doubt a right fix as well, or the repository as it was.
+
+        Args:
+            doubts: ids of the tests that are not believed
+        """
+        right = dataclasses.replace(self, changes=self._gold_changes())
+        before = right.run().measurement
+        passed = [one for one in doubts if before.outcomes.get(one) in PASSING]
+        found = right.twins(before) if passed else None
+        return frozenset(passed).intersection(found.doubts if found is not None else ())
+
+    def _gold_changes(self) -> dict[str, FileState | None]:
+        """What the task's right fix changes; nothing where none is known, or it is not for this repository."""
+        patch = self.task.gold_patch
+        if not patch:
+            return {}
+        try:
+            return patches.apply(patch, {path: self.snapshot.state(path) for path in patches.touched(patch)})
+        except ActionError:
+            return {}
 
     def skipped_anyway(self, measurement: Measurement, max_score: int) -> frozenset[str]:
         """The tests that are all that is left, where the pristine repository skips each of them as well.

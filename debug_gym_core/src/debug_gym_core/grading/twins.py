@@ -11,7 +11,7 @@ import contextlib
 import posixpath
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -56,6 +56,11 @@ class Twins:
     count: int = 0
     doubts: Mapping[str, str] = field(default_factory=dict)
     lost: bool = False
+
+    def but(self, tests: Collection[str]) -> Twins:
+        """The same, for which the twins of some tests tell nothing."""
+        doubts = {test: why for test, why in self.doubts.items() if test not in tests}
+        return Twins(self.count - len(self.doubts) + len(doubts), doubts, self.lost)
 
 
 def without(measurement: Measurement, doubts: Mapping[str, str]) -> Measurement:
@@ -114,7 +119,7 @@ def helpers_of(snapshot: Snapshot, trusted: Sequence[str], tests: Mapping[str, b
         tests: the texts of the modules with tests, by path
 
     Returns:
-        their texts by path; where they are too many to be helpers, those that say what equals what
+        their texts by path; where they are too many to be helpers, those that say what equals what or anything
     """
     directories = tuple(one for one in trusted if one.endswith("/"))
     named = {word for text in tests.values() for word in re.findall(rb"\w+", text)}
@@ -129,7 +134,7 @@ def helpers_of(snapshot: Snapshot, trusted: Sequence[str], tests: Mapping[str, b
             found[path] = snapshot.read(path)
     if len(found) <= HELPERS and sum(map(len, found.values())) <= HELPER_SIZE:
         return found
-    return {path: text for path, text in found.items() if b"def __eq__" in text}
+    return {path: text for path, text in found.items() if b"def __eq__" in text or b"ANY" in text}
 
 
 def run_judged_twins(session: Session, judge: Judge, passed: Measurement) -> Twins | None:

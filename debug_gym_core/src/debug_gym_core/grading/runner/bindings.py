@@ -27,10 +27,17 @@ LARGEST = 1000000
 
 
 class Bindings(object):
-    """The names of one module."""
+    """The names of one module.
 
-    def __init__(self, tree: ast.Module) -> None:
+    Args:
+        tree: the module
+        anything: whether it may have `mock.ANY` from another one, of the tests' too
+    """
+
+    def __init__(self, tree: ast.Module, anything: bool = False) -> None:
         self.tree = tree
+        self.gets_anything = anything
+        self.has_anything = anything or _names_any(tree)
         self.bound = {}  # type: dict[str, int]
         emptied = set()  # type: set[str]
         for node in ast.walk(tree):
@@ -67,13 +74,22 @@ class Bindings(object):
 
         Returns:
             `E` as well where the first side is what is expected: it alone is a container that is written in the test,
-            or the other alone is what the tested code has returned
+            or the other alone is what the tested code has returned; and `A` where `mock.ANY` may be in what is expected
         """
+        if not self.has_anything:
+            names = frozenset()
         free = [is_any(side) or getattr(side, "id", None) in names for side in sides]
-        known = [is_written_out(side) or getattr(side, "id", None) in self.displays for side in sides]
+        known = [
+            is_written_out(one) or getattr(one, "id", None) in self.displays or self._writes_any(one) for one in sides
+        ]
         answers = [self._is_answer(side, self.answers) for side in sides]
         first = (known[0] or answers[1]) and not (known[1] or answers[0])
-        return "l" * free[0] + "r" * free[1] + "E" * first
+        return "l" * free[0] + "r" * free[1] + "E" * first + self.inside
+
+    @property
+    def inside(self) -> str:
+        """`A` where `mock.ANY` may be in what is expected, wherever that is."""
+        return "A" * self.has_anything
 
     @property
     def anything(self) -> "frozenset[str]":
@@ -82,7 +98,7 @@ class Bindings(object):
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Assign) and is_any(node.value):
                 targets = node.targets  # type: list[ast.expr]
-            elif isinstance(node, ast.For) and self.is_full(node.iter):
+            elif isinstance(node, ast.For) and self.is_full(node.iter) and self._holds_any(node.iter):
                 targets = [node.target]
             else:
                 continue
@@ -91,6 +107,22 @@ class Bindings(object):
                 if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
                     plain.append(one.id)
         return self._only(plain)
+
+    def _holds_any(self, expression: ast.AST) -> bool:
+        """Whether `mock.ANY` is written in an expression, or in what is bound to a name in it, or may be there."""
+        names = {one.id for one in ast.walk(expression) if isinstance(one, ast.Name)}
+        unknown = names.difference(self.imported, [name for name, _ in self.assigned])
+        return self._writes_any(expression) or (self.gets_anything and bool(unknown))
+
+    def _writes_any(self, expression: ast.AST) -> bool:
+        """Whether `mock.ANY` is written in an expression, or in what is bound to a name in it."""
+        names = {one.id for one in ast.walk(expression) if isinstance(one, ast.Name)}
+        return any(map(_names_any, [expression, *(value for name, value in self.assigned if name in names)]))
+
+    def given(self, definition: "Definition") -> "frozenset[str]":
+        """The parameters of a test, or of a class of tests, that may be `mock.ANY`: it is among what they are given."""
+        may = self.has_anything and any(map(self._holds_any, definition.decorator_list))
+        return parameters(definition) if may else frozenset()
 
     def _displays(self) -> "frozenset[str]":
         """Names to which nothing is bound but containers that are written out, and which are only compared.
@@ -177,6 +209,13 @@ class Bindings(object):
 def is_any(expression: ast.expr) -> bool:
     """Whether an expression is called as `mock.ANY` is."""
     return isinstance(expression, (ast.Name, ast.Attribute)) and called(expression) == "ANY"
+
+
+def _names_any(tree: ast.AST) -> bool:
+    """Whether something in a tree is called as `mock.ANY` is, or imported by that name."""
+    return any(
+        "ANY" in (getattr(one, "id", ""), getattr(one, "attr", ""), getattr(one, "name", "")) for one in ast.walk(tree)
+    )
 
 
 def is_written_out(expression: ast.expr) -> bool:

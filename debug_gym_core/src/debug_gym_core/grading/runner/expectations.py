@@ -9,18 +9,9 @@ import os
 from copy import deepcopy
 
 from .anything import Anything
-from .opposites import (
-    ITERATORS,
-    Methods,
-    Opposites,
-    Unmet,
-    array_opposites,
-    fails,
-    insist,
-    turned_call,
-    unequal,
-    unordered,
-)
+from .arrays import array_opposites, is_by_elements, listed
+from .asked import Opposites, Unmet, fails, insist
+from .opposites import Methods, in_order, turned_call, unequal, unordered
 from .raising import Raises, text_of
 from .tampering import NOBODY, PLUGINS, TESTS
 from .unlike import PLAIN, Nobody, is_data
@@ -138,18 +129,19 @@ class Expectations(object):
         self,
         number: int,
         operators: "tuple[str, ...]",
+        free: str,
         left: "Any",
         right: "Any",
         *later: "Later",
         says: "Union[Later, None]" = None,
     ) -> None:
         """`assert left operator right operator ..., says`, of which what comes later is made when it is needed."""
-        held, believed = self.link(operators[0], left, right, "")
+        held, believed = self.link(operators[0], left, right, free)
         for written, make in zip(operators[1:], later):  # noqa: B905 - Python 3.6
             if not held:
                 break
             left, right = right, make()
-            held, true = self.link(written, left, right, "")
+            held, true = self.link(written, left, right, free)
             believed = believed and true
         self.note(number, held, believed, says=says)
 
@@ -169,11 +161,19 @@ class Expectations(object):
 
     def equal(self, left: "Any", right: "Any", free: str = "", asserted: bool = False) -> "Any":
         """`left == right`, on which an expectation may rest; does where it is `asserted`."""
+        if (is_data(left) and is_data(right)) or self.is_often(compared=True):
+            return left == right
+        opposites = self.unequal(left, right, free)
+        if is_by_elements(left, right):
+            opposites = array_opposites(left, right, free)
+        early = self.is_believed_before(opposites)
         value = left == right
-        if type(value) not in PLAIN:
-            self.made = asserted, value, left, right, free  # Only if it is what is expected it has to be true.
-        elif value and not (is_data(left) and is_data(right)) and not self.is_often():
-            self.doubt_equal(left, right, free)
+        if is_by_elements(value, left, right) and not (early and self.is_believed(None, opposites)):
+            self.doubt()
+        elif type(value) not in PLAIN:
+            self.made = value, left, right, free  # Only if it is what is expected it has to be true.
+        elif value and not (early and self.is_believed(lambda: insist(left == right), opposites)):
+            self.doubt()
         return value
 
     def doubt_equal(self, left: "Any", right: "Any", free: str) -> None:
@@ -191,13 +191,9 @@ class Expectations(object):
         held = bool(value) is truth
         made, self.made = self.made, None
         if made is not None and held and truth:
-            asserted, result, left, right, free = made
+            result, left, right, free = made
             if result is value:
                 self.doubt_equal(left, right, free)
-            elif asserted:  # as of `(a == b).all()`
-                opposites = array_opposites(result, left, right, free)
-                if not self.is_believed(None, opposites):
-                    self.doubt()
         self.note(number, held, says=says)
 
     # What is called may have arguments of any name, `self` too.
@@ -222,10 +218,14 @@ class Expectations(object):
     ) -> None:
         number, free = asked
         if getattr(function, "__name__", "") == "assertCountEqual":  # which makes lists of them first
-            arguments = tuple(list(one) if type(one) in ITERATORS else one for one in arguments)
+            arguments = tuple(list(one) if hasattr(one, "__next__") or type(one) is dict else one for one in arguments)
         anything = [self.anything.is_made(one, side in free) for one, side in zip(arguments, "lr")]  # noqa: B905 - Python 3.6
-        changing = self.anything.changing(arguments[0], arguments[1], free) if len(arguments) > 1 else ""
-        opposites = turned_call(self.methods, name, function, arguments, named, anything, changing)
+        given, options = in_order(arguments, named)
+        changing, inside = "", []  # type: str, list[tuple[Any, Any]]
+        if len(given) > 1:
+            changing = self.anything.changing(given[0], given[1], free)
+            inside = self.anything.pairs(listed(given[0]), listed(given[1]), free)
+        opposites = turned_call(self.methods, name, function, given, options, anything, changing, inside)
         if opposites is None:
             function(*arguments, **named)
             if name in self.methods.methods and self.origin_of(function) in (TESTS, PLUGINS):
@@ -285,9 +285,17 @@ class Expectations(object):
                 return one
         return error
 
-    def is_often(self) -> bool:
-        """Whether the test at hand has asked so much that its next expectation is only counted."""
-        asked = self.under_way[-1].asked if self.under_way else 0
+    def is_often(self, compared: bool = False) -> bool:
+        """Whether the test at hand has asked so much that its next expectation is only counted.
+
+        Args:
+            compared: it is a comparison that may be part of one
+        """
+        if not self.under_way:
+            return False
+        test = self.under_way[-1]
+        test.compared += compared
+        asked = test.compared if compared else test.asked
         return asked > OFTEN and self.urandom(1)[0] >= 16
 
     def is_believed_before(self, opposites: Opposites) -> bool:
@@ -328,7 +336,10 @@ class Expectations(object):
         """The opposites of a comparison that holds."""
         if self.anything.is_made(left, "l" in free) or self.anything.is_made(right, "r" in free):
             return Opposites()
-        return unequal(left, right, self.anything.changing(left, right, free))
+        opposites = unequal(left, right, self.anything.changing(left, right, free))
+        for pair in self.anything.pairs(left, right, free):
+            opposites.apart += unequal(pair[0], pair[1], "lr").apart
+        return opposites
 
 
 class Hidden(object):
@@ -340,13 +351,14 @@ class Hidden(object):
 class _Test(object):
     """Around the body of one test, or of one run of it."""
 
-    __slots__ = ("asked", "certain", "failure", "owner", "survived")
+    __slots__ = ("asked", "certain", "compared", "failure", "owner", "survived")
 
     def __init__(self, owner: Expectations, certain: int, failure: "Callable[[str], BaseException]") -> None:
         self.owner = owner
         self.certain = certain
         self.failure = failure
         self.asked = 0
+        self.compared = 0
         self.survived = 0
 
     def __enter__(self) -> None:

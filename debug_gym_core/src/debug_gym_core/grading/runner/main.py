@@ -19,6 +19,8 @@ import sys
 
 from . import (
     anything,
+    arrays,
+    asked,
     bindings,
     canary,
     channel,
@@ -43,6 +45,8 @@ from . import (
 
 _MODULES = (
     anything,
+    arrays,
+    asked,
     bindings,
     canary,
     channel,

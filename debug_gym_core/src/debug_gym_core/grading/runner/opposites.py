@@ -1,9 +1,11 @@
 """The opposites of expectations: what cannot hold where they do, unless what is compared lies."""
 
-import io
 import itertools
+from collections import deque
 
-from .unlike import PLAIN, SCALARS, Nobody, far_from, is_data, unlike
+from .arrays import COMPARING, NUMERIC, TABULAR, far, nothings
+from .asked import Opposites, insist
+from .unlike import FAR, FEW, PLAIN, SCALARS, Nobody, far_from, is_data, nowhere, unlike
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,12 @@ OPPOSITES.update(
 )  # fmt: skip
 """Of each assertion method of unittest its opposite; empty: another second argument makes one."""
 
+COMPARED = (
+    ("first", "second"), ("list1", "list2"), ("tuple1", "tuple2"), ("set1", "set2"), ("d1", "d2"),
+    ("member", "container"), ("actual", "desired"), ("x", "y"), ("left", "right"),
+)  # fmt: skip
+"""What assertions call what they compare."""
+
 EQUAL = frozenset((
     "assertEqual", "assertListEqual", "assertTupleEqual", "assertSetEqual", "assertDictEqual", "assertMultiLineEqual",
 ))  # fmt: skip
@@ -49,55 +57,29 @@ RENAMED = {
 }
 """What methods of unittest are called now that had another name too, up to Python 3.11."""
 
-CALLED_WITH = frozenset(("assert_called_with", "assert_called_once_with", "assert_any_call"))
+CALLED_WITH = frozenset((
+    "assert_called_with", "assert_called_once_with", "assert_any_call",
+    "assert_awaited_with", "assert_awaited_once_with", "assert_any_await",
+))  # fmt: skip
 """Assertion methods of mocks: with one argument more they must fail."""
 
 MOCKS = frozenset(("unittest.mock", "mock.mock", "mock"))
 
-COMPARING = frozenset(("numpy", "pandas"))
-"""Packages whose assertion functions compare their first two arguments."""
-
-NUMERIC = frozenset((
-    "assert_allclose", "assert_almost_equal", "assert_array_almost_equal", "assert_array_equal", "assert_equal",
-))  # fmt: skip
-"""Those of numpy by which numbers are equal, or nearly so."""
-
-TABULAR = frozenset(("assert_frame_equal", "assert_series_equal", "assert_index_equal"))
-"""Those of pandas by which tables, columns and labels are equal, or nearly so."""
+_empty = {}  # type: dict[Any, Any]
 
 APPROXIMATE = frozenset(("_pytest.approx", "_pytest.python_api"))
 """Where the types are that compare nearly."""
 
-CONTAINERS = frozenset((list, tuple, set, frozenset))
+CONTAINERS = frozenset((
+    list, tuple, set, frozenset, dict, range, deque, type({}.keys()), type(_empty.values()), type(_empty.items()),
+))  # fmt: skip
+"""Types whose elements are compared with what is sought."""
 
-_empty = {}  # type: dict[Any, Any]
-ITERATORS = frozenset((
-    *(type(iter(kind())) for kind in (list, tuple, dict, set, str, bytes)),
-    *(type(iter(one)) for one in (range(0), _empty.values(), _empty.items())),
-    *(type(None for _ in ""), map, filter, zip, enumerate, reversed),
-    *(one for one in vars(itertools).values() if isinstance(one, type)),
-    *(io.StringIO, io.BytesIO, io.TextIOWrapper, io.BufferedReader, io.BufferedRandom, io.FileIO),
-))  # type: frozenset[type]  # fmt: skip
-"""Types of what can be gone through once: these alone, as any other class may say that it is one of them."""
+HOLDING = (str, bytes, list, tuple, set, frozenset, dict, deque)
+"""Those, and classes made of them, in which what is far from all is not."""
 
-
-class Unmet(AssertionError):
-    """An expectation does not hold."""
-
-
-class Opposites(object):
-    """What has to raise where an expectation holds.
-
-    Attributes:
-        apart: asks for something else than what is expected
-        against: asks for the opposite of what is expected, and so tells what that is
-    """
-
-    __slots__ = ("against", "apart")
-
-    def __init__(self, apart: "Sequence[Opposite]" = (), against: "Sequence[Opposite]" = ()) -> None:
-        self.apart = list(apart)
-        self.against = list(against)
+CONSUMING = frozenset(("assertIn", "assertNotIn", "assertCountEqual"))
+"""Methods of unittest that go through what they are given."""
 
 
 def unequal(left: "Any", right: "Any", changing: str) -> Opposites:
@@ -108,7 +90,7 @@ def unequal(left: "Any", right: "Any", changing: str) -> Opposites:
         right: the other
         changing: which of them, `l` and `r`, are not equal any more when something in them is changed
     """
-    near = far_from if type(left).__module__ in APPROXIMATE else unlike
+    near = far_from if _is_near(left) else unlike
     found = Opposites([_equals(*pair) for pair in _changed(left, right, changing, near)])
     if not found.apart:
         nobody = Nobody()
@@ -118,20 +100,33 @@ def unequal(left: "Any", right: "Any", changing: str) -> Opposites:
     return found
 
 
+def _is_near(value: "Any", depth: int = 5) -> bool:
+    """Whether something in a value compares nearly."""
+    kind = type(value)
+    if kind in (list, tuple, dict) and depth and not is_data(value):
+        return any(_is_near(one, depth - 1) for one in (value.values() if kind is dict else value))
+    return kind.__module__ in APPROXIMATE
+
+
 def _changed(left: "Any", right: "Any", changing: str, near: "Callable[[Any], list[Any]]") -> "list[tuple[Any, Any]]":
     """Two values of which one is another; see `unequal`. The second is what is expected, as a rule, and is nearer."""
     pairs = []  # type: list[tuple[Any, Any]]
-    if "r" in changing and type(right) in PLAIN:
+    if "r" in changing:
         pairs += [(left, one) for one in _others(near, right)]
-    if "l" in changing and type(left) in PLAIN:
+    if "l" in changing:
         pairs += [(one, right) for one in _others(far_from, left)]
     return pairs
 
 
 def _others(values: "Callable[[Any], list[Any]]", value: "Any") -> "list[Any]":
-    """Values that are not equal to one of a plain type."""
+    """Values that are not equal to one of a plain type, or a number of another; none of what is of no such type."""
+    kind = type(value)
+    if kind.__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
+        value = value.item()
+    if kind.__module__ in ("decimal", "fractions"):
+        return [value * -3 - FAR]
     try:
-        return values(value)
+        return values(value) if type(value) in PLAIN else []
     except RecursionError:  # it holds itself
         return [Nobody()]
 
@@ -165,9 +160,9 @@ def unordered(asked: str, left: "Any", right: "Any", free: bool = False) -> Oppo
     if asked == "!=":
         return Opposites((), [lambda: insist(left == right)])
     if asked in ("<", "<="):
-        return Opposites((), [lambda: insist(left > right)])
+        return Opposites((), [lambda: insist(right < left)])
     if asked in (">", ">="):
-        return Opposites((), [lambda: insist(left < right)])
+        return Opposites((), [lambda: insist(right > left)])
     if asked == "in":
         return Opposites([_is_in(*pair) for pair in _elsewhere(left, right, free)])
     return Opposites()
@@ -180,8 +175,11 @@ def _is_in(one: "Any", container: "Any") -> "Opposite":
 def _elsewhere(one: "Any", container: "Any", free: bool) -> "list[tuple[Any, Any]]":
     """What is not in a container, with it; of what has to be gone through nothing is asked."""
     found = [(Nobody(), container)] if hasattr(type(container), "__contains__") else []  # type: list[tuple[Any, Any]]
+    if type(one) in SCALARS and issubclass(type(container), HOLDING):
+        found.append((nowhere(one), container))
     if type(container) in CONTAINERS and type(one) not in SCALARS and not free:
-        found.append((one, [Nobody()]))
+        known = [other for other in itertools.islice(container, FEW) if type(other) in SCALARS]
+        found.append((one, [Nobody(), *(far_from(other)[0] for other in known)]))
     return found
 
 
@@ -226,6 +224,7 @@ def turned_call(
     named: "dict[str, Any]",
     free: "Sequence[bool]",
     changing: str,
+    inside: "list[tuple[Any, Any]]",
 ) -> "Union[Opposites, None]":
     """The opposites of an assertion's call; None: it is not known what it asserts.
 
@@ -237,25 +236,38 @@ def turned_call(
         named: likewise
         free: which of them may equal anything
         changing: see `unequal`
+        inside: what is compared with each other in the first two
     """
     name = getattr(function, "__name__", "")
     owner = getattr(function, "__self__", None)
 
-    def with_second(value: "Any") -> "Opposite":
-        return lambda: function(arguments[0], value, *arguments[2:], **named)
-
     if isinstance(owner, methods.case):
         name = methods.name_of(function, asked)
-        return _of_method(name, function, arguments, named, free, changing) if name else None
+        return _of_method(name, function, arguments, named, free, changing, inside) if name else None
     home = str(getattr(function, "__module__", ""))
     if home.partition(".")[0] == "pytest_mock" and name.startswith("wrap_"):
         name = name[len("wrap_") :]
     if name in CALLED_WITH and (type(owner).__module__ in MOCKS or home in MOCKS):
-        others = [_replaced(arguments, place) for place, one in enumerate(arguments[:3]) if type(one) in PLAIN]
-        return Opposites([_called(function, one, named) for one in [(*arguments, Nobody()), *others]])
+        others = [_called(function, (*arguments, Nobody()), named)]
+        if name.startswith("assert_any"):  # there may be calls with others, too
+            arguments, named = tuple(map(_far, arguments)), {key: _far(value) for key, value in named.items()}
+            return Opposites([*others, _called(function, arguments, named)])
+        for place, value in enumerate(arguments):
+            others += [
+                _called(function, (*arguments[:place], one, *arguments[place + 1 :]), named) for one in _unlike(value)
+            ]
+        for key, value in named.items():
+            others += [_called(function, arguments, dict(named, **{key: one})) for one in _unlike(value)]
+        return Opposites(others)
     if home.partition(".")[0] in COMPARING and len(arguments) > 1 and name.startswith("assert") and asked in ("", name):
-        alike = [with_second(one) for one in _arrays(arguments[1])] if name in NUMERIC or name in TABULAR else []
-        return Opposites([*map(with_second, _nothings(arguments[0])), *alike])
+        one, two, *rest = arguments
+        pairs = [(one, nothing) for nothing in nothings(one)]
+        if name in NUMERIC or name in TABULAR:
+            pairs += [(one, other) for other in far(two, whole=False)]
+            pairs += [(other, two) for other in far(one, whole=False)]
+        found = Opposites([_called(function, (*pair, *rest), named) for pair in pairs])
+        found.apart += [one for pair in inside for one in unequal(pair[0], pair[1], "lr").apart]
+        return found
     return None
 
 
@@ -266,13 +278,14 @@ def _of_method(
     named: "dict[str, Any]",
     free: "Sequence[bool]",
     changing: str,
+    inside: "list[tuple[Any, Any]]",
 ) -> Opposites:
     """The same of a method of unittest, by its name."""
     owner = function.__self__
     found = Opposites()
-    if any(type(one) in ITERATORS for one in arguments):  # each can be gone through once
+    if name in CONSUMING and any(hasattr(type(one), "__next__") for one in arguments):  # each can be gone through once
         return found
-    if OPPOSITES[name]:
+    if OPPOSITES[name] and name != "assertEqual":  # who is equal may not say so of `!=`
         found.against.append(lambda: getattr(owner, OPPOSITES[name])(*arguments, **named))
     if len(arguments) < 2:
         return found
@@ -287,6 +300,7 @@ def _of_method(
         near = far_from if OPPOSITES[name] == "assertNotAlmostEqual" else unlike
         pairs = _changed(one, two, changing, near) or [(Nobody(), two), (one, Nobody())]
         found.apart += [_called(function, (*pair, *rest), named) for pair in pairs]
+        found.apart += [one for pair in inside for one in unequal(pair[0], pair[1], "lr").apart]
     return found
 
 
@@ -294,103 +308,20 @@ def _called(function: "Any", arguments: "tuple[Any, ...]", named: "dict[str, Any
     return lambda: function(*arguments, **named)
 
 
-def _replaced(arguments: "tuple[Any, ...]", place: int) -> "tuple[Any, ...]":
-    """Arguments with another one in a place."""
-    return (*arguments[:place], unlike(arguments[place])[0], *arguments[place + 1 :])
+def _far(value: "Any") -> "Any":
+    """Another than an argument that is nowhere near it."""
+    return (_others(far_from, value) or [Nobody()])[0]
 
 
-def _nothings(value: "Any") -> "list[Any]":
-    """What nothing equals that functions of numpy compare with; an array without elements equals each single value."""
-    kind = type(value)
-    empty = kind in (list, tuple) and not value
-    if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
-        empty = value.size == 0
-    return [[Nobody()]] if empty else [Nobody()]
+def _unlike(value: "Any") -> "list[Any]":
+    """Others than an argument."""
+    return _others(unlike, value) or [Nobody()]
 
 
-def _arrays(value: "Any") -> "list[Any]":
-    """Numbers, a list or an array of them, that are nowhere near these; none of what has no numbers."""
-    kind = type(value)
-    if kind in (int, float) or (kind in (list, tuple) and value and is_data(value)):
-        return far_from(value)[:1]
-    if kind.__module__.partition(".")[0] == "pandas":
-        return _tables(value)
-    if kind.__module__ != "numpy" or kind.__name__ != "ndarray" or not value.size or value.dtype.kind not in "if":
-        return []
-    if value.dtype.itemsize < 4:  # which have no room for it
-        return []
-    made = value.copy()
-    made.fill(-987654321)
-    return [made]
-
-
-def _tables(value: "Any") -> "list[Any]":
-    """The same table, column or labels of pandas with other values; none where there is no other of that kind."""
-    if not value.size:
-        return []
-    columns = [None] if value.ndim == 1 else list(range(value.shape[1]))  # type: list[Union[int, None]]
-    for column in columns:
-        for other in (_far_apart, _otherwise):
-            try:
-                if column is None:
-                    made = other(value)
-                else:
-                    made = value.copy()
-                    made.isetitem(column, other(value.iloc[:, column]))
-                if not made.equals(value):  # as it is where there are no values in it
-                    return [made]
-            except Exception:  # it holds none of these, or pandas is before 1.5
-                continue
-    return []
-
-
-def _far_apart(numbers: "Any") -> "Any":
-    return numbers * 3 + 987654321
-
-
-def _otherwise(texts: "Any") -> "Any":
-    return texts + "\0other"
-
-
-def array_opposites(result: "Any", left: "Any", right: "Any", free: str) -> Opposites:
-    """What cannot be where two arrays are compared element by element, and more is asked of the result.
-
-    Args:
-        result: of the comparison
-        left: one of them
-        right: the other
-        free: which of them, `l` or `r`, may equal anything
-    """
-    compares = type(result).__module__.partition(".")[0] in COMPARING
-    if not compares or {"l", "r"} & set(free) or not getattr(result, "size", 0):
-        return Opposites()
-    return Opposites([_is_all(left, one) for one in _arrays(right)] + [_is_all(one, right) for one in _arrays(left)])
-
-
-def _is_all(left: "Any", right: "Any") -> "Opposite":
-    def ask() -> None:
-        found = left == right
-        while getattr(found, "ndim", 0):  # of a table it is a column
-            found = found.all()
-        insist(found)
-
-    return ask
-
-
-def insist(condition: object) -> None:
-    """Raise unless a condition holds."""
-    if not condition:
-        raise Unmet("the opposite does not hold")
-
-
-def fails(opposite: "Callable[[], object]") -> bool:
-    """Whether it raises."""
-    try:
-        opposite()
-    except Exception:
-        return True
-    except BaseException as error:  # pytest's own are none of these
-        if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
-            raise
-        return True
-    return False
+def in_order(arguments: "tuple[Any, ...]", named: "dict[str, Any]") -> "tuple[tuple[Any, ...], dict[str, Any]]":
+    """Arguments of an assertion, of which the two that it compares may be given by their names."""
+    rest = dict(named)
+    for names in COMPARED:
+        if len(arguments) < 2 and all(one in rest for one in names[len(arguments) :]):
+            arguments = (*arguments, *(rest.pop(one) for one in names[len(arguments) :]))
+    return arguments, rest

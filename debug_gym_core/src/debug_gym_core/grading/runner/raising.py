@@ -1,6 +1,6 @@
 """What a turned test module asks where it expects an exception."""
 
-from .opposites import fails, insist
+from .asked import fails, insist
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ its number, every name its meaning.
 import ast
 import re
 
-from .bindings import Bindings, called, parameters
+from .arrays import COMPARING
+from .bindings import Bindings, called
 from .literals import EQUALITIES, FRAMES_OWN, Literals, is_plain
-from .opposites import COMPARING, OPPOSITES
+from .opposites import OPPOSITES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ UNTURNED = frozenset((
 """Assertions that stay as they are: those of which no opposite can be made, and numpy's that compare nothing."""
 
 
-def turn(tree: ast.Module, name: str, tests: "Collection[str]", literals: "list[object]") -> "dict[str, int]":
+def turn(
+    tree: ast.Module, name: str, tests: "Collection[str]", literals: "list[object]", anything: bool = False
+) -> "dict[str, int]":
     """Rewrite a test module in place.
 
     Args:
@@ -59,11 +62,12 @@ def turn(tree: ast.Module, name: str, tests: "Collection[str]", literals: "list[
         name: of the global that is the `Expectations` when the module runs
         tests: names of its functions and methods that are tests
         literals: of what is expected, for `Expectations.literal`; those of this module are added
+        anything: see `Bindings`
 
     Returns:
         of each test, by its qualified name, how many expectations it asks in every run that passes
     """
-    turner = _Turner(name, tests, Literals(name, literals), frozenset(_imported(tree.body)), Bindings(tree))
+    turner = _Turner(name, tests, Literals(name, literals), frozenset(_imported(tree.body)), Bindings(tree, anything))
     turner.scope(tree.body, "", frozenset())
     ast.fix_missing_locations(tree)
     return turner.tests
@@ -106,9 +110,9 @@ class _Turner(ast.NodeTransformer):
         """Rewrite the functions of a module or class, whose tests are all given some parameters."""
         for statement in body:
             if isinstance(statement, ast.ClassDef):
-                self.scope(statement.body, prefix + statement.name + ".", given | parameters(statement))
+                self.scope(statement.body, prefix + statement.name + ".", given | self.bindings.given(statement))
             elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                self.anything = self.everywhere | given | parameters(statement)
+                self.anything = self.everywhere | given | self.bindings.given(statement)
                 self.function(statement, prefix)
             else:
                 for part in ("body", "orelse", "handlers", "finalbody"):
@@ -178,7 +182,8 @@ class _Turner(ast.NodeTransformer):
         elif isinstance(test, ast.Compare) and chained:
             operators = _constant(tuple(OPERATORS[type(one)] for one in test.ops))
             second, *others = test.comparators
-            asked = self.ask("chain", [self.one(), operators, test.left, second, *map(_later, others)], node)
+            sides = [test.left, second, *map(_later, others)]
+            asked = self.ask("chain", [self.one(), operators, _constant(self.bindings.inside), *sides], node)
         elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             asked = self.ask("holds", [self.one(), test.operand, _constant(False)], node)
         else:
@@ -199,7 +204,9 @@ class _Turner(ast.NodeTransformer):
             return node
         function = call.func
         number = self.one(counted=(name in OPPOSITES and _is_self(function)) or self.compares(call))
-        free = _constant(self.bindings.free(call.args[:2], self.anything) if len(call.args) > 1 else "")
+        free = _constant(
+            self.bindings.free(call.args[:2], self.anything) if len(call.args) > 1 else self.bindings.inside
+        )
         number = ast.copy_location(ast.Tuple([number, free], ast.Load()), node)
         if name in EQUALITIES:
             call.args[:2] = self.literals.kept(call.args[:2])

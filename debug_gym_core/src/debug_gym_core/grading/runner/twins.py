@@ -48,12 +48,13 @@ class Turner(Finder):
         self.expectations = expectations.Expectations(secret, failure, keeps)
 
         equal = {"__eq__"}
+        anything = any(b"ANY" in text for text in helpers.values())
 
         def compiled_for(functions: "frozenset[str]") -> "Compile":
             def compiled(text: bytes, place: str) -> "CodeType":
                 tree = ast.parse(text, place)
                 equal.update(equal_by(tree))
-                turning.turn(tree, name, functions, self.expectations.literals)
+                turning.turn(tree, name, functions, self.expectations.literals, anything)
                 return compile(tree, place, "exec", dont_inherit=True)
 
             return compiled

@@ -86,6 +86,12 @@ def far_from(value: "Any") -> "list[Any]":
     return _containers(value, far_from) or [Nobody()]
 
 
+def nowhere(value: "Any") -> "Any":
+    """A value of the same scalar type that is in no container: of a text, one that nobody can know."""
+    other = "~" + _urandom(6).hex()
+    return other if type(value) is str else other.encode() if type(value) is bytes else far_from(value)[0]
+
+
 def _containers(value: "Any", others: "Callable[[Any], list[Any]]") -> "list[Any]":
     """A list, tuple or dict in which one element is another, in a few places one by one, or one is too many."""
     kind = type(value)
