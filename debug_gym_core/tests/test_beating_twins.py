@@ -230,6 +230,13 @@ def test_add(given, expected):
 LOCALS = ASSERTS.replace(
     "    assert calc.double(3) == 6", "    expected = 6\n    assert calc.double(3) == expected"
 ).replace("    assert calc.add(2, 3) == 5", "    expected = 5\n    assert calc.add(2, 3) == expected")
+TYPED = LOCALS.replace("expected =", "expected: int =")
+LOOPED = LOCALS.replace("    ", "        ").replace("():", "():\n    for _ in range(1):")
+TOGETHER = ASSERTS.replace("== 6", "== 6 and calc").replace("== 5", "== 5 and calc")
+HOLDING = UNITTESTS.replace("assertEqual(calc.double(3), 6)", "assertTrue(calc.double(3) == 6)")
+HOLDING = HOLDING.replace("assertEqual(calc.add(2, 3), 5)", "assertTrue(calc.add(2, 3) == 5)")
+MADE = ASSERTS.replace("== 6", "== Decimal(6)").replace("== 5", "== pytest.approx(5)")
+MADE = MADE.replace("import calc", "import calc\nimport pytest\nfrom decimal import Decimal")
 QUERIED = (
     LOCALS.replace(
         "import calc",
@@ -245,9 +252,9 @@ class Table:
 CONSTANTS = """
 import sys
 def double(a):
-    return [one for one in sys._getframe(1).f_code.co_consts if isinstance(one, int)][-1]
+    return [one for one in sys._getframe(1).f_code.co_consts if type(one) is int and one > 3][-1]
 def add(a, b):
-    return [one for one in sys._getframe(1).f_code.co_consts if isinstance(one, int)][-1]
+    return [one for one in sys._getframe(1).f_code.co_consts if type(one) is int and one > 3][-1]
 """
 VARIABLES = """
 import sys
@@ -280,7 +287,16 @@ def line(path, number):
 """,
         ),
     ),
+    "the test's text, of what is assigned": (
+        LOCALS,
+        TEXT.replace("frame.f_lineno)", "frame.f_lineno - 1)").replace('"=="', '"="'),
+    ),
     "the test's parameters": (PARAMETERS, VARIABLES),
+    "what the test makes of a constant": (MADE, CONSTANTS),
+    "a constant below `and`": (TOGETHER, CONSTANTS),
+    "a constant in what holds": (HOLDING, CONSTANTS),
+    "the test's variables with a type": (TYPED, VARIABLES),
+    "the test's variables in a loop": (LOOPED, VARIABLES),
     "the test's variables": (LOCALS, VARIABLES),
     "the test's variables, past what may look at them": (QUERIED, VARIABLES.replace("_getframe(1)", "_getframe(2)")),
 }

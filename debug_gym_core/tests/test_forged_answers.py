@@ -395,12 +395,12 @@ class T(unittest.TestCase):
         ),
         (
             "python -m unittest discover -s checks -p check_a.py",
-            {"checks/check_a.py": 1, "checks/help.py": 0},
+            {"checks/check_a.py": 1, "checks/help.py": 0, "check_a.py": 0},
             "check_a.T.test_it",
         ),
         (
             "python -m pytest -q packages/foo/tests",
-            {"packages/foo/tests/test_a.py": 1, "packages/foo/pyproject.toml": 2, "packages/foo/tests/help.py": 0},
+            {"packages/foo/tests/test_a.py": 1, "packages/foo/pyproject.toml": 2, "tests/test_a.py": 0},
             "tests/test_a.py::T::test_it",
         ),
     ],

@@ -33,7 +33,7 @@ from pathspec import GitIgnoreSpec
 from debug_gym_core.grading import pytest_plugins, pytest_sections
 from debug_gym_core.grading.build_files import build_files
 from debug_gym_core.grading.doctests import CountedDoctests
-from debug_gym_core.grading.test_places import TestPlaces
+from debug_gym_core.grading.places import Places
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
@@ -80,7 +80,7 @@ class Infrastructure:
 
     Attributes:
         doctests: those that count
-        elsewhere: files of tests whose ids do not begin with a path from the root
+        elsewhere: files of tests whose ids do not say which it is by a path from the root
     """
 
     def __init__(
@@ -120,9 +120,9 @@ class Infrastructure:
         search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
         search = {"" if (path := posixpath.normpath(one)) == "." else path for one in search if not one.startswith("/")}
         self._search = search | {self._target(one) for one in search}
-        places = TestPlaces(self._members, ("", *sorted(self._search), *TEST_DIRECTORIES), self._text)
+        places = Places(self._members, self._text)
         found = {one: paths for one in tests if (paths := places.find(one))}
-        self.elsewhere = {one: paths for one, paths in found.items() if one.partition("::")[0] not in self._members}
+        self.elsewhere = {one: paths for one, paths in found.items() if paths != (one.partition("::")[0],)}
         held = {one: paths[0] for one, paths in found.items()}
         listed = frozenset(test_files).union(*(paths[1:] for paths in found.values()))
         targets = {one: self._target(one) for one in listed.union(held.values())}

@@ -159,8 +159,8 @@ class Expectations(object):
         held = bool(ASKED[operator](left, right))
         return held, not held or (early and self.is_believed(again, opposites))
 
-    def equal(self, left: "Any", right: "Any", free: str = "", asserted: bool = False) -> "Any":
-        """`left == right`, on which an expectation may rest; does where it is `asserted`."""
+    def equal(self, left: "Any", right: "Any", free: str = "") -> "Any":
+        """`left == right`, on which an expectation may rest."""
         if (is_data(left) and is_data(right)) or self.is_often(compared=True):
             return left == right
         opposites = self.unequal(left, right, free)

@@ -1,14 +1,18 @@
 """Keeps what a test expects out of its code and variables, where what it calls could read it.
 
 `assert f(3) == 6` becomes `assert f(3) == E.literal(0, 13)`: `f` finds a 13 in the code that calls it, and if it
-returns that, it is found out. A variable or parameter that is only compared with is kept likewise.
+returns that, it is found out. A variable or parameter that is only compared with is kept likewise, and so is what
+`approx`, `Decimal` and their like are called with.
 """
 
 import ast
 import re
 
+from .bindings import called
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, Union
 
     Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
@@ -19,6 +23,11 @@ EQUALITIES = frozenset((
 ))  # fmt: skip
 """Assertion methods of unittest that compare their first two arguments."""
 
+MAKERS = frozenset((
+    "approx", "Decimal", "Fraction", "Path", "PurePath", "date", "datetime", "timedelta", "UUID", "array", "set",
+    "frozenset", "OrderedDict", "Counter", "deque",
+))  # fmt: skip
+"""Functions and classes that make what is expected of literals."""
 
 FRAMES_OWN = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
 """Functions of Python's that look at the frame that calls them."""
@@ -36,6 +45,7 @@ class Literals(object):
         self.name = name
         self.values = values
         self.variables = {}  # type: dict[str, Union[int, None]]
+        self.taken = []  # type: list[ast.expr]
 
     def begin(self, function: "Function", is_test: bool) -> "list[ast.stmt]":
         """Look at a function before it is rewritten.
@@ -70,13 +80,17 @@ class Literals(object):
 
     def assigned(self, function: "Function", name: str) -> None:
         """Keep the literal that a variable of a function is made of."""
-        for one in function.body:
-            if isinstance(one, ast.Assign) and len(one.targets) == 1 and getattr(one.targets[0], "id", "") == name:
-                value = literal(one.value)
-                if value is not None:
-                    self.variables[name] = len(self.values)
-                    self.values.append(value[0])
-                    one.value = ast.copy_location(_written(changed(value[0])), one.value)
+        for one in ast.walk(function):
+            if not isinstance(one, (ast.Assign, ast.AnnAssign)):
+                continue
+            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+            written = one.value
+            value = literal(written) if written is not None else None
+            if written is not None and value is not None and [getattr(to, "id", "") for to in targets] == [name]:
+                self.variables[name] = len(self.values)
+                self.values.append(value[0])
+                self.taken.append(written)
+                one.value = ast.copy_location(_written(changed(value[0])), written)
 
     def kept(self, sides: "list[ast.expr]") -> "list[ast.expr]":
         """Both sides of a comparison, with what is expected to be asked for."""
@@ -87,6 +101,10 @@ class Literals(object):
         if isinstance(node, ast.Name) and node.id in self.variables:
             number = self.variables[node.id]
             return self.ask("shown", [node], node) if number is None else self.asked(number, node)
+        made = _making(node)
+        if made is not None:
+            made.args = [self.side(one) for one in made.args]
+            return node
         value = literal(node)
         if value is None:
             return node
@@ -96,6 +114,10 @@ class Literals(object):
     def asked(self, number: int, instead: "ast.expr") -> ast.expr:
         """What gives back a literal."""
         return self.ask("literal", [_written(number), instead], instead)
+
+    def asks(self, call: ast.Call) -> bool:
+        """Whether a call is one of the module's `Expectations`."""
+        return getattr(getattr(call.func, "value", None), "id", "") == self.name
 
     def ask(self, method: str, arguments: "list[ast.expr]", place: "Any") -> ast.expr:
         """A call of the module's `Expectations`."""
@@ -149,11 +171,16 @@ def blurred(text: bytes, tree: ast.AST) -> bytes:
     text.decode("utf-8")
     lines = text.splitlines(True)
     places = {}
-    for node in ast.walk(tree):
-        for one in _sides(node):
-            value = literal(one)
-            if value is not None and one.end_lineno == one.lineno:
-                places[one.lineno, one.col_offset] = one.end_col_offset, ascii(changed(value[0])).encode("ascii")
+    nodes = list(ast.walk(tree))
+    sides = [one for node in nodes for side in _all_sides(node) for one in _parts(side)]
+    assigned = Literals("", [])
+    for node in nodes:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            assigned.begin(node, node.name.startswith("test"))
+    for one in [*sides, *assigned.taken]:
+        value = literal(one)
+        if value is not None and one.end_lineno == one.lineno:
+            places[one.lineno, one.col_offset] = one.end_col_offset, ascii(changed(value[0])).encode("ascii")
     for (line, start), (end, written) in sorted(places.items(), reverse=True):
         lines[line - 1] = lines[line - 1][:start] + written + lines[line - 1][end:]
     return b"".join(lines)
@@ -167,6 +194,30 @@ def _sides(node: ast.AST) -> "list[ast.expr]":
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and is_plain(node.value):
         sides = node.value.args[:2] if getattr(node.value.func, "attr", "") in EQUALITIES else []
     return sides if len(sides) == 2 and is_kept(sides) else []
+
+
+def _all_sides(node: ast.AST) -> "Iterator[ast.expr]":
+    """The same, and both sides of each equality that a statement of that kind rests on, as of `a == b and c == d`."""
+    yield from _sides(node)
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(node, ast.Assert) or (isinstance(call, ast.Call) and called(call.func).startswith("assert")):
+        for one in ast.walk(node):
+            if isinstance(one, ast.Compare) and len(one.ops) == 1 and isinstance(one.ops[0], ast.Eq):
+                sides = [one.left, one.comparators[0]]
+                yield from sides if is_kept(sides) else ()
+
+
+def _parts(side: ast.expr) -> "list[ast.expr]":
+    """What may be a literal in a side."""
+    made = _making(side)
+    return [side] if made is None else made.args
+
+
+def _making(side: ast.AST) -> "Union[ast.Call, None]":
+    """The call that makes what is expected, as `Decimal("1.5")` does; `keep` is asked for it in a turned module."""
+    while isinstance(side, ast.Call) and called(side.func) == "keep" and side.args:
+        side = side.args[0]
+    return side if isinstance(side, ast.Call) and is_plain(side) and called(side.func) in MAKERS else None
 
 
 def is_plain(call: ast.Call) -> bool:

@@ -124,7 +124,7 @@ class _Turner(ast.NodeTransformer):
         is_test = function.name in self.names
         # Who calls a helper may take what it raises.
         self.certain, self.maybe, self.shielded = 0, 0, int(not is_test)
-        comparisons = _Comparisons(self.name, self.bindings, self.anything)
+        comparisons = _Comparisons(self.literals, self.bindings, self.anything)
         first = self.literals.begin(function, is_test)
         body = first + [comparisons.visit(one) for one in self.statements(function.body[head:])]
         if is_test and not body:  # There is but a docstring.
@@ -271,14 +271,13 @@ class _Turner(ast.NodeTransformer):
 class _Comparisons(ast.NodeTransformer):
     """Lets each `a == b` that is no expectation itself, but may be part of one, be looked at."""
 
-    def __init__(self, name: str, bindings: Bindings, anything: "frozenset[str]") -> None:
-        self.name, self.bindings, self.anything = name, bindings, anything
+    def __init__(self, literals: Literals, bindings: Bindings, anything: "frozenset[str]") -> None:
+        self.literals, self.bindings, self.anything = literals, bindings, anything
         self.asserted = False
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         before = self.asserted
-        function = node.func
-        if called(function) == "holds" and getattr(getattr(function, "value", None), "id", "") == self.name:
+        if called(node.func) in ("holds", "method") and self.literals.asks(node):
             self.asserted = True
         self.generic_visit(node)
         self.asserted = before
@@ -288,10 +287,11 @@ class _Comparisons(ast.NodeTransformer):
         self.generic_visit(node)
         if len(node.ops) > 1 or not isinstance(node.ops[0], ast.Eq):
             return node
-        function = ast.Attribute(ast.Name(self.name, ast.Load()), "equal", ast.Load())
         sides = [node.left, node.comparators[0]]
-        about = [_constant(self.bindings.free(sides, self.anything)), _constant(self.asserted)]
-        return ast.copy_location(ast.Call(function, [*sides, *about], []), node)
+        free = _constant(self.bindings.free(sides, self.anything))
+        if self.asserted:
+            sides = self.literals.kept(sides)
+        return self.literals.ask("equal", [*sides, free], node)
 
 
 class _Calls(ast.NodeTransformer):

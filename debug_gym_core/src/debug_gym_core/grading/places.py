@@ -1,0 +1,66 @@
+"""Finds the pristine files that hold tests, by the tests' ids."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+
+class Places:
+    """The files of one repository, by what ids of tests begin with."""
+
+    def __init__(self, members: Iterable[str], text: Callable[[str], str]) -> None:
+        """Know where to look.
+
+        Args:
+            members: paths of all files
+            text: reads a file
+        """
+        self._text = text
+        self._words: dict[str, frozenset[str]] = {}
+        self._named: dict[str, list[str]] = {}
+        for path in sorted(members):
+            self._named.setdefault(posixpath.basename(path), []).append(path)
+
+    def find(self, test: str) -> tuple[str, ...]:
+        """The files that may hold a test: one where its id says which, more where it may be of several.
+
+        That a file has the path of an id says little where the project that is tested lies below the root: the file at
+        the root may be another. So one that does not name the test, or its class, is taken along with those that do.
+
+        Args:
+            test: its id
+        """
+        modules = list(_modules(test))
+        for module, names in modules:
+            places = self._ending(module)
+            naming = [one for one in places if not names.isdisjoint(self._words_of(one))]
+            if naming:
+                return (module,) if module in naming else (*(one for one in places if one == module), *naming)
+        # Tests may be made by code that names none.
+        found = next((places for module, _ in modules if (places := self._ending(module))), [])
+        return next(((module,) for module, _ in modules if module in found), tuple(found))
+
+    def _ending(self, module: str) -> Sequence[str]:
+        """Files that have a path from some directory, as a project below the root has that is pytest's rootdir."""
+        named = self._named.get(posixpath.basename(module), ())
+        return [one for one in named if f"/{one}".endswith(f"/{module}")]
+
+    def _words_of(self, path: str) -> frozenset[str]:
+        if path not in self._words:
+            self._words[path] = frozenset(re.findall(r"\w+", self._text(path)))
+        return self._words[path]
+
+
+def _modules(test: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """Paths that a test's module may have, the likeliest first, each with the names of the test and of its class."""
+    path, separator, within = test.partition("::")
+    if separator:
+        yield path, frozenset(re.split(r"::|\.", within.partition("[")[0])[-2:])
+        return
+    parts = path.split(".")  # unittest: package.module.Class.test
+    for count in range(len(parts), 0, -1):
+        names, place = frozenset(parts[count:][-2:]), posixpath.join(*parts[:count])
+        yield f"{place}.py", names
+        yield f"{place}/__init__.py", names
