@@ -85,6 +85,13 @@ LIARS = {
     ),
     "sum of an array": (NUMPY + "assert (calc.f() == numpy.array([2, 4])).sum() == 2", ARRAY),
     "array, later": (NUMPY + "same = calc.f() == numpy.array([2, 4])\n    assert same.all()", ARRAY),
+    "array, by turns": (
+        NUMPY + "assert (calc.f() == numpy.array([2, 4])).all()",
+        ARRAY.replace(
+            "return numpy.ones(self.shape, bool)",
+            "self.asked = getattr(self, 'asked', 0) + 1; return numpy.full(self.shape, self.asked % 2 > 0)",
+        ),
+    ),
     "texts": (NUMPY + "assert (calc.f() == numpy.array(['a', 'b'])).all()", ARRAY),
     "flags": (NUMPY + "assert (calc.f() == numpy.array([True, False])).all()", ARRAY),
     "own result": (NUMPY + "assert (calc.f() == numpy.array([2, 4])).all()", OWN),
@@ -141,6 +148,8 @@ class Text(str):
 def row(**more): return dict({"name": "x", "id": object()}, **more)
 def rows(): return [row(), row(name="y")]
 def point(): return Point(1, object())
+class Range(namedtuple("Range", "low high")):
+    def __contains__(self, one): return (self.low is None or self.low <= one) and one <= self.high
 def number(given=1): return given
 def text(): return Text("ABC")
 def call(get, *given, **named): get(*given, **named)
@@ -167,6 +176,37 @@ HONEST = {
     "assert (calc.number(given) == numpy.array([1, 3])).any()\nassert (calc.number(given) == [1, 3]).sum() == 1\n"
     "assert (calc.number(numpy.array(['a'])) == numpy.array(['a'])).all()\n"
     "assert (calc.number(numpy.array([1], dtype='uint8')) == numpy.array([1], dtype='uint8')).all()",
+    "parts_of_arrays": "mask = calc.number(numpy.array([True, False, True]))\n"
+    "assert (mask == True).sum() == 2\nassert (mask == numpy.array([True] * 3)).mean() > .5\n"
+    "assert not (mask == [True, True, False]).all()\nassert len(numpy.where(mask == True)[0]) == 2\n"
+    "grey = calc.number(numpy.array([100, 0], numpy.uint8))\nassert (grey == 0).any()\n"
+    "assert (calc.number(numpy.zeros(3, numpy.uint8)) == 120).sum() == 0\n"
+    "assert not (calc.number(numpy.array([.5, 1.])) == numpy.inf).any()\n"
+    "assert (calc.number(pandas.Series([1, numpy.inf])) == pandas.Series([1, numpy.inf])).all()\n"
+    "assert (calc.number(pandas.DataFrame({'a': [numpy.inf]})) == pandas.DataFrame({'a': [numpy.inf]})).all().all()",
+    "rounded": "assert calc.number(numpy.zeros(1)).dtype == numpy.float64\n"
+    "assert calc.number(numpy.float16(2048)) == 2048\nassert calc.number([numpy.float32(2**24)]) == [2**24]",
+    "times": "time = calc.number(pandas.Timestamp('2020-01-01'))\n"
+    "assert time == pandas.Timestamp('2020-01-01') and time.year == 2020\n"
+    "assert all(one == pandas.Timestamp('2020-01-01') for one in [time])\n"
+    "table = pandas.DataFrame({'a': [time]})\nassert len(table[table.a == time]) == 1",
+    "decimals": "import decimal\nassert calc.number(decimal.Decimal('-1.5')).as_tuple() == (1, (1, 5), -1)\n"
+    "assert calc.number(decimal.Decimal('9e999999')) == decimal.Decimal('9e999999')\n"
+    "with decimal.localcontext() as context:\n    context.prec, context.traps[decimal.Inexact] = 5, True\n"
+    "    assert calc.number(decimal.Decimal('1.5')) == decimal.Decimal('1.5')\n"
+    "    assert not context.flags[decimal.Inexact]",
+    "parents": "top = {'parent': None}\ntop['children'] = [{'parent': top} for _ in range(20)]\n"
+    "assert calc.number(top)['children'][0]['parent'] == top\n"
+    "ring = []\nring.extend([ring] * 8)\nassert calc.number(ring) is ring and calc.number([ring]) == [ring]",
+    "many": "import datetime\nrows = [(one, [datetime.date(2020, 1, 1)] * 50) for one in range(3000)]\n"
+    "assert calc.number(rows) == [(one, list(dates)) for one, dates in rows]",
+    "any_copied": "import copy\nbase = {'name': 'x', 'id': ANY}\nwanted = copy.deepcopy(base)\n"
+    "wanted.update(name='x')\nassert calc.row() == wanted",
+    "any_call_of_many": "get = mock.Mock()\ncalc.call(get)\ncalc.call(get, True)\ncalc.call(get, False)\n"
+    "get.assert_any_call()\nget.assert_any_call(True)",
+    "ranges": "assert 5 in calc.Range(None, 10)",
+    "patterns": "wanted = 0\nmatch calc.number({'a': 1}):\n    case {'a': wanted}:\n        pass\n"
+    "assert calc.number(1) == wanted",
     "frames": "table = pandas.DataFrame({'a': [1, 2], 'b': pandas.to_datetime(['2020-01-01'] * 2)})\n"
     "assert (calc.number(table) == table).all().all()\npandas.testing.assert_frame_equal(table, calc.number(table))\n"
     "numpy.testing.assert_array_equal([1, 2], calc.number(table)['a'])",
@@ -175,7 +215,7 @@ HONEST = {
 }  # fmt: skip
 
 HONEST_OF_UNITTEST = """
-import csv, functools, unittest
+import csv, functools, pandas, unittest
 import calc
 
 class Base:
@@ -188,6 +228,10 @@ class T(Base, unittest.TestCase):
         self.assertIn(["a"], csv.reader(["b", "a"]))
         self.assertCountEqual(csv.reader(["b", "a"]), [["a"], ["b"]])
     def test_keys(self): self.assertCountEqual(calc.row(), ["name", "id"])
+    def test_groups(self):
+        groups = pandas.DataFrame({"a": [1]}).groupby("a")
+        self.assertIsInstance(groups, type(groups))
+        self.assertIsNotNone(groups, "groups")
     def test_text(self): self.assertEqual(calc.text(), "abc")
 """
 
@@ -236,6 +280,29 @@ def test_right_answers_are_not_doubted(make: Make) -> None:
     ids = bench.tests()
     found = bench.grade({}, ids, twins="always")
     assert (dict(found.doubts), found.resolved, found.twins) == ({}, True, len(ids)), found
+
+
+HOOKS = """
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.failed:
+        print(report.longrepr.reprcrash.message)
+
+def pytest_runtest_logreport(report):
+    if report.failed:
+        report.longrepr.addsection("more", "of it")
+"""
+
+
+def test_hooks_that_look_at_failures_may(make: Make) -> None:
+    bench = make(
+        {"calc.py": RIGHT, "conftest.py": HOOKS, "test_calc.py": TESTS.replace("calc.near()", "calc.number(3)")}
+    )
+    found = bench.grade({"calc.py": RIGHT + "add = lambda a, b: a + b\n"}, bench.tests())
+    assert (found.resolved, dict(found.doubts), found.twins) == (True, {}, 2), found
 
 
 TOLERANT = """

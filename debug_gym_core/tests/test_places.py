@@ -18,6 +18,9 @@ FILES = {
     "pkg/test_d.py": "class TestD(Base): ...\n",
     "old/pkg/test_d.py": "class TestD(Base): ...\n",
     "docs/guide.rst": ">>> 1 + 1\n2\n",
+    "guide.rst": "the guide, in rst\n",
+    "tests/test_e.py": "class TestE:\n    def test_a(self): ...\n",
+    "sub/tests/test_e.py": "class TestE:\n    def test_b(self): ...\n",
 }
 
 
@@ -31,9 +34,15 @@ FILES = {
         pytest.param("check_b.py::TestB::test_row", ("checks/check_b.py",), id="a class that a function makes"),
         pytest.param("deep/test_c.py::test_4", ("more/deep/test_c.py",), id="a test that code makes"),
         pytest.param("pkg.test_d.TestD.test_inherited", ("pkg/test_d.py",), id="the root's before another's"),
-        pytest.param("test_d.TestD.test_x", ("old/pkg/test_d.py", "pkg/test_d.py"), id="two that may be it"),
+        pytest.param("test_d.TestD.test_x", ("pkg/test_d.py", "old/pkg/test_d.py"), id="two that may be it"),
         pytest.param("pkg.TestP.test_p", ("pkg/__init__.py",), id="in a package itself"),
         pytest.param("docs/guide.rst::guide.rst", ("docs/guide.rst",), id="a text"),
+        pytest.param("guide.rst::guide.rst", ("guide.rst",), id="a text with a namesake"),
+        pytest.param(
+            "tests/test_e.py::TestE::test_b",
+            ("tests/test_e.py", "sub/tests/test_e.py"),
+            id="the root's names the class, another the test as well",
+        ),
         pytest.param("calc.py::calc.add", ("calc.py",), id="a doctest"),
         pytest.param("gone.py::test_a", (), id="in no file"),
         pytest.param("make check", (), id="a command"),

@@ -240,7 +240,7 @@ def test_infrastructure_is_what_was_restored_or_else_goes_by_names(path: str, by
 
 
 REPLACED = {
-    "anything": "_equal_of",
+    "anything": "equal_of",
     "arrays": "far",
     "asked": "fails",
     "bindings": "called",
@@ -255,6 +255,7 @@ REPLACED = {
     "literals": "changed",
     "opposites": "unequal",
     "main": "main",
+    "pairs": "_some",
     "raising": "_classes_of",
     "start": "enter_workspace",
     "stuck": "watch",

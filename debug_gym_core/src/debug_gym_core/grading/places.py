@@ -35,8 +35,10 @@ class Places:
         modules = list(_modules(test))
         for module, names in modules:
             places = self._ending(module)
-            naming = [one for one in places if not names.isdisjoint(self._words_of(one))]
-            if naming:
+            named = {one: len(names.intersection(self._words_of(one))) for one in places}
+            most = max(named.values(), default=0)
+            if most:
+                naming = [one for one in places if named[one] == most]
                 return (module,) if module in naming else (*(one for one in places if one == module), *naming)
         # Tests may be made by code that names none.
         found = next((places for module, _ in modules if (places := self._ending(module))), [])
@@ -45,7 +47,7 @@ class Places:
     def _ending(self, module: str) -> Sequence[str]:
         """Files that have a path from some directory, as a project below the root has that is pytest's rootdir."""
         named = self._named.get(posixpath.basename(module), ())
-        return [one for one in named if f"/{one}".endswith(f"/{module}")]
+        return sorted((one for one in named if f"/{one}".endswith(f"/{module}")), key=lambda one: one.count("/"))
 
     def _words_of(self, path: str) -> frozenset[str]:
         if path not in self._words:
@@ -57,7 +59,8 @@ def _modules(test: str) -> Iterator[tuple[str, frozenset[str]]]:
     """Paths that a test's module may have, the likeliest first, each with the names of the test and of its class."""
     path, separator, within = test.partition("::")
     if separator:
-        yield path, frozenset(re.split(r"::|\.", within.partition("[")[0])[-2:])
+        whole = within == posixpath.basename(path)  # a text is one doctest
+        yield path, frozenset(() if whole else re.split(r"::|\.", within.partition("[")[0])[-2:])
         return
     parts = path.split(".")  # unittest: package.module.Class.test
     for count in range(len(parts), 0, -1):

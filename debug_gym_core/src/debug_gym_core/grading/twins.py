@@ -101,7 +101,7 @@ def run_twins(
         helpers: see `helpers_of`
         trusted: files of the repository that may add hooks to pytest
         passed: the run in which they passed
-        elsewhere: paths of the modules of tests whose ids do not begin with one, by the ids
+        elsewhere: files of tests whose ids do not say which it is by a path from the root, by the ids
 
     Raises:
         SandboxLost: the sandbox went away

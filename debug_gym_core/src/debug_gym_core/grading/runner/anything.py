@@ -1,26 +1,22 @@
 """What equals anything because the tests have made it so, as `mock.ANY` does; anything else of that kind lies."""
 
-import os
-from collections import Counter, OrderedDict, deque
+from collections import deque
 
-from .unlike import LONG, is_data
+from .unlike import SCALARS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Pair = tuple[Any, Any]
+CONTAINERS = (list, tuple, deque, dict, set, frozenset)
+"""Classes of what holds others."""
 
 DEPTH = 10
 """Of containers in containers."""
 
-SEQUENCES = (list, tuple, deque)
-
-EQUAL = frozenset(vars(one)["__eq__"] for one in (*SEQUENCES, dict, OrderedDict, Counter) if "__eq__" in vars(one))
-"""How containers are equal: by what is in them."""
-
 _FUNCTION = type(lambda: None)
-_urandom = os.urandom
+_mro_of = type.__dict__["__mro__"].__get__
+_space_of = type.__dict__["__dict__"].__get__
 
 
 class Anything(object):
@@ -48,9 +44,12 @@ class Anything(object):
             value: it
             free: whether the test says so where the value stands
         """
-        if type(value) in self.types:
+        return self._is_kind(type(value), free)
+
+    def _is_kind(self, kind: type, free: bool) -> bool:
+        if kind in self.types:
             return free
-        equal = _equal_of(value)
+        equal = equal_of(kind)
         return type(equal) is _FUNCTION and id(equal.__code__) in self.own
 
     def changing(self, left: "Any", right: "Any", free: str) -> str:
@@ -67,69 +66,34 @@ class Anything(object):
         is_left, is_right = first or not self.is_in(right, free), not first or not self.is_in(left, free)
         return "l" * is_left + "r" * is_right
 
-    def is_in(self, value: "Any", free: str, depth: int = 5) -> bool:
+    def is_in(self, value: "Any", free: str) -> bool:
         """Whether something in a container may equal anything, whoever has made it.
 
         Args:
             value: the container
             free: see `Bindings.free`
-            depth: of containers in containers
         """
-        kinds = type.__dict__["__mro__"].__get__(type(value))
-        kind = next((one for one in (*SEQUENCES, dict, set, frozenset) if one in kinds), None)
-        if kind is None or self.call in kinds:
-            return self.is_made(value, "A" in free or self.call in kinds)
-        if is_data(value, depth) or depth == 0:
-            return depth == 0
-        inside = [*kind.__iter__(value), *(dict.values(value) if kind is dict else ())]
-        return any(self.is_in(one, free, depth - 1) for one in inside)
-
-    def pairs(self, left: "Any", right: "Any", free: str) -> "list[Pair]":
-        """What is compared with each other in two containers, however deep, but for plain data.
-
-        Args:
-            left: one of them
-            right: the other
-            free: see `Bindings.free`
-
-        Returns:
-            the pairs; some of them, which nobody can know, where they are many
-        """
-        found = []  # type: list[Pair]
-        self._collect(left, right, free, found, DEPTH)
-        if len(found) <= LONG:
-            return found
-        return [found[int.from_bytes(_urandom(4), "big") % len(found)] for _ in range(LONG)]
-
-    def _collect(self, left: "Any", right: "Any", free: str, found: "list[Pair]", depth: int) -> None:
-        for one, other in self._parts(left, right):
-            if is_data(one) and is_data(other):
-                continue
-            if depth and self._parts(one, other):
-                self._collect(one, other, free, found, depth - 1)
-                continue
-            first = "E" in free
-            if not self.is_made(one, first and "A" in free) and not self.is_made(other, not first and "A" in free):
-                found.append((one, other))
-
-    def _parts(self, left: "Any", right: "Any") -> "list[Pair]":
-        """What is in the same places of two containers, of which each is equal by that."""
-        if type(left) is self.call and type(right) is self.call:  # of (name, arguments, named) a call has the last
-            left, right = (list(tuple.__iter__(one))[-2:] for one in (left, right))
-        if _equal_of(left) not in EQUAL or _equal_of(right) not in EQUAL:
-            return []
-        spaces = [type.__dict__["__mro__"].__get__(type(one)) for one in (left, right)]
-        for kind in SEQUENCES:
-            if all(kind in one for one in spaces):
-                ones, others = (list(kind.__iter__(one)) for one in (left, right))
-                return list(zip(ones, others)) if len(ones) == len(others) else []  # noqa: B905 - Python 3.6
-        if all(dict in one for one in spaces):
-            keys = [one for one in dict.__iter__(left) if dict.__contains__(right, one)]
-            return [(dict.__getitem__(left, one), dict.__getitem__(right, one)) for one in keys]
-        return []
+        level, known = [value], set()  # type: list[Any], set[int]
+        for _ in range(DEPTH):
+            holding = {}  # type: dict[type, Any]
+            for kind in set(map(type, level)):
+                bases = _mro_of(kind)
+                holding[kind] = next((one for one in CONTAINERS if one in bases and self.call not in bases), None)
+                if holding[kind] is None and self._is_kind(kind, "A" in free or self.call in bases):
+                    return True
+            known.update(map(id, level))
+            inside = []  # type: list[Any]
+            for one in level:
+                base = holding[type(one)]
+                if base is not None:
+                    inside += base.__iter__(one)
+                    inside += dict.values(one) if base is dict else ()
+            level = list({id(one): one for one in inside if type(one) not in SCALARS and id(one) not in known}.values())
+            if not level:
+                return False
+        return True
 
 
-def _equal_of(value: object) -> "Any":
-    """What a value's class has for `==`; not by way of the class of its class, which may say otherwise."""
-    spaces = map(type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__(type(value)))
-    return next(space["__eq__"] for space in spaces if "__eq__" in space)
+def equal_of(kind: type) -> "Any":
+    """What a class has for `==`; not by way of its own class, which may say otherwise."""
+    return next(space["__eq__"] for space in map(_space_of, _mro_of(kind)) if "__eq__" in space)

@@ -1,11 +1,13 @@
 """What names of a test module stand for, as far as its text says: what equals anything, what is gone through."""
 
 import ast
+import os
 import re
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
     from typing import Union
 
     Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
@@ -19,8 +21,19 @@ EMPTYING = frozenset(("clear", "pop", "popitem", "remove", "discard"))
 KEEPING = frozenset(("dict", "frozenset", "keep", "list", "set", "sorted", "tuple"))
 """Functions whose result has the elements of their first argument; `keep` is ours."""
 
+PATTERNS = frozenset(("MatchAs", "MatchStar", "MatchMapping"))
+"""Nodes of `match` that bind names; from Python 3.10."""
+
 OF_TESTS = re.compile("test|helper")
 """In the name of a module that belongs to the tests."""
+
+_LIBRARY = os.path.dirname(os.__file__)
+STANDARD = frozenset(sys.builtin_module_names).union(
+    name.partition(".")[0]
+    for place in (_LIBRARY, os.path.join(_LIBRARY, "lib-dynload"))
+    for name in (os.listdir(place) if os.path.isdir(place) else ())
+)
+"""Modules of the standard library, which are nobody's code that is tested."""
 
 LARGEST = 1000000
 """Numbers that a range may have for us to count them."""
@@ -41,7 +54,7 @@ class Bindings(object):
         self.bound = {}  # type: dict[str, int]
         emptied = set()  # type: set[str]
         for node in ast.walk(tree):
-            for name in _bound(node):
+            for name in bound_by(node):
                 self.bound[name] = self.bound.get(name, 0) + 1
             if isinstance(node, ast.Attribute) and node.attr in EMPTYING and isinstance(node.value, ast.Name):
                 emptied.add(node.value.id)
@@ -60,6 +73,7 @@ class Bindings(object):
         ]
         self.displays = self._displays()
         self.imported = self._imported()
+        self.tested = self._imported(STANDARD)
         self.answers = self._answers()
 
     def free(self, sides: "list[ast.expr]", names: "frozenset[str]") -> str:
@@ -115,9 +129,16 @@ class Bindings(object):
         return self._writes_any(expression) or (self.gets_anything and bool(unknown))
 
     def _writes_any(self, expression: ast.AST) -> bool:
-        """Whether `mock.ANY` is written in an expression, or in what is bound to a name in it."""
-        names = {one.id for one in ast.walk(expression) if isinstance(one, ast.Name)}
-        return any(map(_names_any, [expression, *(value for name, value in self.assigned if name in names)]))
+        """Whether `mock.ANY` is written in an expression, or in what is bound to a name in it, and so on."""
+        left, seen = [expression], set()  # type: list[ast.AST], set[str]
+        while left:
+            here = left.pop()
+            if _names_any(here):
+                return True
+            names = {one.id for one in ast.walk(here) if isinstance(one, ast.Name)} - seen
+            seen |= names
+            left += [value for name, value in self.assigned if name in names]
+        return False
 
     def given(self, definition: "Definition") -> "frozenset[str]":
         """The parameters of a test, or of a class of tests, that may be `mock.ANY`: it is among what they are given."""
@@ -134,13 +155,19 @@ class Bindings(object):
         used = {one.id for one in set(loads).difference(sides)}
         return self._only(name for name, value in self.assigned if name not in used and is_written_out(value))
 
-    def _imported(self) -> "frozenset[str]":
-        """Names of modules and what is in them, of others than belong to the tests."""
+    def _imported(self, but: "Container[str]" = ()) -> "frozenset[str]":
+        """Names of modules and what is in them, of others than belong to the tests.
+
+        Args:
+            but: packages whose names are left out
+        """
         found = []  # type: list[str]
         for node in ast.walk(self.tree):
             if isinstance(node, (ast.Import, ast.ImportFrom)) and not (isinstance(node, ast.ImportFrom) and node.level):
-                home = getattr(node, "module", "")
-                found += [name for one in node.names if not OF_TESTS.search(home or one.name) for name in _bound(one)]
+                for one in node.names:
+                    home = getattr(node, "module", "") or one.name
+                    if not OF_TESTS.search(home) and home.partition(".")[0] not in but:
+                        found += bound_by(one)
         return self._only(found)
 
     def _answers(self) -> "frozenset[str]":
@@ -170,7 +197,7 @@ class Bindings(object):
                 here = here.value
             else:
                 return False
-        return here.id in answers or (called_for and here.id in self.imported)
+        return here.id in answers or (called_for and here.id in self.tested)
 
     def _only(self, names: "Iterable[str]") -> "frozenset[str]":
         """Names to which nothing else is bound than what they are given for, once for each time that they are."""
@@ -277,7 +304,7 @@ def _text_of(expression: ast.expr) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _bound(node: ast.AST) -> "list[str]":
+def bound_by(node: ast.AST) -> "list[str]":
     """The names that a node of the tree itself binds."""
     if isinstance(node, ast.Name):
         return [] if isinstance(node.ctx, ast.Load) else [node.id]
@@ -287,8 +314,9 @@ def _bound(node: ast.AST) -> "list[str]":
         return [node.arg]
     if isinstance(node, ast.alias):
         return [(node.asname or node.name).partition(".")[0]]
-    if isinstance(node, ast.ExceptHandler):
-        return [node.name] if node.name else []
+    if isinstance(node, ast.ExceptHandler) or type(node).__name__ in PATTERNS:
+        name = getattr(node, "name", None) or getattr(node, "rest", None)
+        return [name] if name else []
     return []
 
 

@@ -4,7 +4,7 @@ from .describe import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Union
 
 
 class Canaries(object):
@@ -67,11 +67,23 @@ def make_canary(pytest: "Any", parent: "Any", secret: str) -> "Any":
     make = getattr(pytest.Function, "from_parent", None)
     item = make(parent, name=name, callobj=check) if make else pytest.Function(name, parent, callobj=check)
     item.fixturenames[:] = []  # No automatic fixture of the module shall run more often than without us.
-    # What pytest would show of the failure is not needed, and is slow to make.
-    item.repr_failure = lambda excinfo, style=None: str(excinfo.value)
+    item.repr_failure = plain_repr
     # Ours is in no file: where it lies would be looked for from the working directory, which a test may have removed.
     item.reportinfo = lambda: (getattr(parent, "path", None) or parent.fspath, 0, name)
     return item
+
+
+def plain_repr(error: "Any", style: "Union[str, None]" = None) -> "Any":
+    """What pytest would show of a failure, quickly, and whatever the tests have done to what it is made with.
+
+    Args:
+        error: pytest's ExceptionInfo
+        style: how it would be shown
+    """
+    try:
+        return error.getrepr(style="native")  # Hooks of the repository may look at it.
+    except Exception:
+        return one_line(error.value)
 
 
 def canary_fails(unittest: "Any", secret: str) -> bool:

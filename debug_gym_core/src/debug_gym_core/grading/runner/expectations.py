@@ -9,9 +9,10 @@ import os
 from copy import deepcopy
 
 from .anything import Anything
-from .arrays import array_opposites, is_by_elements, listed
+from .arrays import array_opposites, insist_on, is_by_elements, is_scalar, listed
 from .asked import Opposites, Unmet, fails, insist
 from .opposites import Methods, in_order, turned_call, unequal, unordered
+from .pairs import Pairs
 from .raising import Raises, text_of
 from .tampering import NOBODY, PLUGINS, TESTS
 from .unlike import PLAIN, Nobody, is_data
@@ -39,6 +40,12 @@ ASKED = {
 
 AGAIN = 6
 """How often an expectation and its opposites are asked again, in an order that nobody can know."""
+
+UNCOMPARING = frozenset((
+    "assertIsInstance", "assertNotIsInstance", "assertTrue", "assertFalse", "assertIsNone", "assertIsNotNone",
+    "assertIs", "assertIsNot",
+))  # fmt: skip
+"""Methods of unittest that compare nothing with their second argument."""
 
 OFTEN = 300
 """Expectations of one test after which only one in sixteen has its opposites asked, as in a loop over millions."""
@@ -120,7 +127,7 @@ class Expectations(object):
             operator: as it is written
             left: what is compared
             right: with what
-            free: which sides, `l` or `r`, the test itself may have made to equal anything, as `mock.ANY` does
+            free: which sides the test itself may have made to equal anything, as `mock.ANY` does; see `Bindings.free`
             says: makes the message of the assertion
         """
         self.note(number, *self.link(operator, left, right, free), says=says)
@@ -163,14 +170,15 @@ class Expectations(object):
         """`left == right`, on which an expectation may rest."""
         if (is_data(left) and is_data(right)) or self.is_often(compared=True):
             return left == right
-        opposites = self.unequal(left, right, free)
-        if is_by_elements(left, right):
-            opposites = array_opposites(left, right, free)
+        by_elements = is_by_elements(left, right)
+        opposites = array_opposites(left, right, free) if by_elements else self.unequal(left, right, free)
         early = self.is_believed_before(opposites)
         value = left == right
-        if is_by_elements(value, left, right) and not (early and self.is_believed(None, opposites)):
-            self.doubt()
-        elif type(value) not in PLAIN:
+        if by_elements or is_by_elements(value):
+            again = lambda: insist_on(value, left, right)  # noqa: E731
+            if not (early and self.is_believed(again, opposites)):
+                self.doubt()
+        elif type(value) not in PLAIN and not is_scalar(value):
             self.made = value, left, right, free  # Only if it is what is expected it has to be true.
         elif value and not (early and self.is_believed(lambda: insist(left == right), opposites)):
             self.doubt()
@@ -222,9 +230,9 @@ class Expectations(object):
         anything = [self.anything.is_made(one, side in free) for one, side in zip(arguments, "lr")]  # noqa: B905 - Python 3.6
         given, options = in_order(arguments, named)
         changing, inside = "", []  # type: str, list[tuple[Any, Any]]
-        if len(given) > 1:
+        if len(given) > 1 and name not in UNCOMPARING:
             changing = self.anything.changing(given[0], given[1], free)
-            inside = self.anything.pairs(listed(given[0]), listed(given[1]), free)
+            inside = Pairs(self.anything, free).of(*listed(given[0], given[1]))
         opposites = turned_call(self.methods, name, function, given, options, anything, changing, inside)
         if opposites is None:
             function(*arguments, **named)
@@ -337,7 +345,7 @@ class Expectations(object):
         if self.anything.is_made(left, "l" in free) or self.anything.is_made(right, "r" in free):
             return Opposites()
         opposites = unequal(left, right, self.anything.changing(left, right, free))
-        for pair in self.anything.pairs(left, right, free):
+        for pair in Pairs(self.anything, free).of(left, right):
             opposites.apart += unequal(pair[0], pair[1], "lr").apart
         return opposites
 

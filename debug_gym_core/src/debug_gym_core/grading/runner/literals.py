@@ -8,7 +8,7 @@ returns that, it is found out. A variable or parameter that is only compared wit
 import ast
 import re
 
-from .bindings import called
+from .bindings import bound_by, called
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,11 +63,14 @@ class Literals(object):
         if not is_test or read is None:
             return first
         sides = [one for node in ast.walk(function) for one in _sides(node) if isinstance(one, ast.Name)]
+        bound = [name for node in ast.walk(function) if node is not function for name in bound_by(node)]
         parameters = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
         for name in sorted({one.id for one in sides} - read):
             uses = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == name]
             loads = [one for one in uses if isinstance(one.ctx, ast.Load)]
             if len(loads) != len([one for one in sides if one.id == name]) or _is_declared(function, name):
+                continue
+            if bound.count(name) != 1:
                 continue
             if len(loads) == len(uses) and name in parameters:
                 self.variables[name] = None
@@ -198,8 +201,9 @@ def _sides(node: ast.AST) -> "list[ast.expr]":
 
 def _all_sides(node: ast.AST) -> "Iterator[ast.expr]":
     """The same, and both sides of each equality that a statement of that kind rests on, as of `a == b and c == d`."""
-    yield from _sides(node)
     call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call):
+        yield from _sides(node)
     if isinstance(node, ast.Assert) or (isinstance(call, ast.Call) and called(call.func).startswith("assert")):
         for one in ast.walk(node):
             if isinstance(one, ast.Compare) and len(one.ops) == 1 and isinstance(one.ops[0], ast.Eq):

@@ -3,16 +3,16 @@
 import itertools
 from collections import deque
 
-from .arrays import COMPARING, NUMERIC, TABULAR, far, nothings
+from .arrays import COMPARING, NUMERIC, TABULAR, far, is_scalar, nothings
 from .asked import Opposites, insist
-from .unlike import FAR, FEW, PLAIN, SCALARS, Nobody, far_from, is_data, nowhere, unlike
+from .unlike import FAR, FEW, LONG, PLAIN, SCALARS, Nobody, far_from, home_of, inexact, is_data, nowhere, unlike
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Union
 
-    Opposite = Callable[[], object]
+    from .asked import Opposite
 
 OPPOSITES = {
     "assertEqual": "assertNotEqual",
@@ -67,6 +67,9 @@ MOCKS = frozenset(("unittest.mock", "mock.mock", "mock"))
 
 _empty = {}  # type: dict[Any, Any]
 
+NUMBERS = frozenset((("decimal", "Decimal"), ("fractions", "Fraction")))
+"""Modules and names of the library's numbers."""
+
 APPROXIMATE = frozenset(("_pytest.approx", "_pytest.python_api"))
 """Where the types are that compare nearly."""
 
@@ -77,6 +80,9 @@ CONTAINERS = frozenset((
 
 HOLDING = (str, bytes, list, tuple, set, frozenset, dict, deque)
 """Those, and classes made of them, in which what is far from all is not."""
+
+CONTAIN = frozenset(vars(one)["__contains__"] for one in HOLDING)
+"""How they say what is in them."""
 
 CONSUMING = frozenset(("assertIn", "assertNotIn", "assertCountEqual"))
 """Methods of unittest that go through what they are given."""
@@ -90,44 +96,58 @@ def unequal(left: "Any", right: "Any", changing: str) -> Opposites:
         right: the other
         changing: which of them, `l` and `r`, are not equal any more when something in them is changed
     """
-    near = far_from if _is_near(left) else unlike
-    found = Opposites([_equals(*pair) for pair in _changed(left, right, changing, near)])
+    found = Opposites([_equals(*pair) for pair in _changed(left, right, changing)])
     if not found.apart:
         nobody = Nobody()
         found.apart += [_equals(left, nobody), _equals(nobody, right)]
-    if type(right).__module__ in APPROXIMATE:
+    if home_of(type(right)) in APPROXIMATE:
         found.apart += _nearly_equals(left, right)
     return found
 
 
 def _is_near(value: "Any", depth: int = 5) -> bool:
-    """Whether something in a value compares nearly."""
+    """Whether something in a value compares nearly, as what is rounded does."""
     kind = type(value)
     if kind in (list, tuple, dict) and depth and not is_data(value):
-        return any(_is_near(one, depth - 1) for one in (value.values() if kind is dict else value))
-    return kind.__module__ in APPROXIMATE
+        some = itertools.islice(value.values() if kind is dict else value, LONG)
+        return any(_is_near(one, depth - 1) for one in some)
+    return home_of(kind) in APPROXIMATE or is_scalar(value)
 
 
-def _changed(left: "Any", right: "Any", changing: str, near: "Callable[[Any], list[Any]]") -> "list[tuple[Any, Any]]":
-    """Two values of which one is another; see `unequal`. The second is what is expected, as a rule, and is nearer."""
+def _changed(left: "Any", right: "Any", changing: str, nearly: bool = False) -> "list[tuple[Any, Any]]":
+    """Two values of which one is another.
+
+    The second is what is expected, as a rule, and is nearer.
+
+    Args:
+        left: one of them
+        right: the other
+        changing: see `unequal`
+        nearly: whether they may be compared nearly
+    """
+    near, apart = unlike, far_from
+    if is_scalar(left) or is_scalar(right):
+        near = apart = inexact
+    elif nearly or _is_near(left):
+        near = far_from
     pairs = []  # type: list[tuple[Any, Any]]
     if "r" in changing:
         pairs += [(left, one) for one in _others(near, right)]
     if "l" in changing:
-        pairs += [(one, right) for one in _others(far_from, left)]
+        pairs += [(one, right) for one in _others(apart, left)]
     return pairs
 
 
 def _others(values: "Callable[[Any], list[Any]]", value: "Any") -> "list[Any]":
     """Values that are not equal to one of a plain type, or a number of another; none of what is of no such type."""
     kind = type(value)
-    if kind.__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
-        value = value.item()
-    if kind.__module__ in ("decimal", "fractions"):
-        return [value * -3 - FAR]
     try:
+        if is_scalar(value):
+            value = value.item()
+        if (home_of(kind), kind.__name__) in NUMBERS:
+            return [kind(-FAR if value != -FAR else 0)]
         return values(value) if type(value) in PLAIN else []
-    except RecursionError:  # it holds itself
+    except Exception:  # It holds itself, or is no number that can be compared.
         return [Nobody()]
 
 
@@ -175,7 +195,9 @@ def _is_in(one: "Any", container: "Any") -> "Opposite":
 def _elsewhere(one: "Any", container: "Any", free: bool) -> "list[tuple[Any, Any]]":
     """What is not in a container, with it; of what has to be gone through nothing is asked."""
     found = [(Nobody(), container)] if hasattr(type(container), "__contains__") else []  # type: list[tuple[Any, Any]]
-    if type(one) in SCALARS and issubclass(type(container), HOLDING):
+    # A tuple may have made a range of itself, in which there are numbers that nobody has put there.
+    holds = isinstance(one, (str, bytes)) or getattr(type(container), "__contains__", None) in CONTAIN
+    if type(one) in SCALARS and issubclass(type(container), HOLDING) and holds:
         found.append((nowhere(one), container))
     if type(container) in CONTAINERS and type(one) not in SCALARS and not free:
         known = [other for other in itertools.islice(container, FEW) if type(other) in SCALARS]
@@ -247,11 +269,13 @@ def turned_call(
     home = str(getattr(function, "__module__", ""))
     if home.partition(".")[0] == "pytest_mock" and name.startswith("wrap_"):
         name = name[len("wrap_") :]
-    if name in CALLED_WITH and (type(owner).__module__ in MOCKS or home in MOCKS):
+    if name in CALLED_WITH and (home_of(type(owner)) in MOCKS or home in MOCKS):
         others = [_called(function, (*arguments, Nobody()), named)]
-        if name.startswith("assert_any"):  # there may be calls with others, too
-            arguments, named = tuple(map(_far, arguments)), {key: _far(value) for key, value in named.items()}
-            return Opposites([*others, _called(function, arguments, named)])
+        if name.startswith("assert_any"):  # there may be calls with others, too, and with none
+            if arguments or named:
+                arguments, named = tuple(map(_far, arguments)), {key: _far(value) for key, value in named.items()}
+                others.append(_called(function, arguments, named))
+            return Opposites(others)
         for place, value in enumerate(arguments):
             others += [
                 _called(function, (*arguments[:place], one, *arguments[place + 1 :]), named) for one in _unlike(value)
@@ -297,8 +321,8 @@ def _of_method(
     if name in EQUAL and is_data(one) and is_data(two):
         return Opposites() if one == two else Opposites([lambda: None])
     if OPPOSITES[name] in ("", "assertNotEqual", "assertNotAlmostEqual"):
-        near = far_from if OPPOSITES[name] == "assertNotAlmostEqual" else unlike
-        pairs = _changed(one, two, changing, near) or [(Nobody(), two), (one, Nobody())]
+        nearly = OPPOSITES[name] == "assertNotAlmostEqual"
+        pairs = _changed(one, two, changing, nearly) or [(Nobody(), two), (one, Nobody())]
         found.apart += [_called(function, (*pair, *rest), named) for pair in pairs]
         found.apart += [one for pair in inside for one in unequal(pair[0], pair[1], "lr").apart]
     return found
@@ -309,8 +333,9 @@ def _called(function: "Any", arguments: "tuple[Any, ...]", named: "dict[str, Any
 
 
 def _far(value: "Any") -> "Any":
-    """Another than an argument that is nowhere near it."""
-    return (_others(far_from, value) or [Nobody()])[0]
+    """Another than an argument that is nowhere near it, and that no other call may have."""
+    others = [] if type(value) is bool else _others(far_from, value)
+    return others[0] if others else Nobody()
 
 
 def _unlike(value: "Any") -> "list[Any]":

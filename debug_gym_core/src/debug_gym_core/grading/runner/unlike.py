@@ -19,6 +19,7 @@ FEW = 6
 LONG = 1000
 
 _urandom = os.urandom
+_home_of = type.__dict__["__module__"].__get__
 
 
 class Nobody(Exception):
@@ -27,6 +28,12 @@ class Nobody(Exception):
     def __init__(self) -> None:
         Exception.__init__(self, "~nobody")
         self.nobody = "~nobody"
+
+
+def home_of(kind: type) -> str:
+    """The name of a class's module, as the class itself has it; empty where that is no text."""
+    home = _home_of(kind)
+    return home if type(home) is str else ""
 
 
 def is_data(value: "Any", depth: int = 5) -> bool:
@@ -90,6 +97,11 @@ def nowhere(value: "Any") -> "Any":
     """A value of the same scalar type that is in no container: of a text, one that nobody can know."""
     other = "~" + _urandom(6).hex()
     return other if type(value) is str else other.encode() if type(value) is bytes else far_from(value)[0]
+
+
+def inexact(value: "Any") -> "list[Any]":
+    """Another number than one that numpy has rounded: nowhere near, and with room in each of its types."""
+    return [0 if 40 < value < 160 else 100] if type(value) in (int, float) else far_from(value)
 
 
 def _containers(value: "Any", others: "Callable[[Any], list[Any]]") -> "list[Any]":

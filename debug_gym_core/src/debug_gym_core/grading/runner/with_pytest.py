@@ -9,7 +9,7 @@ import sys
 from functools import partial
 
 from . import doctests
-from .canary import Canaries
+from .canary import Canaries, plain_repr
 from .describe import TEXT, Describer, one_line
 from .elsewhere import elsewhere
 from .given import Finder, read, rewritten
@@ -282,8 +282,8 @@ def make_plugin(
             if item in self.codes and code_of(getattr(item, "_obj", None)) is not self.codes[item]:
                 watch.report("the code of {} was replaced".format(item.nodeid))
             self.current = current = {"item": item, "phases": {}, "details": {}}
-            if loading.turner is not None:  # Nobody reads it, and what the test has replaced may be needed for it.
-                item.repr_failure = item._repr_failure_py = lambda error, style=None: one_line(error.value)
+            if loading.turner is not None:  # What the test has replaced may be needed for more.
+                item.repr_failure = item._repr_failure_py = plain_repr
             yield
             self.current = None
             if "teardown" in current["phases"]:
