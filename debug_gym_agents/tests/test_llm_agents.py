@@ -297,6 +297,11 @@ def test_three_malformed_turns_in_a_row_end_the_episode(agent: type[Agent], make
 
 
 @pytest.mark.parametrize("agent", EVERY)
+def test_answers_that_are_cut_off_end_the_episode_as_such(agent: type[Agent], make: Callable[..., RepoEnv]) -> None:
+    assert agent().play(make(), Talker([Message("assistant", "cut")] * 3)) == "length"
+
+
+@pytest.mark.parametrize("agent", EVERY)
 def test_actions_that_fail_are_not_malformed(agent: type[Agent], make: Callable[..., RepoEnv]) -> None:
     env = make(max_steps=5)
     llm = Talker([calling(ToolCall("view", {"path": "absent.py"}, f"{number}")) for number in range(9)])

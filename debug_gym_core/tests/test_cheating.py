@@ -11,6 +11,7 @@ from grading_bench import BROKEN, FIXED, IDS, REPOSITORY, UNITTEST_IDS, UNITTEST
 from debug_gym_core.workspace.snapshot import FileState
 
 UNFINISHED = "before its report was complete"
+CANARY = "the canary, a test that must fail, did not"
 
 # What an agent may put into the code that it may change, instead of fixing it; the outcomes, and why it does not count.
 CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
@@ -69,7 +70,7 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
         """,
         BROKEN,
         ["passed", "failed"],
-        "the canary test did not fail",
+        CANARY,
     ),
     "swallows what a test raises": (
         """
@@ -300,7 +301,7 @@ def test_code_that_cheats_is_not_resolved(
     assert reason in result.reason
     assert bool(reason) == bool(result.reason)
     tampered = reason and outcomes.count("passed") == 2 and "before" not in reason
-    assert result.score == (0 if tampered or reason == "the canary test did not fail" else outcomes.count("passed"))
+    assert result.score == (0 if tampered or reason == CANARY else outcomes.count("passed"))
 
 
 FORCE_PASSED = """

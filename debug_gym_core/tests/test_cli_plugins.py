@@ -305,6 +305,97 @@ def test_check_warns_of_a_plugin_that_provides_nothing(
     assert [(item["kind"], item["state"], item["detail"]) for item in found] == [("plugin", state, detail)]
 
 
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        ("Loud", "debug_gym_register_tools must return a list of classes, not <class "),
+        ("3", "debug_gym_register_tools must return a list of classes, not 3"),
+        ("[Loud()]", "debug_gym_register_tools must return component classes, not <"),
+    ],
+)
+def test_a_hook_that_returns_no_list(inside: Any, tmp_path: Path, returned: str, words: str) -> None:
+    (tmp_path / "loud.py").write_text(LOUD.format(returned))
+    done = inside("plugins", "--plugin-file", "loud.py")
+    assert words in done.err, done.err
+
+
+LOUD = """
+from debug_gym_core import Tool, hookimpl
+print("loading!")
+class Loud(Tool):
+    \"\"\"Prints.\"\"\"
+    name = "loud"
+    def use(self, env): return ""
+@hookimpl
+def debug_gym_register_tools():
+    print("registering!")
+    return {}
+"""
+
+
+def test_what_a_plugin_prints_is_no_part_of_what_we_write(inside: Any, tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text(LOUD.format("[Loud]"))
+    done = inside("plugins", "--json", "--plugin-file", "loud.py")
+    assert "loud.py" in {item["name"] for item in json.loads(done.out)}
+    assert "loading!" in done.err and "registering!" in done.err
+
+
+@pytest.mark.parametrize("group", ["debug-gym", "debug_gyms", "debug_gym.plugins", "debuggym"])
+def test_entry_points_in_a_group_of_nearly_the_right_name(
+    inside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str
+) -> None:
+    information = tmp_path / "site" / "acme_tool-1.5.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-tool\nVersion: 1.5\n")
+    (information / "entry_points.txt").write_text(f"[{group}]\nacme = acme_tool\n")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    found = json.loads(inside("plugins", "--check", "--json").out)
+    assert [(item["name"], item["state"], item["detail"]) for item in found if item["plugin"] == "acme-tool"] == [
+        (
+            "acme",
+            "warning",
+            f"its entry point acme is in the group {group!r}, which nobody looks at; say 'debug_gym'",
+        )
+    ]
+
+
+WRONG = """
+from debug_gym_core import Agent, Benchmark, LLM, Task, hookimpl
+
+class Odd(Benchmark):
+    \"\"\"Loads what is no task.\"\"\"
+    name = "odd"
+    config = {{"tools": ["sh"], "agent": {{"name": "fixer"}}, "terminal": {{"name": "local"}}}}
+    def names(self): return {names}
+    def load(self, name): return {{"name": name}}
+
+class Mute(LLM):
+    \"\"\"Answers nothing.\"\"\"
+    name = "mute"
+    def complete(self, messages, tools): return None
+
+@hookimpl
+def debug_gym_register_benchmarks(): return [Odd]
+@hookimpl
+def debug_gym_register_llms(): return [Mute]
+"""
+
+
+def test_what_a_plugin_returns_that_is_wrong_names_the_plugin(inside: Any, tmp_path: Path) -> None:
+    plugin = tmp_path / "wrong.py"
+    for names, words in (
+        ("5", "benchmark odd: names() must return a list of names, not 5"),
+        ("['a', 5]", "benchmark odd: names() must return texts, not 5"),
+        ("['a']", "benchmark odd: load('a') must return a Task, not {'name': 'a'}"),
+    ):
+        plugin.write_text(WRONG.format(names=names))
+        done = inside("run", "odd", "--plugin-file", "wrong.py", "-p", "agent.name=fixer")
+        assert done.status == 3 and words in done.err, (done.out, done.err)
+    said = ["--agent", "chatter", "-p", "llm.name=mute", "-p", "terminal.allow_unsandboxed=true", "--task", "a"]
+    done = inside("run", "toy", "--plugin-file", "wrong.py", *said)
+    assert "llm mute: complete() must return a Completion, not None" in done.out + done.err, (done.out, done.err)
+
+
 def test_check_with_warnings_only_is_status_0(inside: Any, tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text(BAD.replace("return [Silent, Greedy, Spaced]", "return [Silent]").replace("[Half]", "[]")

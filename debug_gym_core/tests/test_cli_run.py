@@ -56,7 +56,7 @@ def test_verbose_shows_steps_and_prompts(inside: Any) -> None:
 def test_tasks_that_cannot_be_run_are_status_1(inside: Any) -> None:
     done = inside("run", "toy", "--agent", "breaker", "-o", "out")
     assert done.status == 1
-    assert "toy/a: error: ZeroDivisionError: this agent is broken\n" in done.out
+    assert "toy/a: error: ZeroDivisionError: this agent is broken (toy_plugin.py:" in done.out
     assert "toy/b: error: as toy/a\n" in done.out and done.out.count("this agent is broken") == 1
     assert "resolved 0 of 0, 3 could not be run" in done.out
     assert "--resume out" in done.err

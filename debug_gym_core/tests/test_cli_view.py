@@ -141,6 +141,9 @@ def test_places_without_episodes(tmp_path: Path, run: Path) -> None:
     assert status == 2 and "holds no episode (no trajectory.jsonl); debug-gym run makes some" in said
     status, said = view(run)
     assert status == 2 and "holds no episode (no trajectory.jsonl) yet: nothing was played" in said
+    (run / "results.jsonl").write_text('{"task": "toy/a"}\n')
+    status, said = view(run / "results.jsonl")
+    assert status == 2 and "results.jsonl is no trajectory; say a run's directory" in said
 
 
 def test_a_run_that_is_being_played_is_told_from_one_that_was_killed(run: Path) -> None:

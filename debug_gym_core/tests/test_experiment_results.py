@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 import threading
@@ -97,15 +98,25 @@ def test_a_fault_of_the_agent_is_an_error_with_its_cause(play: Any) -> None:
     run = play("benchmark.tasks=a", agent="breaker")
     line = by_task(run)["toy/a"]
     assert (line["status"], line["resolved"]) == ("error", False)
-    assert line["error"] == {"kind": "ZeroDivisionError", "message": "this agent is broken"}
+    assert line["error"]["kind"] == "ZeroDivisionError"
+    assert re.fullmatch(r"this agent is broken \(toy_plugin\.py:\d+ in play\)", line["error"]["message"])
     assert "Traceback" in (run.directory / "toy/a/log.txt").read_text()
 
 
 def test_an_agent_that_wants_to_end_the_program_ends_its_episodes(play: Any) -> None:
     lines = by_task(play(agent="quitter"))
-    assert {name: line["error"] for name, line in lines.items()} == {
-        f"toy/{name}": {"kind": "SystemExit", "message": "enough"} for name in "abc"
-    }
+    assert {name: line["error"]["kind"] for name, line in lines.items()} == {
+        "toy/a": "SystemExit", "toy/b": "KeyboardInterrupt", "toy/c": "BaseException"
+    }  # fmt: skip
+    assert all(line["error"]["message"].startswith("enough (toy_plugin.py:") for line in lines.values())
+
+
+def test_an_agent_that_goes_on_after_the_end_does_nothing(play: Any) -> None:
+    run = play("benchmark.tasks=a", "agent.max_steps=2", agent="eager")
+    line = by_task(run)["toy/a"]
+    assert line["ended"].endswith("The episode is over (max_steps): nothing was done. 0.0 False True 2")
+    assert (line["status"], line["steps"], line["tool_calls"]) == ("unresolved", 2, {"sh": 2})
+    assert (run.directory / "toy/a/patch.diff").read_bytes() == b""
 
 
 def test_an_episode_whose_sandbox_is_lost_is_played_again(play: Any, tmp_path: Path) -> None:

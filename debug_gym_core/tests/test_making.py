@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+import pickle
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,8 @@ def made(repository: Path) -> Iterator[Any]:
         ({"tools": 3}, "tools: say a list"),
         ({"tools": [{"pdb": 3}]}, "pdb: say {'pdb': {setting: value}}, not 3"),
         ({"tools": {"view": None, "pdb": {"timeot": 1}}}, "pdb: unknown key 'timeot'; did you mean 'timeout'?"),
+        ({"tool": ["view"]}, "env: unknown key 'tool'; did you mean 'tools'?"),
+        ({"steps": 3}, "env: unknown key 'steps'; did you mean 'max_steps'?"),
         ({"run_timeout": "x"}, "env: run_timeout: say a number (got 'x')"),
         ({"allowed": ["!"]}, "'!' is not a pattern as .gitignore has them"),
         ({"max_steps": "x"}, "max_steps: say a whole number (got 'x')"),
@@ -68,6 +72,17 @@ def test_a_task_that_is_no_text_is_refused() -> None:
     for task in (None, 3):
         with pytest.raises(UsageError, match="say which task"):
             make(task)  # type: ignore[arg-type]
+
+
+def test_several_tasks_and_none_named() -> None:
+    with pytest.raises(UsageError, match=r"has 10 tasks; say mini_nightmare/NAME \(in gymnasium.make: .*\), as "):
+        make("mini_nightmare")
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_an_environment_cannot_be_copied(made: Any, copied: Callable[[RepoEnv], object]) -> None:
+    with pytest.raises(TypeError, match="cannot be copied or pickled: make another one"):
+        copied(made())
 
 
 def test_tools_may_be_a_mapping(made: Any) -> None:

@@ -213,7 +213,7 @@ def test_the_table(tmp_path: Path, report: Report) -> None:
         "1: 3 of 5 episodes have no result yet",
         "1: network is granted",
         "2: 1 of 1 graded exit_status, not by a report of the tests",
-        "1 and 2, 1 tasks: both resolved 0, only 1 0, only 2 1, neither 0 (p = 1)",
+        "1 and 2, 1 task: both resolved 0, only 1 0, only 2 1, neither 0 (p = 1)",
     ]
 
 
@@ -265,6 +265,7 @@ def test_a_narrow_terminal(tmp_path: Path, environment: dict[str, str]) -> None:
     assert all(len(line) <= 60 for line in tables.splitlines()), tables
     numbers = [word for line in tables.splitlines() if line.startswith("task") for word in line.split()[1:]]
     assert numbers == [str(number) for number in range(1, 13)]
+    assert re.search(r"^12 \S*…\S*-0011 ", tables, re.MULTILINE), tables
 
 
 # What is wrong

@@ -55,6 +55,31 @@ def test_schema() -> None:
     assert parameters["properties"]["depth"] == {"default": 1, "description": "how deep", "type": "integer"}
 
 
+def test_the_first_argument_is_the_environment() -> None:
+    def use(self: Any, path: str) -> str:
+        return path
+
+    with pytest.raises(TypeError, match=r"Odd.use: its first argument is the environment.*is called 'path'"):
+        type("Odd", (Tool,), {"name": "odd", "use": use})
+    with pytest.raises(TypeError, match="this one has none"):
+        type("Odd", (Tool,), {"name": "odd", "use": lambda self: ""})
+    for named in (lambda self, _: "", lambda self, environment: "", lambda self, _env: "", lambda self, *given: ""):
+        type("Even", (Tool,), {"name": "even", "use": named})
+
+
+def test_a_type_that_no_argument_can_have() -> None:
+    class Odd(Tool):
+        """Odd."""
+
+        name = "odd"
+
+        def use(self, env: Any, path: str, other: object, tool: Short) -> str:
+            return ""
+
+    with pytest.raises(TypeError, match=r"no argument of a model's can be of the type of tool, .*; say str, int"):
+        Odd.schema()
+
+
 def test_docstring_that_begins_with_its_arguments() -> None:
     assert Short.schema()["parameters"]["properties"]["path"]["description"] == "the file"
 

@@ -33,6 +33,14 @@ def said(*results: Result) -> list[str]:
         (result("a", status="unresolved", reason="no report"), "all 10 passed; no report"),
         (result("a", "x", ended="max_steps"), "1 of 10 failed: x; out of steps"),
         (result("a", "x", ended="submitted"), "1 of 10 failed: x"),
+        (
+            result("a", "x", reason="1 test passes whatever it expects: x", doubts={"x": "it does"}),
+            "1 of 10 failed; 1 test passes whatever it expects: x",
+        ),
+        (
+            result("a", "x", ended="length"),
+            "1 of 10 failed: x; the model's answers were cut off at the bound on their length (max_tokens)",
+        ),
         (result("a", status="unresolved", grading="exit_status", score=0), "the entrypoint failed"),
     ],
 )

@@ -136,7 +136,7 @@ class Quitter(Agent):
     needs_llm = False
 
     def play(self, env, llm):
-        raise SystemExit("enough")
+        raise {"a": SystemExit, "b": KeyboardInterrupt, "c": BaseException}[env.task.name]("enough")
 
 
 class Stubborn(Agent):
@@ -148,6 +148,19 @@ class Stubborn(Agent):
     def play(self, env, llm):
         Path("started").write_text("x")
         threading.Event().wait()
+
+
+class Eager(Agent):
+    """Goes on after the end, and does what is right only then."""
+
+    name = "eager"
+    needs_llm = False
+
+    def play(self, env, llm):
+        while env.ended is None:
+            env.step(ToolCall("sh", {"command": "true"}))
+        _, reward, terminated, truncated, info = env.step(ToolCall("sh", {"command": "printf 42 > answer"}))
+        return f"{env.last_text} {reward} {terminated} {truncated} {info['step']}"
 
 
 class Chatter(Agent):
@@ -249,7 +262,7 @@ def debug_gym_register_tools():
 
 @hookimpl
 def debug_gym_register_agents():
-    return [Fixer, Breaker, Quitter, Stubborn, Chatter, Historian]
+    return [Fixer, Breaker, Quitter, Eager, Stubborn, Chatter, Historian]
 
 
 @hookimpl

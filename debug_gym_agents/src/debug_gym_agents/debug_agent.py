@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, ClassVar
 
-from debug_gym_agents.loop import Turns, correction, with_ids
+from debug_gym_agents.loop import Turns, correction, hopeless, with_ids
 from debug_gym_core import LLM, Agent, Message, Settings
 from debug_gym_core.agents.agent import LateDebuggerSettings
 from debug_gym_core.agents.history import History
@@ -48,7 +48,7 @@ class DebugAgent(Agent):
         history = History([Message("user", OPENING)], self.settings.memory_size)
         sight = Sight()
         sight.see(env.last_observations)
-        turn, refused = 0, False
+        turn, finish = 0, "stop"
         while not turns.hopeless:
             self.offer(env)
             completion = self._ask(turns, history, sight)
@@ -57,7 +57,7 @@ class DebugAgent(Agent):
             if not answer.calls and (env.resolved or turns.ends(completion)):
                 return "resolved" if env.resolved else "over"
             history.append(answer)
-            refused = completion.finish == "refused"
+            finish = completion.finish
             if not answer.calls:
                 wrong = correction(completion) or NO_CALL.format(", ".join(env.tools))
                 history.append(Message("user", wrong))
@@ -74,7 +74,7 @@ class DebugAgent(Agent):
             if self.settings.reset_prompt_history_after_rewrite and env.rewrites > rewrites:
                 history.keep(1)
             turns.note(sense=carried_out)
-        return "refused" if refused else "malformed"
+        return hopeless(finish)
 
     def _ask(self, turns: Turns, history: History, sight: Sight) -> Completion:
         """Ask for the next step; where even the shortest history is too long, with a smaller prompt."""

@@ -106,6 +106,15 @@ class Turns:
         self.malformed = 0 if sense else self.malformed + 1
 
 
+def hopeless(finish: str) -> str:
+    """What ended an episode in which nothing could be carried out, turn after turn.
+
+    Args:
+        finish: why the last answer ended
+    """
+    return finish if finish in ("refused", "length") else "malformed"
+
+
 def correction(completion: Completion) -> str | None:
     """What is wrong with an answer without a call; None where the model may just have nothing left to do."""
     return correction_of(completion.message) or (CUT_OFF if completion.finish == "length" else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from debug_gym_agents.loop import Turns, correction, with_ids
+from debug_gym_agents.loop import Turns, correction, hopeless, with_ids
 from debug_gym_core import LLM, Agent, Message
 from debug_gym_core.agents.history import History
 from debug_gym_core.agents.prompts import Prompt, facts
@@ -37,7 +37,7 @@ class ToolAgent(Agent):
         turns = Turns(env, llm, self.name)
         prompt = Prompt(self.settings.system_prompt or SYSTEM_PROMPT, "agent.system_prompt", turns.limit)
         history = History([Message("system", prompt.render(facts(env, self))), Message("user", env.last_text)])
-        turn = 0
+        turn, finish = 0, "stop"
         while not turns.hopeless:
             count = turns.counter()
             if turns.limit is not None and count is not None:
@@ -46,6 +46,7 @@ class ToolAgent(Agent):
             turn += 1
             answer = with_ids(completion.message, turn)
             history.append(answer)
+            finish = completion.finish
             if not answer.calls:
                 wrong = correction(completion)
                 if wrong is None or env.resolved:
@@ -62,4 +63,4 @@ class ToolAgent(Agent):
                     return None
                 sense = sense or carried_out
             turns.note(sense=sense)
-        return "malformed"
+        return hopeless(finish)

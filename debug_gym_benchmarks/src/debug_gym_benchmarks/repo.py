@@ -46,5 +46,6 @@ class Repo(Benchmark):
             raise UsageError("benchmark repo needs the repository: say benchmark.path (path= in Python)")
         path = expanded(path)
         if not path.is_dir():
-            raise UsageError(f"benchmark.path: there is no directory {path}")
+            more = "; variables are filled in in an llm.yaml only" if "${" in str(path) else ""
+            raise UsageError(f"benchmark.path: there is no directory {path}{more}")
         return path.resolve()

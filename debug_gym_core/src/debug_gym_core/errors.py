@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import traceback
+from pathlib import Path
+
 from debug_gym_core.usage import NOTHING, Usage
 
 
@@ -13,6 +17,23 @@ class DebugGymError(Exception):
     """
 
     exit_status = 1
+
+
+def place_of(error: BaseException) -> str:
+    """Where an error that nobody expected was raised: file, line and function, of a plugin's rather than of a library.
+
+    Args:
+        error: that was raised, not just made
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    ours, library = (f"{Path(one).parent}{os.sep}" for one in (__file__, os.__file__))
+    theirs = [
+        one
+        for one in frames
+        if not one.filename.startswith(ours) and (not one.filename.startswith(library) or "-packages" in one.filename)
+    ]
+    found = (theirs or frames)[-1:]
+    return "".join(f"{Path(one.filename).name}:{one.lineno} in {one.name}" for one in found)
 
 
 class UsageError(DebugGymError):

@@ -10,7 +10,9 @@ from gymnasium.envs.registration import EnvSpec
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import UsageError
+from debug_gym_core.names import some
 from debug_gym_core.plugins import default_plugins
+from debug_gym_core.tasks.selection import load_task, task_names
 
 
 def make(
@@ -47,11 +49,14 @@ def make(
     of_benchmark = {key: settings.pop(key) for key in list(settings) if key in benchmark_class.Settings.model_fields}
     benchmark = benchmark_class(**of_benchmark)
     if not task_name:
-        names = list(benchmark.names())
+        names = task_names(benchmark)
         if len(names) != 1:
-            raise UsageError(f"benchmark {benchmark_name} has {len(names)} tasks; say {benchmark_name}/NAME")
+            raise UsageError(
+                f"benchmark {benchmark_name} has {len(names)} tasks; say {benchmark_name}/NAME "
+                f"(in gymnasium.make: task=NAME), as {some(names, 3)}"
+            )
         task_name = names[0]
-    env = RepoEnv(benchmark.load(task_name), tools, terminal, plugins=plugins, **settings)
+    env = RepoEnv(load_task(benchmark, task_name), tools, terminal, plugins=plugins, **settings)
     env.spec = EnvSpec(
         f"debug_gym/{benchmark_name}-v0",
         entry_point="debug_gym_core.envs:make_benchmark",

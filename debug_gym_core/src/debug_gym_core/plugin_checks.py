@@ -13,6 +13,7 @@ from typing import Any
 
 from debug_gym_core.components.catalogue import CORE, FILE, KINDS, PluginRecord, Plugins, of_core
 from debug_gym_core.components.component import Component, Settings
+from debug_gym_core.components.entry_points import GROUP
 from debug_gym_core.config.text import attribute_help
 from debug_gym_core.errors import DebugGymError
 from debug_gym_core.tools.event_checks import examine
@@ -86,6 +87,7 @@ def check(
                 look = functools.partial(_of, kind, cls, plugins)
                 yield _guarded(record.name, record.distribution, singular, name, look)
     yield from _of_commands(commands, builtin_commands)
+    yield from _of_groups()
 
 
 def _of_plugin(record: PluginRecord, plugins: Plugins) -> Check:
@@ -217,6 +219,18 @@ _MORE: Mapping[str, Callable[[type[Any], Plugins], str]] = {
     "benchmarks": _of_benchmark,
     "agents": _of_agent,
 }
+
+
+def _of_groups() -> Iterator[Check]:
+    """Entry points of groups that are spelled nearly as those that are looked at."""
+    right = {"".join(re.findall("[a-z]+", group)): group for group in (GROUP, f"{GROUP}.commands")}
+    right |= {f"{plain}s": group for plain, group in right.items()} | {"debuggymplugins": GROUP}
+    for group in sorted(importlib.metadata.entry_points().groups):
+        meant = right.get("".join(re.findall("[a-z]+", group.lower())))
+        for entry in importlib.metadata.entry_points(group=group) if meant not in (None, group) else ():
+            who = entry.dist.name if entry.dist else "unknown"
+            text = f"its entry point {entry.name} is in the group {group!r}, which nobody looks at; say {meant!r}"
+            yield Check(who, who, "plugin", entry.name, State.WARNING, text)
 
 
 def _of_commands(commands: Iterable[importlib.metadata.EntryPoint], builtin: Collection[str]) -> Iterator[Check]:

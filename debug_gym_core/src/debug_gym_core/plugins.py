@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
@@ -89,8 +90,9 @@ def _load(
     """Load one plugin in a guard: whatever it does wrong becomes its record's cause."""
     try:
         _check_version(requirements or ())
-        module = load()
-        components = _components_of(module, record)
+        with contextlib.redirect_stdout(sys.stderr):  # what it prints would be part of what we write
+            module = load()
+            components = _components_of(module, record)
         provides = {kind: [cls.name for cls in classes] for kind, classes in components.items() if classes}
         plugins.add(_with(record, provides=provides), module, components)
     except (Exception, SystemExit) as error:
@@ -118,7 +120,11 @@ def _components_of(module: ModuleType, record: PluginRecord) -> dict[str, Sequen
     components: dict[str, Sequence[type[Component]]] = {}
     for kind in KINDS:
         hook = f"debug_gym_register_{kind}"
-        found = [cls for classes in getattr(manager.hook, hook)() for cls in classes]
+        lists = getattr(manager.hook, hook)()
+        for classes in lists:
+            if inspect.isclass(classes) or not isinstance(classes, Iterable):
+                raise PluginError(f"{hook} must return a list of classes, not {classes!r:.80}")
+        found = [cls for classes in lists for cls in classes]
         for cls in found:
             if not (inspect.isclass(cls) and issubclass(cls, Component)):
                 raise PluginError(f"{hook} must return component classes, not {cls!r:.80}")

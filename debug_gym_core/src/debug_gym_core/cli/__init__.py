@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
+from debug_gym_core.errors import DebugGymError, RequirementError, UsageError, place_of
 from debug_gym_core.names import nearest
 from debug_gym_core.redaction import redact
 
@@ -168,7 +168,7 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         shown = _traceback_if_asked(arguments)
         say_error(f"{type(error).__name__}: {error}")
         if not shown:
-            click.echo("This is a bug in debug-gym or a plugin; -vv shows where.", err=True)
+            click.echo(f"This is a bug in debug-gym or a plugin, at {place_of(error)}; -vv shows more.", err=True)
         return 1
 
 

@@ -138,6 +138,7 @@ def _columns(lines: Sequence[Line]) -> dict[str, list[str]]:
 
 def _remarks(section: Section, lines: Sequence[Line], compared: Sequence[Pair]) -> Iterator[str]:
     """What a reader of the figures should know, runs by their number."""
+    from debug_gym_core.cli.figures import plural
     from debug_gym_core.cli.verdicts import MODES
 
     if section.mode in MODES:
@@ -156,7 +157,7 @@ def _remarks(section: Section, lines: Sequence[Line], compared: Sequence[Pair]) 
     for pair in compared[:PAIRS]:
         one, other = pair.first + 1, pair.second + 1
         yield (
-            f"{one} and {other}, {pair.both + pair.only_first + pair.only_second + pair.neither} tasks: "
+            f"{one} and {other}, {plural(pair.both + pair.only_first + pair.only_second + pair.neither, 'task')}: "
             f"both resolved {pair.both}, only {one} {pair.only_first}, only {other} {pair.only_second}, "
             f"neither {pair.neither} (p = {pair.p:.2g})"
         )

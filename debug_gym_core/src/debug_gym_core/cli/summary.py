@@ -49,8 +49,10 @@ def summary(results: Sequence[Result], left: int, seconds: float, directory: str
         words.append(f"{len(results) - len(counted)} could not be run")
     if left:
         words.append(f"{left} not played")
+    stopped = [row for row in display.rows.values() if row.state == "stopped"]
     tokens = sum(result.tokens.prompt + result.tokens.completion for result in results)
-    cost = sum(result.cost for result in results)
+    tokens += sum(row.tokens for row in stopped)
+    cost = sum(result.cost for result in results) + sum(row.cost for row in stopped)
     words += [f"{count_text(tokens)} tokens"] if tokens else []
     words += [money_text(cost)] if cost else []
     words.append(duration(seconds))

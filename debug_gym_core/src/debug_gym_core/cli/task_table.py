@@ -49,7 +49,7 @@ def table_of_tasks(tasks: Sequence[str], columns: Mapping[str, Sequence[str]], w
 def fitted_table(
     heading: str, names: Sequence[str], columns: Mapping[str, Sequence[str]], width: int, words: Collection[str]
 ) -> Table:
-    """A table that fits: the names are cut first, then columns that one can do without are left out.
+    """A table that fits: the names are cut first, in their middle, then columns that one can do without are left out.
 
     Args:
         heading: of the first column
@@ -68,7 +68,9 @@ def fitted_table(
             del widths[name]
     table = new_table()
     longest = max(map(len, [heading, *names]))
-    table.add_column(heading, no_wrap=True, overflow="ellipsis", width=max(4, min(room(), longest)))
+    wide = max(4, min(room(), longest))
+    names = [_cut(name, wide) for name in names]
+    table.add_column(heading, no_wrap=True, overflow="ellipsis", width=wide)
     for name, columns_wide in widths.items():
         table.add_column(name, justify="left" if name in words else "right", no_wrap=True, width=columns_wide)
     for number, name_of_line in enumerate(names):
@@ -78,3 +80,11 @@ def fitted_table(
         ]
         table.add_row(Text(name_of_line), *cells)
     return table
+
+
+def _cut(name: str, wide: int) -> str:
+    """A name in that many columns: what tells names apart stands at their end, as a rule."""
+    if len(name) <= wide:
+        return name
+    first = wide // 3
+    return f"{name[:first]}…{name[len(name) - (wide - first - 1) :]}"

@@ -59,7 +59,7 @@ def command(
     Tasks that cannot be solved as published are named at the end, on standard error, with the reason.
     """
     from debug_gym_core.config.loading import load
-    from debug_gym_core.tasks.selection import select_tasks
+    from debug_gym_core.tasks.selection import load_task, select_tasks
 
     config = load(source, overrides, agent=_any_agent(plugins), tasks=tasks or None, plugins=plugins)
     cls = plugins.get("benchmarks", config.benchmark.name)
@@ -70,7 +70,7 @@ def command(
             say(name)
         return
     titles = {name: " ".join(title.split()) for name, title in benchmark.titles().items()}
-    words = {name: _first_sentence(benchmark.load(name).description) for name in names} if long else {}
+    words = {name: _first_sentence(load_task(benchmark, name).description) for name in names} if long else {}
     excluded = benchmark.excluded()
     if as_json:
         _show_json(benchmark, names, titles, words, excluded)

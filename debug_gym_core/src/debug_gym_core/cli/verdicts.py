@@ -29,6 +29,7 @@ ENDED = {
     "gave_up": "the model's last answer called no tool, which ends the episode",
     "over": "the person left, or the script ended, before the tests passed",
     "refused": "the model refused to answer",
+    "length": "the model's answers were cut off at the bound on their length (max_tokens)",
     "malformed": "the model's calls made no sense",
     "no_patch": "there is no patch for it",
     "unapplied": "its patch does not apply",
@@ -90,7 +91,8 @@ def _counted(result: Result, max_score: int) -> Iterator[str]:
         missing = len(result.failed) if len(result.failed) < FAILED else missing
     elif result.broken:
         return
-    names = f": {_names(result.failed, missing)}" if result.failed else ""
+    told = result.doubts and set(result.failed) <= set(result.doubts)  # by the reason
+    names = f": {_names(result.failed, missing)}" if result.failed and not told else ""
     yield f"{missing} of {max_score} failed{names}" if missing else f"all {max_score} passed"
 
 

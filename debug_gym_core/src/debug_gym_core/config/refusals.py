@@ -19,6 +19,9 @@ from debug_gym_core.config.spellings import answer
 from debug_gym_core.errors import UsageError
 from debug_gym_core.names import nearest
 
+TOLD = 4
+"""Problems that are told at once."""
+
 Place = tuple[str | int, ...]
 """Where something stands, as pydantic tells it."""
 
@@ -79,7 +82,8 @@ class Refusals:
         if not problems:
             return
         texts = list(dict.fromkeys(self._say(item, layer, under) for item in problems))
-        more = f"\n(and {len(texts) - 1} more like it)" if len(texts) > 1 else ""
+        more = f"\nAlso: {'; '.join(texts[1:TOLD])}" if len(texts) > 1 else ""
+        more += f"; and {len(texts) - TOLD} more" if len(texts) > TOLD else ""
         raise UsageError(texts[0] + more)
 
     def _say(self, item: Any, layer: Layer, under: str | None) -> str:

@@ -235,6 +235,10 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         self.ended = (terminated or truncated) or None
         return self._observe(observations), reward, bool(terminated), bool(truncated), self.info
 
+    def __reduce__(self) -> Any:
+        """Refuse to be copied or pickled: what is live in the sandbox cannot be."""
+        raise TypeError("an environment has a live sandbox and cannot be copied or pickled: make another one")
+
     def render(self) -> str | None:
         """The last observation's text, for render mode `ansi`."""
         return self._last_text if self.render_mode == "ansi" else None

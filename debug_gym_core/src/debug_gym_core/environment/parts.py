@@ -13,6 +13,7 @@ from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.image_repositories import image_settings
 from debug_gym_core.environment.settings import Conditions, EnvSection
 from debug_gym_core.errors import UsageError
+from debug_gym_core.names import nearest
 from debug_gym_core.sandbox.patterns import Patterns
 from debug_gym_core.tools.tool import Tool
 
@@ -38,6 +39,9 @@ def checked_settings(settings: Mapping[str, Any]) -> EnvSection:
     for name in settings:
         if name in ELSEWHERE:
             raise UsageError(f"env: {name} {ELSEWHERE[name]}")
+        if name not in EnvSection.model_fields:
+            known = [*EnvSection.model_fields, *Conditions.model_fields, "plugins", "notify", "terminal", "tools"]
+            raise UsageError(f"env: unknown key {name!r}{nearest(name, known)}")
     try:
         return EnvSection(**settings)
     except pydantic.ValidationError as error:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from debug_gym_core.components.component import Component, Settings
 from debug_gym_core.components.values import Positive
+from debug_gym_core.errors import PluginError
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.usage import Usage
 
@@ -68,6 +69,22 @@ class Completion:
     finish: Literal["stop", "length", "refused", "over"] = "stop"
     reasoning: str = ""
     wasted: Usage = field(default_factory=Usage)
+
+
+def completed(model: LLM, answer: object, method: str = "complete") -> Completion:
+    """What a backend has answered.
+
+    Args:
+        model: the backend
+        answer: what its method returned
+        method: its name
+
+    Raises:
+        PluginError: it is no answer
+    """
+    if not isinstance(answer, Completion):
+        raise PluginError(f"llm {model.name}: {method}() must return a Completion, not {answer!r:.80}")
+    return answer
 
 
 class LLM(Component, abc.ABC):

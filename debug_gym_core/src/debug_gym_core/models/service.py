@@ -20,7 +20,7 @@ from debug_gym_core.components.component import Settings
 from debug_gym_core.components.values import Count, Dollars, Flag, Seconds
 from debug_gym_core.errors import LLMError, LLMUnavailable, RequirementError
 from debug_gym_core.models.gate import LOOK, STOPPED, Gate, pause
-from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message
+from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message, completed
 from debug_gym_core.models.stopping import Stopping
 from debug_gym_core.redaction import remember
 from debug_gym_core.usage import NOTHING, Usage
@@ -238,7 +238,8 @@ class ServiceLLM(LLM):
                 refusal = error if error.crowded else None
                 failures += not error.crowded
                 if failures > self.settings.max_retries:
-                    raise LLMError(f"{error}; it was asked {failures} times", charged=wasted) from error
+                    often = "once" if failures == 1 else f"{failures} times"
+                    raise LLMError(f"{error}; it was asked {often}", charged=wasted) from error
                 if error.crowded and (error.retry_after or 0.0) + time.monotonic() - began > PATIENCE:
                     text = f"{error}; it has had too many requests for {PATIENCE / 60:g} minutes"
                     raise LLMError(text, charged=wasted) from error
@@ -270,7 +271,7 @@ class ServiceLLM(LLM):
 
         def ask() -> None:
             try:
-                answer.set_result(self.ask(messages, tools))
+                answer.set_result(completed(self, self.ask(messages, tools), "ask"))
             except BaseException as error:
                 answer.set_exception(error)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from debug_gym_core.components.component import Settings
 from debug_gym_core.errors import ContextOverflow, LLMError, UsageError
-from debug_gym_core.models.llm import LLM, Completion, Message, WrappedLLM
+from debug_gym_core.models.llm import LLM, Completion, Message, WrappedLLM, completed
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import redacted
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
@@ -64,6 +64,7 @@ class RecordedLLM(WrappedLLM):
         if run.verbose or (question and not calls):  # no step tells of an answer without a call
             kept["answer"] = dataclasses.asdict(completion.message)
         usage = completion.usage + completion.wasted
+        kept["finish"] = completion.finish
         self._episode(Event.llm_call(model=self._name, usage=usage, seconds=seconds, calls=calls, **kept))
         return completion
 
@@ -87,7 +88,7 @@ class RecordedLLM(WrappedLLM):
         usage = NOTHING
         started = time.monotonic()
         try:
-            completion = self._inner.complete(messages, tools)
+            completion = completed(self._inner, self._inner.complete(messages, tools))
             usage = completion.usage + completion.wasted
             seconds = time.monotonic() - started
             if question:

@@ -27,6 +27,7 @@ from debug_gym_core.runs.trajectory import Event, Result
 from debug_gym_core.runs.transcript import Transcript
 from debug_gym_core.sandbox import pythons
 from debug_gym_core.tasks.entrypoint import Entrypoint
+from debug_gym_core.tasks.selection import load_task
 
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent
@@ -142,8 +143,9 @@ class Players:
                 except EpisodeStopped:
                     transcript.write("stopped")
                     return None
-                # A component that wants to leave ends its episode, not the run.
-                except (Exception, SystemExit) as error:
+                # A component that wants to leave, or raises whatever else, ends its episode, not the run: this is no
+                # thread that an interrupt of the user's comes to.
+                except BaseException as error:
                     if self.stopping.is_set():
                         transcript.write("stopped", error)
                         return None
@@ -288,7 +290,7 @@ class Players:
 
     def _load(self, job: Job) -> Task:
         with self._loading:
-            task = self.benchmark.load(job.name)
+            task = load_task(self.benchmark, job.name)
         wanted = self.config.benchmark.mode
         if task.mode != wanted != "visible":
             raise UsageError(f"{task.id} cannot be played in mode {wanted}, only {task.mode}: see benchmark.mode")

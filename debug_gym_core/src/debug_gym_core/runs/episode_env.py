@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import TaskError
 from debug_gym_core.runs.trajectory import Event
+from debug_gym_core.tools.observation import Observation
 
 if TYPE_CHECKING:
     from debug_gym_core.runs.recorder import Recorder
@@ -75,8 +76,11 @@ class EpisodeEnv(RepoEnv):
             )
 
     def step(self, action: Any) -> tuple[dict[str, str], float, bool, bool, dict[str, Any]]:
-        """Carry out and record one action."""
+        """Carry out and record one action; after the end none, as the limits hold for every agent."""
         self.episode.run.stop_if_asked()
+        if self.ended is not None:
+            refused = Observation("env", f"The episode is over ({self.ended}): nothing was done.", error=True)
+            return self._observe([refused]), 0.0, bool(self._terminated()), bool(self._truncated()), self.info
         started = time.monotonic()
         observation, reward, terminated, truncated, info = super().step(action)
         self.episode.run.stop_if_asked()

@@ -143,6 +143,8 @@ def find_episodes(place: Path, patterns: Sequence[str] = ()) -> list[Episode]:
     """
     if place.is_file():
         found = [_episode(place.absolute(), {})]
+        if place.name != TRAJECTORY and not found[0].read().events:
+            raise UsageError(f"{place} is no trajectory; say a run's directory, or a {TRAJECTORY}")
     elif not place.is_dir():
         raise UsageError(f"{place}: there is no such directory")
     else:

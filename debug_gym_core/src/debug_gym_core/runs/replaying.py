@@ -24,6 +24,7 @@ from debug_gym_core.postponed import postponed_interrupts, wait_for
 from debug_gym_core.redaction import redact
 from debug_gym_core.runs.reading import Episode, Trajectory, as_action, was_malformed
 from debug_gym_core.runs.run import read_record
+from debug_gym_core.tasks.selection import load_task
 from debug_gym_core.tools.action import ToolCall
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class Replayer:
         last = len(saved) - 1
         if not trajectory.ended or len(saved) < len(trajectory.steps):
             stop_after = last if stop_after is None else min(last, stop_after)
-        task = self.benchmark.load(episode.task.removeprefix(f"{self.benchmark.name}/"))
+        task = load_task(self.benchmark, episode.task.removeprefix(f"{self.benchmark.name}/"))
         backend, note = self._backend(task)
         notes += [note] if note else []
         env = self._env = self._make(task, backend, saved, stop_after)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from debug_gym_core.errors import UsageError
+from debug_gym_core.errors import DebugGymError, UsageError, place_of
 from debug_gym_core.redaction import redact, redacted
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
 
@@ -129,11 +129,12 @@ class Event:
         prompt: Any = None,
         answer: Any = None,
         failed: str | None = None,
+        finish: str = "stop",
     ) -> Event:
         """A model was asked: tokens, dollars, seconds, names of the tools it called.
 
         The prompt and the answer on request; an answer without a call is kept always. A call that failed is kept when
-        it was charged all the same.
+        it was charged all the same. Why the answer ends is kept where it is not complete.
         """
         data = {
             "model": model,
@@ -148,6 +149,8 @@ class Event:
             data["answer"] = answer
         if failed is not None:
             data["failed"] = failed
+        if finish != "stop":
+            data["finish"] = finish
         return cls(EventKind.LLM_CALL, data)
 
     @classmethod
@@ -371,8 +374,11 @@ def read_results(path: Path) -> list[Result]:
 
 
 def describe(error: BaseException) -> dict[str, str]:
-    """An error as `kind` and `message`, the message in one line and without keys."""
-    return {"kind": type(error).__name__, "message": redact(" ".join(str(error).split())) or type(error).__name__}
+    """An error as `kind` and `message`, the message in one line and without keys; with its place where it is a bug."""
+    message = redact(" ".join(str(error).split())) or type(error).__name__
+    if not isinstance(error, DebugGymError | OSError) and (place := place_of(error)):
+        message += f" ({place})"
+    return {"kind": type(error).__name__, "message": message}
 
 
 def _action(call: Any) -> Any:

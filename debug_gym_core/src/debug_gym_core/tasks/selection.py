@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from debug_gym_core.errors import UsageError
+from debug_gym_core.errors import PluginError, UsageError
 from debug_gym_core.names import nearest
+from debug_gym_core.tasks.task import Task
 
 if TYPE_CHECKING:
     from debug_gym_core.tasks.task import Benchmark
@@ -18,6 +19,34 @@ NOT = "!"
 FILE = "@"
 NAMED = 20
 """Tasks that an error names at most."""
+
+
+def task_names(benchmark: Benchmark) -> list[str]:
+    """The names of a benchmark's tasks.
+
+    Raises:
+        PluginError: what it says are no names
+    """
+    names = benchmark.names()
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise PluginError(f"benchmark {benchmark.name}: names() must return a list of names, not {names!r:.80}")
+    found = list(names)
+    if wrong := [one for one in found if not isinstance(one, str)]:
+        raise PluginError(f"benchmark {benchmark.name}: names() must return texts, not {wrong[0]!r:.80}")
+    return found
+
+
+def load_task(benchmark: Benchmark, name: str) -> Task:
+    """Load a task.
+
+    Raises:
+        UsageError: there is no task of that name
+        PluginError: what the benchmark loads is none
+    """
+    task = benchmark.load(name)
+    if not isinstance(task, Task):
+        raise PluginError(f"benchmark {benchmark.name}: load({name!r}) must return a Task, not {task!r:.80}")
+    return task
 
 
 def select_tasks(benchmark: Benchmark, patterns: str | Sequence[str]) -> list[str]:
@@ -37,7 +66,7 @@ def select_tasks(benchmark: Benchmark, patterns: str | Sequence[str]) -> list[st
     Raises:
         UsageError: a pattern means no task, and the text names the nearest; a file cannot be read; nothing is left
     """
-    names = list(benchmark.names())
+    names = task_names(benchmark)
     excluded = benchmark.excluded()
     if not names and not excluded:
         raise UsageError(f"{benchmark.name} has no tasks: its source is empty")

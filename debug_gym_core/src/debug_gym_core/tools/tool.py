@@ -54,6 +54,8 @@ class Tool(Component, abc.ABC):
         super().__init_subclass__(**kwargs)
         if not inspect.isabstract(cls) and "use" not in dir(cls):
             raise TypeError(f"{cls.__name__} must have a method use(self, env, ...)")
+        if "use" in vars(cls):
+            _check_first(cls)
         for name in ("check", "parameters", "schema"):
             if name in vars(cls):
                 raise TypeError(f"{cls.__name__}.{name} takes the place of Tool.{name}; give the method another name")
@@ -87,6 +89,25 @@ class Tool(Component, abc.ABC):
         """Free what the tool holds; called at the end of the environment, and before each reset."""
 
 
+ENVIRONMENT = re.compile("_*(env.*)?")
+"""What `use` may call its first argument, which is the environment."""
+
+
+def _check_first(tool: type[Tool]) -> None:
+    """Refuse a `use` whose first argument is one of the agent's.
+
+    Raises:
+        TypeError: it is
+    """
+    given = list(inspect.signature(tool.use).parameters.values())[1:]
+    first = given[0] if given else None
+    if first is None or (first.kind is not first.VAR_POSITIONAL and not ENVIRONMENT.fullmatch(first.name)):
+        what = "has none" if first is None else f"is called {first.name!r}"
+        raise TypeError(
+            f"{tool.__name__}.use: its first argument is the environment, use(self, env, ...); this one {what}"
+        )
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One argument of a tool."""
@@ -116,9 +137,16 @@ class _Signature:
             default = ... if required else parameter.default
             self.parameters.append(Parameter(parameter.name, required, parameter.default, annotation, help_text))
             fields[parameter.name] = (annotation, pydantic.Field(default, description=help_text or None))
-        self.model = pydantic.create_model(
-            tool.__name__, __config__=pydantic.ConfigDict(extra="forbid", strict=False), **fields
-        )
+        config = pydantic.ConfigDict(extra="forbid", strict=False)
+        for name, field in fields.items():
+            try:
+                pydantic.create_model(tool.__name__, __config__=config, **{name: field})
+            except pydantic.errors.PydanticSchemaGenerationError:
+                raise TypeError(
+                    f"{tool.__name__}.use: no argument of a model's can be of the type of {name}, {field[0]!r:.80}; "
+                    "say str, int, float, bool, a list or dict of these, or a pydantic model"
+                ) from None
+        self.model = pydantic.create_model(tool.__name__, __config__=config, **fields)
         parameters = self.model.model_json_schema()
         parameters.pop("title", None)
         parameters.setdefault("properties", {})

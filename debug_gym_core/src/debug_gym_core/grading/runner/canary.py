@@ -6,6 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Union
 
+SURVIVED = "the canary, a test that must fail, did not: something changes how tests run ({})"
+
 
 class Canaries(object):
     """Those that pytest's own protocol runs.

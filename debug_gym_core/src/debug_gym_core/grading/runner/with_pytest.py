@@ -9,7 +9,7 @@ import sys
 from functools import partial
 
 from . import doctests
-from .canary import Canaries, plain_repr
+from .canary import SURVIVED, Canaries, plain_repr
 from .describe import TEXT, Describer, one_line
 from .elsewhere import elsewhere
 from .given import Finder, read, rewritten
@@ -116,7 +116,7 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
         watch.check("at the end")
     least = 1 if plugin.interrupted or plugin.internal_error else 2
     if config["mode"] == "run" and plugin.ran and not canaries.are_fine(least):
-        watch.report("the canary test did not fail as it must ({})".format(canaries.why or canaries.failed))
+        watch.report(SURVIVED.format(canaries.why or canaries.failed))
     send("end", status=status, sent=plugin.sent, tampered=watch.problems, internal_error=plugin.internal_error)
     sys.stdout.flush()
     return status

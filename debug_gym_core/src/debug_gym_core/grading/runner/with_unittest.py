@@ -3,7 +3,7 @@
 import os
 import sys
 
-from .canary import canary_fails
+from .canary import SURVIVED, canary_fails
 from .describe import TEXT, Describer
 from .elsewhere import elsewhere
 from .given import Finder, plainly, read
@@ -162,7 +162,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
         status = int(status)
     watch.check("at the end")
     if config["mode"] == "run" and canaries not in ([], [True, True]):
-        watch.report("the canary test did not fail as it must ({})".format(canaries))
+        watch.report(SURVIVED.format(canaries))
     send("end", status=status, sent=sent[0], tampered=watch.problems, internal_error="")
     return status
 

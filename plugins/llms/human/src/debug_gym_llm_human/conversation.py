@@ -113,6 +113,7 @@ class Conversation:
         self._stop = layout.stopped_at(spoken, self._stop)
         if self._mode == "pdb" and any(one.data.get("ended") for one in spoken):
             self._mode = ""
+            self._say("pdb has ended; a line is a call again.", "strong")
         self._shown = env.steps
 
     def ask(self) -> ToolCall | None:
