@@ -92,6 +92,7 @@ def test_listing_what_a_resumed_run_would_play_changes_nothing(inside: Any, tmp_
     inside("run", "toy", "--agent", "breaker", "--task", "[ab]", "-o", "out")
     kept = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.rglob("out/**/*") if path.is_file()}
     assert inside("run", "--resume", "out", "--list").out == "toy/a\ntoy/b\n"
+    assert inside("run", "--resume", ".").err == "error: . holds no run (no run.json); below it: out\n"
     assert inside("run", "toy", "--agent", "breaker", "--task", "[ab]", "-o", "out", "--list").status == 0
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept} == kept
 

@@ -172,11 +172,13 @@ def check(name: str, llm_config: Path | None, plugins: Plugins, verbose: int) ->
             return
         raise unknown(name, models, plugins)
     llm = models.make(name, plugins, {})
-    started = time.monotonic()
     messages = [Message("system", "You test a connection."), Message("user", 'Call the tool `ready` with word "yes".')]
     tools = [_READY] if not isinstance(llm, ServiceLLM) or llm.settings.function_calling else []
     try:
         with contextlib.closing(llm):
+            if isinstance(llm, ServiceLLM):
+                llm.prepare()  # which imports the SDK
+            started = time.monotonic()
             answer = llm.ask(messages, tools) if isinstance(llm, ServiceLLM) else llm.complete(messages, tools)
     except DebugGymError as error:
         said = str(error)

@@ -31,6 +31,9 @@ from debug_gym_core.usage import Usage
 
 log = logging.getLogger("debug_gym")
 
+_UNCOUNTED: set[str] = set()
+"""Models of which it was said that their services tell no tokens."""
+
 NO_KEY = "none"
 """What is sent as the key to a service that needs none."""
 
@@ -298,7 +301,9 @@ class ChatLLM(ServiceLLM):
         """The answer with an estimate of its tokens where the service does not count them: a budget must."""
         if completion.usage.prompt or completion.usage.completion:
             return completion
-        log.info("%s: the service does not tell its tokens; they are estimated", self.title)
+        level = logging.INFO if self.title in _UNCOUNTED else logging.WARNING
+        _UNCOUNTED.add(self.title)
+        log.log(level, "%s: the service does not tell its tokens; they are estimated", self.title)
         said = completion.message
         length = len(said.content) + len(completion.reasoning)
         length += sum(len(call.name) + len(chat_format.sent(call)) for call in said.calls)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
+from debug_gym_core.names import some
 from debug_gym_core.runs.json_lines import JsonLines
 from debug_gym_core.runs.same_config import joined_tasks, refuse_other_config
 from debug_gym_core.runs.trajectory import Result, read_results
@@ -138,8 +139,7 @@ class Run:
         Raises:
             UsageError: there is no run, it is in use, or its config does not fit
         """
-        if not (directory / "run.json").is_file():
-            raise UsageError(f"{directory} holds no run (no run.json)")
+        _require_run(directory)
         lock = _lock(directory)
         try:
             record = read_record(directory)  # which nobody else writes to from here on
@@ -272,12 +272,20 @@ def look(directory: Path, plugins: Plugins | None = None) -> tuple[Config, dict[
     Raises:
         UsageError: there is no run, or its config does not fit what is installed
     """
-    if not (directory / "run.json").is_file():
-        raise UsageError(f"{directory} holds no run (no run.json)")
+    _require_run(directory)
     from debug_gym_core.config.loading import from_data
 
     config = from_data(read_record(directory).get("config", {}), str(directory / "run.json"), plugins)
     return config, {(item.task, item.repeat): item for item in read_results(directory / "results.jsonl")}
+
+
+def _require_run(directory: Path) -> None:
+    """Refuse a directory that is no run's, and name the runs right below it."""
+    if (directory / "run.json").is_file():
+        return
+    below = sorted(str(path.parent) for path in directory.glob("*/run.json"))
+    more = f"; below it: {some(below[::-1], 3)}" if below else ""
+    raise UsageError(f"{directory} holds no run (no run.json){more}")
 
 
 def _refuse_other_contents(directory: Path) -> None:
