@@ -60,7 +60,7 @@ def test_nothing_of_ours_is_called_when_the_interpreter_ends(debug: Any) -> None
     assert program.process.wait(20) == 0
     program._drain()
     expected = (
-        [b"del", b""] if program.hello["python"] < [3, 7] else [b"del"]
+        [b"del", b""] if program.hello["python"] < [3, 8] else [b"del"]
     )  # it may be printed too late for a terminal
     assert program.printed.strip() in expected
 
