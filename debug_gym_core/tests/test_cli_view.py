@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from debug_gym_core.cli import main
 from debug_gym_core.models.llm import Message
-from debug_gym_core.runs.run import _lock
+from debug_gym_core.runs.run_directory import hold
 from debug_gym_core.tools.action import ToolCall
 
 HOSTILE = "</pre><script>alert(1)</script>\x1b[2J\x07\u202eover\r\x9b31m"
@@ -149,7 +149,7 @@ def test_places_without_episodes(tmp_path: Path, run: Path) -> None:
 def test_a_run_that_is_being_played_is_told_from_one_that_was_killed(run: Path) -> None:
     place = saved.write_episode(run, [saved.started("toy/new"), saved.step(0, None, "Fix it.")], "toy/new")
     assert "did not come to its end: it was stopped or killed" in view(place)[1]
-    lock = _lock(run)
+    lock = hold(run)
     try:
         said = view(place)[1]
     finally:

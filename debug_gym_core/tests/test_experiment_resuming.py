@@ -164,14 +164,14 @@ def test_a_run_that_is_discarded_is_held_until_nothing_of_it_is_left(
     """Who comes meanwhile is told that it is in use, and who waits at its lock makes one of its own."""
     config = load("toy", plugins=toy_plugins)
     first = Run.create(config, tmp_path / "run")
-    remove, held = runs._remove, os.open(tmp_path / "run" / ".lock", os.O_RDWR)
+    remove, held = runs.remove, os.open(tmp_path / "run" / ".lock", os.O_RDWR)
 
     def removed(*given: Any) -> None:
         with pytest.raises(UsageError, match="in use by another"):
             Run.resume(tmp_path / "run", plugins=toy_plugins)
         remove(*given)
 
-    monkeypatch.setattr(runs, "_remove", removed)
+    monkeypatch.setattr(runs, "remove", removed)
     first.discard()
     assert list(tmp_path.iterdir()) == []
     opened = iter([held])
@@ -181,7 +181,7 @@ def test_a_run_that_is_discarded_is_held_until_nothing_of_it_is_left(
     with Run.create(config, tmp_path / "run"):
         assert (tmp_path / "run" / ".lock").read_text() == f"{os.getpid()}\n"
     with pytest.raises(UsageError, match="gone was removed just now"):
-        runs._lock(tmp_path / "gone")
+        runs.hold(tmp_path / "gone")
 
 
 def test_what_a_process_of_the_same_number_left_is_not_taken_over(toy_plugins: Plugins, tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 from debug_gym_core import strict_json
 from debug_gym_core.errors import UsageError
 from debug_gym_core.names import nearest, some
-from debug_gym_core.runs.run import LOCK, read_record
+from debug_gym_core.runs.run import read_record
+from debug_gym_core.runs.run_directory import LOCK
 from debug_gym_core.runs.trajectory import SCHEMA_VERSION, Event, EventKind, Result, read_results
 from debug_gym_core.tools.action import ToolCall
 

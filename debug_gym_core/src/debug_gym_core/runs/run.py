@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import fcntl
 import json
 import os
 import platform
@@ -19,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
-from debug_gym_core.names import some
 from debug_gym_core.runs.json_lines import JsonLines
+from debug_gym_core.runs.run_directory import hold, refuse_other_contents, remove, require_run
 from debug_gym_core.runs.same_config import joined_tasks, refuse_other_config
 from debug_gym_core.runs.trajectory import Result, read_results
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
 
 SCHEMA_VERSION = 1
-LOCK = ".lock"
 LONGEST_NAME = 255
 """Bytes of a directory's name."""
 Key = tuple[str, int | None]
@@ -82,14 +80,14 @@ class Run:
             raise UsageError(f"{directory} is a file; -o names the directory of a run")
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            _refuse_other_contents(directory)
+            refuse_other_contents(directory)
         except OSError as error:
             raise UsageError(f"{directory}: {error.strerror}") from error
         try:
-            lock = _lock(directory)
+            lock = hold(directory)
         except OSError:
             if directory in made:
-                _remove(directory, made)
+                remove(directory, made)
             raise
         try:
             if (directory / "run.json").exists():
@@ -139,8 +137,8 @@ class Run:
         Raises:
             UsageError: there is no run, it is in use, or its config does not fit
         """
-        _require_run(directory)
-        lock = _lock(directory)
+        require_run(directory)
+        lock = hold(directory)
         try:
             record = read_record(directory)  # which nobody else writes to from here on
             kept = record.get("config", {})
@@ -242,7 +240,7 @@ class Run:
         """Remove what this process made of a new run: its files, its directory and those made above it."""
         if self._made is None or self.results:
             return
-        _remove(self.directory, self._made)  # before anybody else can hold it
+        remove(self.directory, self._made)  # before anybody else can hold it
         self.close()
 
     def close(self) -> None:
@@ -272,63 +270,11 @@ def look(directory: Path, plugins: Plugins | None = None) -> tuple[Config, dict[
     Raises:
         UsageError: there is no run, or its config does not fit what is installed
     """
-    _require_run(directory)
+    require_run(directory)
     from debug_gym_core.config.loading import from_data
 
     config = from_data(read_record(directory).get("config", {}), str(directory / "run.json"), plugins)
     return config, {(item.task, item.repeat): item for item in read_results(directory / "results.jsonl")}
-
-
-def _require_run(directory: Path) -> None:
-    """Refuse a directory that is no run's, and name the runs right below it."""
-    if (directory / "run.json").is_file():
-        return
-    below = sorted(str(path.parent) for path in directory.glob("*/run.json"))
-    more = f"; below it: {some(below[::-1], 3)}" if below else ""
-    raise UsageError(f"{directory} holds no run (no run.json){more}")
-
-
-def _refuse_other_contents(directory: Path) -> None:
-    """A run does not mix its files with those of something else."""
-    if (directory / "run.json").exists():
-        return
-    others = sorted(path.name for path in directory.iterdir() if path.name != LOCK)
-    if others:
-        raise UsageError(f"{directory} is not empty ({others[0]!r}) and holds no run; name a new directory")
-
-
-def _remove(directory: Path, made: Iterable[Path]) -> None:
-    """Remove the files of a run in which nothing was played, and the directories that were made for it."""
-    for name in ("run.json", "results.jsonl", LOCK):
-        (directory / name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        for one in made:
-            one.rmdir()
-
-
-def _lock(directory: Path) -> int:
-    """Hold a directory; the kernel gives it free when the process ends, however it ends."""
-    while True:
-        try:
-            descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except FileNotFoundError as error:
-            raise UsageError(f"{directory} was removed just now, by whoever had begun a run there") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
-            os.close(descriptor)
-            raise UsageError(f"{directory} is in use by another debug-gym (process {holder or 'unknown'})") from error
-        if os.fstat(descriptor).st_nlink:
-            break
-        os.close(descriptor)  # of a run that was discarded just now
-    try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 def read_record(directory: Path) -> dict[str, Any]:
