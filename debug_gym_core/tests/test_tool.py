@@ -59,11 +59,20 @@ def test_the_first_argument_is_the_environment() -> None:
     def use(self: Any, path: str) -> str:
         return path
 
-    with pytest.raises(TypeError, match=r"Odd.use: its first argument is the environment.*is called 'path'"):
+    def untyped(self, path):  # type: ignore[no-untyped-def]
+        """Look.
+
+        Args:
+            path: the file
+        """
+
+    with pytest.raises(TypeError, match=r"Odd.use: its first argument is the environment.*this one is path: str$"):
         type("Odd", (Tool,), {"name": "odd", "use": use})
     with pytest.raises(TypeError, match="this one has none"):
         type("Odd", (Tool,), {"name": "odd", "use": lambda self: ""})
-    for named in (lambda self, _: "", lambda self, environment: "", lambda self, _env: "", lambda self, *given: ""):
+    with pytest.raises(TypeError, match="'path', which its docstring explains as one of the agent's"):
+        type("Odd", (Tool,), {"name": "odd", "use": untyped})
+    for named in (lambda self, _: "", lambda self, ctx: "", lambda self, environment: "", lambda self, *given: ""):
         type("Even", (Tool,), {"name": "even", "use": named})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, ClassVar
 
-from debug_gym_agents.loop import Turns, correction, hopeless, with_ids
+from debug_gym_agents.loop import Turns, correction, ended_by, with_ids
 from debug_gym_core import LLM, Agent, Message, Settings
 from debug_gym_core.agents.agent import LateDebuggerSettings
 from debug_gym_core.agents.history import History
@@ -74,7 +74,7 @@ class DebugAgent(Agent):
             if self.settings.reset_prompt_history_after_rewrite and env.rewrites > rewrites:
                 history.keep(1)
             turns.note(sense=carried_out)
-        return hopeless(finish)
+        return ended_by(finish)
 
     def _ask(self, turns: Turns, history: History, sight: Sight) -> Completion:
         """Ask for the next step; where even the shortest history is too long, with a smaller prompt."""

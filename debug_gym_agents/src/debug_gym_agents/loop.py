@@ -106,7 +106,7 @@ class Turns:
         self.malformed = 0 if sense else self.malformed + 1
 
 
-def hopeless(finish: str) -> str:
+def ended_by(finish: str) -> str:
     """What ended an episode in which nothing could be carried out, turn after turn.
 
     Args:

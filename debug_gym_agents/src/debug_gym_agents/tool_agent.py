@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from debug_gym_agents.loop import Turns, correction, hopeless, with_ids
+from debug_gym_agents.loop import Turns, correction, ended_by, with_ids
 from debug_gym_core import LLM, Agent, Message
 from debug_gym_core.agents.history import History
 from debug_gym_core.agents.prompts import Prompt, facts
@@ -63,4 +63,4 @@ class ToolAgent(Agent):
                     return None
                 sense = sense or carried_out
             turns.note(sense=sense)
-        return hopeless(finish)
+        return ended_by(finish)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.run import read_record
+from debug_gym_core.runs.run_directory import no_run
 from debug_gym_core.runs.trajectory import Result, read_results
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
             raise UsageError(f"{path}: there is no such directory")
         runs = list(_runs_below(path))
         if not runs:
-            raise UsageError(f"{path} holds no run (no run.json); debug-gym run makes one")
+            raise no_run(path)
         found.update(dict.fromkeys(runs))
     return list(found)
 

@@ -15,12 +15,16 @@ LOCK = ".lock"
 
 
 def require_run(directory: Path) -> None:
-    """Refuse a directory that is no run's, and name the runs right below it."""
-    if (directory / "run.json").is_file():
-        return
+    """Refuse a directory that is no run's."""
+    if not (directory / "run.json").is_file():
+        raise no_run(directory)
+
+
+def no_run(directory: Path) -> UsageError:
+    """That a directory is no run's; names the runs right below it."""
     below = sorted(str(path.parent) for path in directory.glob("*/run.json"))
-    more = f"; below it: {some(below[::-1], 3)}" if below else ""
-    raise UsageError(f"{directory} holds no run (no run.json){more}")
+    more = f"below it: {some(below[::-1], 3)}" if below else "debug-gym run makes one"
+    return UsageError(f"{directory} holds no run (no run.json); {more}")
 
 
 def refuse_other_contents(directory: Path) -> None:

@@ -89,23 +89,30 @@ class Tool(Component, abc.ABC):
         """Free what the tool holds; called at the end of the environment, and before each reset."""
 
 
-ENVIRONMENT = re.compile("_*(env.*)?")
-"""What `use` may call its first argument, which is the environment."""
+PLAIN = re.compile(r"(str|int|float|bool|list|dict|List|Dict)\b.*", re.DOTALL)
+"""Types that arguments of an agent's have, and no environment."""
 
 
 def _check_first(tool: type[Tool]) -> None:
-    """Refuse a `use` whose first argument is one of the agent's.
+    """Refuse a `use` whose first argument is one of the agent's, by its type and documentation.
 
     Raises:
         TypeError: it is
     """
     given = list(inspect.signature(tool.use).parameters.values())[1:]
     first = given[0] if given else None
-    if first is None or (first.kind is not first.VAR_POSITIONAL and not ENVIRONMENT.fullmatch(first.name)):
-        what = "has none" if first is None else f"is called {first.name!r}"
-        raise TypeError(
-            f"{tool.__name__}.use: its first argument is the environment, use(self, env, ...); this one {what}"
-        )
+    if first is None:
+        what = "has none"
+    else:
+        typed = "" if first.annotation is first.empty else inspect.formatannotation(first.annotation).strip("'")
+        explained = first.name in _arguments_of(inspect.getdoc(tool.use) or "")
+        if PLAIN.fullmatch(typed):
+            what = f"is {first.name}: {typed}"
+        elif not typed and explained and not first.name.startswith("env"):
+            what = f"is {first.name!r}, which its docstring explains as one of the agent's"
+        else:
+            return
+    raise TypeError(f"{tool.__name__}.use: its first argument is the environment, use(self, env, ...); this one {what}")
 
 
 @dataclass(frozen=True)
@@ -137,16 +144,7 @@ class _Signature:
             default = ... if required else parameter.default
             self.parameters.append(Parameter(parameter.name, required, parameter.default, annotation, help_text))
             fields[parameter.name] = (annotation, pydantic.Field(default, description=help_text or None))
-        config = pydantic.ConfigDict(extra="forbid", strict=False)
-        for name, field in fields.items():
-            try:
-                pydantic.create_model(tool.__name__, __config__=config, **{name: field})
-            except pydantic.errors.PydanticSchemaGenerationError:
-                raise TypeError(
-                    f"{tool.__name__}.use: no argument of a model's can be of the type of {name}, {field[0]!r:.80}; "
-                    "say str, int, float, bool, a list or dict of these, or a pydantic model"
-                ) from None
-        self.model = pydantic.create_model(tool.__name__, __config__=config, **fields)
+        self.model = _model_of(tool, fields)
         parameters = self.model.model_json_schema()
         parameters.pop("title", None)
         parameters.setdefault("properties", {})
@@ -206,6 +204,31 @@ class _Signature:
 @cache
 def _signature(tool: type[Tool]) -> _Signature:
     return _Signature(tool)
+
+
+def _model_of(tool: type[Tool], fields: Mapping[str, Any]) -> type[pydantic.BaseModel]:
+    """What arguments are checked against.
+
+    Args:
+        tool: whose they are
+        fields: type and pydantic's field of each
+
+    Raises:
+        TypeError: no argument can be of the type of one
+    """
+    config = pydantic.ConfigDict(extra="forbid", strict=False)
+    try:
+        return pydantic.create_model(tool.__name__, __config__=config, **fields)
+    except pydantic.errors.PydanticSchemaGenerationError:
+        if len(fields) > 1:
+            for name, field in fields.items():  # It does not say which.
+                _model_of(tool, {name: field})
+            raise
+    ((name, field),) = fields.items()
+    raise TypeError(
+        f"{tool.__name__}.use: no argument of a model's can be of the type of {name}, {field[0]!r:.80}; "
+        "say str, int, float, bool, a list or dict of these, or a pydantic model"
+    )
 
 
 def _type_of(tool: type[Tool], parameter: inspect.Parameter) -> Any:

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from .unlike import SCALARS
+from .unlike import SCALARS, mro_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ DEPTH = 10
 """Of containers in containers."""
 
 _FUNCTION = type(lambda: None)
-_mro_of = type.__dict__["__mro__"].__get__
 _space_of = type.__dict__["__dict__"].__get__
 
 
@@ -77,7 +76,7 @@ class Anything(object):
         for _ in range(DEPTH):
             holding = {}  # type: dict[type, Any]
             for kind in set(map(type, level)):
-                bases = _mro_of(kind)
+                bases = mro_of(kind)
                 holding[kind] = next((one for one in CONTAINERS if one in bases and self.call not in bases), None)
                 if holding[kind] is None and self._is_kind(kind, "A" in free or self.call in bases):
                     return True
@@ -96,4 +95,4 @@ class Anything(object):
 
 def equal_of(kind: type) -> "Any":
     """What a class has for `==`; not by way of its own class, which may say otherwise."""
-    return next(space["__eq__"] for space in map(_space_of, _mro_of(kind)) if "__eq__" in space)
+    return next(space["__eq__"] for space in map(_space_of, mro_of(kind)) if "__eq__" in space)

@@ -3,7 +3,7 @@
 import os
 
 from .asked import Opposites, insist
-from .unlike import FEW, Nobody, far_from, home_of, is_data
+from .unlike import FEW, Nobody, far_from, home_of, is_data, mro_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ LARGEST = 100000
 WIDEST = 100
 """Columns of a table of which another is made."""
 
-_mro_of = type.__dict__["__mro__"].__get__
 _name_of = type.__dict__["__name__"].__get__
 _urandom = os.urandom
 
@@ -57,7 +56,7 @@ def is_by_elements(*values: "Any") -> bool:
 
 def kind_of(value: "Any") -> str:
     """Which of `ARRAYS` a value's class is made of; empty: none."""
-    for base in _mro_of(type(value)):
+    for base in mro_of(type(value)):
         name = str(_name_of(base))
         if name in ARRAYS and home_of(base).partition(".")[0] in COMPARING:
             return name
@@ -66,7 +65,7 @@ def kind_of(value: "Any") -> str:
 
 def is_scalar(value: "Any") -> bool:
     """Whether a value is one of numpy's numbers, texts or flags, or an array that is but one."""
-    bases = _mro_of(type(value))
+    bases = mro_of(type(value))
     if any(_name_of(base) == "generic" and home_of(base) == "numpy" for base in bases):
         return True
     return kind_of(value) == "ndarray" and value.ndim == 0

@@ -1,10 +1,9 @@
 """What is compared with each other where two containers are: the elements in the same places, however deep."""
 
-import os
 from collections import Counter, OrderedDict, deque
 
 from .anything import DEPTH, equal_of
-from .unlike import LONG, is_data
+from .unlike import LONG, below, is_data, mro_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,9 +20,6 @@ EQUAL = frozenset(vars(one)["__eq__"] for one in (*SEQUENCES, dict, OrderedDict,
 
 SOME = 100
 """Pairs that are taken of more than `LONG`."""
-
-_mro_of = type.__dict__["__mro__"].__get__
-_urandom = os.urandom
 
 
 class Pairs(object):
@@ -61,7 +57,7 @@ class Pairs(object):
             inner, leaves = self.inside(left, right)
             if not inner and not leaves:
                 return None
-            place = _below(len(inner) + len(leaves))
+            place = below(len(inner) + len(leaves))
             if place < len(leaves):
                 return leaves[place]
             left, right = inner[place - len(leaves)]
@@ -89,7 +85,7 @@ class Pairs(object):
             return call
         if equal_of(type(left)) not in EQUAL or equal_of(type(right)) not in EQUAL:
             return None
-        bases = [_mro_of(type(one)) for one in (left, right)]
+        bases = [mro_of(type(one)) for one in (left, right)]
         kind = next((one for one in (*SEQUENCES, dict) if all(one in some for some in bases)), None)
         return kind if kind is not None and kind.__len__(left) and kind.__len__(right) else None
 
@@ -112,8 +108,4 @@ class Pairs(object):
 
 def _some(values: "list[Any]") -> "list[Any]":
     """Values, or those in some places that nobody can know, where they are many."""
-    return values if len(values) <= LONG else [values[_below(len(values))] for _ in range(LONG)]
-
-
-def _below(number: int) -> int:
-    return int.from_bytes(_urandom(4), "big") % number
+    return values if len(values) <= LONG else [values[below(len(values))] for _ in range(LONG)]

@@ -20,6 +20,8 @@ LONG = 1000
 
 _urandom = os.urandom
 _home_of = type.__dict__["__module__"].__get__
+mro_of = type.__dict__["__mro__"].__get__
+"""The classes that one is made of, as it itself has them: not by way of its own class, which may say otherwise."""
 
 
 class Nobody(Exception):
@@ -122,9 +124,12 @@ def _containers(value: "Any", others: "Callable[[Any], list[Any]]") -> "list[Any
 
 
 def _places(length: int) -> "list[int]":
-    if length <= FEW:
-        return list(range(length))
-    return [int.from_bytes(_urandom(4), "big") % length for _ in range(2 if length > LONG else FEW)]
+    return list(range(length)) if length <= FEW else [below(length) for _ in range(2 if length > LONG else FEW)]
+
+
+def below(number: int) -> int:
+    """A number from 0 up to another, without it, that nobody can know."""
+    return int.from_bytes(_urandom(4), "big") % number
 
 
 def _another(element: "Any", others: "Callable[[Any], list[Any]]") -> "Any":
