@@ -14,6 +14,7 @@ from debug_gym_core.cli.display import LiveDisplay, PlainDisplay
 from debug_gym_core.cli.summary import summary
 from debug_gym_core.runs.jobs import Job
 from debug_gym_core.runs.trajectory import Event, Result, Tokens
+from debug_gym_core.usage import Usage
 
 
 def job(name: str) -> Job:
@@ -132,6 +133,18 @@ def test_the_summary_fits(width: int) -> None:
     assert all(len(line.rstrip()) <= width for line in lines if "error toy/b" not in line and "resolved 0" not in line)
     assert "error toy/b: the sandbox is gone" in lines
     assert lines[0].split()[:3] == ["task", "status", "score"]
+
+
+def test_what_a_stopped_episode_has_spent_is_told() -> None:
+    stream = io.StringIO()
+    display = PlainDisplay(Console(file=stream, width=200), 50, 0)
+    for name in "ab":
+        display.started(job(name))
+        display.event(job(name), Event.llm_call(model="m", usage=Usage(1000, 10, cost=0.5), seconds=1.0, calls=[]))
+    display.finished(job("a"), result("a"))
+    display.finished(job("b"), None)
+    summary([result("a")], 1, 3.0, "exps/x", display)
+    assert "resolved 0 of 1, 1 not played, 124.5k tokens, $2.00, 3.0 s" in stream.getvalue()
 
 
 def test_an_error_is_told_once() -> None:

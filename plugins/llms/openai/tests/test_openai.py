@@ -170,6 +170,17 @@ def test_a_service_that_does_not_stream_is_understood(server: ModelServer) -> No
     assert OpenAI(model="x", endpoint=server.url, stream=True).ask(HELLO, []).message.content == "yes"
 
 
+def test_that_tokens_are_estimated_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """What is spent, and what bounds it, rests on a guess."""
+    with ModelServer(lambda request: chat_reply("yes", usage=None)) as server:
+        llm = OpenAI(model="tells-nothing", api_key="k", endpoint=server.url)
+        with caplog.at_level("WARNING"):
+            assert all(llm.ask(HELLO, []).usage.prompt for _ in range(3))
+    assert [one for one in caplog.messages if "tells-nothing" in one] == [
+        "tells-nothing: the service does not tell its tokens; they are estimated"
+    ]
+
+
 def test_an_entrys_name_is_in_its_errors(tmp_path: Path) -> None:
     path = tmp_path / "llm.yaml"
     with ModelServer(lambda request: error_reply(404, "No such model")) as refusing:
