@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from debug_gym_core.sandbox.python_code import imports_of, parse
+from debug_gym_core.sandbox.python_code import parse
 
 SOURCE = inspect.getsource(textwrap)
 
@@ -70,8 +70,3 @@ def test_others_parse_meanwhile(interleaved: None) -> None:
 def test_what_is_no_python_is_told(source: str | bytes) -> None:
     with pytest.raises((SyntaxError, ValueError)):
         parse(source)
-
-
-def test_imports_of() -> None:
-    source = "import a.b, c\nfrom d import e\nfrom . import f\ndef g():\n    import h\n"
-    assert imports_of(source) == ("a.b", "c", "d", "h")

@@ -94,7 +94,7 @@ def test_code_that_was_cached_is_as_code_that_is_compiled_here(tmp_path: Path, m
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(shipping, "_SHARED", "shared.")
     for _ in range(2):
-        shipping.parcel.cache_clear()
+        monkeypatch.setattr(shipping, "_PARCELS", {})
         assert entered(sys.executable, shipping.parcel("travels").blob())[:3] == [5, "abc", shipping.NAME]
     assert sorted(shipping.sources_of("travels")) == sorted(SOURCES)
 
@@ -103,6 +103,15 @@ def test_code_that_was_cached_is_as_code_that_is_compiled_here(tmp_path: Path, m
 @pytest.mark.parametrize("python", support.interpreters(handful=True))
 def test_every_module_of_a_traveller_is_there_once_main_is_imported(package: str, python: str) -> None:
     assert entered(python, shipping.parcel(package).blob(), LOADED) == []
+
+
+@pytest.mark.parametrize("package", TRAVELLERS)
+def test_all_that_a_traveller_imports_is_known(package: str) -> None:
+    nodes = [node for source in shipping.sources_of(package).values() for node in ast.walk(ast.parse(source))]
+    wanted = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    wanted |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    ours = {name for name in shipping.sources_of(package) if "." in name}
+    assert set(shipping.imports(package)) | ours == wanted - {"__future__"}
 
 
 @pytest.mark.parametrize("package", TRAVELLERS)

@@ -40,14 +40,3 @@ def _parse_at_once(source: str | bytes) -> ast.Module:
     finally:
         if collects:
             gc.enable()
-
-
-def imports_of(source: str | bytes) -> tuple[str, ...]:
-    """The modules that a program imports, anywhere in it."""
-    names: dict[str, None] = {}
-    for node in ast.walk(parse(source)):
-        if isinstance(node, ast.Import):
-            names |= dict.fromkeys(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level and node.module != "__future__":
-            names |= {node.module: None}
-    return tuple(names)
