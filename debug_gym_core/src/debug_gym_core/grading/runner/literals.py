@@ -62,11 +62,14 @@ class Literals(object):
         read = _read_names(function)
         if not is_test or read is None:
             return first
-        sides = [one for node in ast.walk(function) for one in _sides(node) if isinstance(one, ast.Name)]
-        bound = [name for node in ast.walk(function) if node is not function for name in bound_by(node)]
+        nodes = list(ast.walk(function))
+        sides = [one for node in nodes for one in _sides(node) if isinstance(one, ast.Name)]
+        if not sides:
+            return first
+        bound = [name for node in nodes if node is not function for name in bound_by(node)]
         parameters = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
         for name in sorted({one.id for one in sides} - read):
-            uses = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == name]
+            uses = [one for one in nodes if isinstance(one, ast.Name) and one.id == name]
             loads = [one for one in uses if isinstance(one.ctx, ast.Load)]
             if len(loads) != len([one for one in sides if one.id == name]) or _is_declared(function, name):
                 continue
@@ -78,12 +81,12 @@ class Literals(object):
                 made = ast.Assign([ast.Name(name, ast.Store())], asked)
                 first.append(ast.copy_location(made, function.body[0]))
             elif len(uses) == len(loads) + 1 and name not in parameters:
-                self.assigned(function, name)
+                self.assigned(nodes, name)
         return first
 
-    def assigned(self, function: "Function", name: str) -> None:
-        """Keep the literal that a variable of a function is made of."""
-        for one in ast.walk(function):
+    def assigned(self, nodes: "list[ast.AST]", name: str) -> None:
+        """Keep the literal that a variable of a function, of which all nodes are given, is made of."""
+        for one in nodes:
             if not isinstance(one, (ast.Assign, ast.AnnAssign)):
                 continue
             targets = one.targets if isinstance(one, ast.Assign) else [one.target]
