@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from debug_gym_core import progress
+from debug_gym_core.cli.progress import ProgressLines
 
 
 def test_who_listens_in_a_block_is_told_there_and_nobody_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,3 +23,11 @@ def test_who_listens_in_a_block_is_told_there_and_nobody_takes_its_place(monkeyp
     progress.listen(listener("other"))
     progress.tell("image", None)
     assert told == [("block", "image", "half"), ("default", "image", None), ("other", "image", None)]
+
+
+def test_what_is_over_at_once_is_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ProgressLines()
+    lines("clone", None)
+    lines("image", "half")
+    lines("image", None)
+    assert capsys.readouterr().err == "half\n"

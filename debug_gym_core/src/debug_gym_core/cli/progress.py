@@ -35,6 +35,8 @@ class ProgressLines:
                 self._last[what] = line
                 if now < self._next.get(what, 0.0):
                     return
+            elif what not in self._last:  # over before there was anything to say
+                return
             terminal = sys.stderr.isatty()
             self._next[what] = now + (TERMINAL_PAUSE if terminal else PLAIN_PAUSE)
             text = printable(self._last.get(what, ""))
