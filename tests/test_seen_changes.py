@@ -95,6 +95,17 @@ def test_what_a_program_under_pdb_writes_does_not_end_the_session(env: RepoEnv) 
     assert "session ended because a file changed" in observation["text"] and env.rewrites == 1
 
 
+def test_a_program_that_writes_code_for_itself_is_debugged_on(env: RepoEnv) -> None:
+    env.step(pdb("b app.py:3\nc"))
+    written = "p = __import__('pathlib').Path('gen.py'); p.write_text('a = {}'); import gen"
+    assert "session ended" not in env.step(pdb(f"!{written.format(1)}"))[0]["text"]
+    text = env.step(pdb("!p.write_text('a = 22')\np gen.a"))[0]["text"]
+    assert "gen.py changed while the program ran, which goes on with what it has." in text
+    assert env.step(pdb("p gen.a"))[0]["text"].startswith("1")
+    observation, *_ = env.step({"name": "rewrite", "arguments": {"path": "gen.py", "new_code": "a = 3"}})
+    assert "session ended because a file changed" in observation["text"]
+
+
 def test_a_program_that_goes_on_is_watched(env: RepoEnv) -> None:
     env.step({"name": "start", "arguments": {"command": "while ! test -e go; do sleep 0.02; done; echo 1 > done.txt"}})
     env.step("seen")

@@ -147,6 +147,8 @@ class _Finder:
             parsed = self._console_script(_words(text))
         if parsed.module in ("tox", "nox"):
             raise self._runner(parsed.module, list(parsed.args))
+        if parsed.module == "pytest" and "--trace" in parsed.args:
+            self.notes.append("--trace is left out: set a breakpoint at the test.")
         return Target(replace(parsed, env=self.variables), self.cwd, tuple(self.notes))
 
     def _enter(self, directory: str) -> None:

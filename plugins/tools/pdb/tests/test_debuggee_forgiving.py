@@ -472,3 +472,38 @@ def test_frames_of_one_function_are_counted(debug: Any) -> None:
     program.do("b 4")
     stack = program.do("c")["stop"]["stack"]
     assert [(one["line"], one.get("times")) for one in stack] == [(4, None), (3, 40), (5, None)]
+
+
+def test_a_line_about_standard_output_is_about_the_programs_own(debug: Any) -> None:
+    source = """\
+        import contextlib, io, sys
+        buf = io.StringIO()
+        with contextlib.redirect_stdout(buf):
+            print("a")
+            x = 1
+        sys.stdout = None
+        x = 2
+        """
+    program = debug("python app.py", {"app.py": textwrap.dedent(source)})
+    program.do("b 5")
+    program.do("c")
+    assert program.do("p sys.stdout is buf")["out"] == "True\n"
+    assert program.do("p sys.stdout.getvalue()")["out"] == "'a\\n'\n"
+    assert program.do("print(x if 'x' in vars() else 'seen')")["out"] == "seen\n"
+    assert program.do("p buf.getvalue()")["out"] == "'a\\n'\n"
+    program.lines("n", "n", "n")
+    assert program.do("p sys.stdout")["out"] == "None\n"
+
+
+def test_a_debugger_of_the_programs_own_that_quits_is_an_error_of_the_program(debug: Any) -> None:
+    own = "pdb.Pdb(stdin=io.StringIO(), stdout=io.StringIO())"
+    source = f"import io, pdb\ndef f():\n    {own}.set_trace()\n    return 1\nf()\n"
+    program = debug("python app.py", {"app.py": source})
+    stop = program.do("c")["stop"]
+    assert stop["reason"] == "exception" and stop["exceptions"][0]["type"] == "BdbQuit"
+    assert program.do("c")["status"] == 1
+
+
+def test_a_program_has_annotations(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": "print(__annotations__)\n"})
+    assert program.do("c")["status"] == 0

@@ -30,7 +30,10 @@ def locals_of(**changes: Any) -> dict[str, Any]:
         ({"reason": "interrupt", "note": "slow"}, "stopped: interrupt\nnote: slow"),
         ({"reason": "return", "return": "[1,\n\n 2]"}, "stopped: return\nreturn value: [1,\n     2]"),
         ({"reason": "step", **locals_of()}, "stopped: step"),
-        ({"reason": "step", **locals_of(unchanged=2)}, "stopped: step\nlocals: none (2 unchanged)"),
+        (
+            {"reason": "step", **locals_of(first=False, unchanged=2)},
+            "stopped: step\nchanged locals: none seen (2 as shown before)",
+        ),
         (
             {"reason": "step", **locals_of(first=False, changed={"a": "1"}, unchanged=1, omitted=3)},
             "stopped: step\nchanged locals: a = 1 (1 unchanged, 3 more: pp locals())",

@@ -46,6 +46,7 @@ class Environment(SimpleNamespace):
     breakpoints: Breakpoints
 
     def edit(self, tool: Pdb, path: str, new: str) -> Any:
+        tool.on_step(self, ToolCall("pdb", {}))  # that the debugger was used is over
         before = self.session.read(path)
         self.session.write(path, new.encode())
         return tool.on_file_changed(self, path, edits_between(before, new.encode()))

@@ -65,6 +65,8 @@ class Program:
         self._replaced = sys.modules["__main__"]
         self.namespace = self._module.__dict__
         self.namespace["__builtins__"] = builtins
+        if sys.version_info < (3, 14):  # as that of every interpreter has
+            self.namespace["__annotations__"] = {}
         sys.modules["__main__"] = self._module
         sys.argv[:] = [self.filename, *self.args]
 

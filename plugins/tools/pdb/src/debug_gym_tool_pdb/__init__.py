@@ -73,6 +73,7 @@ class Pdb(Tool):
         self._session: DebugSession | None = None
         self._stopped: Mapping[str, Any] | None = None
         self._asked = ""
+        self._running = False
         self._arguments: Sequence[str] | None = None
 
     def use(self, env: Environment, command: str, entrypoint: str | None = None) -> Observation:
@@ -83,6 +84,7 @@ class Pdb(Tool):
             command: one pdb command, or several, one a line
             entrypoint: what to debug instead of the task's own program, such as `python -m pytest -q test_app.py`
         """
+        self._running = True  # what happens to files until the step is over, programs do that are debugged
         lines = typed.lines_of(command)
         entrypoint = (entrypoint or "").strip() or None
         if self._live is None and len(lines) == 1:
@@ -131,6 +133,8 @@ class Pdb(Tool):
         said += [f"Breakpoint {one} was dropped: {why}." for one in moves.dropped]
         live, ended = self._live, None
         if live is not None and (followed or live.has_loaded(path)):
+            if self._running and not followed:  # a program that writes code for itself knows what it does
+                return Observation(self.name, f"{path} changed while the program ran, which goes on with what it has.")
             ended = {"how": "file_changed", "status": None, "exception": None}
             self.close()
             self._forget(env)
@@ -147,6 +151,7 @@ class Pdb(Tool):
     @hookimpl
     def on_step(self, env: Environment, call: ToolCall) -> Observation | None:
         """Say where the program is stopped while other tools are used; programs are told the breakpoints too."""
+        self._running = False
         if call.name == self.name:
             return None
         stopped = self._stopped if self._live is not None else None

@@ -76,7 +76,8 @@ def stop_text(stop: Mapping[str, Any]) -> str:
     lines = [f"{_numbered(stop)}: {_reason(stop)}"]
     if "file" in stop:
         process = f" of process {stop['process']}" if stop.get("process") else ""
-        lines[0] += f" at {stop['file']}:{stop['line']} in {stop['function']} ({stop['thread']}{process})"
+        thread = f" ({stop['thread']}{process})" if "thread" in stop else ""  # not where it cannot be described
+        lines[0] += f" at {stop['file']}:{stop['line']} in {stop['function']}{thread}"
     if stop.get("ignored"):
         lines.append("this file is ignored in the task: its source and variables are not shown")
     if stop.get("note"):
@@ -157,13 +158,14 @@ def _locals_line(stop: Mapping[str, Any]) -> str:
         return ""
     notes = []
     if found["unchanged"]:
-        notes.append(f"{found['unchanged']} unchanged")
+        # Of what is large or deep a part is compared: where nothing was seen, nothing more is said.
+        notes.append(f"{found['unchanged']} {'unchanged' if found['changed'] else 'as shown before'}")
     if found["omitted"]:
         notes.append(f"{found['omitted']} more: pp locals()")
     suffix = f" ({', '.join(notes)})" if notes else ""
     title = "locals" if found["first"] else "changed locals"
     if not found["changed"]:
-        return f"{title}: none{suffix}"
+        return f"{title}: none{suffix}" if found["first"] else f"{title}: none seen{suffix}"
     values = {name: _value(text) for name, text in found["changed"].items()}
     if len(values) <= 4 and sum(map(len, values.values())) <= 80 and not any("\n" in v for v in values.values()):
         return f"{title}: " + ", ".join(f"{name} = {text}" for name, text in values.items()) + suffix

@@ -171,6 +171,8 @@ class Conversation(pdb.Pdb):
                 message["stop"] = self._report(self._stop)
             except (Exception, KeyboardInterrupt) as error:  # the program has replaced what the report is made with
                 why = "it cannot be described: {}: {}".format(type(error).__name__, self.values.said(error))
+                if isinstance(error, KeyboardInterrupt):
+                    why = "it takes too long to describe it"
                 message["stop"] = dict(self._briefly(self._stop), note=why)
             finally:
                 self._executing = executing
@@ -258,10 +260,15 @@ class Conversation(pdb.Pdb):
             self._executing = executing
 
     def onecmd(self, line: str) -> "Any":
-        """Carry out what a line means; what it prints to the program's standard output is pdb's output."""
+        """Carry out what a line means; what it prints to the program's standard output is pdb's output.
+
+        A line that speaks of that output is about the program's own.
+        """
         if self.commands_defining:
             return super().onecmd(line)
-        saved, sys.stdout = sys.stdout, self.output
+        saved = sys.stdout
+        if "stdout" not in line:
+            sys.stdout = self.output
         before = self.output.talker, self.output.program
         self.output.talker = _get_ident()
         if saved is not self.output:

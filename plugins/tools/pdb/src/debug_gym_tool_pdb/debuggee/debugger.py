@@ -71,9 +71,9 @@ class Debugger(Stopping):
                 _settrace(None)
         except SystemExit as error:
             self._status = _exit_status(error)
-        except bdb.BdbQuit:
-            self._status = 0
         except BaseException as error:
+            if self.quitting and isinstance(error, bdb.BdbQuit):  # a debugger of the program's own raises it, too
+                return 0
             self._status = 1
             self._at_uncaught(error)
         return int(self._status or 0)
@@ -197,7 +197,7 @@ class Debugger(Stopping):
     def _in_thread(self, args: "Any") -> None:
         """Stop at an exception that ends a thread."""
         self._thread_excepthook(args)
-        if args.exc_type is not SystemExit and args.exc_type is not bdb.BdbQuit and args.exc_value is not None:
+        if args.exc_type is not SystemExit and not self.quitting and args.exc_value is not None:
             self.post_mortem(args.exc_value, Stop("exception"), None)
 
     def _at_uncaught(self, error: "BaseException") -> None:

@@ -95,8 +95,19 @@ def is_hidden(frame: "FrameType") -> bool:
     return bool(frame.f_locals.get("__tracebackhide__", False)) or "__unittest" in frame.f_globals
 
 
-def real_line(frame: "FrameType", line: int) -> int:
-    """The line of the statement that a frame is before, when it is in what we have compiled in."""
+def line_of(frame: "FrameType") -> int:
+    """The line that a frame is at."""
+    return real_line(frame, frame.f_lineno)
+
+
+def real_line(frame: "FrameType", line: "Optional[int]") -> int:
+    """The line of the statement that a frame is before, when it is in what we have compiled in.
+
+    Where an exception leaves an `except*`, and the like, a frame has no line: it is the one before.
+    """
+    if line is None:
+        known = [number for offset, number in line_starts(frame.f_code) if offset <= frame.f_lasti]
+        return known[-1] if known else frame.f_code.co_firstlineno
     if line != NOWHERE:
         return line
     starts = (number for offset, number in line_starts(frame.f_code) if offset > frame.f_lasti and number != NOWHERE)

@@ -14,7 +14,7 @@ from debug_gym_core.debugging.inside.limits import TimeLimit, repr_of
 
 from .channel import _GONE, _ORIGINAL_BUILTINS, Channel, _give_builtins, _take_back_builtins
 from .conversation import IGNORED, Conversation, documented, shortened
-from .frames import folded, in_order, is_shown
+from .frames import folded, in_order, is_shown, line_of
 from .guide import DIFFERENCES, long_name, overview
 from .hints import MOST_NAMED
 from .locations import NAME, NO_LINE
@@ -129,7 +129,13 @@ class Looking(Conversation):
             return self._list_file(arg, 1, "11")
         if NAME.match(arg):
             return self.do_source(arg)
-        return self.error(IGNORED) if self._is_in_ignored() else super().do_list(arg)
+        if self._is_in_ignored():
+            return self.error(IGNORED)
+        here = self.curframe
+        if here is not None and here.f_lineno is None and (arg == "." or (not arg and self.lineno is None)):
+            first = max(1, line_of(here) - 5)  # pdb would count from its line
+            arg = "{}, {}".format(first, first + 10)
+        return super().do_list(arg)
 
     do_l = do_list
 

@@ -9,7 +9,7 @@ import types
 from debug_gym_core.debugging.inside.limits import TimeLimit
 from debug_gym_core.debugging.inside.process import OURS, _get_ident
 
-from .frames import in_order, is_shown, other_frames, outwards
+from .frames import in_order, is_shown, line_of, other_frames, outwards, real_line
 from .values import MESSAGE_LENGTH, REPR_SECONDS
 
 TYPE_CHECKING = False
@@ -136,7 +136,7 @@ class Reporter:
         tops = sorted(other_frames().items(), key=lambda one: (one[0] not in names, str(names.get(one[0])), one[0]))
         lines = ["* {}: {}".format(names.get(here, UNNAMED), self._where(list(reversed(stack))))]
         for ident, top in tops[: MOST_LISTED - 1]:
-            frames = [(one, one.f_lineno) for one in outwards(top) if one.f_code.co_filename != OURS]
+            frames = [(one, line_of(one)) for one in outwards(top) if one.f_code.co_filename != OURS]
             lines.append("  {}: {}".format(names.get(ident, UNNAMED), self._where(frames)))
         if len(tops) >= MOST_LISTED:
             lines.append("  [{} more]".format(len(tops) - MOST_LISTED + 1))
@@ -160,7 +160,7 @@ class Reporter:
             while frame is not None and not self._files.is_own(frame.f_code.co_filename):
                 frame = frame.f_back
             if frame is not None:
-                found.append(dict(self.place(frame, frame.f_lineno), name=names.get(ident, UNNAMED)))
+                found.append(dict(self.place(frame, line_of(frame)), name=names.get(ident, UNNAMED)))
         return sorted(found, key=lambda one: str(one["name"]))[:MOST_THREADS]
 
     def _source(self, frame: "FrameType", line: int) -> "List[Tuple[int, str]]":
@@ -212,7 +212,7 @@ class Reporter:
                     end = step
                 step = step.tb_next
             if end is not None:
-                one.update(self.place(end.tb_frame, end.tb_lineno))
+                one.update(self.place(end.tb_frame, real_line(end.tb_frame, end.tb_lineno)))
             found.append(one)
             if current.__cause__ is not None:
                 current = current.__cause__

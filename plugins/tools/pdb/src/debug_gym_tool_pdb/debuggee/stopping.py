@@ -9,7 +9,7 @@ from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getpid, _
 
 from .channel import Channel, Room, _gettrace, _give_builtins, _take_back_builtins
 from .family import Turn
-from .frames import is_hidden, real_line
+from .frames import is_hidden, line_of, real_line
 from .stop import Stop
 from .tracing import Tracing
 
@@ -130,7 +130,7 @@ class Stopping(Tracing):
     def _note_others(self, frame: "FrameType", stop: "Stop") -> None:
         """Let the other breakpoints of a place know why a stop there is not theirs."""
         why = "a step stopped there first" if stop.at is None else "its condition did not hold"
-        line = self.finder.begun(frame) or real_line(frame, frame.f_lineno)
+        line = self.finder.begun(frame) or line_of(frame)
         for one in bdb.Breakpoint.bplist.get((self.canonic(frame.f_code.co_filename), line), ()):
             if one is stop.at:  # none after it was asked
                 why = "breakpoint {} stopped there first".format(one.number)
