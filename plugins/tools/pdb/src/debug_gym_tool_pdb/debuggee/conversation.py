@@ -23,12 +23,12 @@ from .shown import Shown
 from .signals import Signals
 from .statements import Sources
 from .values import REPR_SECONDS, Values
-from .vocabulary import Vocabulary
+from .vocabulary import Aliases, Vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Tuple
 
     from .stop import Stop
 
@@ -374,21 +374,6 @@ class Conversation(pdb.Pdb):
                     name = os.path.realpath(os.path.join(self._cwd, filename))
             self.fncache[filename] = name
         return name
-
-
-class Aliases(dict):  # type: ignore[type-arg]
-    """Aliases, each of which is there once."""
-
-    def __init__(self, aliases: "Dict[str, str]") -> None:
-        """Take them over."""
-        super().__init__(aliases)
-        self._used: "Set[str]" = set()
-
-    def __contains__(self, name: "Any") -> bool:
-        """Whether there is one that was not looked for before."""
-        there = name not in self._used and super().__contains__(name)
-        self._used.add(name)
-        return there
 
 
 def shortened(text: str) -> str:

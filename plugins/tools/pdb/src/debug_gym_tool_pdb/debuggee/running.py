@@ -9,7 +9,7 @@ from debug_gym_core.debugging.inside.process import _settrace
 from .breaking import Breaking
 from .channel import Channel
 from .conversation import documented
-from .frames import keep_locals
+from .frames import keep_locals, line_of
 from .jumps import BEFORE, begins_at, jump_target, why_not_to_jump
 
 TYPE_CHECKING = False
@@ -40,6 +40,12 @@ class Running(Breaking):
         """See Conversation."""
         super().__init__(channel, root)
         self.from_first_line: "Optional[Callable[[FrameType], object]]" = None
+
+    def stop_here(self, frame: "FrameType") -> bool:
+        """See bdb, which compares lines also where there is none."""
+        if frame.f_lineno is None and frame is self.stopframe:
+            return self.stoplineno != -1 and line_of(frame) >= (self.stoplineno or 0)
+        return super().stop_here(frame)
 
     def do_continue(self, arg: str) -> "Any":  # noqa: D102
         return None if self._without("continue", arg) else super().do_continue(arg)

@@ -15,7 +15,7 @@ from .channel import ARM_SIGNAL, Channel, OwnBuiltins, Room, _gettrace
 from .code_lines import NOWHERE
 from .conditions import CONDITION, Conditions, TakesTooLong, is_at
 from .finder import Finder
-from .frames import first_real_line, is_cleanup, is_yielding, line_of, other_frames, outwards
+from .frames import first_real_line, is_cleanup, is_yielding, other_frames, outwards
 from .insertion import HELD, RAISED
 from .running import Running
 from .shown import Followed
@@ -294,12 +294,6 @@ class Tracing(Running):
         """Run freely from here; `resume` arms the breakpoints."""
         self._set_stopinfo(self.botframe, None, -1)
         self._continuing = True
-
-    def stop_here(self, frame: "FrameType") -> bool:
-        """See bdb, which compares lines also where there is none."""
-        if frame.f_lineno is None and frame is self.stopframe:
-            return self.stoplineno != -1 and line_of(frame) >= (self.stoplineno or 0)
-        return super().stop_here(frame)
 
     def dispatch_return(self, frame: "FrameType", arg: "Any") -> "Any":
         """See bdb; a step out of a generator that ends stops in what ran it, of which bdb knows only sometimes."""

@@ -5,7 +5,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pdb
-    from typing import List
+    from typing import Any, Dict, List, Set
 
 _BUILTINS = sys.modules["builtins"]
 
@@ -45,3 +45,18 @@ class Vocabulary:
     def is_builtin(self, word: str) -> bool:
         """Whether a word is a name that is known everywhere."""
         return word in vars(_BUILTINS)
+
+
+class Aliases(dict):  # type: ignore[type-arg]
+    """Aliases, each of which is there once."""
+
+    def __init__(self, aliases: "Dict[str, str]") -> None:
+        """Take them over."""
+        super().__init__(aliases)
+        self._used: "Set[str]" = set()
+
+    def __contains__(self, name: "Any") -> bool:
+        """Whether there is one that was not looked for before."""
+        there = name not in self._used and super().__contains__(name)
+        self._used.add(name)
+        return there
