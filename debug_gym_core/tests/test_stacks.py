@@ -46,6 +46,16 @@ def test_a_stack_is_readable_without_the_frames_of_ours() -> None:
     assert "debug-gym" not in readable_stack(CURRENT) and "<string>" not in readable_stack(CURRENT)
 
 
+def test_frames_of_a_recursion_are_counted() -> None:
+    frame = '  File "/testbed/app.py", line 9 in dive'
+    assert readable_stack(
+        "\n".join([frame] * 100 + ['  File "/testbed/app.py", line 12 in main', "", ""])
+    ).splitlines() == [
+        'File "/testbed/app.py", line 9 in dive (100 times)',
+        '  File "/testbed/app.py", line 12 in main',
+    ]
+
+
 @pytest.mark.parametrize(
     "piece", ["a", "Thread 0x", "Thread 0x1 ", "(most recent call first):", "Current thread 0x1 ("]
 )

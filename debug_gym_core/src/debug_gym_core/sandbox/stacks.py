@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from debug_gym_core.sandbox import shipping
@@ -21,12 +22,16 @@ _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib/python[0-9.]+/")
 def readable_stack(text: str) -> str:
     """What faulthandler wrote, without thread numbers and our own frames, of which the outermost is the start's.
 
+    Frames of a recursion are counted.
+
     Args:
         text: stacks of one or more threads, under the public path
     """
     text = _THREAD.sub("thread (most recent call first):", text)
     text = _START.sub("", text)
-    return "\n".join(line for line in text.splitlines() if f'"{shipping.NAME}"' not in line).strip()
+    lines = [line for line in text.splitlines() if f'"{shipping.NAME}"' not in line]
+    counted = [(line, len(list(same))) for line, same in itertools.groupby(lines)]
+    return "\n".join(f"{line} ({count} times)" if line and count > 1 else line for line, count in counted).strip()
 
 
 def split_stack(output: str) -> tuple[str, str]:

@@ -507,3 +507,14 @@ def test_a_debugger_of_the_programs_own_that_quits_is_an_error_of_the_program(de
 def test_a_program_has_annotations(debug: Any) -> None:
     program = debug("python app.py", {"app.py": "print(__annotations__)\n"})
     assert program.do("c")["status"] == 0
+
+
+def test_an_expression_goes_on_over_the_lines_that_it_needs(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": "x = 1\ny = 2\n"})
+    program.do("b 2")
+    program.do("c")
+    answer = program.do("p (x,", " 2,", '"three")', "n")
+    assert answer["out"] == "(1, 2, 'three')\n" and answer["used"] == 2
+    answer = program.do("pp (x,", "n")
+    assert answer["failed"] and answer["used"] == 0
+    assert program.do("p x", "n")["used"] == 0

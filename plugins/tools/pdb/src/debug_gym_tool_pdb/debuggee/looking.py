@@ -35,6 +35,8 @@ for _name in ("compile", "eval", "exec", "repr"):
 
 CONVENIENCE = "__pdb_convenience_variables"
 HELP_LENGTH = 1500
+MOST_LINES = 100
+"""Lines that an expression may have."""
 MOST_REPEATED = 3
 """Frames of a recursion that are shown rather than counted."""
 
@@ -207,7 +209,22 @@ class Looking(Conversation):
             names = ", ".join(known[:MOST_NAMED])
             self.error("{} takes an expression{}".format(command, ", such as one of: " + names if names else ""))
             return None
-        return do(arg)
+        return do(self._whole_expression(arg))
+
+    def _whole_expression(self, source: str) -> str:
+        """Add the lines that an expression needs to be complete, where it is so with those that follow."""
+        lines = [source, *self._rest[:MOST_LINES]]
+        for count in range(1, len(lines) + 1):
+            whole = "\n".join(lines[:count])
+            try:
+                is_whole = codeop.compile_command(whole, "<stdin>", "eval") is not None
+            except (SyntaxError, ValueError, OverflowError):
+                break
+            if is_whole:
+                for _ in range(count - 1):
+                    self._feed()
+                return whole
+        return source
 
     def do_alias(self, arg: str) -> "Any":  # noqa: D102
         if not arg and not self.aliases:
