@@ -374,6 +374,9 @@ def test_remedies_by_words() -> None:
     assert "generate_kwargs: {max_completion_tokens: ...}" in told
     told = str(failure("m", 400, '"auto" tool choice requires --enable-auto-tool-choice'))
     assert "function_calling: false" in told
+    for said, status in (("m does not support tools", 400), ("No endpoints found that support tool use.", 404)):
+        told = str(failure("m", status, said))
+        assert "say function_calling: false in its entry in llm.yaml" in told and "settings" not in told
     assert "filter" in str(failure("m", 400, "no", "content_filter"))
     assert str(failure("m", 404, "")) == (
         "m: the service says nothing (404); look at model and endpoint in llm.yaml (most endpoints end in /v1)"

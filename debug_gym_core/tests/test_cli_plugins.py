@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from debug_gym_core.components.catalogue import of_core
+from debug_gym_core.components.entry_points import entry_points
 from debug_gym_core.plugins import load_plugins
 
 BAD = """
@@ -66,6 +67,18 @@ def debug_gym_register_terminals(): return [Half]
 def debug_gym_register_benchmarks(): return [Wrong]
 @hookimpl
 def debug_gym_register_agents(): return [Alone]
+"""
+
+GOOD = """
+from debug_gym_core import Tool, hookimpl
+
+class Good(Tool):
+    \"\"\"Does nothing.\"\"\"
+    name = "good"
+    def use(self, env): return ""
+
+@hookimpl
+def debug_gym_register_tools(): return [Good]
 """
 
 SECOND = """
@@ -144,6 +157,30 @@ def test_a_wanted_plugin_that_is_not_there_is_told(inside: Any, monkeypatch: pyt
     assert "DEBUG_GYM_PLUGINS: there is no plugin 'local'; did you mean 'terminal-local'?" in done.err
     assert "DEBUG_GYM_PLUGINS: there is no plugin 'cores'; did you mean 'core'?" in done.err
     assert done.err.count("there is no plugin") == 2
+
+
+def test_only_what_clashes_is_failed_by_it(inside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = tmp_path / "site"
+    information = site / "acme-1.5.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.5\n")
+    modules = {"acme_good": GOOD, "acme_clash": SECOND, "acme_broken": "import no_such_module\n"}
+    for name, text in modules.items():
+        (site / f"{name}.py").write_text(text)
+    (information / "entry_points.txt").write_text("".join(["[debug_gym]\n", *(f"{one} = {one}\n" for one in modules)]))
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.setenv("DEBUG_GYM_PLUGINS", "acme,terminal-local")
+    monkeypatch.setattr("debug_gym_core.plugins.entry_points", entry_points.__wrapped__)
+    data = {item["name"]: item for item in json.loads(inside("plugins", "--json").out)}
+    assert data["acme_good"]["state"] == "loaded"
+    assert "no_such_module" in data["acme_broken"]["cause"]
+    assert data["acme_clash"]["cause"].startswith("tool 'sh' is provided by ")
+
+
+def test_what_all_stand_on_is_loaded_whatever_is_chosen(inside: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEBUG_GYM_PLUGINS", "terminal-local")
+    data = {item["name"]: item["state"] for item in json.loads(inside("plugins", "--json").out)}
+    assert {name for name, state in data.items() if state == "loaded"} == {"core", "terminal-local", "toy_plugin.py"}
 
 
 @pytest.mark.parametrize(

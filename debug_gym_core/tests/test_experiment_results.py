@@ -101,6 +101,7 @@ def test_a_fault_of_the_agent_is_an_error_with_its_cause(play: Any) -> None:
     assert line["error"]["kind"] == "ZeroDivisionError"
     assert re.fullmatch(r"this agent is broken \(toy_plugin\.py:\d+ in play\)", line["error"]["message"])
     assert "Traceback" in (run.directory / "toy/a/log.txt").read_text()
+    assert (run.directory / "toy/a/patch.diff").read_bytes() == b""
 
 
 def test_an_agent_that_wants_to_end_the_program_ends_its_episodes(play: Any) -> None:

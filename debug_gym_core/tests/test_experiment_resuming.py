@@ -23,6 +23,7 @@ from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.runs.episode import Players
 from debug_gym_core.runs.experiment import Experiment
 from debug_gym_core.runs.jobs import Job
+from debug_gym_core.runs.ledger import Ledger
 from debug_gym_core.runs.run import Run
 from debug_gym_core.runs.trajectory import read_results
 from debug_gym_core.tasks.selection import select_tasks
@@ -225,6 +226,14 @@ def test_money_is_a_bound(play: Any, onlooker: Onlooker) -> None:
     assert [(line["task"], line["cost"]) for line in lines(run)] == [("toy/a", 0.5), ("toy/b", 0.25)]
     assert [line["ended"] for line in lines(run)] == [None, "max_cost"]
     assert ("started", "toy/c") not in onlooker.told
+
+
+def test_an_episode_that_could_ask_nothing_as_others_had_spent_all_is_not_played(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ledger, "is_spent", False)  # as when it began before they had
+    run = play("llm.name=echo", UNSAFE, "run.max_cost=0.5", agent="chatter")
+    assert [(line["task"], line["cost"]) for line in lines(run)] == [("toy/a", 0.5)]
 
 
 def test_stopping_ends_what_is_under_way_without_a_result(

@@ -29,8 +29,8 @@ from debug_gym_core.names import nearest
 def load_plugins(*, files: Iterable[Path] = (), strict: bool = False, strict_files: bool = False) -> Plugins:
     """Load every plugin that is installed and wanted.
 
-    `DEBUG_GYM_PLUGINS=a,b` loads only these, `DEBUG_GYM_DISABLE_PLUGINS=c` leaves some out (names of entry points or
-    distributions); both are applied before anything is imported.
+    `DEBUG_GYM_PLUGINS=a,b` loads only these and core's own, `DEBUG_GYM_DISABLE_PLUGINS=c` leaves some out (names of
+    entry points or distributions); both are applied before anything is imported.
 
     Args:
         files: unpackaged plugins, Python files
@@ -53,7 +53,8 @@ def load_plugins(*, files: Iterable[Path] = (), strict: bool = False, strict_fil
         distribution, version = (entry.dist.name, entry.dist.version) if entry.dist else ("unknown", "?")
         record = PluginRecord(entry.name, distribution, version, module=entry.module)
         known = {entry.name, distribution}
-        if (only is not None and not only & known) or (without is not None and without & known):
+        wanted = only is None or only & known or distribution == CORE  # what all others stand on
+        if not wanted or (without is not None and without & known):
             variable = "DEBUG_GYM_DISABLE_PLUGINS" if without is not None and without & known else "DEBUG_GYM_PLUGINS"
             plugins.records.append(_with(record, state="disabled", cause=f"by {variable}"))
             continue
@@ -71,7 +72,7 @@ def load_plugins(*, files: Iterable[Path] = (), strict: bool = False, strict_fil
         _complain(f"{text}; say DISTRIBUTION:{name} to choose, or uninstall one")
         plugins.records = [
             _with(record, state="failed", cause=text)
-            if record.distribution in distributions and not record.distribution.startswith("debug-gym-")
+            if name in record.provides.get(kind, ()) and not record.distribution.startswith("debug-gym-")
             else record
             for record in plugins.records
         ]

@@ -41,7 +41,12 @@ _REMEDIES = {
     403: "the account or the key may not use it",
     404: "look at model and endpoint in llm.yaml (most endpoints end in /v1)",
 }
+_NO_TOOLS = "say function_calling: false in its entry in llm.yaml: then it is asked for actions in text"
 _WORDS = (
+    # As Ollama, OpenRouter and Hugging Face say it.
+    ("does not support tools", _NO_TOOLS),
+    ("support tool use", _NO_TOOLS),
+    ("tools is not supported", _NO_TOOLS),
     ("enable-auto-tool-choice", "start the server with that, or set function_calling: false in llm.yaml"),
     ("max_completion_tokens", "leave max_tokens out and set generate_kwargs: {max_completion_tokens: ...} in llm.yaml"),
 )

@@ -21,13 +21,14 @@ from debug_gym_core.runs.asking import KeptAnswers, RecordedLLM, remove_answers
 from debug_gym_core.runs.chosen_model import ChosenModel
 from debug_gym_core.runs.config_notes import weakened, without_effect
 from debug_gym_core.runs.episode_env import EpisodeEnv
-from debug_gym_core.runs.ledger import Ledger, Limits, OutOfBudget
+from debug_gym_core.runs.ledger import Ledger, Limits, OutOfBudget, RunIsSpent
 from debug_gym_core.runs.recorder import Recorder
 from debug_gym_core.runs.trajectory import Event, Result
 from debug_gym_core.runs.transcript import Transcript
 from debug_gym_core.sandbox import pythons
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.selection import load_task
+from debug_gym_core.usage import Usage
 
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent
@@ -155,6 +156,7 @@ class Players:
                     recorder(Event.error(error, retried=again))
                     if again:
                         continue
+                    recorder.keep_nothing()
                     result = recorder.result(time.monotonic() - started, error=error)
                 finally:
                     recorder.close()
@@ -239,7 +241,9 @@ class Players:
             asked = RecordedLLM(llm, config.llm.name, recorder, kept) if llm else None
             try:
                 ended = agent.play(env, with_text_calls(asked, env) if asked else None) or env.ended
-            except OutOfBudget:
+            except OutOfBudget as spent:
+                if isinstance(spent, RunIsSpent) and recorder.usage == Usage():  # others took it: it was never asked
+                    raise EpisodeStopped from spent
                 ended = "max_cost"
             except ContextOverflow as error:  # the agent has nothing left to leave out: no fault of the infrastructure
                 ended = "context"

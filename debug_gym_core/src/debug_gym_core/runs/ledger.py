@@ -20,6 +20,10 @@ class OutOfBudget(BaseException):
     """What may be spent is spent; ends the episode as a limit does. Not an Exception, so that no agent goes on."""
 
 
+class RunIsSpent(OutOfBudget):
+    """That of the run is."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What may be spent; None: no bound.
@@ -113,12 +117,12 @@ class Ledger:
                 alone, to learn what they take
 
         Raises:
-            OutOfBudget: the run has spent what it may
+            RunIsSpent: that is so
         """
         with self._changed:
             while True:
                 if not self.limits.lets_begin(self.spent, usage):
-                    raise OutOfBudget("the run has spent what it may")
+                    raise RunIsSpent("the run has spent what it may")
                 under_way = sum(map(self._expected, self.reserved.values()), self.spent)
                 known = bounded or self._learned or self.limits == Limits()
                 if not self.reserved or (known and self.limits.allow(under_way, self._expected(usage))):

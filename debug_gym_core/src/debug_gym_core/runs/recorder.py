@@ -92,6 +92,11 @@ class Recorder:
         self._changed = bool(patch)
         (self._directory / "patch.diff").write_bytes(patch)
 
+    def keep_nothing(self) -> None:
+        """Write an empty patch.diff of a task that could not be begun."""
+        if not self._steps:
+            self.keep_patch(b"")
+
     def rescue_patch(self, env: RepoEnv) -> str:
         """Write the patch of a workspace as it stands, whatever still runs in it.
 
