@@ -54,6 +54,16 @@ def test_a_tree_is_indented_and_entries_follow_their_directory(env: RepoEnv, say
     assert say("listdir src depth=2").text.splitlines() == ["src/", "  app.py", "  deep/ (ro)", "    x.py (ro)"]
 
 
+def test_a_link_tells_nothing_of_what_is_ignored(env: RepoEnv, say: Say) -> None:
+    env.session.run("cd src-2; ln -s ../secret/x one; ln -s ../secret two; ln -s ../../out three; ln -s /etc/x four")
+    assert say("listdir src-2").text.splitlines()[1:] == [
+        "  four -> /etc/x",
+        "  one -> (ignored)",
+        "  three -> ../../out",
+        "  two -> (ignored)",
+    ]
+
+
 def test_an_empty_directory(say: Say) -> None:
     assert say("listdir src-2").text == "src-2/\n  (nothing)"
 

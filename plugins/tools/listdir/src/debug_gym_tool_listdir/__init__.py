@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ class ListDir(Tool):
         listed = found[:LIMIT]
         above = 0 if root == "." else root.count("/") + 1
         lines = ["./" if root == "." else f"{shown(root)}/"]
-        lines += ["  " * (entry.path.count("/") - above + 1) + _line(entry) for entry in listed]
+        lines += ["  " * (entry.path.count("/") - above + 1) + _line(entry, env) for entry in listed]
         if len(found) > LIMIT:
             lines.append(f"[{len(found) - LIMIT} more entries; list a directory below, or with a smaller depth]")
         elif not found:
@@ -53,13 +54,16 @@ class ListDir(Tool):
         return Observation(self.name, "\n".join(lines), data)
 
 
-def _line(entry: WorkspaceEntry) -> str:
-    """One entry, without its directory."""
+def _line(entry: WorkspaceEntry, env: Environment) -> str:
+    """One entry, without its directory; nothing is said of what is ignored, where a link leads there neither."""
     text = shown(entry.path.rpartition("/")[2])
     if entry.kind == "directory":
         text += "/"
     elif entry.kind == "link":
-        text += f" -> {shown(entry.target or '')}"
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), entry.target or ""))
+        names = () if target.startswith(("/", "../")) else (target, f"{target}/")
+        is_ignored = any(map(env.workspace.is_ignored, names))
+        text += " -> (ignored)" if is_ignored else f" -> {shown(entry.target or '')}"
     return f"{text} (ro)" if entry.readonly else text
 
 
