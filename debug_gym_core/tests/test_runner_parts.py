@@ -123,6 +123,26 @@ def test_a_failure_whose_exception_cannot_be_told_is_told_of(say: Callable[[str]
     assert places == ["shop.py", None, None, None]
 
 
+def test_a_group_that_hides_what_is_in_it_is_told_of(say: Callable[[str], Any], tmp_path: Path) -> None:
+    said = say(
+        f"""
+        from runner.describe import Describer
+
+        class Odd(ExceptionGroup):
+            def __getattribute__(self, name): raise SystemExit(name)
+
+        class Mute(Exception):
+            def __str__(self): raise SystemExit("no text")
+
+        try:
+            raise ExceptionGroup("outer", [Odd("inner", [Mute(), KeyError(1)])])
+        except Exception as caught:
+            print(json.dumps(Describer({str(tmp_path)!r}).tell(caught, caught.__traceback__)))
+        """
+    )
+    assert said == {"message": "ExceptionGroup: outer (1 sub-exception): Mute: <Mute>; KeyError: 1", "frames": []}
+
+
 def test_only_the_process_that_was_started_reports(say: Callable[[str], Any]) -> None:
     said = say(
         """

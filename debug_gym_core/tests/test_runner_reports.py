@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from reported_tests import ALL_OUTCOMES, QUICK, RunTests
-from support import has, repeated
+from support import has, repeated, version_of
 
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.measure import measure
@@ -125,6 +125,47 @@ def test_a_failure_shows_the_repositorys_frames(run_tests: RunTests) -> None:
     ]
     assert failure.frames[1]["locals"] == {"items": "[<Item price=3>]", "marker": "<object object>"}
     assert failure.frames[2]["locals"] == {"items": "[<Item price=3>]", "result": "0", "item": "<Item price=3>"}
+
+
+def test_a_group_of_exceptions_tells_what_is_in_it(run_tests: RunTests, python: str) -> None:
+    if version_of(python) < (3, 11):
+        pytest.skip("exception groups came with Python 3.11")
+    result = run_tests(
+        shop="""
+        import asyncio
+
+        def price(key):
+            if key == "odd":
+                raise ExceptionGroup("odd", [KeyError(n) for n in range(5)])
+            raise LookupError(key)
+
+        async def buy(key): price(key)
+
+        async def shop(*keys):
+            async with asyncio.TaskGroup() as group:
+                for key in keys:
+                    group.create_task(buy(key))
+        """,
+        test_all="""
+        import asyncio, shop
+
+        def test_one(): asyncio.run(shop.shop("tea"))
+        def test_many(): asyncio.run(shop.shop("tea", "odd"))
+        """,
+    )
+    one, many = result.failures
+    group = "ExceptionGroup: unhandled errors in a TaskGroup"
+    assert one.message == f"{group} (1 sub-exception): LookupError: tea (at shop.py:7 in price)"
+    places = [(frame["file"], frame["line"], frame["function"]) for frame in one.frames]
+    assert places == [
+        ("test_all.py", 4, "test_one"),
+        ("shop.py", 12, "shop"),
+        ("shop.py", 9, "buy"),
+        ("shop.py", 7, "price"),
+    ]
+    assert one.frames[-1]["locals"] == {"key": "'tea'"}
+    inside = "LookupError: tea (at shop.py:7 in price); KeyError: 0; KeyError: 1; ..."
+    assert many.message == f"{group} (2 sub-exceptions): {inside}"
 
 
 def test_values_are_bounded_whatever_they_are(run_tests: RunTests) -> None:

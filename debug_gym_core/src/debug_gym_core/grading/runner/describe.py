@@ -9,7 +9,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType, TracebackType
     from typing import Any, Union
 
@@ -19,12 +19,15 @@ TEXT = 500
 VALUE = 160
 # Bound once: tests replace them, and may still do so when their failure is described.
 _realpath, _join, _exists = os.path.realpath, os.path.join, os.path.exists
+_GROUP = getattr(sys.modules["builtins"], "BaseExceptionGroup", None)  # type: Any
 LOCALS = 20
 FRAMES = 12
 DETAILS = 20000
 """Characters of locals in one failure."""
 DETAILED = 200
 """Failures of one run whose frames are reported."""
+MEMBERS = 3
+"""Exceptions in a group that are told of."""
 MOST_ITEMS = 10000
 """Elements of a container that is still shown."""
 SIZED = (str, bytes, list, tuple, set, frozenset, dict)
@@ -62,27 +65,44 @@ class Describer(object):
             `message` and `frames` as a dict
         """
         try:
-            frames = self.frames(trace) if self.left > 0 else []
+            frames = self.frames(trace, *(one.__traceback__ for one in members(error)[:1])) if self.left > 0 else []
             self.left -= 1
             return {"message": self.line(error), "frames": frames}
         except BaseException as problem:  # Whatever objects of the tested code do must not cost the result.
             return {"message": "{} ({})".format(type(error).__name__, type(problem).__name__), "frames": []}
 
     def line(self, error: BaseException) -> str:
-        """The exception in a line, with the one that caused it."""
+        """The exception in a line, of a group what is in it, and the one that caused it."""
         text = one_line(error)
+        inside = members(error)
+        if inside:
+            told = [self.member(one) for one in inside[:MEMBERS]] + ["..."] * (len(inside) > MEMBERS)
+            text = "{}: {}".format(text[:VALUE], "; ".join(told))
         cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
         return "{} (from {})".format(text, one_line(cause)[:VALUE]) if cause is not None else text
 
-    def frames(self, trace: "Union[TracebackType, None]") -> "list[dict[str, Any]]":
-        """The repository's frames, innermost last; of many the first few and the last."""
-        found = []
+    def member(self, error: BaseException) -> str:
+        """An exception of a group in a line, and the innermost place of the repository at which it was raised."""
+        places = list(self.places(error.__traceback__))
+        where = " (at {}:{} in {})".format(*places[-1][:3]) if places else ""
+        return one_line(error)[:VALUE] + where
+
+    def places(self, trace: "Union[TracebackType, None]") -> "Iterator[tuple[str, int, str, FrameType]]":
+        """File, line, function and frame of the repository's frames, innermost last."""
         while trace is not None:
             code = trace.tb_frame.f_code
             path = self.inside(code.co_filename)
             if path:
-                found.append((path, trace.tb_lineno, code.co_name, trace.tb_frame))
+                yield path, trace.tb_lineno, code.co_name, trace.tb_frame
             trace = trace.tb_next
+
+    def frames(self, *traces: "Union[TracebackType, None]") -> "list[dict[str, Any]]":
+        """The repository's frames, innermost last; of many the first few and the last.
+
+        Args:
+            traces: the traceback; of a group, then that of an exception in it
+        """
+        found = [place for trace in traces for place in self.places(trace)]
         if len(found) > FRAMES:
             found = found[:4] + found[4 - FRAMES :]
         budget = [DETAILS]
@@ -107,6 +127,19 @@ class Describer(object):
             values[name] = show(value)
             budget[0] -= len(name) + len(values[name])
         return values
+
+
+def members(error: BaseException) -> "list[BaseException]":
+    """The exceptions of which a group consists, those of groups in it in their place; none of another exception."""
+    found = []  # type: list[BaseException]
+    waiting = [error] if _GROUP is not None and issubclass(type(error), _GROUP) else []
+    while waiting and len(found) <= MEMBERS:
+        one = waiting.pop()
+        if issubclass(type(one), _GROUP):
+            waiting.extend(reversed(_GROUP.exceptions.__get__(one)))  # Whatever the class makes of it.
+        else:
+            found.append(one)
+    return found
 
 
 def one_line(error: BaseException) -> str:

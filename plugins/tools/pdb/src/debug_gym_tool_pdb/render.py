@@ -68,7 +68,7 @@ def _headline(stop: Mapping[str, Any]) -> str:
     if stop["reason"] in ("entry", "step", "call", "return"):
         return ""
     found = _exceptions(stop.get("exceptions", ())[:1])
-    return "; ".join([f"{_numbered(stop)}: {_reason(stop)}", *(line.replace("\n", " ") for line in found)])
+    return "; ".join([f"{_numbered(stop)}: {_reason(stop)}", *(line.strip().replace("\n", " ") for line in found)])
 
 
 def stop_text(stop: Mapping[str, Any]) -> str:
@@ -133,12 +133,24 @@ def _reason(stop: Mapping[str, Any]) -> str:
     return reason
 
 
-def _exceptions(chain: Sequence[Mapping[str, Any]]) -> list[str]:
+def _exceptions(chain: Sequence[Mapping[str, Any]], inside: bool = False) -> list[str]:
+    """An exception and those that caused it, a line each; below a group, indented, those of which it consists.
+
+    Args:
+        chain: the exception first
+        inside: it is of a group; else the stop is at it, which says the place
+    """
     lines = []
     for place, one in enumerate(chain):
-        where = f" (at {one['file']}:{one['line']} in {one['function']})" if "file" in one and place else ""
+        title = "caused by" if place else "sub-exception" if inside else "exception"
+        told = "file" in one and (place or inside)
+        where = f" (at {one['file']}:{one['line']} in {one['function']})" if told else ""
         message = f": {_value(one['message'])}" if one["message"] else ""
-        lines.append(f"{'caused by' if place else 'exception'}: {one['type']}{message}{where}")
+        lines.append(f"{title}: {one['type']}{message}{where}")
+        for member in one.get("members", ()):
+            lines += [f"  {line}" for line in _exceptions(member, inside=True)]
+        if one.get("omitted"):
+            lines.append(f"  [{one['omitted']} more]")
     return lines
 
 

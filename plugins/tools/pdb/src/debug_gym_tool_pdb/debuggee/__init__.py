@@ -27,6 +27,7 @@ What they talk with:
 - `guide`: what the debugger says of itself
 - `stop`: why the program stops
 - `report`: where it stopped, in JSON types
+- `groups`: what is in exception groups
 - `values`: values in a few words, within a time
 - `shown`: what was shown of which frame, while the frame is there
 - `remembered`: breakpoints in JSON types, for the host and for other processes

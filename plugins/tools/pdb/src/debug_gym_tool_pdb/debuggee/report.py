@@ -10,6 +10,7 @@ from debug_gym_core.debugging.inside.limits import TimeLimit
 from debug_gym_core.debugging.inside.process import OURS, _get_ident
 
 from .frames import in_order, is_shown, line_of, other_frames, outwards, real_line
+from .groups import members
 from .values import MESSAGE_LENGTH, REPR_SECONDS
 
 TYPE_CHECKING = False
@@ -32,6 +33,9 @@ MOST_LISTED = 30
 FRAMES_LISTED = 5
 UNNAMED = "a thread without a name"
 MOST_EXCEPTIONS = 5
+MOST_MEMBERS = (5, 3, 1)
+"""Exceptions that are shown of a group, of one in it, and of one in that."""
+
 _COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -197,8 +201,16 @@ class Reporter:
             "omitted": max(0, len(names) - MOST_LOCALS),
         }
 
-    def _exceptions(self, error: "BaseException", limit: "TimeLimit") -> "List[Json]":
-        """The exception and what caused it, innermost cause last."""
+    def _exceptions(
+        self, error: "BaseException", limit: "TimeLimit", most: "Tuple[int, ...]" = MOST_MEMBERS
+    ) -> "List[Json]":
+        """The exception and what caused it, innermost cause last; of groups, what is in them.
+
+        Args:
+            error: the exception
+            limit: the time in which code of the program's is to be done
+            most: how many exceptions are described of a group, of a group in it, and so on
+        """
         found: "List[Json]" = []
         seen: "Set[int]" = set()
         current: "Optional[BaseException]" = error
@@ -213,6 +225,11 @@ class Reporter:
                 step = step.tb_next
             if end is not None:
                 one.update(self.place(end.tb_frame, real_line(end.tb_frame, end.tb_lineno)))
+            inside = members(current, limit)
+            if inside:
+                shown = inside[: most[0]] if most else ()
+                one["members"] = [self._exceptions(member, limit, most[1:]) for member in shown]
+                one["omitted"] = len(inside) - len(shown)
             found.append(one)
             if current.__cause__ is not None:
                 current = current.__cause__
