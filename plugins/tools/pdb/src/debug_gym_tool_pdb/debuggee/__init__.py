@@ -36,6 +36,7 @@ What they know of the program:
 
 - `files`: the repository's files, how they are called
 - `places`: lines and functions of files, without running them
+- `modules`: installed modules and their functions, without importing them
 - `statements`: where each statement starts, and what may stand before it
 - `jumps`: where a jump goes to, and whether the interpreter survives it
 - `frames`: what a frame tells of itself

@@ -351,7 +351,7 @@ class Conversation(pdb.Pdb):
             found = super().lookupmodule(filename)
             if found is None or not os.path.isfile(found) or not self.files.is_own(found):
                 ours = self.files.called(filename)
-                found = self._only_one(ours) if ours else found
+                found = self._only_one(ours) if ours else found or self.files.module(filename)
         if found is not None and not os.path.isfile(found):
             return None
         return found if found is None or self.files.is_code(os.path.realpath(found)) else None

@@ -8,6 +8,7 @@ import re
 import sys
 
 from .guide import nearest
+from .modules import find_module
 from .places import python_files
 
 TYPE_CHECKING = False
@@ -99,6 +100,11 @@ class Files:
             if seen > MOST_FILES_SEARCHED or len(found) > 5:
                 break
         return found
+
+    def module(self, name: str) -> "Optional[str]":
+        """The file of a module that the program could import, by its dotted name."""
+        found = find_module(name)
+        return found[1] or None if found is not None else None
 
     def missing(self, name: str) -> str:
         """What to say of a file that there is not: what else it may be called."""

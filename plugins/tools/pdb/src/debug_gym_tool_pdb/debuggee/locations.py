@@ -1,5 +1,6 @@
 """Where a breakpoint is wanted: places as people, tracebacks and other debuggers write them."""
 
+import contextlib
 import inspect
 import os
 import re
@@ -9,12 +10,13 @@ from .channel import Pattern
 from .guide import nearest
 from .hints import MOST_NAMED
 from .meaning import compiles
+from .modules import Installed, NoPythonCode
 from .places import Definition, Search
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pdb import Pdb
-    from typing import Any, Callable, Dict, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Tuple
 
     from .files import Files
 
@@ -25,6 +27,7 @@ _IN_QUOTED_FILE = Pattern(r"(['\"`])([^'\"`]+)\1\s*(?=:)")
 _PDB_PLACE = Pattern(r"(?:> )?(\S+)\((\d+)\)(?:\S+\(\))?\Z")
 _TEST = Pattern(r"\A(\S+?\.py)::(\w+(?:::\w+)*)(?:\[[^]]*\])?")
 """A test's id: the file, classes and function, and with which parameters, for which a condition is needed."""
+_IN_C = (types.BuiltinFunctionType, type(str.join), type(object.__init__), type(vars(dict)["fromkeys"]))
 NAME = Pattern(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
 """A name, of something in a class or a module too."""
 
@@ -114,13 +117,17 @@ class Locations:
         file = file.rstrip(": ")
         path = self._debugger.lookupmodule(file)
         if path is None:
+            if NAME.match(file) and NAME.match(inside.strip()):
+                self._installed(
+                    "{}.{}".format(file, inside.strip())
+                )  # a module without a file is refused with its reason
             raise NotUnderstood(self._files.missing(file))
         if inside.strip().isdigit():
             return "{}:{}".format(path, int(inside)), None
         if not NAME.match(inside.strip()):
             more = "; commands are written one a line, or with ;; between them" if ";" in inside else ""
             raise NotUnderstood("Bad lineno: {}; b FILE:LINE, as b app.py:12{}".format(inside, more))
-        return self._function(inside.strip(), path)
+        return self._function(inside.strip(), path, file if NAME.match(file) else "")
 
     def _function_in_scope(self, name: str) -> "Tuple[Optional[str], Optional[str]]":
         """The name of the function that a name stands for in the current frame, and its file.
@@ -129,13 +136,8 @@ class Locations:
         """
         if self._before_runner():
             return None, None
-        frame = self._debugger.curframe
-        assert frame is not None
-        first, _, rest = name.partition(".")
         try:
-            value = eval(first, frame.f_globals, self._debugger.curframe_locals)
-            for part in rest.split(".") if rest else ():
-                value = inspect.getattr_static(value, part)
+            value = self._value(name)
         except (NameError, AttributeError):
             return None, None
         inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
@@ -146,21 +148,41 @@ class Locations:
             return name, None
         return function.__qualname__.replace(".<locals>", ""), self._debugger.canonic(function.__code__.co_filename)
 
-    def _function(self, name: str, path: "Optional[str]") -> "Tuple[str, Optional[str]]":
+    def _value(self, name: str) -> "Any":
+        """What a name stands for in the current frame.
+
+        Raises:
+            NameError: for nothing
+            AttributeError: the attribute is not there, or is computed
+        """
+        frame = self._debugger.curframe
+        assert frame is not None
+        first, _, rest = name.partition(".")
+        value = eval(first, frame.f_globals, self._debugger.curframe_locals)
+        for part in rest.split(".") if rest else ():
+            value = inspect.getattr_static(value, part)
+        return value
+
+    def _function(self, name: str, path: "Optional[str]", module: str = "") -> "Tuple[str, Optional[str]]":
         """Where a function is that nobody has imported yet; see `read`.
 
         Args:
             name: its own, after that of its class or module
             path: of its file; None: any file
+            module: the name of its module, by which the file was found; empty: it was not
         """
         search = Search(self._files.root, self._files.ignored)
         frame = self._debugger.curframe
         own = None if path or frame is None else self._files.path(frame.f_code.co_filename)
         if path is not None:
-            found = search.find(name, self._files.path(path))
+            of_module = "{}.{}".format(module, name) if module and not self._files.is_own(path) else ""
+            found = (self._installed(of_module)[0] if of_module else []) or search.find(name, self._files.path(path))
         else:
             inside = own is not None and own[:1] not in "/<" and self._file_of(name) is None
             found = (search.find(name, own) if inside else []) or search.find(name)
+            if not found:
+                self._refuse_c(name)
+                found, name, path = self._installed(name)
         by_place: "Dict[Tuple[str, int], Definition]" = {}
         for one in found:
             if one.line is not None:
@@ -174,10 +196,41 @@ class Locations:
             raise NotUnderstood("several functions are called {}: {}".format(name, named))
         if found:
             raise NotUnderstood("{} is a class without __init__: b {}.METHOD".format(name, name))
+        if path:
+            search.find(name, self._files.path(path))
         where = " in {}".format(self._files.path(path)) if path else ""
         near = nearest(name.rpartition(".")[2], search.names)
         hint = "; did you mean {}?".format(" or ".join(near)) if near else "; b FILE:LINE, as b app.py:12"
         raise NotUnderstood("there is no function {}{}{}".format(name, where, hint))
+
+    def _installed(self, name: str) -> "Tuple[List[Definition], str, Optional[str]]":
+        """A function of a module that need not be the repository's.
+
+        Returns:
+            where it is, and its name, in which file it was looked for; None: there is no such module
+
+        Raises:
+            NotUnderstood: it is not Python
+        """
+        modules = Installed()
+        try:
+            found = modules.find(name)
+        except NoPythonCode as error:
+            raise NotUnderstood(str(error)) from None
+        if found is not None and not self._files.is_ignored(found.file):
+            return [found], name, None
+        file, inside = modules.missing or (None, name)
+        return [], inside, file
+
+    def _refuse_c(self, name: str) -> None:
+        """Say of a function that there is that it is not Python.
+
+        Raises:
+            NotUnderstood: it is not
+        """
+        with contextlib.suppress(NameError, AttributeError):
+            if not self._before_runner() and type(self._value(name)) in _IN_C:
+                raise NotUnderstood("{} is written in C: no breakpoint stops in it".format(name))
 
     def _file_of(self, name: str) -> "Optional[str]":
         """The file of the module that a dotted name begins with."""

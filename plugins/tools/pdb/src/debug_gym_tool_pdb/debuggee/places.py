@@ -215,16 +215,24 @@ class Search:
         except (OSError, SyntaxError, ValueError, RecursionError):
             return []
         module = re.sub(r"(/__init__)?\.py\Z", "", file).replace("/", ".")
-        found = []
         nodes = dict(source.functions())
-        for name, node in nodes.items():
-            if not ("." + module + "." + name).endswith("." + wanted):
-                continue
-            line = function = None
-            if isinstance(node, ast.ClassDef):
-                node = nodes.get(name + ".__init__", node)
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                line, by_name = source.entered(node)
-                function = node.name if by_name else None
-            found.append(Definition(file, name, line, function))
-        return found
+        meant = [name for name in nodes if ("." + module + "." + name).endswith("." + wanted)]
+        return [definition(source, nodes, name, file) for name in meant]
+
+
+def definition(source: "Source", nodes: "Dict[str, ast.AST]", name: str, file: str) -> "Definition":
+    """Where a breakpoint on a function belongs, or on a class.
+
+    Args:
+        source: where it is
+        nodes: the functions and classes there, by qualified names
+        name: its own
+        file: what the file is called
+    """
+    node = nodes[name]
+    if isinstance(node, ast.ClassDef):
+        node = nodes.get(name + ".__init__", node)
+    if isinstance(node, ast.ClassDef):
+        return Definition(file, name, None, None)
+    line, by_name = source.entered(node)
+    return Definition(file, name, line, str(getattr(node, "name", "")) if by_name else None)

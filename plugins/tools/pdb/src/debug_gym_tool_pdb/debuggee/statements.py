@@ -241,7 +241,7 @@ class Statements:
 
     def _entered(self, function: "ast.FunctionDef") -> int:
         """The line that a call starts with, when a hook may stand there."""
-        if any(isinstance(node, PAUSES) for node in _own(function)):
+        if any(isinstance(node, PAUSES) for node in own_nodes(function)):
             return 0
         body = function.body
         if isinstance(body[0], ast.Expr) and isinstance(body[0].value, CONSTANTS):
@@ -313,8 +313,8 @@ def _is_plain(node: ast.AST) -> bool:
     return not any(isinstance(one, (*SCOPES, *PAUSES)) for one in ast.walk(node))
 
 
-def _own(function: ast.AST) -> "Iterator[ast.AST]":
-    """The nodes of a function without those of functions in it."""
+def own_nodes(function: ast.AST) -> "Iterator[ast.AST]":
+    """The nodes of a function or module without those of functions and classes in it."""
     waiting = list(ast.iter_child_nodes(function))
     while waiting:
         node = waiting.pop()

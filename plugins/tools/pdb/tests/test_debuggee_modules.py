@@ -1,0 +1,95 @@
+"""Breakpoints on functions of installed modules, which are found without importing any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from debugged_programs import place
+from support import version_of
+
+APP = """\
+import json
+import pathlib
+import textwrap
+from string import capwords
+textwrap.dedent("x")
+json.loads("1")
+json.JSONDecoder().decode("2")
+pathlib.Path("/a").joinpath("b")
+pathlib.os.path.join("a", "b")
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "file", "function"),
+    [
+        ("textwrap.dedent", "/textwrap.py", "dedent"),
+        ("json.loads", "/json/__init__.py", "loads"),
+        ("json:loads", "/json/__init__.py", "loads"),
+        ("json.decoder:JSONDecoder.decode", "/json/decoder.py", "decode"),
+        ("json.JSONDecoder.decode", "/json/decoder.py", "decode"),  # which it has from another module
+        ("pathlib.Path.joinpath", "", "joinpath"),  # which it inherits
+        ("pathlib:Path.joinpath", "", "joinpath"),
+    ],
+)
+def test_functions_of_modules_that_are_not_imported_yet(debug: Any, typed: str, file: str, function: str) -> None:
+    program = debug("python app.py", {"app.py": APP})
+    assert program.do(f"b {typed}")["out"].startswith("Breakpoint 1 at ")
+    stop = program.do("c")["stop"]
+    assert (stop["reason"], stop["function"]) == ("breakpoint", function)
+    assert stop["file"].endswith(file) and stop["file"] != "app.py"
+
+
+def test_functions_that_are_not_python_are_said_to_be(debug: Any, python: str) -> None:
+    program = debug("python app.py", {"app.py": APP})
+    for typed, why in {
+        "math.sqrt": "math is written in C: no breakpoint stops in sqrt",
+        "math:sqrt": "math is written in C: no breakpoint stops in sqrt",
+        "time.sleep": "time is written in C: no breakpoint stops in sleep",
+        "sorted": "sorted is written in C: no breakpoint stops in it",
+        "str.join": "str.join is written in C: no breakpoint stops in it",
+    }.items():
+        answer = program.do(f"b {typed}")
+        assert answer["failed"] and answer["out"] == f"*** {why}\n", typed
+    answer = program.do("b os.path.join")
+    if version_of(python) >= (3, 11):
+        why = "posixpath is part of the interpreter, which runs it without its file: no breakpoint stops in join"
+        assert answer["failed"] and answer["out"] == f"*** {why}\n"
+    else:
+        assert place(program.do("c")).split("/")[-1].startswith("posixpath.py:")
+
+
+def test_a_name_that_a_module_has_not_is_looked_for_among_its_own(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": APP})
+    answer = program.do("b json.lodas")
+    assert answer["failed"]
+    assert answer["out"].endswith("/json/__init__.py; did you mean loads or load?\n")
+    assert program.do("b nosuch.loads")["out"] == "*** there is no function nosuch.loads; b FILE:LINE, as b app.py:12\n"
+
+
+def test_modules_are_looked_into_without_running_them(debug: Any) -> None:
+    """They may have names from each other, and a class may be above itself."""
+    files = {
+        "app.py": "import sys\nsys.argv.append('ran')\n",
+        "lib/__init__.py": "from .one import *\nfrom .two import work as task, Job\nraise SystemExit('ran')\n",
+        "lib/one.py": "from .two import *\nfrom lib import *\nraise SystemExit('ran')\n",
+        "lib/two.py": "from .one import Top\n\ndef work():\n    return 1\n\nclass Base(Job):\n    def run(self):\n"
+        "        return 2\n\nclass Job(Top, Base):\n    pass\n\nraise SystemExit('ran')\n",
+    }
+    program = debug("python app.py", files)
+    assert program.do("b lib.task")["out"] == f"Breakpoint 1 at {program.root}/lib/two.py:4\n"
+    assert program.do("b lib.Job.run")["out"] == f"Breakpoint 2 at {program.root}/lib/two.py:8\n"
+    assert program.do("b lib.Job.stop")["failed"]
+    assert program.do("b lib.nothing")["failed"]
+    assert program.do("p 'lib' in __import__('sys').modules")["out"] == "False\n"
+
+
+def test_an_ignored_file_has_no_functions_by_its_modules(debug: Any) -> None:
+    files = {
+        "app.py": "x = 1\n",
+        "lib/__init__.py": "from .hidden import work as task\n",
+        "lib/hidden.py": "def work():\n    return 1\n",
+    }
+    program = debug("python app.py", files, ignored=["lib/hidden.py"])
+    assert program.do("b lib.task")["failed"]
