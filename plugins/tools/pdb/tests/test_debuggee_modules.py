@@ -12,9 +12,10 @@ APP = """\
 import json
 import pathlib
 import textwrap
+from math import sqrt as square_root
 from string import capwords
 textwrap.dedent("x")
-json.loads("1")
+json.loads("1"), capwords("a")
 json.JSONDecoder().decode("2")
 pathlib.Path("/a").joinpath("b")
 pathlib.os.path.join("a", "b")
@@ -31,6 +32,7 @@ pathlib.os.path.join("a", "b")
         ("json.JSONDecoder.decode", "/json/decoder.py", "decode"),  # which it has from another module
         ("pathlib.Path.joinpath", "", "joinpath"),  # which it inherits
         ("pathlib:Path.joinpath", "", "joinpath"),
+        ("capwords", "/string.py", "capwords"),  # which the program imports later on
     ],
 )
 def test_functions_of_modules_that_are_not_imported_yet(debug: Any, typed: str, file: str, function: str) -> None:
@@ -47,6 +49,7 @@ def test_functions_that_are_not_python_are_said_to_be(debug: Any, python: str) -
         "math.sqrt": "math is written in C: no breakpoint stops in sqrt",
         "math:sqrt": "math is written in C: no breakpoint stops in sqrt",
         "time.sleep": "time is written in C: no breakpoint stops in sleep",
+        "square_root": "math is written in C: no breakpoint stops in sqrt",
         "sorted": "sorted is written in C: no breakpoint stops in it",
         "str.join": "str.join is written in C: no breakpoint stops in it",
     }.items():

@@ -124,7 +124,7 @@ DIFFERENCES = (
     Difference(
         "static functions",
         "pdb finds a function that is not defined yet in other modules only, and stops at its `def`; of a decorated "
-        "one it takes the wrapper",
+        "one it takes the wrapper; of two breakpoints on one, up to Python 3.12 the second stops a line later",
         "import functools\ndef d(f):\n    @functools.wraps(f)\n    def w():\n        return f()\n    return w\n"
         "@d\ndef f():\n    return 1\nf()\n",
         ("b f", "b 10", "c", "b f", "c"),

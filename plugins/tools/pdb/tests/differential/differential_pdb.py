@@ -288,7 +288,7 @@ def with_code_in(code):
 
 
 class StaticFunctions(Oracle):
-    """Sets a breakpoint on a function that is not there yet, or decorated, at the first line of its body.
+    """Sets a breakpoint on a function at the first line of its body, whether it is there yet, decorated or not.
 
     Where that is the line of its header, it stops in the function only, as pdb's breakpoints on functions do.
     """
@@ -299,13 +299,8 @@ class StaticFunctions(Oracle):
         short, known = None, len(pdb.bdb.Breakpoint.bpbynumber)
         for file, about in self.about.items():
             if name in about["bodies"]:
-                try:
-                    value = eval(name, self.curframe.f_globals, self.curframe_locals)
-                except (NameError, AttributeError):
-                    value = None
-                if not inspect.isfunction(value) or inspect.unwrap(value) is not value:
-                    arg = "{}:{}{}{}".format(file, about["bodies"][name], comma, condition)
-                    short = name.rpartition(".")[2] if name in about["short"] else None
+                arg = "{}:{}{}{}".format(file, about["bodies"][name], comma, condition)
+                short = name.rpartition(".")[2] if name in about["short"] else None
         super().do_break(arg, temporary)
         for one in pdb.bdb.Breakpoint.bpbynumber[known:]:
             one.funcname = one.funcname or short

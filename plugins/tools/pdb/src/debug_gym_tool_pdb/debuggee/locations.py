@@ -11,7 +11,7 @@ from .guide import nearest
 from .hints import MOST_NAMED
 from .meaning import compiles
 from .modules import Installed, NoPythonCode
-from .places import Definition, Search
+from .places import Definition, Search, Source, definition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ class Locations:
         elif ":" in where:
             where, function = self._in_file(where)
         elif NAME.match(where):
-            known, path = self._function_in_scope(where)
-            if known is None or path is not None:
-                where, function = self._function(known or where, path)
+            where, function = self._in_scope(where) or self._function(where, None)
         else:
             more = "; commands are written one a line, or with ;; between them" if ";" in where else ""
             form = "{!r} is no place: b FILE:LINE, as b app.py:12, or b FUNCTION{}"
@@ -129,24 +127,70 @@ class Locations:
             raise NotUnderstood("Bad lineno: {}; b FILE:LINE, as b app.py:12{}".format(inside, more))
         return self._function(inside.strip(), path, file if NAME.match(file) else "")
 
-    def _function_in_scope(self, name: str) -> "Tuple[Optional[str], Optional[str]]":
-        """The name of the function that a name stands for in the current frame, and its file.
+    def _in_scope(self, name: str) -> "Optional[Tuple[str, Optional[str]]]":
+        """Where the function is that a name stands for in the current frame; None: it stands for none.
 
-        It is the name itself where pdb finds the right function by it; another one, qualified, for what is decorated.
+        Of what a decorator has put in a function's place, it is the function; see `read`.
         """
         if self._before_runner():
-            return None, None
+            return None
         try:
             value = self._value(name)
         except (NameError, AttributeError):
-            return None, None
+            return None
         inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
         function = inspect.unwrap(inner) if isinstance(inner, types.FunctionType) else inner
         if not isinstance(function, types.FunctionType) or function.__code__.co_filename[:1] == "<":
-            return None, None
-        if function is value or function is getattr(value, "__func__", None):
-            return name, None
-        return function.__qualname__.replace(".<locals>", ""), self._debugger.canonic(function.__code__.co_filename)
+            return None
+        code = function.__code__
+        if code.co_name != name.rpartition(".")[2]:
+            with contextlib.suppress(NotUnderstood):
+                written = self._as_written(name)
+                if written is not None:
+                    return written
+        if code.co_name not in (name.rpartition(".")[2], "<lambda>"):
+            self._debugger.message("note: {} is the function {} here".format(name, code.co_name))
+        found = self._of_code(code)
+        if found is None and function not in (
+            value,
+            getattr(value, "__func__", None),
+        ):  # pdb would take the decorator's
+            return self._function(
+                function.__qualname__.replace(".<locals>", ""), self._debugger.canonic(code.co_filename)
+            )
+        return found or (name, None)
+
+    def _as_written(self, name: str) -> "Optional[Tuple[str, Optional[str]]]":
+        """Where the function is that the text of the current file defines under a name, or imports.
+
+        Raises:
+            NotUnderstood: it is not Python
+        """
+        frame = self._debugger.curframe
+        if frame is None or self._before_runner():
+            return None
+        file = self._debugger.canonic(frame.f_code.co_filename)
+        try:
+            found = Installed().find_from(str(frame.f_globals.get("__name__")), file, name)
+        except NoPythonCode as error:
+            raise NotUnderstood(str(error)) from None
+        if found is None or found.line is None or found.name.rpartition(".")[2] != name.rpartition(".")[2]:
+            return None
+        return None if self._files.is_ignored(found.file) else _as_pdb_has_it(self._files.path(found.file), found)
+
+    def _of_code(self, code: "types.CodeType") -> "Optional[Tuple[str, Optional[str]]]":
+        """Where the function of a code object begins; None: its file does not say."""
+        if self._files.is_ignored(code.co_filename):
+            return None
+        try:
+            source = Source(self._debugger.canonic(code.co_filename))
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            return None
+        nodes = dict(source.functions())
+        for name, node in nodes.items():
+            if source.starts(node, code):
+                return _as_pdb_has_it(self._files.path(code.co_filename), definition(source, nodes, name, ""))
+        return None
 
     def _value(self, name: str) -> "Any":
         """What a name stands for in the current frame.
@@ -182,6 +226,9 @@ class Locations:
             found = (search.find(name, own) if inside else []) or search.find(name)
             if not found:
                 self._refuse_c(name)
+                written = self._as_written(name)
+                if written is not None:
+                    return written
                 found, name, path = self._installed(name)
         by_place: "Dict[Tuple[str, int], Definition]" = {}
         for one in found:
@@ -190,7 +237,7 @@ class Locations:
                 by_place.setdefault((file, one.line), Definition(file, one.name, one.line, one.function))
         places = list(by_place.values())
         if len(places) == 1:
-            return "{}:{}".format(places[0].file, places[0].line), places[0].function
+            return _as_pdb_has_it(places[0].file, places[0])
         if places:
             named = ", ".join("{}:{} {}".format(one.file, one.line, one.name) for one in places[:MOST_NAMED])
             raise NotUnderstood("several functions are called {}: {}".format(name, named))
@@ -236,6 +283,11 @@ class Locations:
         """The file of the module that a dotted name begins with."""
         head = name.partition(".")[0]
         return self._debugger.lookupmodule(head) if "." in name else None
+
+
+def _as_pdb_has_it(file: str, found: "Definition") -> "Tuple[str, Optional[str]]":
+    """The place of a function, and its name where that alone tells a call; see `read`."""
+    return "{}:{}".format(file, found.line), found.function
 
 
 def check_condition(condition: str) -> None:

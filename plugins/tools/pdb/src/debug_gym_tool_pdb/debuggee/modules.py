@@ -87,8 +87,8 @@ class _Module:
         for node in own_nodes(self.source.tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    if alias.asname == name:
-                        yield alias.name
+                    if (alias.asname or alias.name.partition(".")[0]) == name:
+                        yield alias.name if alias.asname else name
             elif isinstance(node, ast.ImportFrom):
                 package = self.name.split(".") if node.level else []
                 is_package = os.path.basename(self.file) == "__init__.py"
@@ -129,18 +129,28 @@ class Installed:
         Raises:
             NoPythonCode: it is part of the interpreter or written in C
         """
-        found = self._defined(name)
         owner, _, method = name.rpartition(".")
-        if found is None and owner:
-            methods = ((module, kind + "." + method) for module, kind in self._ancestors(self._defined(owner)))
-            found = next(((module, one) for module, one in methods if one in module.nodes), None)
-        if found is None:
-            return None
-        module, inside = found
-        if importlib.machinery.FrozenImporter.find_spec(module.name) is not None:
-            text = "{} is part of the interpreter, which runs it without its file: no breakpoint stops in {}"
-            raise NoPythonCode(text.format(module.name, inside))
-        return definition(module.source, module.nodes, inside, module.file)
+        return _described(self._defined(name) or self._inherited(self._defined(owner), method))
+
+    def find_from(self, module: str, file: str, name: str) -> "Optional[Definition]":
+        """The same for a name as it stands in the text of a module.
+
+        Args:
+            module: its name
+            file: its file
+            name: of a function or class there
+
+        Raises:
+            NoPythonCode: see `find`
+        """
+        owner, _, method = name.rpartition(".")
+        owned = self._in_module(owner, module, file) if owner else None
+        return _described(self._in_module(name, module, file) or self._inherited(owned, method))
+
+    def _inherited(self, owner: "Optional[Tuple[_Module, str]]", method: str) -> "Optional[Tuple[_Module, str]]":
+        """The method that a class has from another one."""
+        found = ((module, "{}.{}".format(kind, method)) for module, kind in self._ancestors(owner))
+        return next(((module, name) for module, name in found if name in module.nodes), None)
 
     def _defined(self, name: str) -> "Optional[Tuple[_Module, str]]":
         """The module that defines something, and its name there."""
@@ -184,10 +194,20 @@ class Installed:
         module, name = found
         classes: "List[Tuple[_Module, str]]" = []
         for base in module.bases(name):
-            defined = self._defined("{}.{}".format(module.name, base))
+            defined = self._in_module(base, module.name, module.file)
             if defined is not None:
                 classes += [defined, *self._ancestors(defined, (*below, found))]
         return [one for place, one in enumerate(classes) if one not in classes[place + 1 :]]
+
+
+def _described(found: "Optional[Tuple[_Module, str]]") -> "Optional[Definition]":
+    if found is None:
+        return None
+    module, name = found
+    if importlib.machinery.FrozenImporter.find_spec(module.name) is not None:
+        text = "{} is part of the interpreter, which runs it without its file: no breakpoint stops in {}"
+        raise NoPythonCode(text.format(module.name, name))
+    return definition(module.source, module.nodes, name, module.file)
 
 
 def _dotted(node: "Any") -> str:

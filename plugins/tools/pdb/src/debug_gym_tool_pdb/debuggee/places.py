@@ -122,6 +122,11 @@ class Source:
             return _with_decorators(function), True
         return _with_decorators(first[0]), self._layout.follows_something(first[0])
 
+    def starts(self, node: "ast.AST", code: "types.CodeType") -> bool:
+        """Whether a code object is that of a function, or of one that was at its place."""
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+        return isinstance(node, kinds) and (node.name, _with_decorators(node)) == (code.co_name, code.co_firstlineno)
+
 
 def first_line(node: "ast.AST") -> int:
     """The first line of a function or class, without its decorators."""

@@ -189,9 +189,8 @@ class Tracing(Running):
             line = frame.f_code.co_firstlineno
             if line not in lines:
                 return False
-        for one in bdb.Breakpoint.bplist[name, line]:
-            if not one.enabled or not is_at(one, frame, at):
-                continue
+        # All are asked before one stops: each of a function finds out by that which its first line is.
+        for one in [one for one in bdb.Breakpoint.bplist[name, line] if is_at(one, frame, at) and one.enabled]:
             note = None
             if one.cond and not held:
                 try:

@@ -1,0 +1,128 @@
+"""Breakpoints on functions by their names, before they are loaded and after: both mean the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from debugged_programs import dedent, place
+
+FILES = dedent(
+    """\
+    from mod import far
+    import mod
+    def deco(function):
+        def wrapper(*arguments):
+            return function(*arguments)
+        return wrapper
+    @deco
+    def one(n):
+        '''It is documented.'''
+        return n
+    def helper(n):
+        result = n
+        return result
+    class Base:
+        @deco
+        def low(self):
+            return 1
+    class Call(Base):
+        @deco
+        def method(self):
+            return 2
+        @property
+        def width(self):
+            return 3
+        @classmethod
+        def make(cls):
+            return cls()
+        def __call__(self): return 4
+    other = helper
+    call = Call()
+    call.method()
+    helper(helper(1))
+    """
+)
+FILES["mod.py"] = "def deco(function):\n    return lambda n: function(n)\n@deco\ndef far(n):\n    return n\n"
+PLACES = {
+    "one": "app.py:10",
+    "helper": "app.py:12",
+    "Call.low": "app.py:17",
+    "Call.method": "app.py:21",
+    "Call.width": "app.py:24",
+    "Call.make": "app.py:27",
+    "Call.__call__": "app.py:28",
+    "far": "mod.py:5",
+    "mod.far": "mod.py:5",
+    "app.py:deco": "app.py:4",
+}
+
+
+@pytest.mark.parametrize("loaded", [False, True], ids=["before", "after"])
+def test_a_function_has_the_same_place_before_it_is_loaded_and_after(debug: Any, loaded: bool) -> None:
+    program = debug("python app.py", FILES)
+    if loaded:
+        program.do("tbreak 31")
+        program.do("c")
+    for name, where in PLACES.items():
+        answer = program.do(f"b {name}")
+        found = program.breakpoints["list"][-1]
+        assert (answer["failed"], f"{found['file']}:{found['line']}") == (False, where), (name, answer["out"])
+
+
+def test_two_breakpoints_on_a_function_stop_once_in_a_call(debug: Any) -> None:
+    program = debug("python app.py", FILES)
+    program.do("tbreak 31")
+    program.do("c")
+    program.do("b helper")
+    program.do("tbreak helper")
+    assert [place(program.do("c")) for _ in range(2)] == ["app.py:12 helper"] * 2
+    ended = program.do("c")
+    assert [(one["number"], one["why"]) for one in ended["never"]] == [(3, "breakpoint 2 stopped there first")]
+
+
+def test_two_breakpoints_on_what_has_no_name_of_its_own_stop_once_in_a_call(debug: Any) -> None:
+    """pdb finds these by the first line that is executed."""
+    app = "double = lambda n: (\n    n,\n    n)\nx = 1\ndouble(1)\n"
+    program = debug("python app.py", {"app.py": app})
+    program.do("tbreak 4")
+    program.do("c")
+    program.do("b double")
+    program.do("tbreak double")
+    assert place(program.do("c")).endswith(" <lambda>")
+    assert program.do("c")["t"] == "exit"
+
+
+def test_a_breakpoint_where_another_of_the_same_function_stopped_was_reached(debug: Any) -> None:
+    app = "class Call:\n    def __call__(self):\n        n = 1\n        return n\ncall = Call()\nx = 1\ncall()\n"
+    program = debug("python app.py", {"app.py": app})
+    program.do("tbreak 6")
+    program.do("c")
+    program.do("b call.__call__")
+    program.do("b Call.__call__")
+    assert place(program.do("c")) == "app.py:3 __call__"
+    ended = program.do("c")
+    assert [(one["number"], one["why"]) for one in ended["never"]] == [(3, "breakpoint 2 stopped there first")]
+
+
+def test_what_is_called_otherwise_than_the_function_is_said(debug: Any) -> None:
+    program = debug("python app.py", FILES)
+    program.do("tbreak 31")
+    program.do("c")
+    assert program.do("b other")["out"] == (
+        f"note: other is the function helper here\nBreakpoint 2 at {program.root}/app.py:12\n"
+    )
+    assert program.do("b call.method")["out"] == (
+        f"note: call.method is the function wrapper here\nBreakpoint 3 at {program.root}/app.py:5\n"
+    )
+
+
+def test_functions_whose_file_does_not_say_where_they_are(debug: Any) -> None:
+    """Those that the program made, and those of a file that has changed since: pdb's own way is left."""
+    program = debug(
+        "python app.py",
+        {"app.py": "text = 'x = 1\\ndef made(n):\\n    return n\\n'\nexec(compile(text, __file__, 'exec'))\nmade(1)\n"},
+    )
+    program.do("tbreak 3")
+    program.do("c")
+    assert not program.do("b made")["failed"]
