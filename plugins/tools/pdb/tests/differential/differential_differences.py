@@ -111,9 +111,10 @@ DIFFERENCES = (
     ),
     Difference(
         "continuation lines",
-        "pdb sets a breakpoint on any line of a statement, and mostly never stops there",
-        "x = 0\na = max(\n    1,\n    2,\n)\nb = 2\n",
-        ("b 5", "c"),
+        "pdb sets a breakpoint on any line of a statement but for blank ones, comments and ends of strings, and mostly "
+        "never stops there",
+        "x = 0\na = max(\n    1,\n    # two\n    2,\n)\nb = 2\n",
+        ("b 5", "b 4", "c"),
     ),
     Difference(
         "blank lines",

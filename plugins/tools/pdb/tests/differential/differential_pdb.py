@@ -242,12 +242,16 @@ def line_starts(code):
 
 
 class ContinuationLines(Oracle):
-    """Sets a breakpoint on a line inside a statement at its first line."""
+    """Sets a breakpoint on a line inside a statement at its first line, whatever is on it."""
 
     def checkline(self, filename, lineno):
         """See pdb."""
-        line = super().checkline(filename, lineno)
-        starts = self.about.get(os.path.basename(filename), {}).get("starts", {})
+        about = self.about.get(os.path.basename(filename), {})
+        starts = about.get("starts", {})
+        first = lineno if lineno in about.get("docstrings", ()) else starts.get(str(lineno), lineno)
+        if first in about.get("plain", ()):  # pdb takes what begins with a string for a docstring
+            return first
+        line = super().checkline(filename, first)
         return starts.get(str(line), line) if line else line
 
 

@@ -59,17 +59,19 @@ class Breaking(Looking):
         statements = self.sources.statements(self.canonic(filename))
         docstrings = statements.docstrings if statements is not None else set()
         documents = lineno in docstrings
-        empty = not text or text[:1] == "#" or documents
-        first = statements.start(lineno) if statements is not None and not empty else 0
-        sure = statements is None or (first in statements.places and first not in statements.doubtful)
-        if name in self.files.ignored or (sure and not empty):
+        first = statements.start(lineno) if statements is not None and not documents else lineno
+        # What is inside a statement, be it blank, a comment or the end of a string, stands for its first line.
+        empty = documents or (first == lineno and (not text or text[:1] == "#"))
+        if name in self.files.ignored or statements is None:
             return self._checked(filename, lineno)
+        if not empty and first in statements.places and first not in statements.doubtful:
+            return first
         linecache.checkcache(filename)
         lines = linecache.getlines(filename)
         try:
             source = Source(filename)
-            if not empty and statements is not None and statements.lines(lineno).intersection(source.lines_with_code()):
-                return self._checked(filename, lineno)
+            if not empty and statements.lines(lineno).intersection(source.lines_with_code()):
+                return self._checked(filename, first)
             near = source.near(lineno, docstrings)
             after = source.line_after(lineno) if lineno <= len(lines) else None
         except (OSError, SyntaxError, ValueError, RecursionError):

@@ -1,0 +1,73 @@
+"""Breakpoints on lines that begin no statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support import version_of
+
+APP = """\
+def keep(name): return lambda function: function
+text = '''
+one
+'''
+pair = (
+    # the first
+    1,
+
+    2,
+)
+def total(
+    a,
+    # a comment
+
+    b,
+):
+    return {
+
+        # keys
+        a: b,
+
+        'more': '''
+        '''
+    }
+@keep(
+    # its name
+    "other"
+)
+def other(): return 1
+'''
+in between
+'''.strip()
+assert (
+
+    total(1, 2)
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        *((one, 2) for one in (3, 4)),
+        *((one, 5) for one in (6, 7, 8, 9, 10)),
+        *((one, 17) for one in (18, 19, 20, 21, 22, 23, 24)),
+        *((one, 30) for one in (30, 31, 32)),
+        *((one, 33) for one in (34, 35, 36)),
+    ],
+)
+def test_every_line_inside_a_statement_stands_for_its_first(debug: Any, python: str, line: int, first: int) -> None:
+    if version_of(python) < (3, 8) and first == 30:
+        pytest.skip("up to Python 3.7, a statement that starts with a string of several lines has the last of them")
+    program = debug("python app.py", {"app.py": APP})
+    assert program.do(f"b {line}")["out"] == f"Breakpoint 1 at {program.root}/app.py:{first}\n"
+    stop = program.do("c")["stop"]
+    assert (stop["reason"], stop["breakpoint"]) == ("breakpoint", 1)
+
+
+def test_lines_of_a_decorator_stand_for_its_first(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": APP})
+    for line in (25, 26, 27, 28):
+        answer = program.do(f"tbreak {line}")
+        assert answer["out"].splitlines()[0].endswith("/app.py:25"), (line, answer["out"])
