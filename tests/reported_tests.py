@@ -26,7 +26,7 @@ def make_run_tests(session: Session, python: str) -> RunTests:
             pytest.skip(f"{python} has no pytest")
         for name, text in files.items():
             session.write(name.replace("__", "/") + ".py", textwrap.dedent(text).encode())
-        return measure(session, entrypoint, timeout=60, python=python)
+        return measure(session, entrypoint, timeout=60, python=python, details=True)
 
     return run_tests
 

@@ -23,7 +23,7 @@ def run(local_session: Session) -> Run:
     def run(entrypoint: str = PYTEST, **files: str) -> Measurement:
         for name, text in files.items():
             local_session.write(name.replace("__", "/") + ".py", textwrap.dedent(text).encode())
-        return measure(local_session, entrypoint, timeout=60)
+        return measure(local_session, entrypoint, timeout=60, details=True)
 
     return run
 
@@ -270,3 +270,43 @@ def test_a_test_that_removes_the_working_directory(run: Run) -> None:
     outcomes = {name.rpartition("::")[2]: outcome for name, outcome in result.outcomes.items()}
     assert outcomes == {"test_removes": "passed", "test_after": "passed", "test_fails": "failed"}
     assert not result.reason
+
+
+def test_a_proxy_that_cannot_be_evaluated_costs_no_message(run: Run) -> None:
+    result = run(
+        test_it="""
+        class Proxy:
+            __class__ = property(lambda self: 1 / 0)
+
+        def test_it():
+            total = 1
+            user = Proxy()
+            raise KeyError("the real error")
+        """,
+    )
+    [failure] = result.failures
+    assert failure.message == "KeyError: 'the real error'"
+    assert failure.frames[-1]["locals"]["total"] == "1" and "Proxy" in failure.frames[-1]["locals"]["user"]
+
+
+def test_a_grade_asks_no_object_what_it_looks_like(local_session: Session) -> None:
+    """What is asked may remember it, or end the program."""
+    app = """
+    import os
+    asked = []
+    class Query:
+        def __repr__(self):
+            asked.append(self)
+            os._exit(3)
+    """
+    tests = """
+    import app
+    def test_fails():
+        rows = app.Query()
+        assert 1 == 2
+    def test_passes(): assert app.asked == []
+    """
+    local_session.write("app.py", textwrap.dedent(app).encode())
+    local_session.write("test_it.py", textwrap.dedent(tests).encode())
+    result = measure(local_session, f"{PYTEST} test_it.py", timeout=60)
+    assert [test.outcome for test in result.tests] == ["failed", "passed"]

@@ -105,8 +105,9 @@ class CountedTests:
         """
         if self._task.judge is not None:
             return self._task.judge.measure(session, timeout=timeout, clean=False)
+        ignored = workspace.ignored_files(".py")
         return measure_in_place(
-            session, self._task.entrypoint, timeout=timeout, warm=warm, ignored=workspace.ignored_files(".py")
+            session, self._task.entrypoint, timeout=timeout, warm=warm, ignored=ignored, details=True
         )
 
     def standing(self, measurement: Measurement) -> Standing:

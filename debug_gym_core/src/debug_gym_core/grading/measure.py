@@ -29,6 +29,7 @@ def measure(
     ignored: Sequence[str] = (),
     turned: Turned | None = None,
     given: Sequence[str] = (),
+    details: bool = False,
 ) -> Measurement:
     """Run the entrypoint and find out which tests pass.
 
@@ -43,6 +44,8 @@ def measure(
         ignored: files of the repository whose source pytest's tracebacks do not show
         turned: test modules that are run with what they expect turned
         given: modules that are loaded as they are before any of the repository runs, whatever it does then
+        details: failures have frames with their variables, for which the tested code's `repr` is called; never for a
+            grade
 
     Raises:
         UsageError: the entrypoint cannot be read
@@ -51,7 +54,9 @@ def measure(
     parsed = Entrypoint.parse(entrypoint)
     if parsed.module in REPORTING:
         nonce = nonce or secrets.token_hex(16)
-        run = ReportedRun(session, parsed, timeout, nonce, python, trusted, "run", warm, ignored, turned, given)
+        run = ReportedRun(
+            session, parsed, timeout, nonce, python, trusted, "run", warm, ignored, turned, given, details
+        )
         return run.measure()
     return _exit_status(session, parsed, timeout, python)
 

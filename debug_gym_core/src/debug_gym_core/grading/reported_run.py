@@ -119,6 +119,7 @@ class ReportedRun:
         ignored: files of the repository whose source pytest's tracebacks do not show
         turned: what is run of them instead of the test modules as they are; None: these
         given: modules that are loaded as they are before any of the repository runs
+        details: failures have frames with their variables
         elsewhere: name and file of packages that the repository has, and that were imported from another place, once
             it has run in mode `collect`
     """
@@ -134,6 +135,7 @@ class ReportedRun:
     ignored: Sequence[str] = ()
     turned: Turned | None = None
     given: Sequence[str] = ()
+    details: bool = False
 
     results: dict[str, TestResult] = field(default_factory=dict)
     collected: tuple[str, ...] = ()
@@ -213,6 +215,7 @@ class ReportedRun:
             "ignored": list(self.ignored),
             "given": list(self.given),
             "turned": self.turned.told() if self.turned is not None else None,
+            "details": self.details,
         }
 
     def _listen(self, process: Process, deadline: float) -> bool:

@@ -6,6 +6,7 @@ Values are those of the tested code, whose `repr` may do anything: texts are bou
 import os
 import re
 import sys
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,12 +38,17 @@ SLOW = 0.2
 
 
 class Describer(object):
-    """Tells of failures: the exception in a line, the repository's frames with bounded locals."""
+    """Tells of failures: the exception in a line, the repository's frames with bounded locals.
 
-    def __init__(self, root: str) -> None:
+    Args:
+        root: of the repository
+        details: whether frames are told of at all: the `repr` of what is in them may do anything
+    """
+
+    def __init__(self, root: str, details: bool = True) -> None:
         self.root = os.path.realpath(root) + os.sep
         self.paths = {}  # type: dict[str, Union[str, None]]
-        self.left = DETAILED
+        self.left = DETAILED if details else 0
 
     def inside(self, filename: str) -> "Union[str, None]":
         """The path of a repository's file relative to the root; None for any other."""
@@ -64,12 +70,16 @@ class Describer(object):
         Returns:
             `message` and `frames` as a dict
         """
+        frames = []  # type: list[dict[str, Any]]
         try:
-            frames = self.frames(trace, *(one.__traceback__ for one in members(error)[:1])) if self.left > 0 else []
-            self.left -= 1
-            return {"message": self.line(error), "frames": frames}
+            message = self.line(error)
         except BaseException as problem:  # Whatever objects of the tested code do must not cost the result.
-            return {"message": "{} ({})".format(type(error).__name__, type(problem).__name__), "frames": []}
+            message = "{} ({})".format(type(error).__name__, type(problem).__name__)
+        if self.left > 0:
+            self.left -= 1
+            with suppress(BaseException):
+                frames = self.frames(trace, *(one.__traceback__ for one in members(error)[:1]))
+        return {"message": message, "frames": frames}
 
     def line(self, error: BaseException) -> str:
         """The exception in a line, of a group what is in it, and the one that caused it."""
@@ -119,12 +129,16 @@ class Describer(object):
         code = frame.f_code
         order = {name: place for place, name in enumerate(code.co_varnames + code.co_cellvars + code.co_freevars)}
         for name, value in sorted(frame.f_locals.items(), key=lambda one: order.get(one[0], len(order))):
-            if not name.isidentifier() or name.startswith("__") or isinstance(value, hidden):
+            # Not `isinstance`, which asks the object for its class: that of a proxy is made up only then.
+            if not name.isidentifier() or name.startswith("__") or issubclass(type(value), hidden):
                 continue
             if len(values) == LOCALS or budget[0] <= 0:
                 values["..."] = "more"
                 break
-            values[name] = show(value)
+            try:
+                values[name] = show(value)
+            except BaseException:  # It may raise anything when it is only asked what it has.
+                values[name] = "<{}>".format(type(value).__name__)
             budget[0] -= len(name) + len(values[name])
         return values
 

@@ -93,7 +93,7 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     pytest = imported()
     if config["mode"] == "collect":
         gc.set_threshold(GARBAGE, 50, 50)
-    describer = Describer(config["root"])
+    describer = Describer(config["root"], bool(config["details"]))
     watch = Watch(describer.inside, config.get("trusted"))
     watch.remember_own(own)
     if config.get("ignored"):
@@ -102,7 +102,6 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     loading = Loading(config, partial(pytest.fail.Exception, pytrace=False))
     watch.is_loaded = loading.finder.is_loaded
     if loading.turner is not None:
-        describer.left = 0  # Every test is meant to fail.
         loading.turner.expectations.origin_of = watch.origin_of
     plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries, loading)
     pytest_main = pytest.main
