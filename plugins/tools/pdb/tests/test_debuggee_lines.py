@@ -1,4 +1,4 @@
-"""Breakpoints on lines that begin no statement."""
+"""Breakpoints on lines that begin no statement, and on lines of the file in which the program is stopped."""
 
 from __future__ import annotations
 
@@ -71,3 +71,43 @@ def test_lines_of_a_decorator_stand_for_its_first(debug: Any) -> None:
     for line in (25, 26, 27, 28):
         answer = program.do(f"tbreak {line}")
         assert answer["out"].splitlines()[0].endswith("/app.py:25"), (line, answer["out"])
+
+
+LIBRARY = """\
+import threading
+import time
+
+class Worker(threading.Thread):
+    def run(self):
+        time.sleep(60)
+
+
+def main():
+    worker = Worker()
+    worker.daemon = True
+    worker.start()
+    worker.join()
+main()
+"""
+
+
+def test_lines_of_another_file_than_the_repositorys_are_said_to_be(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": LIBRARY})
+    program.do("b 13")
+    program.do("c")
+    stop = program.do("s")["stop"]
+    while not stop["file"].endswith("/threading.py"):
+        stop = program.do("s")["stop"]
+    hint = (
+        f"hint: this is line {{}} of {stop['file']}, where the program is stopped; b app.py:{{}} is of the repository\n"
+    )
+    refused = program.do("b 2")
+    assert refused["failed"] and refused["out"].endswith(hint.format(2, 2))
+    line = stop["line"]
+    assert program.do(f"tbreak {line}, True")["out"] == (
+        f"Breakpoint 2 at {stop['file']}:{line}\n" + hint.format(line, line)
+    )
+    assert "hint" not in program.do(f"b {stop['file']}:{line}")["out"]
+    while "app.py(" not in program.do("u")["out"]:
+        pass
+    assert program.do("b 10")["out"] == f"Breakpoint 4 at {program.root}/app.py:10\n"

@@ -31,6 +31,7 @@ class Breaking(Looking):
             return
         known = {one.number for one in bdb.Breakpoint.bpbynumber if one}
         super().do_break(arg, temporary)
+        self._say_whose_line(arg.partition(",")[0].strip())
         for one in [one for one in bdb.Breakpoint.bpbynumber if one and one.number not in known]:
             one.funcname = one.funcname or function
             others = [str(other.number) for other in self.get_breaks(one.file, one.line) if other is not one]
@@ -41,6 +42,21 @@ class Breaking(Looking):
 
     def do_tbreak(self, arg: str) -> "Any":  # noqa: D102
         self.do_break(arg, 1)
+
+    def _say_whose_line(self, line: str) -> None:
+        """Of a line that was given without a file, say when the file is none of the repository's, and name one that is.
+
+        Args:
+            line: its number; anything else has a file
+        """
+        here = self.defaultFile()
+        if not line.isdigit() or here[:1] == "<" or self.files.is_own(here):
+            return
+        stack = [frame.f_code.co_filename for frame, _ in self.stack[: self.curindex + 1]]
+        own = [self.files.path(one) for one in stack if self.files.is_own(one)]
+        more = "; b {}:{} is of the repository".format(own[-1], line) if own else ""
+        text = "hint: this is line {} of {}, where the program is stopped{}"
+        self.message(text.format(line, self.files.path(here), more))
 
     def checkline(self, filename: str, lineno: int) -> int:
         """Check whether a line can have a breakpoint, and say why not.
