@@ -107,6 +107,17 @@ def test_breakpoint_on_a_line_that_is_gone_is_reported(debug: Any) -> None:
     assert program.do("b 4")["out"].startswith("Breakpoint 2 at")
 
 
+def test_the_breakpoints_that_a_line_has_already_are_named(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": LOOP})
+    said = [program.do("b 4")["out"].partition("\n")[2] for _ in range(4)]
+    assert said == [
+        "",
+        "note: at this line there is breakpoint 1 too\n",
+        "note: at this line there are breakpoints 1 and 2 too\n",
+        "note: at this line there are breakpoints 1, 2 and 3 too\n",
+    ]
+
+
 BREAKPOINT = {
     "number": 1,
     "file": "app.py",

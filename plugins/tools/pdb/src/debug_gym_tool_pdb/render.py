@@ -222,7 +222,7 @@ def end_text(reply: Reply, timeout: float) -> str:
     if status < 0:
         return f"The program was killed by {signal_name(-status)} at its end. {again}"
     error = f" after {reply.exception['type']}: {_value(reply.exception['message'])}" if reply.exception else ""
-    return f"The program exited with status {status}{error}. {again}"
+    return f"The program exited with status {status}{error}{'' if error.endswith('.') else '.'} {again}"
 
 
 def _ended(reply: Reply, timeout: float) -> str:

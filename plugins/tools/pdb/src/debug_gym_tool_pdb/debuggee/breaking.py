@@ -36,7 +36,9 @@ class Breaking(Looking):
             one.funcname = one.funcname or function
             others = [str(other.number) for other in self.get_breaks(one.file, one.line) if other is not one]
             if others:
-                self.message("note: at this line there is breakpoint {} too".format(" and ".join(others)))
+                first = ", ".join(others[:-1])
+                which = "are breakpoints {} and".format(first) if first else "is breakpoint"
+                self.message("note: at this line there {} {} too".format(which, others[-1]))
 
     do_b = do_break
 
