@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support import interpreters, said_by
+from support import interpreters, said_by, version_of
 
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import RUNNER, ReportedRun
@@ -123,7 +123,9 @@ def test_a_failure_whose_exception_cannot_be_told_is_told_of(say: Callable[[str]
     assert places == ["shop.py", None, None, None]
 
 
-def test_a_group_that_hides_what_is_in_it_is_told_of(say: Callable[[str], Any], tmp_path: Path) -> None:
+def test_a_group_that_hides_what_is_in_it_is_told_of(say: Callable[[str], Any], tmp_path: Path, python: str) -> None:
+    if version_of(python) < (3, 11):
+        pytest.skip("exception groups came with Python 3.11")
     said = say(
         f"""
         from runner.describe import Describer
