@@ -210,6 +210,9 @@ def test_deep_recursion_shows_its_ends(run_tests: RunTests) -> None:
     [failure] = result.failures
     assert len(failure.frames) == 12
     assert failure.frames[0]["function"] == "test_deep"
+    left_out = [frame.get("left_out", 0) for frame in failure.frames]
+    depth = failure.frames[-2]["locals"]["number"]  # type: ignore[index]
+    assert left_out == [0] * 4 + [int(depth) - 9] + [0] * 7
     assert failure.message.startswith("RecursionError: maximum recursion depth exceeded")
 
 
@@ -224,6 +227,28 @@ def test_the_cause_of_an_exception_is_named(run_tests: RunTests) -> None:
         """
     )
     assert result.failures[0].message == "ValueError: no such row (from KeyError: 'key')"
+
+
+def test_where_the_cause_was_raised_is_told(run_tests: RunTests) -> None:
+    result = run_tests(
+        test_cause="""
+        def root(number):
+            bad = number * 2
+            return {}[bad]
+
+        def middle(number):
+            try:
+                return root(number)
+            except KeyError as error:
+                raise RuntimeError("wrapped") from error
+
+        def test_cause(): middle(4)
+        """
+    )
+    [failure] = result.failures
+    told = [(frame["function"], frame["line"], frame.get("of")) for frame in failure.frames]
+    assert told == [("test_cause", 12, None), ("middle", 10, None), ("root", 4, "KeyError: 8")]
+    assert failure.frames[-1]["locals"] == {"number": "4", "bad": "8"}
 
 
 def test_a_file_that_cannot_be_collected_is_one_error(run_tests: RunTests) -> None:

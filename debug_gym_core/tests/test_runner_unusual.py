@@ -310,3 +310,89 @@ def test_a_grade_asks_no_object_what_it_looks_like(local_session: Session) -> No
     local_session.write("test_it.py", textwrap.dedent(tests).encode())
     result = measure(local_session, f"{PYTEST} test_it.py", timeout=60)
     assert [test.outcome for test in result.tests] == ["failed", "passed"]
+
+
+ASKED = """
+    import os
+
+    asked = []
+
+    class Query:
+        def __repr__(self):
+            asked.append(self)
+            return "Query of {}".format(len(asked))
+
+    class Deadly:
+        def __repr__(self): os._exit(3)
+"""
+
+
+def test_what_an_object_does_when_it_is_asked_is_not_seen_by_the_tests(run: Run) -> None:
+    result = run(
+        app=ASKED,
+        test_it="""
+        import app, signal
+
+        def test_fails():
+            signal.signal(signal.SIGCHLD, lambda *about: app.asked.append("a child ended"))
+            rows = app.Query()
+            assert 1 == 2
+
+        def test_passes(): assert app.asked == []
+        """,
+    )
+    assert [test.outcome for test in result.tests] == ["failed", "passed"]
+    assert result.failures[0].frames[-1]["locals"] == {"rows": "Query of 1"}
+
+
+def test_an_object_that_ends_the_program_when_it_is_asked_costs_the_variables_only(run: Run) -> None:
+    result = run(
+        app=ASKED,
+        test_it="""
+        import app
+
+        def test_fails():
+            number, rows = 1, app.Deadly()
+            assert number == 2
+
+        def test_passes(): pass
+        """,
+    )
+    assert [test.outcome for test in result.tests] == ["failed", "passed"] and result.valid
+    assert [(frame["file"], frame["line"], frame["locals"]) for frame in result.failures[0].frames] == [
+        ("test_it.py", 6, {})
+    ]
+
+
+def test_numbers_of_threads_are_not_told(run: Run) -> None:
+    result = run(
+        test_it="""
+        import threading
+
+        def test_fails():
+            one = threading.Thread(target=print, name="one", daemon=True)
+            one.start()
+            one.join()
+            assert one == 2
+        """,
+    )
+    assert result.failures[0].frames[-1]["locals"] == {"one": "<Thread(one, stopped daemon)>"}
+
+
+def test_a_program_with_threads_is_described_all_the_same(run: Run) -> None:
+    result = run(
+        test_it="""
+        import threading
+
+        def test_fails():
+            ended = threading.Event()
+            thread = threading.Thread(target=ended.wait)
+            thread.start()
+            try:
+                number = 1
+                assert number == 2
+            finally:
+                ended.set()
+        """,
+    )
+    assert result.failures[0].frames[-1]["locals"]["number"] == "1"

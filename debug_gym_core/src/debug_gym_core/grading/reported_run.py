@@ -275,6 +275,8 @@ class ReportedRun:
                 "line": int(frame["line"]),
                 "function": str(frame["function"]),
                 "locals": {str(key): self._mask(value) for key, value in frame["locals"].items()},
+                **({"of": self._mask(frame["of"])} if "of" in frame else {}),
+                **({"left_out": int(frame["left_out"])} if "left_out" in frame else {}),
             }
             for frame in message.get("frames", ())
         )

@@ -280,6 +280,18 @@ def test_everything_is_bounded() -> None:
     assert int(left) == 49_999 + 123 - text.count("\nline") * 5 + 1
 
 
+def test_of_many_frames_the_first_and_the_last_are_shown() -> None:
+    frames: list[dict[str, object]] = [{"file": "a.py", "line": n, "function": "f", "locals": {}} for n in range(12)]
+    frames[4]["left_out"] = 26
+    frames[11]["of"] = "KeyError: 8"
+    text = render(Measurement((TestResult("t.py::t", "failed", "m", tuple(frames)),), 1, "", 0), 0, 1)
+    shown = text.partition("In t.py::t:\n")[2].splitlines()[:8]
+    lines = [f"  a.py:{number} in f" for number in (0, 7, 8, 9, 10, 11)]
+    assert shown == [lines[0], "  ... 32 frames ...", *lines[1:5], "  where KeyError: 8 was raised:", lines[5]]
+    text = render(Measurement((TestResult("t.py::t", "failed", "m", tuple(frames[:4])),), 1, "", 0), 0, 1)
+    assert "frames ..." not in text and text.count("a.py:") == 4
+
+
 def test_a_run_that_does_not_count_says_why() -> None:
     text = render(Measurement((), 0, "", valid=False, reason="it was tampered with", tampered=True), 0, 3)
     assert "This run would not count: it was tampered with." in text
@@ -300,7 +312,7 @@ def test_a_failed_subtest_is_described_as_it_failed(evaluating: Callable[..., Re
     env = evaluating("python -m unittest test_shop", tests=SUBTESTS)
     [spoken] = json.loads(env.step("eval")[0]["json"])
     (failure,) = spoken["data"]["failures"]
-    assert failure["message"] == "AssertionError: 1 != 0"
+    assert failure["message"] == "(i=1) AssertionError: 1 != 0"
     assert failure["frames"][0]["locals"]["i"] == "1"
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+| id='[0-9]{6,}'|(?<=started) [0-9]{6,}|(?<=daemon) [0-9]{6,}")
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+| id='[0-9]{6,}'|(?:(?<=started)|(?<=stopped)|(?<=daemon)) [0-9]{6,}")
 """Where an object lies, the second as mocks say it; and the number of a thread."""
 
 

@@ -7,6 +7,9 @@ import os
 import re
 import sys
 from contextlib import suppress
+from time import monotonic
+
+from .apart import apart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ LOCALS = 20
 FRAMES = 12
 DETAILS = 20000
 """Characters of locals in one failure."""
+SECONDS = 15.0
+"""For which a run is held up by describing its failures; of those after that no frames are told."""
 DETAILED = 200
 """Failures of one run whose frames are reported."""
 MEMBERS = 3
@@ -32,7 +37,7 @@ MEMBERS = 3
 MOST_ITEMS = 10000
 """Elements of a container that is still shown."""
 SIZED = (str, bytes, list, tuple, set, frozenset, dict)
-ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,16}\b| id='[0-9]{6,}'")
+ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,16}\b| id='[0-9]{6,}'|(?:(?<=started)|(?<=stopped)|(?<=daemon)) [0-9]{6,}\b")
 SLOW = 0.2
 """Seconds after which the `repr` of a value is given up."""
 
@@ -49,6 +54,7 @@ class Describer(object):
         self.root = os.path.realpath(root) + os.sep
         self.paths = {}  # type: dict[str, Union[str, None]]
         self.left = DETAILED if details else 0
+        self.patience = SECONDS
 
     def inside(self, filename: str) -> "Union[str, None]":
         """The path of a repository's file relative to the root; None for any other."""
@@ -75,11 +81,22 @@ class Describer(object):
             message = self.line(error)
         except BaseException as problem:  # Whatever objects of the tested code do must not cost the result.
             message = "{} ({})".format(type(error).__name__, type(problem).__name__)
-        if self.left > 0:
+        if self.left > 0 and self.patience > 0:
             self.left -= 1
+            began = monotonic()
             with suppress(BaseException):
-                frames = self.frames(trace, *(one.__traceback__ for one in members(error)[:1]))
+                frames = self.frames_apart(error, trace)
+            self.patience -= monotonic() - began
         return {"message": message, "frames": frames}
+
+    def frames_apart(self, error: BaseException, trace: "Union[TracebackType, None]") -> "list[Details]":
+        """The frames, with variables that are described in a copy of the process where there can be one."""
+        inner = members(error)[:1] or [one for one in [caused_by(error)] if one is not None]
+        traces = [(trace, ""), *((one.__traceback__, one_line(one)[:VALUE]) for one in inner)]
+        is_apart, frames = apart(lambda: self.frames(traces))
+        if frames is None:
+            frames = self.frames(traces, asks=not is_apart)
+        return list(frames)
 
     def line(self, error: BaseException) -> str:
         """The exception in a line, of a group what is in it, and the one that caused it."""
@@ -88,7 +105,7 @@ class Describer(object):
         if inside:
             told = [self.member(one) for one in inside[:MEMBERS]] + ["..."] * (len(inside) > MEMBERS)
             text = "{}: {}".format(text[:VALUE], "; ".join(told))
-        cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        cause = caused_by(error)
         return "{} (from {})".format(text, one_line(cause)[:VALUE]) if cause is not None else text
 
     def member(self, error: BaseException) -> str:
@@ -106,21 +123,33 @@ class Describer(object):
                 yield path, trace.tb_lineno, code.co_name, trace.tb_frame
             trace = trace.tb_next
 
-    def frames(self, *traces: "Union[TracebackType, None]") -> "list[dict[str, Any]]":
+    def frames(self, traces: "list[tuple[Union[TracebackType, None], str]]", asks: bool = True) -> "list[Details]":
         """The repository's frames, innermost last; of many the first few and the last.
 
         Args:
-            traces: the traceback; of a group, then that of an exception in it
+            traces: the traceback; then that of an exception in the group, or that caused it, and what that is
+            asks: whether their variables are described
+
+        Returns:
+            a dict for each: where it is, `locals`, `of` where it is one of another exception, and how many are
+            `left_out` before it
         """
-        found = [place for trace in traces for place in self.places(trace)]
+        found = []  # type: list[Details]
+        frames = []  # type: list[FrameType]
+        known = set()  # type: set[int]
+        for trace, of in traces:
+            for path, line, name, frame in self.places(trace):
+                if id(frame) not in known:
+                    known.add(id(frame))
+                    found.append(dict({"of": of} if of else {}, file=path, line=line, function=name))
+                    frames.append(frame)
         if len(found) > FRAMES:
-            found = found[:4] + found[4 - FRAMES :]
+            found[4 - FRAMES]["left_out"] = len(found) - FRAMES
+            found, frames = found[:4] + found[4 - FRAMES :], frames[:4] + frames[4 - FRAMES :]
         budget = [DETAILS]
-        told = [
-            {"file": path, "line": line, "function": name, "locals": self.locals(frame, budget)}
-            for path, line, name, frame in reversed(found)
-        ]
-        return told[::-1]
+        for one, frame in reversed(list(zip(found, frames))):  # noqa: B905 - Python 3.6
+            one["locals"] = self.locals(frame, budget) if asks else {}
+        return found
 
     def locals(self, frame: "FrameType", budget: "list[int]") -> "dict[str, str]":
         """The variables of a frame, without what is only imported or defined there."""
@@ -154,6 +183,11 @@ def members(error: BaseException) -> "list[BaseException]":
         else:
             found.append(one)
     return found
+
+
+def caused_by(error: BaseException) -> "Union[BaseException, None]":
+    """The exception from which another was raised, or while which was handled; None: there is none to tell of."""
+    return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def one_line(error: BaseException) -> str:

@@ -19,6 +19,7 @@ import sys
 
 from . import (
     anything,
+    apart,
     arrays,
     asked,
     bindings,
@@ -46,6 +47,7 @@ from . import (
 
 _MODULES = (
     anything,
+    apart,
     arrays,
     asked,
     bindings,

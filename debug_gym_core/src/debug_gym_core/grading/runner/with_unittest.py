@@ -4,7 +4,7 @@ import os
 import sys
 
 from .canary import SURVIVED, canary_fails
-from .describe import TEXT, Describer
+from .describe import TEXT, VALUE, Describer, guarded
 from .elsewhere import elsewhere
 from .given import Finder, plainly, read
 from .start import enter_workspace
@@ -76,10 +76,13 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
             result_class.stopTest(self, test)
             self._bad = self._good = None
 
-        def _fails(self, test: "Any", outcome: str, error: "Any") -> None:
+        def _fails(self, test: "Any", outcome: str, error: "Any", part: str = "") -> None:
             if isinstance(test, unittest.TestCase):
                 # At once: the variables of a failed part of a test change while the others run.
-                self._bad = self._bad or (outcome, described(error[1]))
+                details = {} if self._bad else described(error[1])
+                if part and details:
+                    details["message"] = "{} {}".format(part[:VALUE], details["message"])[:TEXT]
+                self._bad = self._bad or (outcome, details)
             else:  # setUpClass and the like are no tests.
                 tell(test, "error", described(error[1]))
 
@@ -97,7 +100,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
 
         def addSubTest(self, test: "Any", subtest: "Any", err: "Any") -> None:
             if err is not None:
-                self._fails(test, "failed", err)
+                self._fails(test, "failed", err, guarded(_parameters, subtest))
             result_class.addSubTest(self, test, subtest, err)
 
         def addSkip(self, test: "Any", reason: str) -> None:
@@ -176,6 +179,11 @@ def flatten(suite: "Any") -> "Iterator[Any]":
     for part in parts:
         for one in flatten(part):
             yield one
+
+
+def _parameters(subtest: "Any") -> str:
+    """Which part of a test it is, as unittest writes it: `(i=1)`."""
+    return str(subtest._subDescription())
 
 
 def unittest_id(test: "Any", describer: Describer) -> str:

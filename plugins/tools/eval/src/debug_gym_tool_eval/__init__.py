@@ -203,12 +203,17 @@ def _unreported(measurement: Measurement) -> list[str]:
 
 
 def _describe(test: TestResult) -> str:
-    """A failure's frames of the repository with their locals, innermost last."""
+    """A failure's frames of the repository with their locals, innermost last; of many the first and the last."""
     lines = [f"In {test.id}:"]
-    shown = test.frames[-FRAMES:]
-    if len(shown) < len(test.frames):
-        lines.append(f"  ... {len(test.frames) - len(shown)} outer frames ...")
-    for frame in shown:
+    gone = max(0, len(test.frames) - FRAMES)
+    gap = gone + sum(int(str(frame.get("left_out", 0))) for frame in test.frames[1 : gone + 2])
+    of = ""
+    for place, frame in enumerate([*test.frames[:1], *test.frames[1 + gone :]]):
+        if place == 1 and gap:
+            lines.append(f"  ... {gap} frame{'' if gap == 1 else 's'} ...")
+        if str(frame.get("of", "")) != of:
+            of = str(frame.get("of", ""))
+            lines.append(f"  where {of} was raised:")
         note = " (the file is ignored in this task: its variables are not shown)" if frame.get("ignored") else ""
         lines.append(f"  {frame['file']}:{frame['line']} in {frame['function']}{note}")
         values = frame["locals"]
