@@ -30,8 +30,8 @@ DETAILS = 20000
 """Characters of locals in one failure."""
 SECONDS = 15.0
 """For which a run is held up by describing its failures; of those after that no frames are told."""
-DETAILED = 200
-"""Failures of one run whose frames are reported."""
+DETAILED = 40
+"""Failures of one run whose frames are reported; `eval` shows those of ten, each of which may be run again."""
 MEMBERS = 3
 """Exceptions in a group that are told of."""
 MOST_ITEMS = 10000
