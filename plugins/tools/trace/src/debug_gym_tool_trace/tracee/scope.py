@@ -1,8 +1,10 @@
 """A frame's variables, and which of them changed: locals, attributes of the repository's objects, globals."""
 
+import dis
+import functools
 import types
 
-from debug_gym_core.debugging.inside.marks import fields_of
+from debug_gym_core.debugging.inside.marks import container_of, fields_of
 
 from .values import SIMPLE, Described, has_plain_repr
 
@@ -52,7 +54,7 @@ class Scope:
         code = frame.f_code
         self._names = names_of_arguments(code)
         self._used_names = frozenset(code.co_names)
-        self._globals = self._plain_globals(frame) if detailed and frame.f_globals is not frame.f_locals else []
+        self._globals = self._own_globals(frame) if detailed and frame.f_globals is not frame.f_locals else []
         variables = frame.f_locals
         arguments = [name for name in self._names if name in variables]
         self.arguments: "Pairs" = [(name, values.text(variables[name], ARGUMENT_ROOM)) for name in arguments]
@@ -84,10 +86,11 @@ class Scope:
                 continue  # the object itself is shown
             if was is None or not _is_same(was, now):
                 found += _difference(name, was, now)
-                fresh.add(name)
+                if was is None or not now.identity or was.identity != now.identity:
+                    fresh.add(name)
         gone = [name for name in before if name not in self._last and name.partition(".")[0] not in fresh]
         found += [(name, "") for name in gone if name.partition(".")[0] in self._last or "." not in name]
-        return found
+        return sorted(found, key=lambda one: one[1].endswith(UNSEEN))
 
     def _look(self, frame: "FrameType") -> "Look":
         variables = frame.f_locals
@@ -106,16 +109,23 @@ class Scope:
                 found[name] = self._describe(name, value)
                 continue
             seen.add(id(value))
-            last = self._last.get(name)
-            unchanged = last is not None and last.key == id(value)
-            found[name] = last if last is not None and unchanged else Described(self._values.text(value), id(value))
+            found[name] = self._object(name, value)
             for attribute, one in fields:
                 path = "{}.{}".format(name, attribute)
                 found[path] = self._describe(path, one)
         for name in self._globals:
-            if name in frame.f_globals:
+            if name in frame.f_globals and name not in found:
                 found[name] = self._describe(name, frame.f_globals[name])
         return found
+
+    def _object(self, name: str, value: "Any") -> "Described":
+        """What has attributes that are looked at one by one: described when it is new, but for what else is in it."""
+        if container_of(type(value)) is not None:
+            made = self._values.describe(value)
+            made.identity = id(value)
+            return made
+        last = self._last.get(name)
+        return last if last is not None and last.key == id(value) else Described(self._values.text(value), id(value))
 
     def _describe(self, name: str, value: "Any") -> "Described":
         kind = type(value)
@@ -124,33 +134,44 @@ class Scope:
         last = self._last.get(name)
         if issubclass(kind, _CODE) and last is not None and last.key == id(value):
             return last
-        made = self._values.describe(value)
+        made = self._values.describe(value, own=self._files.is_own_class(kind))
         if issubclass(kind, _CODE):
             made.key = id(value)
         return made
 
     def _fields(self, value: "Any") -> "Optional[Pairs]":
-        """Attributes of an object whose class the repository defines, and what the function uses of its classes'."""
+        """Attributes of an object whose class the repository defines, and what the function uses of its classes'.
+
+        The same of a class of the repository, those of its variables that are plain; and of its functions.
+        """
         kind = type(value)
-        if kind in SIMPLE or not self._files.is_own_class(kind):
+        if kind is types.FunctionType:
+            own = fields_of(value) if self._files.is_own(value.__code__.co_filename) else {}
+            return [(name, one) for name, one in own.items() if not is_hidden(name)][:MOST_ATTRIBUTES] or None
+        is_class = issubclass(kind, type)
+        owner = value if is_class else kind
+        if kind in SIMPLE or not self._files.is_own_class(owner):
             return None
-        own = fields_of(value)
+        own = _plain_variables(value) if is_class else fields_of(value)
         names = sorted(own, key=lambda name: name not in self._used_names)[:MOST_ATTRIBUTES]
         found = [(name, own[name]) for name in own if name in names and isinstance(name, str)]
         for name in sorted(self._used_names):
             if name not in own and len(found) < MOST_ATTRIBUTES:
-                for one in type.__dict__["__mro__"].__get__(kind):
+                for one in type.__dict__["__mro__"].__get__(owner):
                     if name in vars(one):
                         if type(vars(one)[name]) in _PLAIN:
                             found.append((name, vars(one)[name]))
                         break
         return found
 
-    def _plain_globals(self, frame: "FrameType") -> "List[str]":
-        """Names of the constants and containers of the module that the function uses."""
-        known = frame.f_globals
-        names = [name for name in frame.f_code.co_names if type(known.get(name, len)) in _PLAIN and not is_hidden(name)]
-        return names[:MOST_GLOBALS]
+    def _own_globals(self, frame: "FrameType") -> "List[str]":
+        """Names of the globals to look at: which the function assigns, which are plain, or not there yet."""
+        known, builtin = frame.f_globals, frame.f_builtins
+        assigned, used = globals_of(frame.f_code)
+        missing = [name for name in used if name not in known and name not in builtin]
+        plain = [name for name in used if type(known.get(name, len)) in _PLAIN]
+        names = [name for name in dict.fromkeys([*assigned, *plain, *missing]) if not is_hidden(name)][:MOST_GLOBALS]
+        return [name for name in used if name in names]
 
 
 def _difference(name: str, was: "Optional[Described]", now: "Described") -> "Pairs":
@@ -170,6 +191,12 @@ def _difference(name: str, was: "Optional[Described]", now: "Described") -> "Pai
     if now.size < was.size:
         changed += [(name + place, "") for place in was.parts if place not in now.parts]
     return changed if 0 < len(changed) <= MOST_PARTS else whole
+
+
+def _plain_variables(owner: type) -> "Dict[str, Any]":
+    """Those of a class's own variables that are constants and containers."""
+    own = type.__dict__["__dict__"].__get__(owner)
+    return {name: one for name, one in list(own.items()) if type(one) in _PLAIN and not is_hidden(name)}
 
 
 def _is_same(was: "Described", now: "Described") -> bool:
@@ -197,3 +224,15 @@ def names_of_arguments(code: "CodeType") -> "List[str]":
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
     return [name for name in code.co_varnames[:count] if not name.startswith(".")]
+
+
+@functools.lru_cache(maxsize=None)
+def globals_of(code: "CodeType") -> "Tuple[List[str], List[str]]":
+    """The globals that a function assigns, and all that it names; a class's body may mean its own."""
+    assigned, used = {}, {}
+    for one in dis.get_instructions(code):
+        if one.opname in ("STORE_GLOBAL", "LOAD_GLOBAL", "LOAD_NAME"):
+            used[one.argval] = True
+            if one.opname == "STORE_GLOBAL":
+                assigned[one.argval] = True
+    return list(assigned), list(used)

@@ -4,14 +4,14 @@ import collections
 import types
 
 from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit, repr_of, text_of
-from debug_gym_core.debugging.inside.marks import fields_of, mark
+from debug_gym_core.debugging.inside.marks import container_of, fields_of, mark, mark_within
 from debug_gym_core.debugging.inside.process import _process_time
 from debug_gym_core.debugging.inside.signals import is_of_a_handler
 from debug_gym_core.debugging.inside.texts import name_of, without_addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
     Part = Tuple[str, Optional[int]]
 
@@ -39,7 +39,11 @@ ALL_SECONDS = 2.0
 """Of the processor, for the reprs of all values; after that only builtin ones are looked into."""
 
 MARK_SECONDS = 4.0
-"""Of the processor, for finding changes where nothing is shown."""
+"""Of the processor, for finding changes where nothing is shown; objects may have half of it."""
+
+MARK_LEVELS = 6
+MARK_BYTES = 16 << 20
+"""Bytes of an array in which a change is noticed."""
 
 BITS = 2048
 SIMPLE = frozenset([bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented)])
@@ -132,14 +136,14 @@ class Values:
         """A value in a few words."""
         return cut(self._text(value, DEEPEST, room), room)
 
-    def describe(self, value: "Any", room: int = ROOM) -> "Described":
-        """The same, with what tells which parts of it changed."""
+    def describe(self, value: "Any", room: int = ROOM, own: bool = False) -> "Described":
+        """The same, with what tells which parts of it changed; `own`: those of an object's variables too."""
         kind = type(value)
         if kind in SIMPLE:
             return Described(cut(self._simple(value, room), room), self._key(value, room))
         text = self._text(value, DEEPEST, room)
         if kind not in _BRACKETS:
-            return Described(cut(text, room))
+            return Described(cut(text, room), self._key_within(value, text, own))
         made = Described(cut(text, room), self._key(value, room), id(value), len(value))
         if kind in (list, dict) and (len(text) > ROOM // 3 or made.size > HEAD + TAIL):
             made.parts = self._parts(value)
@@ -153,12 +157,23 @@ class Values:
                 return 0
         elif kind not in _BRACKETS or len(value) > MOST_MARKED:
             return 0
-        if self._marked > MARK_SECONDS:
+        return self._in_time(MARK_SECONDS, mark, value, MARK_LEVELS, MARK_BYTES)
+
+    def _key_within(self, value: "Any", text: str, own: bool) -> "Optional[int]":
+        """The same of what is no builtin container: of its whole text, of what is in it, of its variables if asked."""
+        if not own and container_of(type(value)) is None:
+            return hash(text)
+        key = self._in_time(MARK_SECONDS / 2, mark_within, value, own, MARK_LEVELS, MARK_BYTES)
+        return None if key is None else hash((text, key))
+
+    def _in_time(self, seconds: float, function: "Callable[..., int]", *arguments: "Any") -> "Optional[int]":
+        """Call what finds changes, unless that many seconds are spent; None: it was not, or could not be, called."""
+        if self._marked > seconds:
             return None
         before = _process_time()
         try:
-            return mark(value)
-        except RuntimeError:  # another thread changes it
+            return function(*arguments)
+        except (RuntimeError, IndexError):  # another thread changes it
             return None
         finally:
             self._marked += _process_time() - before
