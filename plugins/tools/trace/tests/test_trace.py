@@ -228,6 +228,20 @@ def test_a_name_alone_is_enough_where_one_file_defines_it(env: RepoEnv, target: 
     assert seen.error and seen.text == said
 
 
+@pytest.mark.parametrize("target", ["test_cases.py::test_v[3]", " test_cases.py:test_v[3]\n", "test_v[3]"])
+def test_the_case_of_a_test_that_is_named_is_followed(env: RepoEnv, target: str) -> None:
+    code = "import pytest\n@pytest.mark.parametrize('v', [1, 3])\ndef test_v(v): assert v == 1\n"
+    env.workspace.write_text("test_cases.py", code)
+    seen = traced(env, target, entrypoint=PYTEST)
+    other = traced(env, "calc.py:total[3]", entrypoint=PYTEST)
+    elsewhere = traced(env, target, entrypoint="python -c 'import test_cases; test_cases.test_v(1)'")
+    env.workspace.remove("test_cases.py")
+    assert seen.text.splitlines()[1].startswith("in test_cases.py::test_v[3], which failed: ")
+    assert "[[3] was not looked at: pytest has no cases of total]" in other.text
+    said = "[[3] was not looked at, as the program is not pytest: give `entrypoint`, python -m pytest 'test_cases.py::"
+    assert said in elsewhere.text and elsewhere.text.startswith("trace of test_cases.py:test_v, call 1")
+
+
 def test_a_function_in_a_function_is_found_by_its_name(env: RepoEnv) -> None:
     env.workspace.write_text(
         "nested.py", "def outer():\n    def inner(n):\n        return n + 1\n    return inner(1)\n\n\nouter()\n"
@@ -255,6 +269,7 @@ def test_a_function_that_is_not_called_is_said_so(env: RepoEnv) -> None:
     assert "assert 3 == 4" in seen.text and not seen.error
     seen = traced(env, "calc.py:total", call=5)
     assert seen.text.startswith("total (calc.py:4) was called once; there was no call 5.\n")
+    assert "\nProcesses that the program starts are not followed." in seen.text
     assert data_of(seen)["calls"] == 1
 
 

@@ -199,3 +199,54 @@ def test_a_change_in_an_array_is_told(trace: Follow, python: str) -> None:
     )
     assert seen[4].endswith(UNSEEN) and seen[6].endswith(UNSEEN)
     assert seen[8].count(UNSEEN) == 2 and seen[10].count(UNSEEN) == 2 and seen[11] == ""
+
+
+def test_variables_of_a_comprehension_that_waits_are_not_the_function_s(trace: Follow) -> None:
+    seen = told(
+        trace,
+        """\
+        import asyncio
+        async def aid(x):
+            await asyncio.sleep(0)
+            return x
+        async def agen(n):
+            for q in range(n):
+                await asyncio.sleep(0)
+                yield q
+        async def f(xs):
+            q = "outer"
+            r = [await aid(i) for i in xs]
+            l = [q async for q in agen(2)]
+            t = await aid(3)
+            return r
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(f([1, 2]))
+        loop.close()
+        """,
+    )
+    assert {line: seen[line].partition(", waits")[0] for line in (10, 11, 12, 13)} == {
+        10: "q = 'outer'",
+        11: "r = [1, 2]",
+        12: "l = [0, 1]",
+        13: "t = 3",
+    }
+
+
+def test_what_an_exception_leads_to_is_told_after_it(trace: Follow) -> None:
+    lines = trace(
+        textwrap.dedent(
+            """\
+            class Sup:
+                def __enter__(self): return self
+                def __exit__(self, *error): return True
+            def bad(x): raise KeyError(x)
+            def f():
+                with Sup():
+                    bad(1)
+            f()
+            """
+        )
+    ).lines
+    first = next(number for number, line in enumerate(lines) if "bad(1)" in line)
+    said = [line.strip()[:12] for line in lines[first + 1 : first + 4]]
+    assert said == ["> bad(x=1) r", "! KeyError: ", "> Sup.__exit"], lines

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -43,6 +44,8 @@ EXAMPLE = "app.py:total"
 NAME = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 CANDIDATES = 5
 """Files that are named where a function may be in several."""
+BRACKETS = re.compile(r"(.*?:[^\[]*|[^:\[]*)(\[.*\])", re.DOTALL)
+"""A target, and the case of a test that it names behind it, as pytest writes its id."""
 FORM = f"a target is file:function or file:Class.method, as in {EXAMPLE}"
 
 
@@ -83,11 +86,12 @@ class Trace(Tool):
         Args:
             env: the environment
             target: the function, as file:function or file:Class.method; file:line means the function around that line,
-                a name alone the function that only one file defines
+                a name alone the function that only one file defines; of a test one case, as test_app.py::test_add[3]
             entrypoint: what to run instead of the task's own program, as `python -m pytest -q test_app.py::test_add`
             call: which call of the function, counted from 1
             depth: how many levels of the calls that it makes are shown in the same detail; 0: one line for each
         """
+        target, case = _without_case(target)
         file, function = _target(env, target)
         if call < 1:
             raise ActionError(f"trace: call is {call}, but calls are counted from 1")
@@ -98,7 +102,7 @@ class Trace(Tool):
         tracing = Tracing(
             env.session,
             found,
-            Wanted(file, function, call, depth),
+            Wanted(file, function, call, depth, case),
             env.workspace.ignored_files(".py"),
             self.settings.timeout,
             self.settings.warm,
@@ -107,13 +111,15 @@ class Trace(Tool):
             outcome = tracing.run()
         except ActionError as error:
             raise ActionError(bound(f"trace: {error}", ERROR_LIMIT)) from None
+        unread = _unread(case, found, file, outcome)
         if outcome.story is None:
-            return Observation(self.name, self._uncalled(outcome, file, call, found), _data(outcome, file, None))
-        return self._observe(outcome, outcome.story, file)
+            text = "\n".join([self._uncalled(outcome, file, call, found), *unread])
+            return Observation(self.name, text, _data(outcome, file, None))
+        return self._observe(outcome, outcome.story, file, unread)
 
-    def _observe(self, outcome: Outcome, story: Call, file: str) -> Observation:
+    def _observe(self, outcome: Outcome, story: Call, file: str, unread: Sequence[str]) -> Observation:
         shown = render(story)
-        parts = [_heading(story, outcome), shown.text, *self._notes(outcome, story)]
+        parts = [_heading(story, outcome), shown.text, *self._notes(outcome, story), *unread]
         if shown.cut:
             parts.append(
                 f"[what is left out: follow a function that it calls, or another `call`; pdb stops at any pass:"
@@ -164,8 +170,7 @@ class Trace(Tool):
             times = "once" if outcome.calls == 1 else f"{outcome.calls} times"
             said = f"{what}{name} was called {times}; there was no call {call}"
         lines = [f"{said}.", f"`{target.entrypoint.text}`: {self._unfinished(outcome)}."]
-        if outcome.calls == 0:
-            lines.append("Processes that the program starts are not followed.")
+        lines.append("Processes that the program starts are not followed.")
         printed = outcome.printed.strip("\n")
         if printed:
             lines.append(f"It printed:\n{bound(printed, PRINTED_LIMIT, missing=outcome.printed_cut)}")
@@ -175,6 +180,26 @@ class Trace(Tool):
 def file_of(call: Call) -> str:
     """A function as a target."""
     return f"{call.file}:{call.function}"
+
+
+def _without_case(target: str) -> tuple[str, str]:
+    """A target without the case in brackets, and that."""
+    found = BRACKETS.fullmatch(target.strip())
+    return (found[1], found[2]) if found is not None else (target, "")
+
+
+def _unread(case: str, target: Target, file: str, outcome: Outcome) -> list[str]:
+    """A note where the case of a test was asked for, and could not be looked at."""
+    about, story = outcome.about, outcome.story
+    if not case or about is None:
+        return []
+    test = about.function.replace(".", "::")
+    if target.entrypoint.module != "pytest":
+        entrypoint = f"python -m pytest {shlex.quote(f'{file}::{test}{case}')}"
+        return [f"[{case} was not looked at, as the program is not pytest: give `entrypoint`, {entrypoint}]"]
+    if story is not None and not story.test.partition("::")[2].startswith(f"{test}["):
+        return [f"[{case} was not looked at: pytest has no cases of {about.function}]"]
+    return []
 
 
 def _target(env: Environment, target: str) -> tuple[str, str]:

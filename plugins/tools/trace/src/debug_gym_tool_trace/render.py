@@ -177,11 +177,14 @@ class _Layout:
             line = f"{margin}{step.line:>{number}}  {text:<{column}}  | {', '.join(beside)}"
         yield _bounded(line)
         inner = f"{margin}{'':>{number}}      "
-        for one in step.calls:
+        raised = list(step.raised)
+        for number, one in enumerate(step.calls):
+            while raised and raised[0].after <= number:
+                yield _bounded(f"{inner}! {raised.pop(0)}")
             yield from self._called(one, inner, call)
         if step.more_calls:
             yield f"{inner}> ... {step.more_calls} more calls"
-        for error in step.raised:
+        for error in raised:
             yield _bounded(f"{inner}! {error}")
 
     def _called(self, call: Call, margin: str, by: Call) -> Iterator[str]:

@@ -43,12 +43,14 @@ class Wanted:
         function: its qualified name, the end of one, or a line
         call: which call, from 1
         depth: levels of calls below it that are followed too
+        case: the one of a test, as `[3]`; pytest runs only that; empty: all count
     """
 
     file: str
     function: str
     call: int
     depth: int
+    case: str = ""
 
 
 @dataclass
@@ -155,6 +157,7 @@ class Tracing:
             "function": self.wanted.function,
             "call": self.wanted.call,
             "depth": self.wanted.depth,
+            "case": self.wanted.case,
         }
         self._process.send(json.dumps(config).encode())
         try:

@@ -28,6 +28,12 @@ class Failure(_Checked):
         return f"{self.type}: {self.message}" if self.message else self.type
 
 
+class Raised(Failure):
+    """An exception that was raised in a statement; `after` how many calls that the statement had made."""
+
+    after: int = 0
+
+
 class Place(_Checked):
     """Where a program was."""
 
@@ -80,7 +86,7 @@ class Step(_Checked):
     more_changed: int = 0
     calls: list[Call] = Field(default_factory=list)
     more_calls: int = 0
-    raised: list[Failure] = Field(default_factory=list)
+    raised: list[Raised] = Field(default_factory=list)
     yielded: list[str] = Field(default_factory=list)
     yields: int = 0
     awaited: int = 0

@@ -39,6 +39,7 @@ class Files:
         self._own: "Dict[str, bool]" = {}
         self._classes: "Dict[int, Any]" = {}
         self._sources: "Dict[str, Source]" = {}
+        self._written: "Dict[int, Any]" = {}
 
     def real(self, filename: str) -> str:
         """The one name of a file."""
@@ -88,6 +89,14 @@ class Files:
         if name not in self._sources:
             self._sources[name] = Source(name)
         return self._sources[name]
+
+    def is_written(self, code: "CodeType") -> bool:
+        """Whether a code object of one of the repository's files is of what is written there; see Source."""
+        known = self._written.get(id(code))
+        if known is None:
+            known = self._written[id(code)] = (code, self.source(code.co_filename).is_written(code))
+        found: bool = known[1]
+        return found
 
     def function(self, code: "CodeType") -> str:
         """The qualified name of a function of the repository."""

@@ -7,7 +7,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import Any, Optional
+    from typing import Any, Optional, Tuple
 
     from .files import Files
     from .story import Call
@@ -126,11 +126,19 @@ def yielded_value(value: "Any") -> "Any":
 
 
 def caller(frame: "FrameType", files: "Files") -> "Optional[FrameType]":
-    """The frame of the repository's code that called a frame, through whatever libraries; None: there is none."""
+    """The frame of the repository's code that called a frame, through whatever libraries; None: there is none.
+
+    A function that a library has put around another one, with that one's name and place, is a library's.
+    """
     found, steps = frame.f_back, 0
     while found is not None and steps < DEEPEST:
         code = found.f_code
-        if files.is_own(code.co_filename) and code.co_name not in _TRANSPARENT:
+        is_around = code is not frame.f_code and _place(code) == _place(frame.f_code)
+        if files.is_own(code.co_filename) and code.co_name not in _TRANSPARENT and not is_around:
             return found
         found, steps = found.f_back, steps + 1
     return None
+
+
+def _place(code: "CodeType") -> "Tuple[str, int, str]":
+    return code.co_name, code.co_firstlineno, code.co_filename

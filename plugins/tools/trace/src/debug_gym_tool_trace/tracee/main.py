@@ -46,7 +46,7 @@ def find_definitions(files: "Files", file: str, wanted: str) -> "List[Definition
     source = files.source(file)
     path = files.path(file)
     if wanted == MODULE:
-        return [Definition(MODULE, MODULE, 1, 0, len(source.lines), "module")]
+        return [Definition(MODULE, MODULE, 1, 0, 1, len(source.lines), "module")]
     if source.problem:
         raise Unknown("{} is not Python that this interpreter understands: {}".format(path, source.problem))
     known = source.definitions
@@ -80,14 +80,15 @@ def _named(definitions: "List[Definition]", wanted: str) -> str:
     return "it has {}{}".format(", ".join(names[:MOST_NAMED]), more)
 
 
-def make_program(config: "Json", watch: "Watch", channel: "Channel", files: "Files") -> "Program":
-    """What the configuration asks to run."""
+def make_program(config: "Json", watch: "Watch", channel: "Channel", files: "Files", name: str) -> "Program":
+    """What the configuration asks to run; `name`: the function's that is followed, as its file has it."""
     if config["kind"] == "script":
         return Script(config["target"], config["args"])
     if config["kind"] == "code":
         return Code(config["target"], config["args"])
     if config["target"] == "pytest":
-        return TracedPytest(config["args"], watch, channel, files)
+        test = files.real(files.root + "/" + config["file"]), name.replace(".", "::"), config.get("case", "")
+        return TracedPytest(config["args"], watch, channel, files, test)
     return Module(config["target"], config["args"])
 
 
@@ -130,7 +131,7 @@ def main(descriptor: int) -> int:
         file = files.real(files.root + "/" + config["file"])
         definitions = find_definitions(files, file, config["function"])
         watch.want(file, definitions)
-        program = make_program(config, watch, channel, files)
+        program = make_program(config, watch, channel, files, definitions[0].name)
     except (Unknown, BadTarget) as error:
         channel.send({"t": "refused", "what": type(error).__name__, "why": str(error)})
         return 2

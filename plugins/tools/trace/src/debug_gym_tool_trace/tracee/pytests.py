@@ -5,13 +5,14 @@ from debug_gym_core.debugging.inside.texts import without_addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List
+    from typing import Any, Dict, List, Optional, Tuple
 
     from .channel import Channel
     from .files import Files
     from .watching import Watch
 
 MESSAGE_ROOM = 400
+MOST_NAMED = 20
 
 
 class TracedPytest(Pytest):
@@ -21,14 +22,26 @@ class TracedPytest(Pytest):
         counts: how many tests passed, failed and so on
     """
 
-    def __init__(self, args: "List[str]", watch: "Watch", channel: "Channel", files: "Files") -> None:
-        """See Program; `files`: the repository's, some of which may be hidden."""
+    def __init__(
+        self, args: "List[str]", watch: "Watch", channel: "Channel", files: "Files", test: "Tuple[str, str, str]"
+    ) -> None:
+        """See Program.
+
+        Args:
+            args: pytest's
+            watch: follows the call
+            channel: where to tell of tests
+            files: the repository's, some of which may be hidden
+            test: the one that is followed, if it is one: its file, its name, and the case to run, as `[3]`; an empty
+                case: all tests are run
+        """
         super().__init__("pytest", args)
         self._files = files
         self.counts: "Dict[str, int]" = {}
         self._failed_within: "Dict[str, Any]" = {}
         self._watch = watch
         self._channel = channel
+        self._test = test
 
     def run(self) -> int:
         """See Program."""
@@ -53,6 +66,28 @@ class TracedPytest(Pytest):
                 said = message if len(message) <= MESSAGE_ROOM else message[:MESSAGE_ROOM] + "..."
                 self._channel.send({"t": "test", "test": report.nodeid, "outcome": outcome, "message": said})
 
+    def selected(self, items: "List[Any]") -> "Optional[List[Any]]":
+        """The tests to run, of those that were collected; None: all, as the function that is followed is no test.
+
+        Raises:
+            LookupError: the test has no such case; says which there are
+        """
+        file, name, case = self._test
+        rest = [(item, item.nodeid.partition("::")[2]) for item in items if case and self._is_in(item, file)]
+        known = [(item, test) for item, test in rest if test.startswith(name + "[")]
+        if not known:
+            return None
+        # pytest writes what is not ASCII in an id by escapes.
+        ids = [name + case, name + case.encode("unicode_escape").decode()]
+        found = [item for item, test in known if test in ids]
+        if not found:
+            cases = ", ".join(test[len(name) :] for _, test in known[:MOST_NAMED])
+            raise LookupError("{} has no case {}; it has {}".format(name, case, cases))
+        return found
+
+    def _is_in(self, item: "Any", file: str) -> bool:
+        return self._files.real(str(getattr(item, "path", None) or item.fspath)) == file
+
     def _plugin(self) -> object:
         """A plugin that says of each test when it begins and how it ended."""
         import pytest
@@ -60,6 +95,17 @@ class TracedPytest(Pytest):
         program, watch = self, self._watch
 
         class Plugin(object):
+            @pytest.hookimpl(trylast=True)
+            def pytest_collection_modifyitems(self, config: "Any", items: "List[Any]") -> None:
+                try:
+                    found = program.selected(items)
+                except LookupError as error:
+                    raise pytest.UsageError(str(error)) from None
+                if found is not None:
+                    kept = {id(item) for item in found}
+                    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+                    items[:] = found
+
             @pytest.hookimpl(tryfirst=True)
             def pytest_runtest_logstart(self, nodeid: str) -> None:
                 watch.test = nodeid

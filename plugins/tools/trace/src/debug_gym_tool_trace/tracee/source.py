@@ -2,10 +2,12 @@
 
 import ast
 import bisect
+import dis
 import tokenize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import CodeType
     from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 LARGEST = 4 << 20
@@ -19,6 +21,7 @@ _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _FOR = (ast.For, ast.AsyncFor)
 _LOOPS = (*_FOR, ast.While)
 _WITH = (ast.With, ast.AsyncWith)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
 
 
 class Unit:
@@ -28,12 +31,14 @@ class Unit:
         line: its first
         kind: `for`, `while`, `with`, `try`, `except`, `def`, `text` (a docstring), or empty
         loops: the loops that it is in, outermost first, by their lines; a loop's first line is in it
+        collects: whether there is a comprehension in it, whose variables may be in the function's frame
     """
 
-    __slots__ = ("end", "kind", "line", "loops")
+    __slots__ = ("collects", "end", "kind", "line", "loops")
 
     def __init__(self, line: int, end: int, kind: str, loops: "Tuple[int, ...]") -> None:
         """Describe it; `end` is its last line."""
+        self.collects = False
         self.line = line
         self.end = end
         self.kind = kind
@@ -48,16 +53,18 @@ class Definition:
         code: what its code object is called
         first: line where its code object begins, its first decorator's
         line: line of its `def` or `class`
+        body: first line of what is in it
         end: its last line
         kind: `function`, `class` or `lambda`
     """
 
-    def __init__(self, name: str, code: str, first: int, line: int, end: int, kind: str) -> None:
+    def __init__(self, name: str, code: str, first: int, line: int, body: int, end: int, kind: str) -> None:
         """Keep it."""
         self.name = name
         self.code = code
         self.first = first
         self.line = line
+        self.body = body
         self.end = end
         self.kind = kind
 
@@ -94,7 +101,7 @@ class Source:
         for body in _bodies(tree):
             self._statements(body, "", ())
         self._starts = sorted(self._units)
-        self._names = {(one.code, one.first): one.name for one in self.definitions}
+        self._defined = {(one.code, one.first): one for one in self.definitions}
 
     # ---- what is asked
 
@@ -116,7 +123,23 @@ class Source:
 
     def called(self, code: str, first: int) -> str:
         """The qualified name of a code object."""
-        return self._names.get((code, first), code)
+        found = self._defined.get((code, first))
+        return found.name if found is not None else code
+
+    def is_written(self, code: "CodeType") -> bool:
+        """Whether a code object is of what is written at its place.
+
+        Libraries such as hypothesis give functions of their own, around one that is written, its name and place. The
+        lines of these go on from there; where there is but one, they have variables of a function around them.
+        """
+        found = self._defined.get((code.co_name, code.co_firstlineno))
+        if found is None or found.kind != "function":
+            return True
+        lines = {line for _, line in dis.findlinestarts(code) if line} - {code.co_firstlineno}
+        if not lines <= {found.body}:
+            return all(found.body <= line <= found.end for line in lines)
+        around = [one for one in self.definitions if one.kind != "class" and one.line < found.line <= one.end]
+        return bool(around) or all(name == "__class__" for name in code.co_freevars)
 
     # ---- reading the tree
 
@@ -148,7 +171,7 @@ class Source:
         if isinstance(node, _DEFINITIONS):
             self._define(node, node.name, node.name, owner, first)
             owner, inside = self._qualified(owner, node.name), ()
-        self._lambdas(node, owner)
+        self._units[first].collects |= self._lambdas(node, owner)
         for number, inner in enumerate(bodies):
             if inner is later:
                 continue
@@ -165,8 +188,9 @@ class Source:
         if known is None or known.kind in ("def", "try"):
             self._units[line] = Unit(line, end, kind, loops)
 
-    def _lambdas(self, node: "Any", owner: str) -> None:
-        """The lambdas in a statement itself; one that is given a name is called so."""
+    def _lambdas(self, node: "Any", owner: str) -> bool:
+        """The lambdas in a statement itself; one that is given a name is called so. Whether it has comprehensions."""
+        collects = False
         named = {}
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
             named = {id(node.value): one.id for one in node.targets if isinstance(one, ast.Name)}
@@ -176,12 +200,15 @@ class Source:
             one = waiting.pop()
             if isinstance(one, ast.Lambda):
                 self._define(one, named.get(id(one), "<lambda>"), "<lambda>", owner, one.lineno)
+            collects |= isinstance(one, _COMPREHENSIONS)
             waiting += [inner for inner in ast.iter_child_nodes(one) if isinstance(inner, (ast.expr, ast.keyword))]
+        return collects
 
     def _define(self, node: "Any", name: str, code: str, owner: str, first: int) -> None:
         kind = "class" if isinstance(node, ast.ClassDef) else "lambda" if code == "<lambda>" else "function"
         name = self._qualified(owner, name)
-        self.definitions.append(Definition(name, code, first, node.lineno, _end(node), kind))
+        body = _first_line(node.body) if isinstance(node.body, list) else node.lineno
+        self.definitions.append(Definition(name, code, first, node.lineno, body, _end(node), kind))
 
     @staticmethod
     def _qualified(owner: str, name: str) -> str:

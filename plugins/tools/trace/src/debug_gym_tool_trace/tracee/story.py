@@ -50,10 +50,16 @@ class Step:
         self.changed: "Pairs" = []
         self.calls: "List[Call]" = []
         self.more_calls = 0
-        self.raised: "List[Dict[str, str]]" = []
+        self.raised: "List[Dict[str, Any]]" = []
         self.yielded: "List[str]" = []
         self.yields = 0
         self.awaited = 0
+
+    def raises(self, error: "Dict[str, str]") -> None:
+        """An exception is raised in it, after the calls that it has made so far; one that goes on is told once."""
+        if all(one["type"] != error["type"] or one["message"] != error["message"] for one in self.raised):
+            self.raised.append(dict(error, after=len(self.calls) + self.more_calls))
+            del self.raised[:-MOST_RAISED]
 
     def is_silent(self) -> bool:
         """Whether nothing came of it."""

@@ -6,7 +6,7 @@ from debug_gym_core.debugging.inside.signals import is_of_a_handler
 from .channel import _main_ident
 from .frames import caller, has_wrong_line, is_awaiting, is_transparent, kind_of, yielded_value
 from .scope import Scope
-from .story import MOST_CALLS, MOST_RAISED, Call
+from .story import MOST_CALLS, Call
 from .telling import Telling
 from .values import Values
 
@@ -120,7 +120,8 @@ class Watch:
         known = self._codes.get(id(code))
         if known is None:
             here = (code.co_name, code.co_firstlineno) in self._places or code.co_name == "<module>"
-            known = self._codes[id(code)] = (code, here and self._files.real(code.co_filename) == self._file)
+            here = here and self._files.real(code.co_filename) == self._file and self._files.is_written(code)
+            known = self._codes[id(code)] = (code, here)
         found: bool = known[1]
         return found
 
@@ -183,7 +184,7 @@ class Watch:
             return None
         outer = caller(frame, self._files)
         parent = self._calls.get(id(outer)) if outer is not None else None
-        if parent is None or not parent.detailed or parent.step is None:
+        if parent is None or not parent.detailed or parent.step is None or not self._files.is_written(code):
             return None
         if len(parent.step.calls) >= MOST_CALLS or parent.unfollowed:
             parent.step.more_calls += 1
@@ -260,17 +261,16 @@ class Watch:
     def _raised(self, call: "Call", error: "BaseException", quiet: bool) -> None:
         said = self._values.exception(error)
         call.hears(said, quiet)
-        step = call.step
-        if step is not None and type(error).__name__ not in QUIET and said not in step.raised:
-            step.raised.append(said)
-            del step.raised[:-MOST_RAISED]
+        if call.step is not None and type(error).__name__ not in QUIET:
+            call.step.raises(said)
 
     def yielded(self, call: "Call", frame: "FrameType", value: "Any") -> None:
         """A call is left for a while."""
         self._guarded(self._yielded, call, frame, value)
 
     def _yielded(self, call: "Call", frame: "FrameType", value: "Any") -> None:
-        self._finish(call, frame)
+        if call.step is None or not call.step.unit.collects:  # or it may have variables that are not its own
+            self._finish(call, frame)
         call.ended = {"how": "suspended", "line": frame.f_lineno}
         if is_awaiting(frame, value):
             if call.step is not None:
