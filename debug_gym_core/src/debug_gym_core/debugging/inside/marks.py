@@ -84,18 +84,25 @@ def items_of(value: "Any", most_bytes: int = MOST_BYTES) -> "List[List[Any]]":
 
 
 def _bytes_in(value: "Any", base: "Any", most: int) -> int:
-    """A number for the bytes of an array; how many there are, when they are too many."""
-    attributes = _ATTRIBUTES.__get__(base)
+    """A number for the bytes of an array; how many there are, when they are too many, or the program has no memory."""
+    size = _size_of(value, base)
+    if size <= most:
+        with contextlib.suppress(MemoryError):
+            # Of a copy: while its own memory is lent, another thread could not change its size.
+            return hash(bytes(base.__getitem__(value, slice(None))) if base is bytearray else base.tobytes(value))
+    return size
+
+
+def _size_of(value: "Any", base: "Any") -> int:
+    """How many bytes are in an array; 0: it is another container."""
     if base is bytearray:
-        size = base.__len__(value)
-    elif "nbytes" in attributes:
-        size = attributes["nbytes"].__get__(value)
-    else:
-        size = base.__len__(value) * attributes["itemsize"].__get__(value)
-    if size > most:
-        return int(size)
-    # Of a copy: while its own memory is lent, another thread could not change its size.
-    return hash(bytes(base.__getitem__(value, slice(None))) if base is bytearray else base.tobytes(value))
+        return int(base.__len__(value))
+    if base is None or id(base) in _CONTAINERS:
+        return 0
+    attributes = _ATTRIBUTES.__get__(base)
+    if "nbytes" in attributes:
+        return int(attributes["nbytes"].__get__(value))
+    return int(base.__len__(value) * attributes["itemsize"].__get__(value))
 
 
 def mark(value: "Any", levels: int = DEEPEST, most_bytes: int = MOST_BYTES) -> int:
@@ -107,7 +114,7 @@ def mark(value: "Any", levels: int = DEEPEST, most_bytes: int = MOST_BYTES) -> i
     Args:
         value: which
         levels: how deep it is looked into
-        most_bytes: of an array that is looked into
+        most_bytes: of the arrays that are looked into
     """
     marking = _Marking(most_bytes)
     return marking.whole(marking.of(value, levels))
@@ -138,6 +145,8 @@ class _Marking:
 
     def within(self, value: "Any", fields: "Dict[str, Any]", levels: int) -> int:
         inside = tuple(self._all(one, levels) for one in items_of(value, self._most_bytes))
+        size = _size_of(value, container_of(type(value)))
+        self._most_bytes -= size if size <= self._most_bytes else 0
         return hash((inside, self._variables(fields, levels)))
 
     def _variables(self, fields: "Dict[str, Any]", levels: int) -> int:
