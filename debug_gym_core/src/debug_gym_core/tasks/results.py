@@ -26,9 +26,9 @@ class TestResult:
         id: pytest node id, or dotted unittest name; the path of a file that could not be collected
         outcome: what happened; an error in set-up or tear-down counts as `error`
         message: for what failed, the exception in a line
-        frames: for what failed, the repository's frames, innermost last: `file`, `line`, `function`, `locals`; where
-            it is a frame of the exception that caused it, or of one in the group, what that is (`of`); and how many
-            were left out before it (`left_out`)
+        frames: for what failed, the repository's frames, innermost last: `file`, `line`, `function`, `locals` (whose
+            `...` tells of those that are not in it); where it is a frame of the exception that caused it, or of one in
+            the group, what that is (`of`); and how many were left out before it (`left_out`)
     """
 
     __test__ = False

@@ -292,6 +292,12 @@ def test_of_many_frames_the_first_and_the_last_are_shown() -> None:
     assert "frames ..." not in text and text.count("a.py:") == 4
 
 
+def test_what_is_not_told_of_variables_is_said_in_their_place() -> None:
+    frame = {"file": "a.py", "line": 1, "function": "f", "locals": {"one": "1", "...": "more"}}
+    text = render(Measurement((TestResult("t.py::t", "failed", "m", (frame,)),), 1, "", 0), 0, 1)
+    assert "  a.py:1 in f\n    one = 1\n    ... more\n" in text
+
+
 def test_a_run_that_does_not_count_says_why() -> None:
     text = render(Measurement((), 0, "", valid=False, reason="it was tampered with", tampered=True), 0, 3)
     assert "This run would not count: it was tampered with." in text

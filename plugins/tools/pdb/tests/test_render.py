@@ -87,6 +87,10 @@ def test_a_stop(stop: dict[str, Any], said: str) -> None:
             Reply(end=End.EXITED, status=1, exception={"type": "ValueError", "message": "No such key."}),
             "The program exited with status 1 after ValueError: No such key. The next pdb command",
         ),
+        (
+            Reply(end=End.EXITED, status=1, exception={"type": "KeyError", "message": ""}),
+            "The program exited with status 1 after KeyError. The next pdb command",
+        ),
         (Reply(end=End.EXITED, status=-15), "The program was killed by SIGTERM at its end."),
         (Reply(end=End.DIED, status=3), "The program ended at once with exit status 3 (os._exit)."),
         (Reply(end=End.REPLACED, status=3), "another one (os.exec), not debugged, which exited with status 3."),

@@ -26,16 +26,24 @@ _SIGNALS = signal.valid_signals() if hasattr(signal, "valid_signals") else range
 _select, _dumps, _loads, _threads = select.select, json.dumps, json.loads, sys._current_frames
 
 
-def apart(make: "Callable[[], Any]") -> "tuple[bool, Any]":
+class NoCopy(Exception):
+    """There can be no copy of this process now."""
+
+
+class Lost(Exception):
+    """A copy made nothing: why."""
+
+
+def apart(make: "Callable[[], Any]") -> "Any":
     """What a function makes of JSON types, in a copy of this process that ends then.
 
-    Where another thread of Python's runs there is no copy: what that thread holds would be held for ever.
-
-    Returns:
-        whether there was a copy, and what it made; None: it took too long, or ended before
+    Raises:
+        NoCopy: where another thread of Python's runs: what that thread holds would be held for ever; or where the
+            machine has no room for it
+        Lost: it took too long, ended before, or the function raised
     """
     if len(_threads()) > 1:
-        return False, None
+        raise NoCopy("other threads run")
     # What a handler raises would let the copy go on with the tests; and that it ends is no news to the program.
     held = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     copy = 0
@@ -47,7 +55,7 @@ def apart(make: "Callable[[], Any]") -> "tuple[bool, Any]":
                 _tell(theirs, make)
             _close(theirs)
             theirs = -1
-            return True, _heard(ours)
+            return _heard(ours)
         finally:
             for descriptor in (ours, theirs):
                 if descriptor >= 0:
@@ -56,8 +64,8 @@ def apart(make: "Callable[[], Any]") -> "tuple[bool, Any]":
                 with suppress(OSError):
                     _kill(copy, signal.SIGKILL)
                     _waitpid(copy, 0)
-    except OSError:  # no more processes, no memory
-        return False, None
+    except OSError as problem:  # no more processes, no memory
+        raise NoCopy(str(problem)) from problem
     finally:
         if copy and signal.SIGCHLD not in held:
             signal.sigtimedwait([signal.SIGCHLD], 0)
@@ -83,7 +91,11 @@ def _tell(pipe: int, make: "Callable[[], Any]") -> None:
         import gc
 
         gc.disable()
-        data = _dumps(make()).encode("ascii")
+        try:
+            told = {"made": make()}
+        except BaseException as problem:  # Whatever the program's objects do, or a mistake of ours: it is told.
+            told = {"why": type(problem).__name__}
+        data = _dumps(told).encode("ascii")
         while data:
             data = data[_write(pipe, data) :]
     finally:
@@ -91,16 +103,22 @@ def _tell(pipe: int, make: "Callable[[], Any]") -> None:
 
 
 def _heard(pipe: int) -> "Any":
-    """What a copy says until it closes the pipe; None where it takes too long, or says no JSON."""
+    """What a copy made, which it says before it closes the pipe."""
     end, data = monotonic() + PATIENCE, b""
-    while len(data) <= LARGEST:
+    while True:
         left = end - monotonic()
         if left <= 0 or not _select([pipe], [], [], left)[0]:
-            return None
+            raise Lost("took more than {:g} s".format(PATIENCE))
         more = _read(pipe, 1 << 16)
-        if not more:
-            with suppress(ValueError):
-                return _loads(data.decode("ascii"))
-            return None
         data += more
-    return None
+        if len(data) > LARGEST:
+            raise Lost("made more than {} bytes".format(LARGEST))
+        if not more:
+            break
+    try:
+        told = _loads(data.decode("ascii"))
+    except ValueError:
+        raise Lost("ended the process") from None
+    if "why" in told:
+        raise Lost(told["why"])
+    return told["made"]

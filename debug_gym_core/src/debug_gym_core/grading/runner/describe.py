@@ -6,10 +6,9 @@ Values are those of the tested code, whose `repr` may do anything: texts are bou
 import os
 import re
 import sys
-from contextlib import suppress
 from time import monotonic
 
-from .apart import apart
+from .apart import Lost, NoCopy, apart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ class Describer(object):
         Returns:
             `message` and `frames` as a dict
         """
-        frames = []  # type: list[dict[str, Any]]
+        frames = []  # type: list[Details]
         try:
             message = self.line(error)
         except BaseException as problem:  # Whatever objects of the tested code do must not cost the result.
@@ -84,8 +83,10 @@ class Describer(object):
         if self.left > 0 and self.patience > 0:
             self.left -= 1
             began = monotonic()
-            with suppress(BaseException):
+            try:
                 frames = self.frames_apart(error, trace)
+            except BaseException as problem:  # As above.
+                message += " (where it was raised cannot be told: {})".format(type(problem).__name__)
             self.patience -= monotonic() - began
         return {"message": message, "frames": frames}
 
@@ -93,10 +94,12 @@ class Describer(object):
         """The frames, with variables that are described in a copy of the process where there can be one."""
         inner = members(error)[:1] or [one for one in [caused_by(error)] if one is not None]
         traces = [(trace, ""), *((one.__traceback__, one_line(one)[:VALUE]) for one in inner)]
-        is_apart, frames = apart(lambda: self.frames(traces))
-        if frames is None:
-            frames = self.frames(traces, asks=not is_apart)
-        return list(frames)
+        try:
+            return list(apart(lambda: self.frames(traces)))
+        except NoCopy:
+            return self.frames(traces)
+        except Lost as problem:
+            return self.frames(traces, why_none=str(problem))
 
     def line(self, error: BaseException) -> str:
         """The exception in a line, of a group what is in it, and the one that caused it."""
@@ -123,12 +126,12 @@ class Describer(object):
                 yield path, trace.tb_lineno, code.co_name, trace.tb_frame
             trace = trace.tb_next
 
-    def frames(self, traces: "list[tuple[Union[TracebackType, None], str]]", asks: bool = True) -> "list[Details]":
+    def frames(self, traces: "list[tuple[Union[TracebackType, None], str]]", why_none: str = "") -> "list[Details]":
         """The repository's frames, innermost last; of many the first few and the last.
 
         Args:
             traces: the traceback; then that of an exception in the group, or that caused it, and what that is
-            asks: whether their variables are described
+            why_none: what keeps their variables from being described, which the innermost tells in their place
 
         Returns:
             a dict for each: where it is, `locals`, `of` where it is one of another exception, and how many are
@@ -148,7 +151,9 @@ class Describer(object):
             found, frames = found[:4] + found[4 - FRAMES :], frames[:4] + frames[4 - FRAMES :]
         budget = [DETAILS]
         for one, frame in reversed(list(zip(found, frames))):  # noqa: B905 - Python 3.6
-            one["locals"] = self.locals(frame, budget) if asks else {}
+            one["locals"] = {} if why_none else self.locals(frame, budget)
+        if why_none and found:
+            found[-1]["locals"] = {"...": "not described: {}".format(why_none)}
         return found
 
     def locals(self, frame: "FrameType", budget: "list[int]") -> "dict[str, str]":

@@ -218,7 +218,7 @@ def _describe(test: TestResult) -> str:
         lines.append(f"  {frame['file']}:{frame['line']} in {frame['function']}{note}")
         values = frame["locals"]
         if isinstance(values, Mapping):
-            lines += [f"    {name} = {value}" for name, value in values.items()]
+            lines += ["    " + (" " if name == "..." else " = ").join((name, value)) for name, value in values.items()]
     return "\n".join(lines)
 
 

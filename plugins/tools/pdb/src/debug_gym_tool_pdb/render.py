@@ -221,7 +221,8 @@ def end_text(reply: Reply, timeout: float) -> str:
         return f"The program ended at once with exit status {status} (os._exit). {again}"
     if status < 0:
         return f"The program was killed by {signal_name(-status)} at its end. {again}"
-    error = f" after {reply.exception['type']}: {_value(reply.exception['message'])}" if reply.exception else ""
+    said = [reply.exception["type"], _value(reply.exception["message"])] if reply.exception else []
+    error = f" after {': '.join(filter(None, said))}" if said else ""
     return f"The program exited with status {status}{error}{'' if error.endswith('.') else '.'} {again}"
 
 
