@@ -36,6 +36,7 @@ from debug_gym_core.errors import UsageError
         ("tools=view", "say a list of tools"),
         ("tools=5", "say a list of tools"),
         ("run.max_cost=.inf", "run.max_cost: say a finite number"),
+        ("env.ignore=['[']", "env.ignore: '[' is not a pattern as .gitignore has them"),
         ("env.run_timeout=0", "env.run_timeout: say more than 0 (got 0)"),
         ("tools=[{pdb: 3}]", "an item is a name or"),
         ("agent.name=thinkr", "unknown agent 'thinkr'; did you mean 'thinker'?"),

@@ -17,6 +17,7 @@ from debug_gym_core.config.layers import Layer, parse_override
 from debug_gym_core.config.loading import from_data, load
 from debug_gym_core.config.model import Config
 from debug_gym_core.config.text import as_yaml
+from debug_gym_core.errors import UsageError
 
 
 def test_defaults_are_the_documented_ones() -> None:
@@ -96,6 +97,10 @@ def test_minus_p_reaches_into_an_agents_section(quiz_plugins: Plugins, write_con
     assert load(path, overrides, plugins=quiz_plugins).llm.name == "gpt-4o"
     config = load(path, overrides, agent="rewrite_agent", plugins=quiz_plugins)
     assert (config.llm.name, config.llm.temperature) == ("human", 0.5)
+    whole = load(path, ["rewrite_agent={llm: {name: human}}"], agent="rewrite_agent", plugins=quiz_plugins)
+    assert (whole.llm.name, whole.llm.temperature) == ("human", 0.5)
+    assert load(path, ["rewrite_agent=null"], agent="rewrite_agent", plugins=quiz_plugins).llm.temperature == 0.5
+    assert "rewrite_agent is an agent's section, with keys" in refused(quiz_plugins, path, "rewrite_agent=5")
 
 
 def test_minus_p_reaches_into_the_list_of_tools(quiz_plugins: Plugins, write_config: Any) -> None:
@@ -108,6 +113,8 @@ def test_minus_p_reaches_into_the_list_of_tools(quiz_plugins: Plugins, write_con
     assert load(path, ["tools.pdb={}"], plugins=quiz_plugins).tools == ("view", "pdb")
     mapping = load(path, ["tools={pdb: {timeout: 5}, view: null}"], plugins=quiz_plugins)
     assert mapping.tools == ({"pdb": {"timeout": 5}}, "view")
+    with pytest.raises(UsageError, match=r"tools\.pdb is 5, it has no keys of its own"):
+        load(path, ["tools=[{pdb: 5}]", "tools.pdb.timeout=4"], plugins=quiz_plugins)
     assert "tools lists no 'grep'; it lists view, pdb" in refused(quiz_plugins, path, "tools.grep.x=1")
     shipped = load("mini_nightmare", ["tools.pdb.timeout=5"], plugins=quiz_plugins).tool_settings()["pdb"]
     assert shipped == {"timeout": 5, "persistent_breakpoints": True, "warm": True, "rewind": False}

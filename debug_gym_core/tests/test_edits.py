@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import pytest
 
@@ -58,3 +59,14 @@ def test_any_two_contents() -> None:
     for _ in range(60):
         old, new = (b"".join(b"%d\n" % chance.randrange(9) for _ in range(chance.randrange(600))) for _ in range(2))
         assert applied(old, edits_between(old, new), new) == new
+
+
+def test_a_file_of_the_same_line_costs_little_memory() -> None:
+    """What is compared are numbers of lines: 550 bytes a line were needed for all that stands in a row."""
+    lines, same = 50_000, b"\n" * 50_000
+    tracemalloc.start()
+    try:
+        edits_between(b"x\n" + same + b"y\n", b"z\n" + same + b"w\n")
+        assert tracemalloc.get_traced_memory()[1] < 150 * lines
+    finally:
+        tracemalloc.stop()

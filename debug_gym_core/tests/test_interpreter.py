@@ -155,6 +155,8 @@ def test_order_of_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     environment(pyenv / "versions" / "3.99.10")
     monkeypatch.setenv("PYENV_ROOT", str(pyenv))
     (repository / ".python-version").write_text("# for the tests\n3.99  # newest\n")
+    for other in ("3.99.11rc2", "3.99.10-mine", "3.99.10.dev"):  # not released, and somebody's environment
+        environment(pyenv / "versions" / other)
     assert find(repository).prefix == pyenv / "versions" / "3.99.10"
 
     environment(tmp_path / "active")
@@ -168,6 +170,20 @@ def test_order_of_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     for explicit in (tmp_path / "named", tmp_path / "named" / "bin" / "python"):
         assert find(repository, str(explicit)).prefix == tmp_path / "named"
     assert find(repository, "3.99.2").prefix == pyenv / "versions" / "3.99.2"
+
+
+def test_what_pyenv_does_not_start_is_looked_for_among_its_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pyenv = tmp_path / "pyenv"
+    said = "pyenv: python3.99: command not found\n\nNote: See 'pyenv help global' for tips."
+    script(pyenv / "shims" / "python3.99", f"#!/bin/sh\ncat >&2 <<'END'\n{said}\nEND\nexit 127\n")
+    monkeypatch.setenv("PATH", f"{pyenv / 'shims'}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYENV_ROOT", str(pyenv))
+    with pytest.raises(RequirementError, match=r"python3\.99 does not start: pyenv: python3\.99: command not found$"):
+        find(tmp_path, "python3.99")
+    environment(pyenv / "versions" / "3.99.2")
+    assert find(tmp_path, "python3.99").prefix == pyenv / "versions" / "3.99.2"
 
 
 def copied(place: Path) -> None:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from support import examples
 
 from debug_gym_core.errors import ActionError
+from debug_gym_core.workspace.edits import diff
 from debug_gym_core.workspace.lines import (
     body_of,
     declared_encoding,
     decode,
-    diff,
     encode,
     end_of,
     replace,

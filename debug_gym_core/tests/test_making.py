@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from debug_gym_core import RepoEnv, make
+from debug_gym_core import RepoEnv, Task, make
 from debug_gym_core.config.loading import load
 from debug_gym_core.config.model import Config
 from debug_gym_core.environment import backend
@@ -66,6 +67,17 @@ def test_wrong_settings_are_refused_at_once(made: Any, settings: dict[str, Any],
     with pytest.raises(UsageError) as caught:
         made(**settings)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("own", "chosen", "limit"), [(None, {}, 300), (7, {}, 7), (7, {"run_timeout": 5}, 5), (7, {"run_timeout": 60}, 60)]
+)
+def test_the_limit_of_a_run_is_the_tasks_where_nobody_says_otherwise(
+    repository: Path, own: float | None, chosen: dict[str, Any], limit: float
+) -> None:
+    task = Task("bench", "a", repository, "python -m pytest -q", time_limit=own)
+    with closing(RepoEnv(task, terminal="local", allow_unsandboxed=True, **chosen)) as env:
+        assert env.run_timeout == limit
 
 
 def test_a_task_that_is_no_text_is_refused() -> None:

@@ -123,6 +123,18 @@ def test_a_changed_snapshot_is_that_of_a_changed_directory(tmp_path: Path) -> No
         assert changed.read("a/z/deep") == b"3" and before.read("k") == b"4"
 
 
+def test_where_a_file_takes_a_directorys_place_all_in_it_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "before" / "a" / "sub").mkdir(parents=True)
+    (tmp_path / "before" / "a" / "x").write_text("1")
+    (tmp_path / "after").mkdir()
+    (tmp_path / "after" / "a").write_text("a file now")
+    (tmp_path / "after" / "a").chmod(0o644)
+    before, after = Snapshot.take(tmp_path / "before"), Snapshot.take(tmp_path / "after")
+    changed = before.with_changes({"a/x": None, "a": after.state("a")})
+    with before, after, changed:
+        assert changed.digest == after.digest and list(changed.members) == ["a"]
+
+
 @dataclass(frozen=True)
 class Log(Judge):
     """Puts the tests where they belong and believes a program's words."""

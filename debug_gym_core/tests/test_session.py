@@ -367,10 +367,15 @@ def test_commands_are_counted(session: Session) -> None:
         ("true", True, "timeout is a number of seconds"),
         (None, None, "a command is text, or a list of texts, not None"),
         (["echo", 5], None, r"a command is text, or a list of texts, not \['echo', 5\]"),
+        ([], None, r"a command is text, or a list of texts, not \[\]"),
     ],
 )
 def test_a_command_that_is_none_costs_nothing(session: Session, command: Any, timeout: Any, words: str) -> None:
     guest = session.guest()["pid"]
     with pytest.raises(TypeError, match=words):
         session.run(command, timeout=timeout)
+    with pytest.raises(ValueError, match="not nan"):
+        session.run("true", timeout=float("nan"))
+    with pytest.raises(TypeError, match=r"variables of a command are texts, or None, not \{'X': 3\}"):
+        session.run("true", env={"X": 3})  # type: ignore[dict-item]
     assert session.guest()["pid"] == guest and session.restarts == 0

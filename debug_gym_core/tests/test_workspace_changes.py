@@ -110,6 +110,22 @@ def test_an_edit_that_keeps_size_and_time_is_found(live: Live) -> None:
     assert live.workspace.changes()["pkg/app.py"] == FileState(b"x = 9\r\ny = 2\r\n", 0o644)
 
 
+def test_what_was_found_the_same_is_read_again_when_its_stamp_moves(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, read_paths = live.session.read_later, []
+    monkeypatch.setattr(live.session, "read_later", lambda path, *more: read_paths.append(path) or read(path, *more))
+    live.session.run("touch pkg/app.py run.sh")
+    for read_each_time in (["pkg/app.py", "run.sh"], []):
+        assert dict(live.workspace.changes()) == {} and sorted(read_paths) == read_each_time
+        del read_paths[:]
+        live.session.run("mkdir d; for each in $(seq 300); do : > d/$each; done; rm -r d")  # compares everything
+    live.session.run(
+        "touch -r pkg/app.py stamp; printf 'x = 9\\r\\ny = 2\\r\\n' > pkg/app.py; touch -r stamp pkg/app.py"
+    )
+    assert live.workspace.changes()["pkg/app.py"] == FileState(b"x = 9\r\ny = 2\r\n", 0o644)
+
+
 def test_what_set_up_made_is_no_change(local_sandbox: Session, linked_repository: Path) -> None:
     with Snapshot.take(linked_repository) as snapshot:
         Live(local_sandbox, snapshot)

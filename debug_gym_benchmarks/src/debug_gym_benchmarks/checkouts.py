@@ -16,8 +16,8 @@ import pydantic
 from debug_gym_benchmarks import cache, clones, git
 from debug_gym_core import BenchmarkSettings, UsageError
 from debug_gym_core.places import expanded
+from debug_gym_core.sandbox.terminal import above_of
 from debug_gym_core.workspace.lines import shown
-from debug_gym_core.workspace.patch import above_of
 from debug_gym_core.workspace.snapshot import FileState
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)

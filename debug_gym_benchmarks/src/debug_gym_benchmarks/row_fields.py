@@ -50,7 +50,7 @@ def checked(row: Mapping[str, Any], fields: Mapping[str, Field], *, where: str) 
             result[name] = None
             continue
         if isinstance(value, str) and field.type in (list, dict):
-            with contextlib.suppress(ValueError):  # what is no JSON is the text that it is, which is told below
+            with contextlib.suppress(ValueError, RecursionError):  # what is no JSON is the text that it is: told below
                 value = json.loads(value)
         wrong = _wrong(value, field.type)
         if wrong is not None:

@@ -213,5 +213,7 @@ def _places_in(files: tuple[RowFile, ...]) -> Mapping[str, tuple[RowFile, int]]:
 def _parsed(text: bytes, where: str) -> Any:
     try:
         return json.loads(text)
+    except RecursionError:
+        raise UsageError(f"{where}: no readable JSON: too many brackets within each other") from None
     except ValueError as error:  # UnicodeDecodeError is one, too
         raise UsageError(f"{where}: no readable JSON: {first_line(error)}") from None

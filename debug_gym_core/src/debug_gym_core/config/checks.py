@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,13 @@ class Checker:
             if known:
                 found[key] = layer.part(key)
         return found
+
+    def unfolded(self, path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+        """A value by the path of its key; of an agent's whole section, each of its values."""
+        if len(path) > 1 or path[0] not in self.plugins.agents or not isinstance(value, dict | None):
+            yield path, value
+        elif value:
+            yield from leaves({path[0]: value})
 
     def is_for_agent(self, path: tuple[str, ...], origin: str) -> bool:
         """Whether a key's path leads into an agent's section.

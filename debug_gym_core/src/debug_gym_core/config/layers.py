@@ -207,7 +207,9 @@ def _item(items: list[Any], step: str, where: str, origin: str) -> Any:
         items[index] = item = {item: {}}
     if not step.isdecimal() and isinstance(item, dict):
         item[step] = item[step] or {}
-        return item[step]
+        item = item[step]
+    if not isinstance(item, dict | list):
+        raise UsageError(f"{origin}: {where}.{step} is {item!r}, it has no keys of its own")
     return item
 
 

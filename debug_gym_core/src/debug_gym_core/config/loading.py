@@ -77,7 +77,7 @@ def load(
         merged = everything.without(sections)
         if player in sections:
             merged = sections[player].over(merged)
-        for path, value in explicit:
+        for path, value in (one for given in explicit for one in checker.unfolded(*given)):
             origin = f"-p {'.'.join(path)}"
             if checker.is_for_agent(path, origin):
                 given = Layer()

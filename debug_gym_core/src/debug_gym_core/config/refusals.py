@@ -97,6 +97,8 @@ class Refusals:
             if owners:
                 section = f"{under}.{loc[0]}" if under else loc[0]
                 return f"{place} belongs to {' and '.join(owners)}; say {section}.name: {owners[0]}"
+            if path in self.plugins.agents:  # of one that is right, the section was taken out
+                return f"{where}: {path} is an agent's section, with keys of its own"
             return f"{where}: unknown key {shown}{self._instead(steps_of(loc), layer, under)}"
         if item["type"] in ("model_type", "model_attributes_type"):
             named = "name" in getattr(Config.model_fields[path].annotation, "model_fields", {})

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from debug_gym_core.environment.counted_tests import Standing
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, TaskError
 from debug_gym_core.grading.dropped import about_dropped, infrastructure_of, listed
+from debug_gym_core.sandbox.terminal import above_of
 from debug_gym_core.tasks.results import about_broken, about_score
 from debug_gym_core.tools.observation import Observation
 from debug_gym_core.workspace.changes import Changes
-from debug_gym_core.workspace.patch import above_of
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.counted_tests import CountedTests

@@ -15,6 +15,7 @@ from debug_gym_core.environment.dropped_changes import DroppedChanges
 from debug_gym_core.environment.file_events import FileEvents
 from debug_gym_core.environment.instructions import instructions
 from debug_gym_core.environment.live_sandbox import LiveSandbox
+from debug_gym_core.environment.settings import RUN_TIMEOUT
 from debug_gym_core.errors import SandboxError
 from debug_gym_core.tools.queue import EventQueue
 
@@ -183,7 +184,8 @@ class LiveTask:
     @property
     def run_timeout(self) -> float:
         """Seconds that one run of the task's code may take."""
-        return self.task.time_limit or self.settings.run_timeout
+        chosen = self.settings.run_timeout
+        return self.task.time_limit or chosen if chosen == RUN_TIMEOUT else chosen
 
     @property
     def auto_eval_on_rewrite(self) -> bool:

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 
 from debug_gym_core.components.values import Count, Flag, Seconds, TimeLimit
+from debug_gym_core.errors import UsageError
 from debug_gym_core.grading.twins import When as Twins
+from debug_gym_core.sandbox.patterns import Patterns
+
+RUN_TIMEOUT = 300
+"""Seconds of a run of the tests for which neither the task nor anybody else set a limit."""
+
+
+def _patterns(lines: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        Patterns(lines, lenient=False)
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+    return lines
+
+
+PatternLines = Annotated[tuple[str, ...], pydantic.AfterValidator(_patterns)]
+"""Patterns as in `.gitignore`."""
 
 Tools = tuple[str | dict[str, dict[str, Any]], ...]
 """Tools by name or `{name: settings}`."""
@@ -43,7 +60,7 @@ class EnvSection(Section):
         entrypoint: command that runs the tests; null: the task's
         debug_entrypoint: command that the debugger starts; null: derived from the entrypoint
         python: interpreter of the task's code; null: the repository's own, else ours
-        run_timeout: seconds that one run of the entrypoint may take
+        run_timeout: seconds that one run of the entrypoint may take; 300: the task's own limit where it has one
         auto_eval_on_rewrite: run the tests after each change of a file
         end_on_resolved: end the episode when every test passes; null: as the agent has it
         allow_passing: in a run, play also a task whose tests pass before anything is changed
@@ -57,13 +74,13 @@ class EnvSection(Section):
     entrypoint: str | None = None
     debug_entrypoint: str | None = None
     python: str | None = None
-    run_timeout: Seconds = 300
+    run_timeout: Seconds = RUN_TIMEOUT
     auto_eval_on_rewrite: Flag = False
     end_on_resolved: Flag | None = None
     allow_passing: Flag = False
-    ignore: tuple[str, ...] = ()
-    readonly: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
+    ignore: PatternLines = ()
+    readonly: PatternLines = ()
+    allowed: PatternLines = ()
     twins: Twins = "auto"
 
 

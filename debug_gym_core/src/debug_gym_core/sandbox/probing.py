@@ -153,7 +153,8 @@ def ask(path: Path) -> dict[str, Any]:
     if not answer:
         words = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
         if done.returncode and words:
-            raise RequirementError(f"the interpreter {path} does not start: {words[-1].strip()[:200]}")
+            cause = words[-1] if words[0].startswith("Traceback") else words[0]  # notes may come after it
+            raise RequirementError(f"the interpreter {path} does not start: {cause.strip()[:200]}")
         raise UsageError(f"{path} is no Python")
     try:
         facts = json.loads(answer)

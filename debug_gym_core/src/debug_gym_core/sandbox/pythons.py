@@ -17,6 +17,8 @@ from debug_gym_core.sandbox.interpreter import Interpreter, probe
 from debug_gym_core.sandbox.probing import OLDEST, PROBE_TIMEOUT
 
 _NUMBER = re.compile(r"\d+(\.\d+){0,2}")
+_RELEASE = re.compile(r"(\.\d+)+")
+_NAMED = re.compile(r"python(\d+\.\d+)")
 _VERSION = re.compile(r"((cpython|pypy|graalpy|python)[-@]?)?\d[\w.+-]*")
 """What uv is asked for; it takes any other word for a program on the PATH, and starts that one to look at it."""
 
@@ -119,6 +121,9 @@ def _explicit(value: str) -> Path:
     command = shutil.which(value)
     if command is None:
         raise UsageError(f"env.python: there is no command {value!r}")
+    number = _NAMED.fullmatch(value)
+    if number is not None and Path(command).parent.name == "shims":  # of pyenv, which only starts the global version
+        return _installed(number[1]) or Path(command).absolute()
     return Path(command).absolute()
 
 
@@ -146,7 +151,9 @@ def _installed(pin: str) -> Path | None:
         versions = Path(root) / "versions"
         if (versions / pin / "bin").is_dir():
             return _of_environment(versions / pin)
-        matching = sorted(versions.glob(f"{pin}.*"), key=_number)
+        # Not what comes before a release, nor somebody's virtual environment of that name.
+        released = (path for path in versions.glob(f"{pin}.*") if _RELEASE.fullmatch(path.name, len(pin)))
+        matching = sorted(released, key=_number)
         if matching:
             return _of_environment(matching[-1])
     uv = shutil.which("uv") if _VERSION.fullmatch(pin) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -353,14 +354,18 @@ class Session(FileRequests):
     ) -> dict[str, Any]:
         if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float)):
             raise TypeError(f"timeout is a number of seconds, or None, not {timeout!r:.80}")
+        if timeout is not None and math.isnan(timeout):
+            raise ValueError("timeout is a number of seconds, not nan")
         fields: dict[str, Any] = {"timeout": timeout, "cwd": cwd, "output_limit": output_limit}
         if isinstance(command, str):
             fields["shell"] = command
-        elif isinstance(command, Sequence) and all(isinstance(word, str) for word in command):
+        elif isinstance(command, Sequence) and command and all(isinstance(word, str) for word in command):
             fields["argv"] = list(command)
         else:
             raise TypeError(f"a command is text, or a list of texts, not {command!r:.80}")
         if env:
+            if not all(isinstance(name, str) and isinstance(value, str | None) for name, value in env.items()):
+                raise TypeError(f"variables of a command are texts, or None, not {dict(env)!r:.80}")
             fields["env"] = dict(env)
         return fields
 

@@ -120,8 +120,13 @@ class Protected:
 
         What they hold may change, but if one of them were renamed, another could take its place and its name.
         """
-        parts = path.split("/")
-        return ["/".join(parts[:count]) for count in range(1, len(parts))]
+        return above_of(path)
+
+
+def above_of(path: str) -> list[str]:
+    """The directories above a path in the workspace, outermost first, without the workspace itself."""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def parse_size(text: str) -> int:

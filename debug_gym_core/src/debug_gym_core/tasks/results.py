@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import bisect
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -139,11 +140,16 @@ def score(
         return 0, {**dict.fromkeys((*tests, *pass_to_pass), MISSING), **outcomes}
     if measurement.kind == "exit_status":
         return (max_score if measurement.valid and measurement.exit_status == 0 else 0), outcomes
-    count = _count(measurement, tests, max_score, outcomes)
-    lost = broken(measurement, pass_to_pass)
-    for test in pass_to_pass:
-        outcomes.setdefault(test, _outcome(test, outcomes, measurement.kind))
-    return (0 if lost else count), outcomes
+    reported = _Reported(measurement)
+    counted = {test: reported.outcome(test) for test in tests}
+    before = {test: reported.outcome(test) for test in pass_to_pass}
+    if all(outcome in PASSING for outcome in before.values()):
+        count = sum(outcome in PASSING for outcome in (counted or outcomes).values())
+        whole = bool(tests) or (measurement.valid and measurement.exit_status == 0)
+        count = min(count, max_score if whole else max(0, max_score - 1))
+    else:
+        count = 0
+    return count, {**outcomes, **counted, **before}
 
 
 def broken(measurement: Measurement, pass_to_pass: Sequence[str]) -> tuple[str, ...]:
@@ -158,8 +164,8 @@ def broken(measurement: Measurement, pass_to_pass: Sequence[str]) -> tuple[str, 
     tests = dict.fromkeys(pass_to_pass)
     if measurement.tampered:
         return tuple(tests)
-    outcomes = measurement.outcomes
-    return tuple(one for one in tests if _outcome(one, outcomes, measurement.kind) not in PASSING)
+    reported = _Reported(measurement)
+    return tuple(one for one in tests if reported.outcome(one) not in PASSING)
 
 
 def about_score(score: int, max_score: int, *, others: bool = False) -> str:
@@ -189,20 +195,6 @@ def about_doubts(tests: Sequence[str]) -> str:
         return ""
     what = "1 test passes whatever it expects" if len(tests) == 1 else f"{len(tests)} tests pass whatever they expect"
     return f"{what}, or cannot be tried: {some(tests, NAMED)}"
-
-
-def _count(measurement: Measurement, tests: Sequence[str], max_score: int, outcomes: dict[str, str]) -> int:
-    """How many tests that count passed; `outcomes` gets those of tests that were not reported."""
-    if not tests:
-        count = sum(outcome in PASSING for outcome in outcomes.values())
-        whole = measurement.valid and measurement.exit_status == 0
-        return min(count, max_score if whole else max(0, max_score - 1))
-    count = 0
-    for test in dict.fromkeys(tests):
-        outcome = _outcome(test, outcomes, measurement.kind)
-        outcomes.setdefault(test, outcome)
-        count += outcome in PASSING
-    return min(count, max_score)
 
 
 def is_resolved(
@@ -238,16 +230,29 @@ def skipped_only(measurement: Measurement, tests: Sequence[str], max_score: int)
     return left if left and others and is_resolved(measurement, others, max_score - len(left)) else ()
 
 
-def _outcome(test: str, outcomes: Mapping[str, str], kind: str) -> str:
-    """The outcome of a test, or of all tests in what an id names: a file, a class, a test that is parametrized."""
-    if test in outcomes:
-        return outcomes[test]
-    if kind == "log":  # a judge names each test as it is named in the task
-        return MISSING
-    starts = [f"{test}::", f"{test}[", f"{test}."]
-    if test.endswith(".py"):
-        starts.append(test.removesuffix(".py").replace("/", ".") + ".")
-    inside = [outcome for one, outcome in outcomes.items() if one.startswith(tuple(starts))]
-    if not inside:
-        return MISSING
-    return next((one for one in inside if one not in PASSING), "passed")
+class _Reported:
+    """The outcomes that a run reported."""
+
+    def __init__(self, measurement: Measurement) -> None:
+        self._outcomes = measurement.outcomes
+        # A judge of logs names each test as it is named in the task.
+        self._ids = sorted(self._outcomes) if measurement.kind != "log" else []
+
+    def outcome(self, test: str) -> str:
+        """The outcome of a test, or of all tests in what an id names: a file, a class, a test that is parametrized."""
+        if test in self._outcomes:
+            return self._outcomes[test]
+        starts = [f"{test}::", f"{test}[", f"{test}."]
+        if test.endswith(".py"):
+            starts.append(test.removesuffix(".py").replace("/", ".") + ".")
+        inside = [self._outcomes[one] for start in starts for one in self._starting(start)]
+        if not inside:
+            return MISSING
+        return next((one for one in inside if one not in PASSING), "passed")
+
+    def _starting(self, start: str) -> Iterator[str]:
+        """The ids that begin so, which stand beside each other."""
+        for place in range(bisect.bisect_left(self._ids, start), len(self._ids)):
+            if not self._ids[place].startswith(start):
+                return
+            yield self._ids[place]

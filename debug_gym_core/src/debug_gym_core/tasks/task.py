@@ -44,7 +44,7 @@ class Task:
         ignore: patterns of files that the agent never sees, with .gitignore's syntax
         readonly: patterns of files that the agent may read only
         allowed: test infrastructure that the agent may change without grading dropping it
-        time_limit: seconds that one run of the entrypoint may take; None: `env.run_timeout`
+        time_limit: seconds that one run of the entrypoint may take, where `env.run_timeout` is not set; None: 300
         python: the interpreter; None: found from the repository
         image: image for container terminals; None: no image of its own
         image_directory: where the repository is in the image, when `repository` is None; taken without its history

@@ -6,7 +6,8 @@ import codecs
 from typing import TYPE_CHECKING
 
 from debug_gym_core.errors import ActionError
-from debug_gym_core.workspace.lines import declared_encoding, diff, shown, split
+from debug_gym_core.workspace.edits import diff
+from debug_gym_core.workspace.lines import declared_encoding, shown, split
 
 if TYPE_CHECKING:
     from debug_gym_core.workspace.files import Workspace

@@ -82,6 +82,7 @@ class Comparison:
         self._closely = tuple(closely)
         self.baseline = {entry.path: entry for entry in self._entries(watch=True)}
         self._latest: dict[str, str | None] = {}
+        self._same_at: dict[str, str] = {}
 
     def _entries(self, *, watch: bool = False) -> Iterator[Entry]:
         """All entries; directories that a command has closed are opened, since what is in them is not gone.
@@ -139,6 +140,18 @@ class Comparison:
         entry = self.baseline.get(path)
         return None if entry is None else entry.stamp
 
+    def _is_same(self, entry: Entry, state: FileState) -> bool:
+        """Whether a file is what it was; if it is, it need not be read again until its stamp moves."""
+        same = _same(state, self._snapshot.state(entry.path))
+        if same:
+            self._same_at[entry.path] = entry.stamp
+        return same
+
+    def _is_known(self, entry: Entry) -> bool:
+        """Whether an entry is as it was when the workspace was new, by its stamp or since it was read with that one."""
+        first = self.baseline.get(entry.path)
+        return first is not None and entry.stamp in (first.stamp, self._same_at.get(entry.path))
+
     def run(self, wanted: Callable[[str], bool]) -> Changes:
         """Compare.
 
@@ -168,7 +181,7 @@ class Comparison:
                 except OSError:
                     left_out[entry.path] = "cannot be read"
                     continue
-                if not _same(state, self._snapshot.state(entry.path)):
+                if not self._is_same(entry, state):
                     files[entry.path] = state
                     room -= len(state.data)
 
@@ -178,8 +191,7 @@ class Comparison:
                     left_out[entry.path] = "what is in it has too long a path"
                 continue
             seen.add(entry.path)
-            known = self.baseline.get(entry.path)
-            if (known is not None and known.stamp == entry.stamp) or not wanted(entry.path):
+            if self._is_known(entry) or not wanted(entry.path):
                 continue
             if entry.kind == "other":
                 left_out[entry.path] = "neither file nor link"
@@ -244,13 +256,13 @@ class Comparison:
                 was_there = member is not None and member.kind != "directory"
                 if was_there and first is not None and first.kind != "directory":
                     files[path] = None
-            elif first is None or first.stamp != entry.stamp:
+            elif not self._is_known(entry):
                 # A link may have taken the place of a directory.
                 is_plain = entry.kind == "file" and entry.size <= FILE_LIMIT and patch.takes_name(path)
                 state = read_state(self._session, entry) if is_plain else None
                 if state is None:
                     return None
-                if not _same(state, self._snapshot.state(path)):
+                if not self._is_same(entry, state):
                     files[path] = state
                     room -= len(state.data)
         return Changes(files, left_out) if room >= 0 else None

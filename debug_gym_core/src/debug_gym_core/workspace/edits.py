@@ -1,12 +1,15 @@
-"""Edits: which lines of a file another content replaces."""
+"""Edits: which lines of a file another content replaces, and how that reads."""
 
 from __future__ import annotations
 
 import bisect
+import codecs
 import difflib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+from debug_gym_core.workspace.lines import body_of, end_of, show, split
 
 _EXACT = 100_000
 """Product of line counts up to which regions are compared as they are; larger ones are divided first."""
@@ -14,8 +17,11 @@ _EXACT = 100_000
 _LARGEST_COMPARISON = 4_000_000
 """Product beyond which a region that cannot be divided is not compared line by line (it would take seconds)."""
 
-_WINDOWS = (1, 3, 9, 27)
-"""Lines in a row by which regions are divided, where both have them once."""
+_STEPS = (0, 1, 3, 9)
+"""How far three of a kind stand apart that are taken together: so 1, 3, 9 and 27 lines in a row divide a region."""
+
+_MOST_LINES = 500_000
+"""Of a region that is divided by more than one line in a row (it would take seconds)."""
 
 _DEEPEST = 10
 """Times that a region is divided."""
@@ -66,10 +72,17 @@ def edits_between(before: bytes | None, after: bytes | None) -> list[Edit]:
     Returns:
         the replaced ranges from the top, in the old numbering; lines end at `\n` (so `\r\n` too) and nowhere else
     """
-    return list(_compare(_lines(before), _lines(after), 1, _DEEPEST))
+    old, new = _numbered(split(before or b""), split(after or b""))
+    return list(_compare(old, new, 1, _DEEPEST))
 
 
-def _compare(old: Sequence[bytes], new: Sequence[bytes], first: int, deepest: int) -> Iterator[Edit]:
+def _numbered(*rows: Iterable[Hashable]) -> list[list[int]]:
+    """Rows with a number for each thing in them, the same for what is equal: quickly compared, and small."""
+    numbers: dict[Hashable, int] = {}
+    return [[numbers.setdefault(one, len(numbers)) for one in row] for row in rows]
+
+
+def _compare(old: Sequence[int], new: Sequence[int], first: int, deepest: int) -> Iterator[Edit]:
     """The edits of a region, which begins at line `first` of the old file and may be divided so many times."""
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
@@ -83,8 +96,7 @@ def _compare(old: Sequence[bytes], new: Sequence[bytes], first: int, deepest: in
             yield Edit(first, len(old), len(new))
         return
     product = len(old) * len(new)
-    windows = _WINDOWS if product > _EXACT and deepest else ()
-    common = next(filter(None, (_common(old, new, rows) for rows in windows)), [])
+    common = _dividing(old, new) if product > _EXACT and deepest else []
     if common:
         start = new_start = 0
         for stop, new_stop in [*common, (len(old), len(new))]:
@@ -99,20 +111,21 @@ def _compare(old: Sequence[bytes], new: Sequence[bytes], first: int, deepest: in
                 yield Edit(first + start, stop - start, new_stop - new_start)
 
 
-def _common(old: Sequence[bytes], new: Sequence[bytes], rows: int) -> list[tuple[int, int]]:
-    """Lines that both have once, with those that follow, as many as stand in the same order (as patience diff does).
+def _dividing(old: Sequence[int], new: Sequence[int]) -> list[tuple[int, int]]:
+    """Places of lines that both have once, else of several in a row that they have once."""
+    few = len(old) + len(new) <= _MOST_LINES
+    for step in _STEPS if few else _STEPS[:1]:
+        if step:
+            old, new = _numbered(*(zip(one, one[step:], one[2 * step :], strict=False) for one in (old, new)))
+        if common := _common(old, new):
+            return common
+    return []
 
-    Args:
-        old: lines
-        new: others
-        rows: how many lines in a row are asked about
 
-    Returns:
-        their places
-    """
-    olds, news = ([tuple(one[at : at + rows]) for at in range(len(one) - rows + 1)] for one in (old, new))
-    once, counts, there = Counter(olds), Counter(news), {line: place for place, line in enumerate(news)}
-    pairs = [(at, there[line]) for at, line in enumerate(olds) if once[line] == 1 and counts[line] == 1]
+def _common(old: Sequence[int], new: Sequence[int]) -> list[tuple[int, int]]:
+    """Places of what both have once, as much as stands in the same order (as patience diff does)."""
+    once, counts, there = Counter(old), Counter(new), {line: place for place, line in enumerate(new)}
+    pairs = [(at, there[line]) for at, line in enumerate(old) if once[line] == 1 and counts[line] == 1]
     # The longest rising row: of each length the one that ends lowest, and what each pair comes after.
     ends: list[int] = []
     last: list[int] = []
@@ -130,8 +143,59 @@ def _common(old: Sequence[bytes], new: Sequence[bytes], rows: int) -> list[tuple
     return row[::-1]
 
 
-def _lines(content: bytes | None) -> list[bytes]:
-    """Lines with their ends; a last line without an end counts, an empty one does not."""
-    lines = (content or b"").split(b"\n")
-    ends = [line + b"\n" for line in lines[:-1]]
-    return [*ends, lines[-1]] if lines[-1] else ends
+def diff(path: str, old: bytes | None, new: bytes | None, context: int = 3) -> Iterator[str]:
+    """The unified diff of a file as text to read; characters that cannot be seen are escaped, so not to apply.
+
+    Args:
+        path: what the file is called
+        old: content before; None: there was no file
+        new: content after; None: there is no file any more
+        context: how many unchanged lines are shown around a change
+
+    Yields:
+        lines without ends; none when nothing changed
+    """
+    if old is not None and new is not None and old.startswith(codecs.BOM_UTF8) and new.startswith(codecs.BOM_UTF8):
+        old, new = old.removeprefix(codecs.BOM_UTF8), new.removeprefix(codecs.BOM_UTF8)
+    edits = edits_between(old, new)
+    if not edits and (old is None) == (new is None):
+        return
+    yield "--- /dev/null" if old is None else f"--- a/{path}"
+    yield "+++ /dev/null" if new is None else f"+++ b/{path}"
+    before, after = split(old or b""), split(new or b"")
+    hunks = [edits[:1]] if edits else []
+    for edit in edits[1:]:
+        last = hunks[-1][-1]
+        if edit.start - (last.start + last.old) <= 2 * context:
+            hunks[-1].append(edit)
+        else:
+            hunks.append([edit])
+    shift = 0
+    for hunk in hunks:
+        low = max(hunk[0].start - context, 1)
+        high = min(hunk[-1].start + hunk[-1].old - 1 + context, len(before))
+        growth = sum(edit.new - edit.old for edit in hunk)
+        yield f"@@ -{_range(low, high - low + 1)} +{_range(low + shift, high - low + 1 + growth)} @@"
+        line = low
+        for edit in hunk:
+            yield from _marked(" ", before[line - 1 : edit.start - 1])
+            yield from _marked("-", before[edit.start - 1 : edit.start - 1 + edit.old])
+            first = edit.start - 1 + shift
+            yield from _marked("+", after[first : first + edit.new])
+            shift += edit.new - edit.old
+            line = edit.start + edit.old
+        yield from _marked(" ", before[line - 1 : high])
+
+
+def _range(start: int, count: int) -> str:
+    """A hunk's range as diff writes it: an empty one is named by the line before it."""
+    if count == 1:
+        return str(start)
+    return f"{start if count else start - 1},{count}"
+
+
+def _marked(mark: str, lines: Sequence[bytes]) -> Iterator[str]:
+    for line in lines:
+        yield mark + show(body_of(line))[0]
+        if not end_of(line):
+            yield "\\ No newline at end of file"

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from debug_gym_core.errors import ActionError
-from debug_gym_core.workspace.edits import edits_between
 
 CRLF = b"\r\n"
 LF = b"\n"
@@ -176,61 +175,3 @@ def newline_among(before: Sequence[bytes], old: Sequence[bytes], after: Sequence
         if end_of(line):
             return end_of(line)
     return LF
-
-
-def diff(path: str, old: bytes | None, new: bytes | None, context: int = 3) -> Iterator[str]:
-    """The unified diff of a file as text to read; characters that cannot be seen are escaped, so not to apply.
-
-    Args:
-        path: what the file is called
-        old: content before; None: there was no file
-        new: content after; None: there is no file any more
-        context: how many unchanged lines are shown around a change
-
-    Yields:
-        lines without ends; none when nothing changed
-    """
-    if old is not None and new is not None and old.startswith(codecs.BOM_UTF8) and new.startswith(codecs.BOM_UTF8):
-        old, new = old.removeprefix(codecs.BOM_UTF8), new.removeprefix(codecs.BOM_UTF8)
-    edits = edits_between(old, new)
-    if not edits and (old is None) == (new is None):
-        return
-    yield "--- /dev/null" if old is None else f"--- a/{path}"
-    yield "+++ /dev/null" if new is None else f"+++ b/{path}"
-    before, after = split(old or b""), split(new or b"")
-    hunks = [edits[:1]] if edits else []
-    for edit in edits[1:]:
-        last = hunks[-1][-1]
-        if edit.start - (last.start + last.old) <= 2 * context:
-            hunks[-1].append(edit)
-        else:
-            hunks.append([edit])
-    shift = 0
-    for hunk in hunks:
-        low = max(hunk[0].start - context, 1)
-        high = min(hunk[-1].start + hunk[-1].old - 1 + context, len(before))
-        growth = sum(edit.new - edit.old for edit in hunk)
-        yield f"@@ -{_range(low, high - low + 1)} +{_range(low + shift, high - low + 1 + growth)} @@"
-        line = low
-        for edit in hunk:
-            yield from _marked(" ", before[line - 1 : edit.start - 1])
-            yield from _marked("-", before[edit.start - 1 : edit.start - 1 + edit.old])
-            first = edit.start - 1 + shift
-            yield from _marked("+", after[first : first + edit.new])
-            shift += edit.new - edit.old
-            line = edit.start + edit.old
-        yield from _marked(" ", before[line - 1 : high])
-
-
-def _range(start: int, count: int) -> str:
-    """A hunk's range as diff writes it: an empty one is named by the line before it."""
-    if count == 1:
-        return str(start)
-    return f"{start if count else start - 1},{count}"
-
-
-def _marked(mark: str, lines: Sequence[bytes]) -> Iterator[str]:
-    for line in lines:
-        yield mark + show(body_of(line))[0]
-        if not end_of(line):
-            yield "\\ No newline at end of file"

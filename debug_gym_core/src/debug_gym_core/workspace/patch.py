@@ -21,6 +21,7 @@ from pathlib import Path
 from debug_gym_core import hermetic_git
 from debug_gym_core.errors import ActionError, RequirementError
 from debug_gym_core.sandbox import ownership
+from debug_gym_core.sandbox.terminal import above_of
 from debug_gym_core.workspace.lines import decode, encode
 from debug_gym_core.workspace.snapshot import FileState
 
@@ -119,12 +120,6 @@ def apply(patch: bytes, files: Mapping[str, FileState | None]) -> dict[str, File
         path, mode = decode(name), fields.split()[0].decode()
         result[path] = _state(data, mode, files.get(path))
     return {path: state for path, state in result.items() if state != files.get(path)}
-
-
-def above_of(path: str) -> list[str]:
-    """The directories above a path, from the top, without the root."""
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def _state(data: bytes, mode: str, before: FileState | None) -> FileState:

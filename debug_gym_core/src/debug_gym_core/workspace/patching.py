@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from debug_gym_core.errors import ActionError
+from debug_gym_core.sandbox.terminal import above_of
 from debug_gym_core.workspace import patch as patches
 from debug_gym_core.workspace.changes import FILE_LIMIT, read_state, write_state
 from debug_gym_core.workspace.lines import shown
@@ -87,7 +88,7 @@ class Patching:
         """
         name = self._paths.named(path)
         directory = posixpath.dirname(name) or "."
-        if name == path and any(above in touched and self._is_link(above) for above in patches.above_of(path)):
+        if name == path and any(above in touched and self._is_link(above) for above in above_of(path)):
             return None
         if name != path or self._paths.locate(directory)[0] != directory:
             raise ActionError(f"the patch touches {shown(path)}, which is not the plain path of a file")
@@ -114,7 +115,7 @@ class Patching:
             gone: files that are removed before
         """
         with self._paths.refusals(path):
-            for above in patches.above_of(path):
+            for above in above_of(path):
                 entry = self._session.stat(above)
                 if entry is not None and entry.kind != "directory":
                     if above not in gone:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_core.sandbox.answers import Entry
 from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import above_of
 from debug_gym_core.workspace.changes import write_state
-from debug_gym_core.workspace.patch import above_of
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot, archive_of
 

@@ -20,6 +20,7 @@ from typing import BinaryIO, Literal
 from debug_gym_core.errors import UsageError
 from debug_gym_core.sandbox import plain_files
 from debug_gym_core.sandbox.patterns import Patterns
+from debug_gym_core.sandbox.terminal import above_of
 from debug_gym_core.workspace.lines import decode, encode, shown
 
 LEFT_OUT = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".nox"})
@@ -140,12 +141,14 @@ class Snapshot:
             raise
 
     def with_changes(self, changes: Mapping[str, FileState | None]) -> Snapshot:
-        """A copy in which files are different; directories that are empty now stay.
+        """A copy in which files are different; directories that are empty now stay, but where a file takes their place.
 
         Args:
             changes: the new state by path, None for a file that is gone
         """
+        there = {path for path, state in changes.items() if state is not None}
         members = {path: member for path, member in self.members.items() if path not in changes}
+        members = {path: member for path, member in members.items() if there.isdisjoint(above_of(path))}
         for path, state in changes.items():
             if state is None:
                 continue

@@ -155,6 +155,46 @@ def test_version_2_is_switched_on_where_nobody_else_is(hierarchy: Any, tmp_path:
     assert (made / "cpu.max").read_text() == "150000 100000"
 
 
+def test_version_2_is_switched_on_once_for_all_sandboxes(
+    hierarchy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By two rules of the kernel's: no bounds below a group that holds processes, none but those of the group above."""
+    own = tmp_path / "own"
+    own.mkdir()
+    place = {"of us": own}
+    switched: dict[Path, set[str]] = {tmp_path: {"memory", "pids", "cpu"}}
+    hierarchy("", "35 20 0:30 / ROOT rw - cgroup2 cgroup rw\n")
+    text = cgroup._text
+
+    def read(path: Path) -> str:
+        if path == Path("/proc/self/cgroup"):
+            return f"0::/{place['of us'].relative_to(tmp_path)}\n"
+        known = {
+            "cgroup.controllers": switched.get(path.parent.parent, set()),
+            "cgroup.subtree_control": switched.get(path.parent, set()),
+            "cgroup.procs": {str(os.getpid())} if path.parent == place["of us"] else set(),
+        }
+        return "\n".join(known[path.name]) if path.name in known else text(path)
+
+    def write(path: Path, value: str) -> bool:
+        group, above = path.parent, switched.get(path.parent.parent, set())
+        if path.name == "cgroup.subtree_control":
+            if group == place["of us"] or value[1:] not in above:
+                return False
+            switched.setdefault(group, set()).add(value[1:])
+        elif path.name == "cgroup.procs":
+            if switched.get(group):
+                return False
+            place["of us"] = group
+        return path.name.partition(".")[0] in {"cgroup", *above}
+
+    monkeypatch.setattr(cgroup, "_text", read)
+    monkeypatch.setattr(cgroup, "_write", write)
+    for _ in range(3):
+        assert Cgroup(LIMITS).bounded == {"memory", "pids", "cpu"}
+        assert place["of us"] == own / cgroup._LEAF
+
+
 def test_groups_that_may_not_be_made_are_not_used(hierarchy: Any, tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("memory pids\n")
     (tmp_path / "cgroup.subtree_control").mkdir()  # which cannot be written

@@ -67,7 +67,7 @@ def _own(controller: str) -> _Place | None:
     for line in _text(Path("/proc/self/cgroup")).splitlines():
         _, names, path = line.split(":", 2)
         for name in names.split(","):
-            groups[name] = path
+            groups[name] = path.removesuffix(f"/{_LEAF}") or "/"  # into which an earlier look moved us
     for line in _text(Path("/proc/self/mountinfo")).splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = after.split(" ")[:3]
