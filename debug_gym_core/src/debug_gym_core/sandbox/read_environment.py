@@ -113,7 +113,7 @@ def read(directory: Path, python: Path, below: Interpreter) -> Interpreter:
     packages: dict[str, str] = {}
     editable: set[Path] = set()
     for place in site:
-        packages = {**_distributions(place), **packages}
+        packages = {**distributions(place), **packages}
         editable.update(_editable(place))
     if _setting(directory, "include-system-site-packages").lower() == "true":
         packages = {**below.packages, **packages}
@@ -176,8 +176,12 @@ def _site(directory: Path, below: Interpreter) -> Iterator[Path]:
             yield place
 
 
-def _distributions(site: Path) -> dict[str, str]:
-    """Versions of the distributions in a directory, by normalised name."""
+def distributions(site: Path) -> dict[str, str]:
+    """Versions of the distributions in a directory, by normalised name; of one that is there twice, the first.
+
+    Args:
+        site: such as site-packages
+    """
     found: dict[str, str] = {}
     for name in sorted(os.listdir(site)):  # noqa: PTH208 (names alone)
         stem, suffix = os.path.splitext(name)  # noqa: PTH122

@@ -14,15 +14,12 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
-
 from debug_gym_core.errors import RequirementError
 from debug_gym_core.sandbox.interpreter import Interpreter
+from debug_gym_core.sandbox.read_environment import distributions
 
 PARENT = "_debug_gym_parent.pth"
 """The file that adds the packages of the interpreter below."""
-
-_METADATA = (".dist-info", ".egg-info", ".egg-link")
 
 
 def create(directory: Path, parent: Interpreter) -> Interpreter:
@@ -90,7 +87,7 @@ def with_packages(interpreter: Interpreter) -> Interpreter:
     Args:
         interpreter: as `create` gave it
     """
-    return dataclasses.replace(interpreter, packages={**interpreter.packages, **_installed(interpreter.site[0])})
+    return dataclasses.replace(interpreter, packages={**interpreter.packages, **distributions(interpreter.site[0])})
 
 
 def variables(interpreter: Interpreter) -> dict[str, str]:
@@ -194,22 +191,6 @@ def _entries(directory: Path | str) -> Iterator[os.DirEntry[str]]:
             yield entry
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(entry.path)
-
-
-def _installed(site: Path) -> dict[str, str]:
-    """Versions of the distributions in a directory, by normalised name."""
-    found: dict[str, str] = {}
-    for name in sorted(os.listdir(site)):  # noqa: PTH208 (names alone)
-        stem, suffix = os.path.splitext(name)  # noqa: PTH122
-        if suffix == ".dist-info":
-            project, _, version = stem.rpartition("-")
-        elif suffix in _METADATA:
-            project, _, version = stem.partition("-")
-        else:
-            continue
-        if project:
-            found[canonicalize_name(project)] = version.split("-")[0]
-    return found
 
 
 def _mode(path: Path) -> int:

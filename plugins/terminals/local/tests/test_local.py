@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.sandbox import ownership, virtual_environment
 from debug_gym_core.sandbox.interpreter import Interpreter
 from debug_gym_core.sandbox.session import Session
@@ -61,6 +61,17 @@ def test_nothing_of_the_hosts_environment_is_seen(monkeypatch: pytest.MonkeyPatc
         "COLUMNS": "80",
         "OWN": "value",
     }
+
+
+@pytest.mark.parametrize("name", ["with a blank", "with'quote", "with$dollar"])
+def test_a_directory_that_a_shell_takes_apart_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / name).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / name))
+    with pytest.raises(RequirementError, match="cannot be named in a shell without quotes; set TMPDIR"):
+        Session.start(LocalTerminal(), SandboxSpec(run="test"))
+    assert not list((tmp_path / name).iterdir())
 
 
 def test_stop_leaves_nothing(session: Session) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -94,10 +95,12 @@ class LocalTerminal(Terminal):
         """Make the directory, which from now on is removed with this terminal or with the process.
 
         Raises:
+            RequirementError: its name would not do
             SandboxError: it cannot be made
         """
         with contextlib.ExitStack() as failed:
             try:
+                _check_name(tempfile.gettempdir())
                 directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")).resolve()
                 failed.callback(ownership.remove_tree, directory)
                 ownership.write_lease(directory, run)
@@ -208,6 +211,19 @@ class _LocalStream:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+
+
+def _check_name(directory: str) -> None:
+    """Refuse a directory whose name a shell would take apart: it stands for the workspace's in commands.
+
+    Raises:
+        RequirementError: it has such a name
+    """
+    if shlex.quote(directory) != directory:
+        raise RequirementError(
+            f"local sandbox: the temporary directory {directory!r} cannot be named in a shell without quotes; "
+            "set TMPDIR to another one"
+        )
 
 
 def _start_remover(directory: Path) -> subprocess.Popen[bytes]:
