@@ -27,6 +27,7 @@ from debug_gym_core.redaction import remember
 from debug_gym_core.runs.asking import KeptAnswers, digest
 from debug_gym_core.runs.experiment import Experiment
 from debug_gym_core.runs.json_lines import read_lines
+from debug_gym_core.runs.report import read_sections
 from debug_gym_core.runs.run import Run
 from debug_gym_core.runs.trajectory import EventKind, read_journal
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
@@ -184,7 +185,41 @@ def test_a_run_that_goes_on_has_the_money_that_is_left(
     run = play(plugins, tmp_path / "run", limit)
     # a had four calls; of the six that are let through b has two, and c none.
     assert len(server.requests) == 6
-    assert [result.cost for result in run.results.values()] == pytest.approx([4 * PRICE, 2 * PRICE])
+    assert [result.cost for result in run.results.values()] == pytest.approx([4 * PRICE])
+
+
+@pytest.mark.parametrize("bound", ["run.max_cost", "llm.max_run_tokens"])
+def test_a_run_that_had_too_little_and_is_given_more_is_as_one_that_had_enough(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path, bound: str
+) -> None:
+    """What was asked until then is paid for once, whoever's episode the money ran out in."""
+    little, enough = (5.5 * PRICE, 50 * PRICE) if bound == "run.max_cost" else (6000, 60000)
+    server = serve(prices=PRICES)
+    short = play(plugins, tmp_path / "short", f"{bound}={little}", "run.workers=2")
+    asked = len(server.requests)
+    assert 0 < asked < 12 and len(short.results) < 3
+    whole = play(plugins, tmp_path / "short", f"{bound}={enough}", "run.workers=2")
+    assert len(server.requests) == 12
+    at_once = play(plugins, tmp_path / "at-once", f"{bound}={enough}", "run.workers=2")
+
+    def told(run: Run) -> list[Any]:
+        return sorted((r.task, r.status, r.score, r.steps, r.ended, r.tokens.prompt) for r in run.results.values())
+
+    assert told(whole) == told(at_once) and len(told(whole)) == 3
+    (line,) = next(iter(read_sections([tmp_path / "short"]).values()))
+    assert line.spent == pytest.approx(line.cost) == pytest.approx(12 * PRICE)
+
+
+def test_a_run_that_may_spend_nothing_begins_one_episode_and_no_other(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
+) -> None:
+    server = serve(prices=PRICES)
+    config = load("toy", [UNSAFE, "run.max_cost=0"], agent="historian", llm="mine", plugins=plugins)
+    with Run.create(config, tmp_path / "run", plugins=plugins) as run:
+        experiment = Experiment(run, plugins, Silent())
+        experiment.play()
+        assert (experiment.spent_bound, run.results, server.requests) == ("run.max_cost", {}, [])
+    assert [path.name for path in (tmp_path / "run/toy").iterdir()] == ["a"]
 
 
 @pytest.mark.faults

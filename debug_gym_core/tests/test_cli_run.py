@@ -162,6 +162,19 @@ def test_finished_tasks_are_not_played_again(inside: Any, tmp_path: Path) -> Non
     assert (tmp_path / "played").read_text() == "a 0\nb 0\nc 0\n" * 2
 
 
+def test_a_run_that_has_spent_all_says_what_goes_on_with_it(inside: Any, tmp_path: Path) -> None:
+    options = ["--agent", "chatter", "--llm", "echo", "-p", "terminal.allow_unsandboxed=true", "-o", "out"]
+    done = inside("run", "toy", *options, "-p", "run.max_cost=0.7")
+    said, _, command = done.err.splitlines()[-1].partition("; give it more: ")
+    assert (done.status, said) == (1, "the run has spent what it may (run.max_cost); not played: 2")
+    assert command.startswith("debug-gym run --resume out --plugin-file ") and command.endswith("-p run.max_cost=MORE")
+    assert inside("run", "--resume", "out", "--list", "-p", "run.max_cost=2").out == "toy/b\ntoy/c\n"
+    assert inside("run", "--resume", "out", "-p", "run.max_cost=2").status == 0
+    assert results(tmp_path / "out") == dict.fromkeys(("toy/a", "toy/b", "toy/c"), "resolved")
+    done = inside("run", "--resume", "out", "-p", "agent.max_steps=3")
+    assert done.status == 2 and "agent.max_steps was 7, is now 3" in done.err
+
+
 def test_errors_of_ours_are_said_without_their_class(inside: Any) -> None:
     done = inside("run", "toy", "-p", "agent.lose=9", "-p", "agent.played=played", "-p", "run.max_retries=0")
     assert done.status == 1
@@ -230,6 +243,15 @@ def test_list_is_what_would_be_played(inside: Any, tmp_path: Path) -> None:
     assert inside("run", "--resume", "out", "--list", "--force-failed").out == "toy/b\n"
     assert (tmp_path / "out/run.json").read_text() == before
     assert not (tmp_path / "exps").exists()
+
+
+def test_list_promises_nothing_that_the_run_refuses(inside: Any) -> None:
+    assert inside("run", "toy", "--task", "a", "-o", "out").status == 0
+    for where in (["-o", "out"], ["--resume", "out"]):
+        other = ["run", "toy", "-p", "agent.max_steps=3", *where]
+        refused, listed = inside(*other), inside(*other, "--list")
+        assert refused.status == listed.status == 2 and listed.out == ""
+        assert "out holds a run with another config: agent.max_steps was 7, is now 3" in listed.err
 
 
 @pytest.mark.people

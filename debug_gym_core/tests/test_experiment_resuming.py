@@ -98,6 +98,8 @@ def test_another_config_does_not_fit_into_a_run(play: Any) -> None:
     with pytest.raises(UsageError, match=r"agent.max_steps was 7, is now 8"):
         play("benchmark.tasks=a", "agent.max_steps=8")
     play("benchmark.tasks=[a, b]", "run.workers=2", "run.max_retries=0")
+    with pytest.raises(UsageError, match=r"run.task_timeout was null, is now 60"):
+        play("run.task_timeout=60")
 
 
 def test_the_mode_is_in_each_result_and_modes_are_not_mixed(play: Any) -> None:
@@ -129,6 +131,18 @@ def test_a_run_resumes_from_its_directory(play: Any, toy_plugins: Plugins, tmp_p
         assert list(again.results) == [("toy/a", None)]
     with pytest.raises(UsageError, match="holds no run"):
         Run.resume(tmp_path / "nowhere", plugins=toy_plugins)
+
+
+def test_a_run_resumes_with_what_may_differ_said_anew(play: Any, toy_plugins: Plugins) -> None:
+    directory = play("benchmark.tasks=a", "agent.max_steps=9").directory
+    with Run.resume(directory, plugins=toy_plugins, overrides=["run.max_cost=2", "llm.max_run_tokens=7"]) as again:
+        assert (again.config.run.max_cost, again.config.agent.max_steps) == (2, 9)
+    with Run.resume(directory, plugins=toy_plugins) as again:
+        assert again.config.run.max_cost == 2
+    with pytest.raises(UsageError, match=r"agent.max_steps was 9, is now 8"):
+        Run.resume(directory, plugins=toy_plugins, overrides=["agent.max_steps=8"])
+    with pytest.raises(UsageError, match=r"-p run.max_costs: unknown key"):
+        Run.resume(directory, plugins=toy_plugins, overrides=["run.max_costs=8"])
 
 
 def test_two_runs_do_not_share_a_directory(toy_plugins: Plugins, tmp_path: Path) -> None:
@@ -222,10 +236,9 @@ def test_a_model_outside_a_sandbox_is_refused(play: Any, onlooker: Onlooker, tmp
 
 def test_money_is_a_bound(play: Any, onlooker: Onlooker) -> None:
     run = play("llm.name=echo", UNSAFE, "run.max_cost=0.7", agent="chatter")
-    # a costs 0.50, b is cut off when 0.75 are spent, c is not begun.
-    assert [(line["task"], line["cost"]) for line in lines(run)] == [("toy/a", 0.5), ("toy/b", 0.25)]
-    assert [line["ended"] for line in lines(run)] == [None, "max_cost"]
-    assert ("started", "toy/c") not in onlooker.told
+    # a costs 0.50, b is left when 0.75 are spent, which is no answer of its model's, and c is not begun.
+    assert [(line["task"], line["cost"]) for line in lines(run)] == [("toy/a", 0.5)]
+    assert ("stopped", "toy/b") in onlooker.told and ("started", "toy/c") not in onlooker.told
 
 
 def test_an_episode_that_could_ask_nothing_as_others_had_spent_all_is_not_played(

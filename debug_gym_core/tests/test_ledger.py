@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from debug_gym_core.errors import UsageError
-from debug_gym_core.runs.ledger import Ledger, Limits, OutOfBudget
+from debug_gym_core.runs.ledger import Ledger, Limits, RunIsSpent
 from debug_gym_core.usage import Usage
 
 CALL = Usage(100, 20, cost=0.1)
@@ -21,7 +21,7 @@ def test_calls_are_let_through_until_nothing_is_left(tmp_path: Path) -> None:
     for _ in range(3):
         ledger.settle(ledger.reserve(CALL), CALL)
     assert ledger.is_spent and ledger.spent.cost == pytest.approx(0.3)
-    with pytest.raises(OutOfBudget):
+    with pytest.raises(RunIsSpent):
         ledger.reserve(CALL)
 
 
@@ -30,7 +30,7 @@ def test_tokens_are_a_bound_too() -> None:
     ledger.settle(ledger.reserve(CALL), CALL)
     assert not ledger.is_spent
     ledger.settle(ledger.reserve(CALL), CALL)
-    with pytest.raises(OutOfBudget):
+    with pytest.raises(RunIsSpent):
         ledger.reserve(CALL)
 
 
@@ -46,7 +46,7 @@ def test_where_nothing_may_be_spent_what_costs_nothing_is_asked() -> None:
     ledger = Ledger(None, Limits(cost=0.0))
     ledger.settle(ledger.reserve(Usage(100, 10)), Usage(90, 10))
     assert not ledger.is_spent
-    with pytest.raises(OutOfBudget):
+    with pytest.raises(RunIsSpent):
         ledger.reserve(CALL)
 
 
@@ -145,7 +145,7 @@ def test_many_at_once_exceed_the_limit_by_less_than_one_call() -> None:
                     time.sleep(random.uniform(0, 0.004))
                     ledger.settle(one, Usage(1, cost=price))
                     calls.append(1)
-            except OutOfBudget:
+            except RunIsSpent:
                 pass
 
         threads = [threading.Thread(target=work) for _ in range(64)]

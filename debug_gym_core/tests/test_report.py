@@ -122,6 +122,17 @@ def test_tokens_money_and_time_are_those_of_all_episodes(tmp_path: Path) -> None
     assert (line.tokens, line.cost, line.seconds) == (123, 0.25, 2.5)
 
 
+def test_what_a_run_has_spent_on_more_than_its_results_is_told(tmp_path: Path, report: Report) -> None:
+    run = write(tmp_path / "run", [result("a", True, cost=0.25)])
+    assert "has spent" not in report(str(run))
+    lines = [
+        {"call": number, "prompt": 1, "completion": 1, "cost": cost} for number, cost in ((1, 9), (1, 0.25), (2, 1))
+    ]
+    (run / "spending.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert "the run has spent $1.25: also on what has no result or was played again" in report(str(run))
+    assert only_line(run).spent == 1.25
+
+
 def test_the_last_result_of_a_task_is_the_one(tmp_path: Path) -> None:
     line = only_line(write(tmp_path / "run", [result("a", None), result("a", True)]))
     assert (line.resolved, line.counted, line.errors) == (1, 1, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ def open_run(
     output: Path | None = None,
     resume: Path | None = None,
     workers: int | None = None,
+    overrides: Sequence[str] = (),
 ) -> Run:
     """A new run, or one that there is.
 
@@ -50,6 +51,7 @@ def open_run(
         output: the run's directory; None: a new one
         resume: the directory of a run to resume
         workers: episodes at the same time, of a run that is resumed; None: as it has it
+        overrides: of the config of a run that is resumed without one
 
     Raises:
         UsageError: there is no such run, or the directory is taken
@@ -59,7 +61,7 @@ def open_run(
 
     try:
         if resume is not None:
-            return Run.resume(resume, plugins=plugins, workers=workers, config=config)
+            return Run.resume(resume, plugins=plugins, workers=workers, config=config, overrides=overrides)
         assert config is not None
         return Run.create(config, output, plugins=plugins)
     except OSError as error:
@@ -213,8 +215,6 @@ def _status(
     if interrupt is not None or experiment.stopped:
         say(f"stopped; go on with: {resume}", err=True)
         return int(getattr(interrupt, "exit_status", INTERRUPTED))
-    if left and experiment.out_of_money:
-        say(f"the run has spent what it may (run.max_cost, llm.max_run_tokens); not played: {left}", err=True)
     failed = [result for result in results if result.status == "error"]
     if left and experiment.refused:
         say(f"the model's service refuses every request, see the error above; not played: {left}", err=True)
@@ -224,6 +224,10 @@ def _status(
     if corrected:
         which = corrected[0].task if len(corrected) == 1 else f"{len(corrected)} tasks"
         text = f"{which}: correct what the error names; this run keeps its settings, so other settings need a new one"
+        say(text, err=True)
+    bound = experiment.spent_bound
+    if left and bound is not None:
+        text = f"the run has spent what it may ({bound}); not played: {left}; give it more: {resume} -p {bound}=MORE"
         say(text, err=True)
     if failed and len(failed) == len(results) and all(item.error["kind"] == "RequirementError" for item in failed):
         return 4

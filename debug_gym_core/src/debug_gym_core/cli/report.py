@@ -25,6 +25,9 @@ PAIRS = 6
 DOUBTED = 10
 """Tasks whose passes were not believed that are named for each run at most; `--format json` has all."""
 
+LEAST = 0.0001
+"""Dollars that are shown."""
+
 CELL = 6
 """Columns of a cell of the table of tasks, at least."""
 
@@ -138,7 +141,7 @@ def _columns(lines: Sequence[Line]) -> dict[str, list[str]]:
 
 def _remarks(section: Section, lines: Sequence[Line], compared: Sequence[Pair]) -> Iterator[str]:
     """What a reader of the figures should know, runs by their number."""
-    from debug_gym_core.cli.figures import plural
+    from debug_gym_core.cli.figures import money_text, plural
     from debug_gym_core.cli.verdicts import MODES
 
     if section.mode in MODES:
@@ -148,6 +151,8 @@ def _remarks(section: Section, lines: Sequence[Line], compared: Sequence[Pair]) 
         head = f"{number}: " if several else ""
         if line.missing:
             yield f"{head}{line.missing} of {line.missing + len(line.results)} episodes have no result yet"
+        if line.spent > line.cost + LEAST:
+            yield f"{head}the run has spent {money_text(line.spent)}: also on what has no result or was played again"
         others = {way: count for way, count in line.gradings.items() if way != "clean"}
         for way, count in others.items():
             yield f"{head}{count} of {line.counted} graded {way}, not by a report of the tests"
@@ -272,6 +277,7 @@ def _line_data(line: Line) -> dict[str, Any]:
         "tool_calls": dict(line.tool_calls),
         "tokens": line.tokens,
         "cost": line.cost,
+        "spent": line.spent,
         "seconds": round(line.seconds, 3),
         "notes": list(line.notes),
     }

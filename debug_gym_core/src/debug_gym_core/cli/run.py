@@ -100,14 +100,15 @@ def command(
     config = None
     if source is not None:
         config = _load(source, overrides, tasks, choices, plugins)
-    elif overrides or tasks or any(choices[key] for key in ("agent", "llm", "llm_config", "terminal", "repeats")):
-        raise click.UsageError("--resume goes on with the run's own config; only -n may differ", context)
+    elif tasks or any(choices[key] for key in ("agent", "llm", "llm_config", "terminal", "repeats")):
+        raise click.UsageError("--resume goes on with the run's own config; say -n, or -p of what may differ", context)
+    own = () if config is not None else overrides
     if only_list:
-        _list(config, resume or output, plugins, force_all, force_failed)
+        _list(config, resume or output, plugins, force_all, force_failed, own)
         return
     from debug_gym_core.cli.playing import Playing, open_run
 
-    run = open_run(plugins, config, output, resume, choices["workers"])
+    run = open_run(plugins, config, output, resume, choices["workers"], own)
     playing = Playing(run, plugins, verbose, debug=debug, force_all=force_all, force_failed=force_failed)
     context.exit(playing.play())
 
@@ -120,15 +121,21 @@ def _load(
     return load(source, overrides, tasks=tasks or None, plugins=plugins, **choices)
 
 
-def _list(config: Config | None, directory: Path | None, plugins: Plugins, force_all: bool, force_failed: bool) -> None:
+def _list(
+    config: Config | None,
+    directory: Path | None,
+    plugins: Plugins,
+    force_all: bool,
+    force_failed: bool,
+    overrides: tuple[str, ...],
+) -> None:
     """Print what would be played."""
     from debug_gym_core.runs.experiment import plan, unfinished
     from debug_gym_core.runs.run import look
 
     results: dict[Any, Any] = {}
     if directory is not None and (config is None or (directory / "run.json").is_file()):
-        kept, results = look(directory, plugins)
-        config = config or kept
+        config, results = look(directory, plugins, config, overrides)
     assert config is not None
     benchmark = plugins.get("benchmarks", config.benchmark.name)
     jobs = plan(config, benchmark(**config.benchmark.settings_for(benchmark)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -105,18 +106,24 @@ def load(
     return checker.check(merged if chosen == named else put_together(chosen))
 
 
-def from_data(data: Mapping[str, Any], name: str, plugins: Plugins | None = None) -> Config:
+def from_data(
+    data: Mapping[str, Any], name: str, plugins: Plugins | None = None, overrides: Sequence[str] = ()
+) -> Config:
     """Make a config of the data that a run has kept (`run.json`).
 
     Args:
         data: what `Config.model_dump(mode="json")` gave
         name: where it stands, for errors
         plugins: what is installed; None: all plugins of this environment
+        overrides: `key.path=value` each, the value YAML; applied in order
 
     Raises:
-        UsageError: it does not fit this version, or what is installed here
+        UsageError: it does not fit this version, or what is installed here; or an override is wrong
     """
-    return Checker(plugins or installed()).check(Layer(dict(data), name=name))
+    layer = Layer(copy.deepcopy(dict(data)), name=name)
+    for path, value in map(parse_override, overrides):
+        layer.set(path, value, f"-p {'.'.join(path)}")
+    return Checker(plugins or installed()).check(layer)
 
 
 def _read_source(source: str, checker: Checker) -> Layer:

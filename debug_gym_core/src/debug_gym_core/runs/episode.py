@@ -28,7 +28,6 @@ from debug_gym_core.runs.transcript import Transcript
 from debug_gym_core.sandbox import pythons
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.selection import load_task
-from debug_gym_core.usage import Usage
 
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent
@@ -144,6 +143,9 @@ class Players:
                 except EpisodeStopped:
                     transcript.write("stopped")
                     return None
+                except RunIsSpent as spent:  # what others took from it says nothing of this task
+                    transcript.write(f"stopped: {spent}")
+                    return None
                 # A component that wants to leave, or raises whatever else, ends its episode, not the run: this is no
                 # thread that an interrupt of the user's comes to.
                 except BaseException as error:
@@ -241,9 +243,7 @@ class Players:
             asked = RecordedLLM(llm, config.llm.name, recorder, kept) if llm else None
             try:
                 ended = agent.play(env, with_text_calls(asked, env) if asked else None) or env.ended
-            except OutOfBudget as spent:
-                if isinstance(spent, RunIsSpent) and recorder.usage == Usage():  # others took it: it was never asked
-                    raise EpisodeStopped from spent
+            except OutOfBudget:
                 ended = "max_cost"
             except ContextOverflow as error:  # the agent has nothing left to leave out: no fault of the infrastructure
                 ended = "context"

@@ -180,9 +180,9 @@ class Experiment:
             self._players.stop()
 
     @property
-    def out_of_money(self) -> bool:
-        """Whether the run has spent what it may, so that episodes may have been left out."""
-        return self._players.ledger.is_spent
+    def spent_bound(self) -> str | None:
+        """The setting that bounds what the run has spent, so that episodes may have been left out; None: none does."""
+        return self._players.ledger.spent_bound
 
     @property
     def refused(self) -> bool:

@@ -17,11 +17,11 @@ LOOK = 0.1
 
 
 class OutOfBudget(BaseException):
-    """What may be spent is spent; ends the episode as a limit does. Not an Exception, so that no agent goes on."""
+    """What an episode may spend is spent, which ends it as a limit does. Not an Exception, so that no agent goes on."""
 
 
-class RunIsSpent(OutOfBudget):
-    """That of the run is."""
+class RunIsSpent(BaseException):
+    """What a run may spend is spent: tells nothing of the episode, which ends without a result. No Exception either."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,24 @@ def exceeds(usage: Usage, estimate: Usage) -> bool:
     return usage.cost > estimate.cost or usage.prompt + usage.completion > estimate.prompt + estimate.completion
 
 
+def read_spending(path: Path) -> dict[int, Usage]:
+    """What a run has spent, call by call; a call that did not end counts with what was reserved for it.
+
+    Args:
+        path: the spending.jsonl; nothing was spent where it is missing
+
+    Raises:
+        UsageError: the file is damaged
+    """
+    known: dict[int, Usage] = {}
+    for line in read_lines(path):
+        for key in ("call", "prompt", "completion", "cost"):
+            if type(line.get(key)) not in (int, float):
+                raise UsageError(f"{path}: {key} of a line is no number: it is no record of what a run has spent")
+        known[int(line["call"])] = Usage(line["prompt"], line["completion"], cost=line["cost"])
+    return known
+
+
 class Ledger:
     """The spending of a run, kept in a file, so that a run that is gone on with knows what it has spent.
 
@@ -95,14 +113,10 @@ class Ledger:
         self._path = path
         self._lines: JsonLines | None = None
         self._changed = threading.Condition()
-        known: dict[int, Usage] = {}
-        for line in read_lines(path) if path is not None else ():
-            for key in ("call", "prompt", "completion", "cost"):
-                if type(line.get(key)) not in (int, float):
-                    raise UsageError(f"{path}: {key} of a line is no number: it is no record of what a run has spent")
-            known[int(line["call"])] = Usage(line["prompt"], line["completion"], cost=line["cost"])
+        known = read_spending(path) if path is not None else {}
         self.spent = sum(known.values(), NOTHING)
         self.reserved: dict[int, Usage] = {}
+        self._refused = False
         self._least = NOTHING
         self._learned = bool(known)
         self._numbers = itertools.count(max(known, default=0) + 1)
@@ -122,6 +136,7 @@ class Ledger:
         with self._changed:
             while True:
                 if not self.limits.lets_begin(self.spent, usage):
+                    self._refused = True
                     raise RunIsSpent("the run has spent what it may")
                 under_way = sum(map(self._expected, self.reserved.values()), self.spent)
                 known = bounded or self._learned or self.limits == Limits()
@@ -154,8 +169,16 @@ class Ledger:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left."""
-        return not self.limits.allow(self.spent)
+        """Whether nothing is left, or too little for a call that was to be made."""
+        return self._refused or not self.limits.allow(self.spent)
+
+    @property
+    def spent_bound(self) -> str | None:
+        """The setting that a run needs more of to go on; None: something is left."""
+        if not self.is_spent:
+            return None
+        cost = self.limits.cost
+        return "run.max_cost" if cost is not None and self.spent.cost >= cost else "llm.max_run_tokens"
 
     def close(self) -> None:
         """Close the file; a call that ends later opens it again."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import UsageError
+from debug_gym_core.runs.ledger import read_spending
 from debug_gym_core.runs.run import read_record
 from debug_gym_core.runs.run_directory import no_run
 from debug_gym_core.runs.trajectory import Result, read_results
@@ -58,6 +59,7 @@ class Line:
         results: those of the section
         notes: what the run notes for readers of its results
         missing: episodes of the run without a result; None when the run does not say how many it has
+        spent: dollars that all calls of the run took: also in episodes that have no result or were played again
     """
 
     run: str
@@ -67,6 +69,7 @@ class Line:
     results: Sequence[Result]
     notes: Sequence[str] = ()
     missing: int | None = None
+    spent: float = 0.0
 
     @cached_property
     def by_task(self) -> Mapping[str, Sequence[Result]]:
@@ -178,7 +181,7 @@ class Line:
 
     @property
     def cost(self) -> float:
-        """Dollars."""
+        """Dollars that the results took."""
         return math.fsum(one.cost for one in self.results)
 
     @property
@@ -310,10 +313,11 @@ def _read(directory: Path) -> Iterator[tuple[Section, Line]]:
     chosen = tuple((key, str(value)) for key, value in benchmark.items() if value is not None and key not in NOT_DATA)
     planned = record.get("episodes")
     missing = max(0, planned - len(results)) if isinstance(planned, int) else None
+    spent = math.fsum(usage.cost for usage in read_spending(directory / "spending.jsonl").values())
     for mode, those in (by_mode or {record.get("mode", "visible"): []}).items():
         llm = next((one.llm for one in those if one.llm), None)
         notes = tuple(map(str, record.get("notes", ())))
-        line = Line(str(record.get("id", directory.name)), directory, agent, llm, those, notes, missing)
+        line = Line(str(record.get("id", directory.name)), directory, agent, llm, those, notes, missing, spent)
         yield Section(str(benchmark.get("name")), mode, chosen), line
 
 

@@ -92,8 +92,7 @@ class Run:
         try:
             if (directory / "run.json").exists():
                 record = read_record(directory)
-                refuse_other_config(directory, record.get("config", {}), config)
-                return cls._go_on(directory, config, record, lock)
+                return cls._go_on(directory, _agreed(directory, record, plugins, config), record, lock)
             record = {
                 "schema_version": SCHEMA_VERSION,
                 "id": identity,
@@ -125,6 +124,7 @@ class Run:
         plugins: Plugins | None = None,
         workers: int | None = None,
         config: Config | None = None,
+        overrides: Sequence[str] = (),
     ) -> Run:
         """Go on with a run.
 
@@ -132,7 +132,8 @@ class Run:
             directory: its directory
             plugins: what is installed
             workers: episodes at the same time; None: as the run has it
-            config: what the command line says, must agree with the run's own; None: nothing
+            config: what the command line says, must agree with the run's own; None: the run's own is taken
+            overrides: of the run's own config, `key.path=value` each, of what may differ
 
         Raises:
             UsageError: there is no run, it is in use, or its config does not fit
@@ -141,13 +142,7 @@ class Run:
         lock = hold(directory)
         try:
             record = read_record(directory)  # which nobody else writes to from here on
-            kept = record.get("config", {})
-            if config is not None:
-                refuse_other_config(directory, kept, config)
-            else:
-                from debug_gym_core.config.loading import from_data
-
-                config = from_data(kept, str(directory / "run.json"), plugins)
+            config = _agreed(directory, record, plugins, config, overrides)
             if workers is not None:
                 config = config.model_copy(update={"run": config.run.model_copy(update={"workers": workers})})
             return cls._go_on(directory.absolute(), config, record, lock)
@@ -264,17 +259,48 @@ class Run:
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def look(directory: Path, plugins: Plugins | None = None) -> tuple[Config, dict[Key, Result]]:
-    """Read a run without taking it: its config, and the results that there are.
+def look(
+    directory: Path, plugins: Plugins | None = None, config: Config | None = None, overrides: Sequence[str] = ()
+) -> tuple[Config, dict[Key, Result]]:
+    """Read a run without taking it: the config that it would be gone on with, and the results that there are.
+
+    Args:
+        directory: its directory
+        plugins: what is installed
+        config: as for `Run.resume`
+        overrides: as for `Run.resume`
 
     Raises:
-        UsageError: there is no run, or its config does not fit what is installed
+        UsageError: there is no run, or its config does not fit
     """
     require_run(directory)
+    config = _agreed(directory, read_record(directory), plugins, config, overrides)
+    return config, {(item.task, item.repeat): item for item in read_results(directory / "results.jsonl")}
+
+
+def _agreed(
+    directory: Path,
+    record: Mapping[str, Any],
+    plugins: Plugins | None,
+    config: Config | None,
+    overrides: Sequence[str] = (),
+) -> Config:
+    """The config that a run is gone on with, as `Run.resume` is given it.
+
+    Raises:
+        UsageError: it is another one than the run's own, or does not fit what is installed
+    """
     from debug_gym_core.config.loading import from_data
 
-    config = from_data(read_record(directory).get("config", {}), str(directory / "run.json"), plugins)
-    return config, {(item.task, item.repeat): item for item in read_results(directory / "results.jsonl")}
+    kept = record["config"]
+    if config is None:
+        where = str(directory / "run.json")
+        config = from_data(kept, where, plugins, overrides)
+        if not overrides:
+            return config  # an older version may have written it, which knew fewer keys
+        kept = from_data(kept, where, plugins).model_dump(mode="json")
+    refuse_other_config(directory, kept, config)
+    return config
 
 
 def read_record(directory: Path) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
 from debug_gym_core.tasks.selection import ALL, NOT
 
-FREE = ("workers", "output", "executor", "task_timeout", "max_retries", "max_cost")
-"""Keys of the `run` section that may differ when a run is gone on with: they do not change what a task's result is."""
+FREE = frozenset((
+    *(("run", key) for key in ("workers", "output", "executor", "max_retries", "max_cost")), ("llm", "max_run_tokens"),
+))  # fmt: skip
+"""Keys that may differ when a run is gone on with: they do not change what a task's result is."""
 
 SHOWN = 80
 """Characters of a value that an error shows."""
@@ -37,7 +39,7 @@ def refuse_other_config(directory: Path, kept: Mapping[str, Any], config: Config
             old_values, new_values = {"": old_values}, {"": new_values}
         for key in sorted({*old_values, *new_values}):
             before, after = old_values.get(key), new_values.get(key)
-            if before == after or (section == "run" and key in FREE):
+            if before == after or (section, key) in FREE:
                 continue
             if (section, key) == ("benchmark", "tasks") and joined_tasks(kept, new) is not None:
                 continue
