@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import debug_gym_core.models.gate as gates
 import debug_gym_core.runs.episode as episode
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.loading import load
-from debug_gym_core.errors import ContextOverflow, RequirementError
+from debug_gym_core.errors import ContextOverflow, RequirementError, UsageError
 from debug_gym_core.models.llm import Completion, Message
 from debug_gym_core.models.service import ServiceSettings
 from debug_gym_core.plugins import load_plugins
@@ -27,6 +28,7 @@ from debug_gym_core.redaction import remember
 from debug_gym_core.runs.asking import KeptAnswers, digest
 from debug_gym_core.runs.experiment import Experiment
 from debug_gym_core.runs.json_lines import read_lines
+from debug_gym_core.runs.model_record import recorded
 from debug_gym_core.runs.report import read_sections
 from debug_gym_core.runs.run import Run
 from debug_gym_core.runs.trajectory import EventKind, read_journal
@@ -220,6 +222,80 @@ def test_a_run_that_may_spend_nothing_begins_one_episode_and_no_other(
         experiment.play()
         assert (experiment.spent_bound, run.results, server.requests) == ("run.max_cost", {}, [])
     assert [path.name for path in (tmp_path / "run/toy").iterdir()] == ["a"]
+
+
+def test_which_model_was_asked_is_kept_without_secrets(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
+) -> None:
+    sent = {"extra_headers": {"x-api-key": "short", "x-team": "red"}}
+    server = serve(model="first-model-2024", temperature=0.5, prices=PRICES, generate_kwargs=sent)
+    assert recorded(plugins.llms["wire"].Settings(model="m", endpoint="http://me:pw@one.example/v1")) == {
+        "model": "m",
+        "endpoint": "http://one.example/v1",
+    }
+    play(plugins, tmp_path / "run", "benchmark.tasks=a")
+    assert json.loads((tmp_path / "run/run.json").read_text())["model"] == {
+        "backend": "wire",
+        "model": "first-model-2024",
+        "endpoint": server.url,
+        "tags": ["wire"],
+        "temperature": 0.5,
+        "prices": PRICES,
+        "generate_kwargs": {"extra_headers": {"x-api-key": "***", "x-team": "red"}},
+    }
+    (line,) = next(iter(read_sections([tmp_path / "run"]).values()))
+    assert (line.llm, line.model) == ("mine", "first-model-2024")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"model": "second"}, 'model.model was "m", is now "second"'),
+        ({"temperature": 0.5}, "model.temperature was null, is now 0.5"),
+        ({"generate_kwargs": {"top_p": 0.5}}, r'model.generate_kwargs was null, is now {"top_p": 0.5}'),
+        ({"dialect": "broad"}, 'model.dialect was null, is now "broad"'),
+    ],
+)
+def test_a_run_is_not_gone_on_with_by_another_model_of_the_same_name(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path, changed: dict[str, Any], said: str
+) -> None:
+    serve()
+    run = play(plugins, tmp_path / "run", "benchmark.tasks=a")
+    before = run.results_file.read_bytes()
+    server = serve(**changed)
+    with pytest.raises(UsageError, match=f"was played by another model: {re.escape(said)}"):
+        play(plugins, tmp_path / "run")
+    assert (server.requests, run.results_file.read_bytes()) == ([], before)
+
+
+def test_what_makes_no_answers_others_may_change_and_is_told(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
+) -> None:
+    first = serve(prices=PRICES)
+    play(plugins, tmp_path / "run", "benchmark.tasks=a")
+    second = serve(prices=PRICES, timeout=77, max_retries=3)
+    run = play(plugins, tmp_path / "run", "benchmark.tasks=[a, b]")
+    assert len(run.results) == 2
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    assert f'model.endpoint was "{first.url}", is now "{second.url}"' in record["notes"]
+    assert record["model"]["endpoint"] == second.url and not any("timeout" in note for note in record["notes"])
+
+
+def test_a_run_that_keeps_no_model_or_has_no_result_that_counts_takes_any(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
+) -> None:
+    """As one of an older version; as one whose service knew no such model."""
+    serve(lambda request: Reply({"error": "no such model"}, status=400), model="misspelt")
+    assert [one.status for one in play(plugins, tmp_path / "run", "benchmark.tasks=a").results.values()] == ["error"]
+    serve(model="right")
+    play(plugins, tmp_path / "run", "benchmark.tasks=a")
+    path = tmp_path / "run/run.json"
+    record = json.loads(path.read_text())
+    assert record.pop("model")["model"] == "right"
+    path.write_text(json.dumps(record))
+    serve(model="another")
+    assert len(play(plugins, tmp_path / "run", "benchmark.tasks=[a, b]").results) == 2
+    assert json.loads(path.read_text())["model"]["model"] == "another"
 
 
 @pytest.mark.faults
@@ -447,7 +523,12 @@ def test_another_model_is_asked_another_question() -> None:
         digest(asked, [], plain),
         *(
             digest(asked, tools, ServiceSettings(**{"model": "m", **changed}))
-            for changed in ({"model": "n"}, {"temperature": 1.0}, {"generate_kwargs": {"top_p": 0.5}})
+            for changed in (
+                {"model": "n"},
+                {"temperature": 1.0},
+                {"generate_kwargs": {"top_p": 0.5}},
+                {"function_calling": False},
+            )
         ),
     ]
-    assert len({digest(asked, tools, plain), *others}) == 6
+    assert len({digest(asked, tools, plain), *others}) == 7

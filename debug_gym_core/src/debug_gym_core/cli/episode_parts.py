@@ -13,6 +13,7 @@ from debug_gym_core.cli.steps import Steps, action_text, error_text
 from debug_gym_core.cli.verdicts import why_unresolved
 from debug_gym_core.names import some
 from debug_gym_core.runs.jobs import Job
+from debug_gym_core.runs.model_record import titled
 from debug_gym_core.runs.reading import Episode, Trajectory
 from debug_gym_core.runs.trajectory import Event, EventKind, Result
 from debug_gym_core.tasks.results import FAILING, about_doubts
@@ -105,7 +106,7 @@ class Account:
         yield "agent", started.get("agent") or (result.agent if result else "") or "unknown"
         llm = started.get("llm") or (result.llm if result else None)
         if llm:
-            yield "model", str(llm)
+            yield "model", titled(str(llm), self.episode.model)
         if started.get("terminal"):
             yield "terminal", started["terminal"]
         python = started.get("python") or (result.python if result else None)

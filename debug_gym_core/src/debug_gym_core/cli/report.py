@@ -114,10 +114,11 @@ def _title(section: Section) -> str:
 def _columns(lines: Sequence[Line]) -> dict[str, list[str]]:
     """The figures of runs, as cells by column; columns that say nothing are left out."""
     from debug_gym_core.cli.figures import count_text, money_text
+    from debug_gym_core.runs.model_record import titled
 
     columns = {
         "agent": [line.agent for line in lines],
-        "llm": [line.llm or "-" for line in lines],
+        "llm": [titled(line.llm, line.model) if line.llm else "-" for line in lines],
         "resolved": [f"{line.resolved}/{line.counted}" for line in lines],
         "rate": [_percent(line.rate) for line in lines],
         "95 %": [_interval(line) for line in lines],
@@ -259,6 +260,7 @@ def _line_data(line: Line) -> dict[str, Any]:
         "directory": str(line.directory),
         "agent": line.agent,
         "llm": line.llm,
+        "model": line.model,
         "tasks_counted": len(line.by_task),
         "episodes": len(line.results),
         "counted": line.counted,

@@ -19,6 +19,7 @@ from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import redacted
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
 from debug_gym_core.runs.ledger import Limits, OutOfBudget
+from debug_gym_core.runs.model_record import answering, recorded
 from debug_gym_core.runs.run import replaced
 from debug_gym_core.runs.trajectory import Event
 from debug_gym_core.tools.action import ToolCall
@@ -219,9 +220,9 @@ def digest(messages: Sequence[Message], tools: Sequence[dict[str, Any]], setting
     Args:
         messages: the conversation
         tools: as `LLM.complete`
-        settings: the model's; its name, bounds and arguments count, its key and address do not
+        settings: the model's; what makes its answers others counts, its key and address do not
     """
-    model = {key: getattr(settings, key, None) for key in ("model", "temperature", "max_tokens", "generate_kwargs")}
+    model = answering(recorded(settings))
     asked = [[dataclasses.asdict(message) for message in messages], list(tools), model]
     text = json.dumps(asked, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()

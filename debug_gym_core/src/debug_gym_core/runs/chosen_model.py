@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.config.llm_yaml import Models, read_models, unknown
 from debug_gym_core.errors import RequirementError
 from debug_gym_core.models.gate import Gate
 from debug_gym_core.models.service import ServiceLLM
 from debug_gym_core.runs.ledger import Ledger, Limits
+from debug_gym_core.runs.model_record import recorded
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -74,12 +75,15 @@ class ChosenModel:
             ledger.limits = Limits(self._config.run.max_cost, llm.settings.max_run_tokens)
         return llm
 
-    def check(self, ledger: Ledger, note: Callable[[str], None]) -> None:
+    def check(self, ledger: Ledger, note: Callable[[str], None]) -> dict[str, Any]:
         """Make sure that it can be asked, and that what it may cost can be bounded.
 
         Args:
             ledger: what the run may spend
             note: is told what weakens the run
+
+        Returns:
+            what a run records of it: its backend, and its settings without secrets
 
         Raises:
             UsageError, PluginError, RequirementError: it cannot
@@ -89,6 +93,7 @@ class ChosenModel:
             self._check_prices(llm, note)
             with contextlib.closing(llm):
                 llm.prepare()
+        return {"backend": self.backend.name, **recorded(llm.settings)}
 
     def _check_prices(self, llm: ServiceLLM, note: Callable[[str], None]) -> None:
         """Refuse a bound in dollars that cannot be kept."""

@@ -101,6 +101,8 @@ class Players:
     def check(self, job: Job) -> None:
         """Make sure that an episode could start: its task loads, there is a sandbox, the model is known and has a key.
 
+        Which model that is, is kept; results that there are must be its own.
+
         Raises:
             UsageError, PluginError, RequirementError: it could not
         """
@@ -108,7 +110,8 @@ class Players:
         if self.model is not None:
             if agent.settings.system_prompt is not None:
                 Prompt(agent.settings.system_prompt, "agent.system_prompt").check()
-            self.model.check(self.ledger, self.note)
+            for text in self.run.keep_model(self.model.check(self.ledger, self.note)):
+                self.note(text)
         task = self._load(job)
         backend = self._backend(task)
         env = self.config.env

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from debug_gym_core import strict_json
 from debug_gym_core.errors import UsageError
 from debug_gym_core.names import nearest, some
+from debug_gym_core.runs.model_record import model_name
 from debug_gym_core.runs.run import read_record
 from debug_gym_core.runs.run_directory import LOCK
 from debug_gym_core.runs.trajectory import SCHEMA_VERSION, Event, EventKind, Result, read_results
@@ -92,6 +93,7 @@ class Episode:
         task: `benchmark/name`
         repeat: which of several episodes of the task, from 1; None when there is one
         result: its line of results.jsonl; None when it has none
+        model: what the service of its run's model calls that; None where that is not known
     """
 
     path: Path
@@ -99,6 +101,7 @@ class Episode:
     task: str
     repeat: int | None = None
     result: Result | None = None
+    model: str | None = None
 
     @property
     def directory(self) -> Path:
@@ -254,24 +257,26 @@ def _below(place: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class _RunFacts:
-    """What a run says of its episodes: their results, and whether tasks have several."""
+    """What a run says of its episodes: their results, whether tasks have several, and which model plays."""
 
     results: Mapping[tuple[str, int | None], Result]
     repeated: bool
+    model: str | None
 
 
 def _facts_of(run: Path) -> _RunFacts:
     """What a run says; nothing where that cannot be read, since its trajectories may well be."""
     try:
-        section = read_record(run)["config"].get("run")
+        record = read_record(run)
+        section, model = record["config"].get("run"), model_name(record)
         repeated = isinstance(section, dict) and section.get("repeats", 1) != 1
     except UsageError:
-        repeated = False
+        repeated, model = False, None
     try:
         results = {(one.task, one.repeat): one for one in map(_sound, read_results(run / "results.jsonl"))}
     except (UsageError, ValueError):
         results = {}
-    return _RunFacts(results, repeated)
+    return _RunFacts(results, repeated, model)
 
 
 def _episode(path: Path, runs: dict[Path, _RunFacts]) -> Episode:
@@ -290,7 +295,7 @@ def _episode(path: Path, runs: dict[Path, _RunFacts]) -> Episode:
         of_several = ("/".join(parts[:-1]), int(last))
         key = of_several if facts.repeated or of_several in facts.results else key
     # Beside the trajectory lie those of earlier attempts, which the result is not of.
-    return Episode(path, run, *key, facts.results.get(key) if path.name == TRAJECTORY else None)
+    return Episode(path, run, *key, facts.results.get(key) if path.name == TRAJECTORY else None, facts.model)
 
 
 def _remarks(

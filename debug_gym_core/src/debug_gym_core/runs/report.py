@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.ledger import read_spending
+from debug_gym_core.runs.model_record import model_name
 from debug_gym_core.runs.run import read_record
 from debug_gym_core.runs.run_directory import no_run
 from debug_gym_core.runs.trajectory import Result, read_results
@@ -55,7 +56,8 @@ class Line:
         run: the run's name
         directory: where it lies
         agent: who played
-        llm: the model; None for an agent that needs none
+        llm: what the config calls the model; None for an agent that needs none
+        model: what its service calls it; None where that is not known
         results: those of the section
         notes: what the run notes for readers of its results
         missing: episodes of the run without a result; None when the run does not say how many it has
@@ -66,6 +68,7 @@ class Line:
     directory: Path
     agent: str
     llm: str | None
+    model: str | None
     results: Sequence[Result]
     notes: Sequence[str] = ()
     missing: int | None = None
@@ -317,7 +320,9 @@ def _read(directory: Path) -> Iterator[tuple[Section, Line]]:
     for mode, those in (by_mode or {record.get("mode", "visible"): []}).items():
         llm = next((one.llm for one in those if one.llm), None)
         notes = tuple(map(str, record.get("notes", ())))
-        line = Line(str(record.get("id", directory.name)), directory, agent, llm, those, notes, missing, spent)
+        model = model_name(record) if llm else None
+        name = str(record.get("id", directory.name))
+        line = Line(name, directory, agent, llm, model, those, notes, missing, spent)
         yield Section(str(benchmark.get("name")), mode, chosen), line
 
 

@@ -6,11 +6,9 @@ import contextlib
 import datetime
 import json
 import os
-import platform
 import re
 import secrets
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.json_lines import JsonLines
+from debug_gym_core.runs.provenance import commit, versions
 from debug_gym_core.runs.run_directory import hold, refuse_other_contents, remove, require_run
-from debug_gym_core.runs.same_config import joined_tasks, refuse_other_config
+from debug_gym_core.runs.same_config import joined_tasks, refuse_other_config, refuse_other_model
 from debug_gym_core.runs.trajectory import Result, read_results
 
 if TYPE_CHECKING:
@@ -98,8 +97,8 @@ class Run:
                 "id": identity,
                 "created": now.isoformat(timespec="seconds"),
                 "config": config.model_dump(mode="json"),
-                "versions": _versions(plugins),
-                "commit": _commit(Path(__file__).parent.parent),
+                "versions": versions(plugins),
+                "commit": commit(Path(__file__).parent.parent),
                 "seed": config.run.seed,
                 "mode": config.benchmark.mode,
                 "notes": [],
@@ -212,6 +211,27 @@ class Run:
             self.notes.append(text)
             self._write_record()
             return True
+
+    def keep_model(self, model: Mapping[str, Any]) -> list[str]:
+        """Keep in run.json which model plays; once there are results that count, they must be its own.
+
+        Args:
+            model: its backend and settings, nothing secret
+
+        Returns:
+            what has changed of it all the same, in words for people
+
+        Raises:
+            UsageError: those results are another model's
+        """
+        with self._mutex:
+            kept = self._record.get("model")
+            changed: list[str] = []
+            if isinstance(kept, dict) and any(result.status != "error" for result in self.results.values()):
+                changed = refuse_other_model(self.directory, kept, model)
+            self._record["model"] = dict(model)
+            self._write_record()
+        return changed
 
     def note_python(self, python: Mapping[str, str]) -> None:
         """Note in run.json an interpreter that runs tasks' code.
@@ -336,40 +356,3 @@ def replaced(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _versions(plugins: Plugins | None) -> dict[str, Any]:
-    import importlib.metadata
-
-    found = {
-        distribution.name: distribution.version
-        for distribution in importlib.metadata.distributions()
-        if distribution.name and distribution.name.lower().startswith("debug-gym-")
-    }
-    found.update({record.distribution: record.version for record in (plugins.records if plugins else ())})
-    return {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "distributions": dict(sorted(found.items())),
-    }
-
-
-def _commit(package: Path) -> dict[str, Any] | None:
-    """The commit of the checkout that debug-gym runs from; None when it was installed from a package.
-
-    A package can lie in a virtual environment of somebody's repository, whose settings name programs to git.
-    """
-    if not any((root / ".git").exists() for root in package.parents[2:3]):
-        return None
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(package), *arguments], capture_output=True, text=True, timeout=20, check=True
-        )
-        return done.stdout.strip()
-
-    try:
-        git("ls-files", "--error-unmatch", "__init__.py")
-        return {"hash": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--untracked-files=no"))}
-    except (OSError, subprocess.SubprocessError):
-        return None

@@ -1,14 +1,15 @@
-"""Whether a run that there is may be gone on with by a config: its results belong to one."""
+"""Whether a run that there is may be gone on with by a config and a model: its results belong to one of each."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
+from debug_gym_core.runs.model_record import MOVED, SAME_ANSWERS
 from debug_gym_core.tasks.selection import ALL, NOT
 
 FREE = frozenset((
@@ -32,25 +33,51 @@ def refuse_other_config(directory: Path, kept: Mapping[str, Any], config: Config
         UsageError: it is not
     """
     new = config.model_dump(mode="json")
+    free = FREE if joined_tasks(kept, new) is None else FREE | {("benchmark", "tasks")}
     differences = []
     for section in sorted({*kept, *new}):
-        old_values, new_values = kept.get(section), new.get(section)
-        if not (isinstance(old_values, dict) and isinstance(new_values, dict)):
-            old_values, new_values = {"": old_values}, {"": new_values}
-        for key in sorted({*old_values, *new_values}):
-            before, after = old_values.get(key), new_values.get(key)
-            if before == after or (section, key) in FREE:
-                continue
-            if (section, key) == ("benchmark", "tasks") and joined_tasks(kept, new) is not None:
-                continue
-            name = f"{section}.{key}" if key else section
-            differences.append(f"{name} was {_short(before)}, is now {_short(after)}")
+        before, after = kept.get(section), new.get(section)
+        if not (isinstance(before, dict) and isinstance(after, dict)):
+            before, after = {"": before}, {"": after}
+        differences += [words for key, words in _differences(section, before, after) if (section, key) not in free]
     if differences:
-        more = f"; {len(differences) - 3} more" if len(differences) > 3 else ""
-        raise UsageError(
-            f"{directory} holds a run with another config: {'; '.join(differences[:3])}{more}.\n"
-            "Take another directory, or remove this one"
-        )
+        raise _other(directory, "holds a run with another config", differences)
+
+
+def refuse_other_model(directory: Path, kept: Mapping[str, Any], model: Mapping[str, Any]) -> list[str]:
+    """Make sure that a model is the one that played a run, whatever llm.yaml calls it.
+
+    Args:
+        directory: of the run
+        kept: what its record has of its model
+        model: the same of the one that it is to be gone on with
+
+    Returns:
+        what people should know of: where it is served now, what it costs now
+
+    Raises:
+        UsageError: it is another one, or is asked in another way
+    """
+    found = list(_differences("model", kept, model))
+    differences = [words for key, words in found if key not in SAME_ANSWERS]
+    if differences:
+        raise _other(directory, "was played by another model", differences)
+    return [words for key, words in found if key in MOVED]
+
+
+def _differences(section: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The keys of a section with other values than before, and the words for each."""
+    for key in sorted({*before, *after}):
+        if before.get(key) != after.get(key):
+            name = f"{section}.{key}" if key else section
+            yield key, f"{name} was {_short(before.get(key))}, is now {_short(after.get(key))}"
+
+
+def _other(directory: Path, what: str, differences: Sequence[str]) -> UsageError:
+    more = f"; {len(differences) - 3} more" if len(differences) > 3 else ""
+    return UsageError(
+        f"{directory} {what}: {'; '.join(differences[:3])}{more}.\nTake another directory, or remove this one"
+    )
 
 
 def joined_tasks(kept: Mapping[str, Any], new: Mapping[str, Any]) -> str | list[str] | None:

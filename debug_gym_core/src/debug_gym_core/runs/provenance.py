@@ -1,0 +1,49 @@
+"""Which programs played a run: what its record says of their versions."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from debug_gym_core.components.catalogue import Plugins
+
+
+def versions(plugins: Plugins | None) -> dict[str, Any]:
+    """The versions of Python, of the platform, and of what is installed of debug-gym and its plugins."""
+    import importlib.metadata
+
+    found = {
+        distribution.name: distribution.version
+        for distribution in importlib.metadata.distributions()
+        if distribution.name and distribution.name.lower().startswith("debug-gym-")
+    }
+    found.update({record.distribution: record.version for record in (plugins.records if plugins else ())})
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "distributions": dict(sorted(found.items())),
+    }
+
+
+def commit(package: Path) -> dict[str, Any] | None:
+    """The commit of the checkout that debug-gym runs from; None when it was installed from a package.
+
+    A package can lie in a virtual environment of somebody's repository, whose settings name programs to git.
+    """
+    if not any((root / ".git").exists() for root in package.parents[2:3]):
+        return None
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(package), *arguments], capture_output=True, text=True, timeout=20, check=True
+        )
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", "__init__.py")
+        return {"hash": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--untracked-files=no"))}
+    except (OSError, subprocess.SubprocessError):
+        return None
