@@ -282,6 +282,7 @@ REPLACED = {
     "raising": "_classes_of",
     "start": "enter_workspace",
     "stuck": "watch",
+    "taking": "_parts",
     "tampering": "is_infrastructure",
     "turning": "turn",
     "twins": "turner_of",

@@ -1,6 +1,7 @@
 """Test modules with what they expect turned: what passes for a reason fails, what passes whatever it expects passes."""
 
 import ast
+import contextlib
 import logging
 import textwrap
 import unittest
@@ -32,6 +33,14 @@ BELIEVED = {
     "chain of equalities": "assert value() == 5 == value() < 6",
     "a context": "with warnings.catch_warnings():\n    assert value() == 5",
     "a context that takes failures": "with contextlib.suppress(AssertionError):\n    assert value() == 6\n"
+    "assert value() == 5",
+    "a context by a name": "context = warnings.catch_warnings()\nwith context:\n    assert value() == 5",
+    "a context by a name that takes failures": "for context in (contextlib.suppress(AssertionError),):\n"
+    "    with context:\n        assert value() == 6\nassert value() == 5",
+    "a context that may take failures": "kind = contextlib.suppress if value() else pytest.raises\n"
+    "with kind(AssertionError):\n    assert value() == 6\nassert value() == 5",
+    "a context of an object that takes failures": "called = mock.Mock()\n"
+    "called.context = contextlib.suppress(AssertionError)\nwith called.context:\n    assert value() == 6\n"
     "assert value() == 5",
     "approx": "assert value(0.1) + 0.2 == pytest.approx(0.3)",
     "approx on the left": "assert pytest.approx(0.3) == value(0.1) + 0.2",
@@ -144,6 +153,11 @@ DISBELIEVED = {
     "a failure that a context takes": "with taking():\n    assert value() == 6",
     "a failure that a stack of contexts takes": "with contextlib.ExitStack() as stack:\n"
     "    stack.enter_context(taking())\n    assert value() == 6",
+    "a failure that a context takes, by a name": "context = taking()\nwith context:\n    assert value() == 6",
+    "an error that a context takes, by a name": "context = taking()\nwith context:\n    raise OSError\n"
+    "    assert value() == 6",
+    "a failure that a context takes, of an object": "called = mock.Mock()\ncalled.context = taking()\n"
+    "with called.context:\n    assert value() == 6",
     "an error that a context takes": "with taking():\n    raise OSError\n    assert value() == 6",
     "an exception of any class": "with pytest.raises(Any):\n    raise OSError",
     "an exception of many classes": "with pytest.raises(ValueError):\n    raise Many",
@@ -401,6 +415,42 @@ def test_every_line_keeps_its_number():
     assert turn(after, "_turned", ["test_it"], []) == {"test_it": 1}
     lines = [{node.lineno for node in ast.walk(one) if isinstance(node, ast.stmt)} for one in (before, after)]
     assert lines[0] == lines[1]
+
+
+CONTEXTS = """
+import contextlib, pytest
+from unittest import mock
+parameterized = mock.MagicMock()
+
+def value(given): return given
+
+@pytest.fixture(params=[contextlib.nullcontext(), pytest.raises(AssertionError)])
+def chosen(request): return request.param
+
+@pytest.fixture
+def wrapped(): return pytest.raises(AssertionError)
+
+@parameterized.expand([(5, contextlib.nullcontext()), (6, pytest.raises(AssertionError))])
+def expanded(given, context): pass
+
+@pytest.mark.parametrize("given, marked", [(5, contextlib.nullcontext()), (6, pytest.raises(AssertionError))])
+def test_it({0}):
+    with {0}:
+        assert value(6) == 5
+    assert value(5) == 5
+"""
+
+
+@pytest.mark.parametrize("name", ["chosen", "wrapped", "context", "marked"])
+def test_what_a_test_is_given_to_enter_may_take_failures(name: str) -> None:
+    space = turned(CONTEXTS.format(name))
+    with pytest.raises(AssertionError, match=SECRET):
+        space["test_it"](contextlib.suppress(AssertionError))
+
+
+def test_what_a_test_is_given_to_enter_is_seen_when_it_takes_failures() -> None:
+    space = turned(CONTEXTS.format("client"))
+    space["test_it"](contextlib.suppress(AssertionError))
 
 
 def test_parameters_are_not_seen_by_what_is_called() -> None:

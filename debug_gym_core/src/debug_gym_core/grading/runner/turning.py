@@ -6,12 +6,12 @@ its number, every name its meaning.
 """
 
 import ast
-import re
 
 from .arrays import COMPARING
 from .bindings import Bindings, called
 from .literals import EQUALITIES, FRAMES_OWN, Literals, is_plain
 from .opposites import OPPOSITES
+from .taking import Taking
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,9 +42,6 @@ UNSHIELDED = (
 RAISES = frozenset(("raises", "assertRaises", "assertRaisesRegex"))
 """Functions and methods that expect an exception, whose class is their first argument."""
 
-TAKING = re.compile("rais|suppress|except|expect|error|fail|ignor|catch|throw|swallow", re.IGNORECASE)
-"""In the name of what a `with` statement may enter: it may take an exception, and with it what an expectation says."""
-
 UNTURNED = frozenset((
     "assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs", "assert_", "assert_raises", "assert_raises_regex",
     "assert_warns", "assert_no_warnings", "assert_no_gc_cycles",
@@ -67,7 +64,8 @@ def turn(
     Returns:
         of each test, by its qualified name, how many expectations it asks in every run that passes
     """
-    turner = _Turner(name, tests, Literals(name, literals), frozenset(_imported(tree.body)), Bindings(tree, anything))
+    bindings = Bindings(tree, anything)
+    turner = _Turner(name, tests, Literals(name, literals), frozenset(_imported(tree.body)), bindings, Taking(tree))
     turner.scope(tree.body, "", frozenset())
     ast.fix_missing_locations(tree)
     return turner.tests
@@ -79,6 +77,7 @@ class _Turner(ast.NodeTransformer):
     Attributes:
         comparing: names that numpy and pandas, and what is in them, have in the module
         bindings: what the names of the module stand for
+        taking: which of them may take exceptions
         anything: names of what the tests themselves have made to equal anything, as `mock.ANY` does
         tests: of each test met so far, how many expectations it asks in every run that passes
         certain: how many of the function at hand
@@ -93,12 +92,14 @@ class _Turner(ast.NodeTransformer):
         literals: Literals,
         comparing: "frozenset[str]",
         bindings: Bindings,
+        taking: Taking,
     ) -> None:
         self.name = name
         self.names = names
         self.literals = literals
         self.comparing = comparing
         self.bindings = bindings
+        self.taking = taking
         self.anything = self.everywhere = bindings.anything
         self.tests = {}  # type: dict[str, int]
         self.certain = 0
@@ -233,17 +234,16 @@ class _Turner(ast.NodeTransformer):
         return self.visit_With(ast.copy_location(below, node))
 
     def visit_With(self, node: ast.With) -> ast.stmt:
-        calls = [item.context_expr for item in node.items]
-        known = all(isinstance(one, ast.Call) and not TAKING.search(called(one.func)) for one in calls)
+        takes = any(self.taking.may(item.context_expr) for item in node.items)
         for item in node.items:
             call = item.context_expr
             if isinstance(call, ast.Call) and called(call.func) in RAISES and call.args:
                 item.context_expr = self.raises(call)
-        self.maybe += not known
-        self.shielded += not known
+        self.maybe += takes
+        self.shielded += takes
         node.body = self.statements(node.body)
-        self.shielded -= not known
-        self.maybe -= not known
+        self.shielded -= takes
+        self.maybe -= takes
         return node
 
     def raises(self, call: ast.Call) -> ast.expr:
