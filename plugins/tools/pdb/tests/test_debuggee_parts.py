@@ -126,17 +126,48 @@ def test_values_are_short_whatever_they_do() -> None:
     assert values.describe(Odd(), limit) == "<Odd>"
 
 
-def test_values_without_a_time_limit_are_described_by_type() -> None:
+def test_dictionaries_keep_their_order_and_sets_are_in_order_where_that_asks_nobody() -> None:
+    class Key:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __hash__(self) -> int:
+            return self.number
+
+        def __lt__(self, other: Key) -> bool:
+            raise AssertionError("was asked")
+
+        def __repr__(self) -> str:
+            return f"K{self.number}"
+
+    values = Values()
+    with TimeLimit(60) as limit:
+        assert (
+            values.describe({"b": 0, "z": 1, "a": {"m": 3, "c": 4}}, limit) == "{'b': 0, 'z': 1, 'a': {'m': 3, 'c': 4}}"
+        )
+        assert values.describe(dict.fromkeys("zyxwvutsrq", 0), limit).startswith("{'z': 0, 'y': 0, 'x': 0, ")
+        assert values.describe({Key(2): 0, Key(1): 0}, limit) == "{K2: 0, K1: 0}"
+        assert values.describe({Key(2), Key(1)}, limit) == "{K1, K2}"
+        assert values.describe(frozenset("cab"), limit) == "frozenset({'a', 'b', 'c'})"
+        assert values.describe([set(), frozenset(), [[{1}, {2: 3}]]], limit) == "[set(), frozenset(), [[{...}, {...}]]]"
+
+
+def test_without_a_time_limit_no_code_of_the_programs_describes_values() -> None:
+    class Server:
+        def __init__(self) -> None:
+            self.queue = [1, object()]
+            self.stop = False
+
     found: list[str] = []
 
     def describe() -> None:
         with TimeLimit(60) as limit:
-            found.append(Values().describe([1, object()], limit))
+            found.append(Values().describe([1, object(), Server()], limit))
 
     thread = threading.Thread(target=describe)
     thread.start()
     thread.join()
-    assert found == ["[1, <object>]"]
+    assert found == ["[1, <object>, <Server queue=[1, <object>], stop=False>]"]
 
 
 def test_a_mark_that_fails_for_another_cause_than_a_change_is_no_mark(monkeypatch: pytest.MonkeyPatch) -> None:

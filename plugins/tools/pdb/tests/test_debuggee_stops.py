@@ -84,15 +84,20 @@ def test_one_slow_value_hides_no_other(debug: Any) -> None:
             slow = [Slow()]
             number, numbers, quick = 1, [1, 2], Quick()
             another = Slow()
+            plain = Plain()
             return number
+        class Plain:
+            def __init__(self):
+                self.value = 1
         f()
         """
     )
     program = debug("python app.py", {"app.py": source})
-    program.do("b 13")
+    program.do("b 14")
     shown = program.do("c")["stop"]["locals"]["changed"]
     assert (shown["number"], shown["numbers"], shown["quick"]) == ("1", "[1, 2]", "<Quick>")
     assert shown["another"] == "<Slow, whose repr took too long>"
+    assert shown["plain"] == "<Plain value=1>"
     stop = program.do("n")["stop"]
     assert stop["return"] == "1"
     assert stop["locals"]["changed"]["quick"] == "Quick()"

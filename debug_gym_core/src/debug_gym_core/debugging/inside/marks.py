@@ -47,6 +47,16 @@ def fields_of(value: "Any") -> "Dict[str, Any]":
     return dict(slots, **found) if slots and found else found or slots
 
 
+def has_plain_repr(kind: type) -> bool:
+    """Whether objects of a type have no repr of their own, without asking its metaclass, which is the program's."""
+    own = (
+        attributes["__repr__"]
+        for attributes in map(_ATTRIBUTES.__get__, _ORDER.__get__(kind))
+        if "__repr__" in attributes
+    )
+    return next(own, None) is object.__repr__
+
+
 def container_of(kind: type) -> "Any":
     """The container of Python's, or the array of numpy's, that a type is or derives from; None: it is none."""
     if id(kind) in _CONTAINERS:

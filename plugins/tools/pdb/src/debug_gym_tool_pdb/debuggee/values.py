@@ -1,6 +1,7 @@
 """Values of the program in a few words: bounded in length and in time, since their `repr` is code of the program's."""
 
 import collections
+import contextlib
 import itertools
 import reprlib
 import sys
@@ -8,7 +9,7 @@ import traceback
 import types
 
 from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit, text_of
-from debug_gym_core.debugging.inside.marks import fields_of, mark
+from debug_gym_core.debugging.inside.marks import fields_of, has_plain_repr, mark
 from debug_gym_core.debugging.inside.texts import name_of, without_addresses
 
 TYPE_CHECKING = False
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 REPR_SECONDS = 0.2
 MESSAGE_LENGTH = 400
 MOST_SORTED = 1000
-"""Elements of a set or dictionary that are put in order; of a larger one the first are shown."""
+"""Elements of a set that are put in order; of a larger one the first are shown."""
 
 TOO_LONG = "<{}, whose repr took too long>"
 _LOOKED_INTO = frozenset(
@@ -30,6 +31,9 @@ _LOOKED_INTO = frozenset(
     )
 )
 """Types whose own repr is not asked for."""
+
+_IN_ORDER = frozenset((bool, bytes, float, int, str))
+"""Types whose order is Python's own."""
 
 
 class BoundedRepr(reprlib.Repr):
@@ -54,31 +58,42 @@ class BoundedRepr(reprlib.Repr):
         return super().repr1(x, level) if known else self.repr_instance(x, level)
 
     def repr_dict(self, x: "Dict[Any, Any]", level: int) -> str:
-        """A dictionary."""
-        some = x if len(x) <= MOST_SORTED else dict(itertools.islice(x.items(), self.maxdict + 1))
-        return super().repr_dict(some, level)
+        """A dictionary, in its own order, which reprlib does not keep."""
+        if level <= 0:
+            return "{...}" if x else "{}"
+        first = list(itertools.islice(x.items(), self.maxdict))
+        shown = ["{}: {}".format(self.repr1(key, level - 1), self.repr1(value, level - 1)) for key, value in first]
+        return "{{{}}}".format(", ".join(shown + ["..."] * (len(x) > self.maxdict)))
 
     def repr_set(self, x: "AbstractSet[Any]", level: int) -> str:
         """A set."""
-        some = x if len(x) <= MOST_SORTED else set(itertools.islice(x, self.maxset + 1))
-        return super().repr_set(some, level)  # type: ignore[arg-type]
+        return self._elements(x, level, "{}") if x else "set()"
 
     def repr_frozenset(self, x: "AbstractSet[Any]", level: int) -> str:
         """A frozen set."""
-        some = x if len(x) <= MOST_SORTED else frozenset(itertools.islice(x, self.maxfrozenset + 1))
-        return super().repr_frozenset(some, level)  # type: ignore[arg-type]
+        return self._elements(x, level, "frozenset({})") if x else "frozenset()"
+
+    def _elements(self, x: "AbstractSet[Any]", level: int, form: str) -> str:
+        """The elements of a set, in order where that asks none of them: what others compare by is the program's."""
+        if level <= 0:
+            return form.format("{...}")
+        first = list(itertools.islice(x, self.maxset))
+        if len(x) <= MOST_SORTED and _IN_ORDER.issuperset(map(type, x)):
+            with contextlib.suppress(TypeError):
+                first = sorted(x)[: self.maxset]
+        shown = [self.repr1(one, level - 1) for one in first]
+        return form.format("{{{}}}".format(", ".join(shown + ["..."] * (len(x) > self.maxset))))
 
     def repr_instance(self, x: "Any", level: int) -> str:
         """Any other object."""
         kind = type(x)
+        found = fields_of(x) if has_plain_repr(kind) else {}
+        if found:
+            return self._with_fields(x, found, level)
         if id(kind) in self._slow:
             return TOO_LONG.format(name_of(kind))
         if self.by_type and kind not in (bool, float, complex, type(None)):
             return "<{}>".format(name_of(kind))
-        shown_by: "Any" = kind.__repr__
-        found = fields_of(x) if shown_by is object.__repr__ else {}
-        if found:
-            return self._with_fields(x, found, level)
         self.asked = kind
         whole = repr(x)
         self.whole = hash((self.whole, without_addresses(whole)))

@@ -4,9 +4,9 @@ import dis
 import functools
 import types
 
-from debug_gym_core.debugging.inside.marks import container_of, fields_of
+from debug_gym_core.debugging.inside.marks import container_of, fields_of, has_plain_repr
 
-from .values import SIMPLE, Described, has_plain_repr
+from .values import SIMPLE, Described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import collections
 import types
 
 from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit, repr_of, text_of
-from debug_gym_core.debugging.inside.marks import container_of, fields_of, mark, mark_within
+from debug_gym_core.debugging.inside.marks import container_of, fields_of, has_plain_repr, mark, mark_within
 from debug_gym_core.debugging.inside.process import _process_time
 from debug_gym_core.debugging.inside.signals import is_of_a_handler
 from debug_gym_core.debugging.inside.texts import name_of, without_addresses
@@ -320,9 +320,3 @@ def cut(text: str, room: int) -> str:
         return text
     head = room * 2 // 3
     return text[:head] + "..." + text[len(text) - (room - head - 3) :]
-
-
-def has_plain_repr(kind: type) -> bool:
-    """Whether objects of a type have no repr of their own."""
-    own: "Any" = kind.__repr__
-    return own is object.__repr__
