@@ -73,6 +73,39 @@ def test_lines_of_a_decorator_stand_for_its_first(debug: Any) -> None:
         assert answer["out"].splitlines()[0].endswith("/app.py:25"), (line, answer["out"])
 
 
+IN_ONE_LINE = """\
+def f(xs):
+    r = 0
+    for x in xs: r += sum((y for y in [x]), sum([y for y in (0, 0)]))
+    while r > 3: r -= 1
+    return r
+f([1, 2, 3])
+"""
+
+
+@pytest.mark.parametrize(
+    ("breakpoint", "values"),
+    [("b 4", ["6", "5", "4"]), ("b 4, r < 6", ["5", "4"]), ("b 4, any(one < 5 for one in [r])", ["4"])],
+)
+def test_a_loop_in_one_line_stops_at_each_pass(
+    debug: Any, backends: list[str], breakpoint: str, values: list[str]
+) -> None:
+    program = debug("python app.py", {"app.py": IN_ONE_LINE}, backends=backends)
+    program.do(breakpoint)
+    for value in values:
+        program.do("c")
+        assert program.do("p r")["out"].strip() == value
+
+
+def test_a_step_comes_to_each_pass_of_a_loop_in_one_line_and_to_no_element(
+    debug: Any, backends: list[str], python: str
+) -> None:
+    program = debug("python app.py", {"app.py": IN_ONE_LINE}, backends=backends)
+    program.do("b 2")
+    last = [] if version_of(python) >= (3, 10) else [4]  # the condition is asked at the same place each time
+    assert program.lines("c", *"nnnnnnnn") == [2, 3, 3, 3, 3, 4, 4, 4, *last, 5][:9]
+
+
 LIBRARY = """\
 import threading
 import time

@@ -50,9 +50,9 @@ class Finder:
         self._sources = sources
         self._settrace = Settrace(reached, shown, self._lines, canonic)
         self.instrument = Instrument(hooked, self._lost, canonic)
-        self._monitoring = Monitoring(lambda frame: reached(frame, None), stepped, self._lines, canonic)
+        self._monitoring = Monitoring(lambda frame: reached(frame, None), stepped, self._lines, self._passes, canonic)
         self._begun: "Dict[Tuple[int, int], Tuple[CodeType, int]]" = {}
-        self._inside: "Dict[int, Tuple[CodeType, FrozenSet[int]]]" = {}
+        self._jumps: "Dict[int, Tuple[CodeType, FrozenSet[int], FrozenSet[int]]]" = {}
         self._compiled: "Dict[str, Set[int]]" = {}
         self.on_call = self._settrace.on_call
 
@@ -168,14 +168,21 @@ class Finder:
         return begun
 
     def inside(self, code: "CodeType") -> "FrozenSet[int]":
-        """Offsets at which a code object has only jumped back within a line, which is no stop."""
-        known = self._inside.get(id(code))
+        """Offsets at which a comprehension has only gone on to its next element, which is no stop."""
+        return self._jumps_of(code)[1]
+
+    def _passes(self, code: "CodeType") -> "FrozenSet[int]":
+        """Offsets of the jumps with which a loop that is written in one line begins another pass."""
+        return self._jumps_of(code)[2]
+
+    def _jumps_of(self, code: "CodeType") -> "Tuple[CodeType, FrozenSet[int], FrozenSet[int]]":
+        known = self._jumps.get(id(code))
         if known is None or known[0] is not code:
-            if len(self._inside) > MOST_CODES:
-                self._inside.clear()
+            if len(self._jumps) > MOST_CODES:
+                self._jumps.clear()
             with OwnBuiltins():
-                known = self._inside[id(code)] = code, jumps_inside_lines(code)
-        return known[1]
+                known = self._jumps[id(code)] = (code, *jumps_inside_lines(code))
+        return known
 
     def _lost(self, file: str) -> None:
         """A breakpoint could not be compiled in: find it in another way, from now on."""

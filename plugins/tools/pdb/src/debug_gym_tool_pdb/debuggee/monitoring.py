@@ -34,6 +34,7 @@ class Monitoring:
         reached: "Callable[[FrameType], None]",
         stepped: "Callable[[FrameType, str, Any], Any]",
         lines: "Lines",
+        passes: "Callable[[CodeType], FrozenSet[int]]",
         canonic: "Callable[[str], str]",
     ) -> None:
         """Find nothing yet.
@@ -42,11 +43,14 @@ class Monitoring:
             reached: called at a line with a breakpoint
             stepped: called with the trace events of frames that are waited for
             lines: of a code object and breakpoints, the lines to look at, and the offsets at which not to
+            passes: of a code object, where a loop that is written in one line jumps to another pass, for which there is
+                no line event
             canonic: makes one file name of all that a file has
         """
         self._reached = reached
         self._stepped = stepped
         self._lines = lines
+        self._passes = passes
         self._canonic = canonic
         self._tool: "Optional[int]" = None
         self._breaks: "Dict[str, FrozenSet[int]]" = {}
@@ -85,6 +89,7 @@ class Monitoring:
             (events.PY_START, self._on_start),
             (events.PY_RESUME, self._on_start),
             (events.LINE, self._on_line),
+            (events.JUMP, self._on_jump),
             (events.PY_RETURN, self._on_return),
             (events.PY_UNWIND, self._on_unwind),
             (events.RAISE, self._on_raise),
@@ -130,6 +135,8 @@ class Monitoring:
             wanted |= events.PY_START
         if id(code) in self._in:
             wanted |= events.LINE | events.PY_RETURN | events.STOP_ITERATION
+        if wanted & events.LINE and self._passes(code):
+            wanted |= events.JUMP
         if wanted != MONITORING.get_local_events(self._tool, code):
             MONITORING.set_local_events(self._tool, code, wanted)
 
@@ -177,13 +184,19 @@ class Monitoring:
         return None if kept else MONITORING.DISABLE
 
     def _on_line(self, code: "CodeType", line: int) -> "Any":
-        if id(code) in self._in:
-            frame = sys._getframe(1)
-            if frame in self.awaited:
-                self._stepped(frame, "line", None)
-                return None
-        known = self._codes.get(id(code))
+        return self._at_line(code, line, sys._getframe(1))
+
+    def _on_jump(self, code: "CodeType", offset: int, to: int) -> "Any":
+        if offset not in self._passes(code):
+            return MONITORING.DISABLE
         frame = sys._getframe(1)
+        return self._at_line(code, frame.f_lineno, frame)
+
+    def _at_line(self, code: "CodeType", line: int, frame: "FrameType") -> "Any":
+        if id(code) in self._in and frame in self.awaited:
+            self._stepped(frame, "line", None)
+            return None
+        known = self._codes.get(id(code))
         if known is None or line not in known[1]:
             if id(code) in self._in or frame.f_lineno != line:  # the latter: another has jumped from here
                 return None

@@ -97,6 +97,7 @@ class Tracing(Running):
         """A frame that is waited for has an event."""
         if event != "line" or not self._is_handled(frame):
             self.trace_dispatch(frame, event, arg)
+            self._handled = (0, 0)  # nothing else reports it
 
     def _is_handled(self, frame: "FrameType") -> bool:
         """Whether the trace function has just seen the line that is reported besides."""
