@@ -71,6 +71,13 @@ DIFFERENCES = (
         ("b 2, any(x == a for x in (2, 3))", "c", "p a"),
     ),
     Difference(
+        "nested expressions",
+        "a comprehension, lambda or generator that is typed does not see local names in pdb (a statement does from "
+        "Python 3.13 on, where pdb carries out twice what raises)",
+        "def f(a):\n    return a\nf(1)\n",
+        ("b 2", "c", "p sum(a for x in (1, 2))"),
+    ),
+    Difference(
         "hits",
         "pdb counts a hit whatever the condition says; a person counts stops",
         "def f(a):\n    return a\nfor i in range(4):\n    f(i)\n",
@@ -152,8 +159,7 @@ DIFFERENCES = (
     ),
     Difference(
         "inside lines",
-        "from Python 3.12 on, comprehensions have no frame of their own, and pdb stops at each pass of a loop that is "
-        "written in one line",
+        "from Python 3.12 on, comprehensions have no frame of their own, and pdb stops at each of their elements",
         "a = 1\nb = [x for x in range(3)]\nc = 1\n",
         ("n", "n", "n"),
         ((3, 12), (3, 99)),

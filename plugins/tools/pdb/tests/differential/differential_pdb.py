@@ -4,6 +4,7 @@ Python 3.6, standard library only. `Oracle` is that pdb; what it is told to do a
 differences of `differential_differences`, each as small a change as can be.
 """
 
+import ast
 import contextlib
 import dis
 import inspect
@@ -182,6 +183,24 @@ class NestedConditions(Evaluates):
     """Functions in a condition, as of a comprehension, see the frame's local names."""
 
     nested = True
+
+
+class NestedExpressions(Oracle):
+    """Functions in an expression that is printed see the frame's local names."""
+
+    def __init__(self, *args):
+        """Have pdb evaluate with a function of ours."""
+        super().__init__(*args)
+        pdb.eval = self.evaluate_printed
+
+    @staticmethod
+    def evaluate_printed(expression, names, local_names):
+        """What `p` calls."""
+        code = compile(expression, "<string>", "eval")
+        wanted = {name for one in code.co_consts if isinstance(one, type(code)) for name in one.co_names}
+        if wanted & set(local_names):
+            return eval(code, dict(names, **local_names))
+        return eval(code, names, local_names)
 
 
 class Hits(Evaluates):
@@ -467,7 +486,7 @@ class LateCommands(Oracle):
 
 
 class InsideLines(Oracle):
-    """Does not stop again where a program jumps back within a line."""
+    """Does not stop again where a comprehension goes on to its next element."""
 
     def dispatch_line(self, frame):
         """See bdb."""
@@ -529,13 +548,33 @@ def forget(frame, name):
 
 
 def jumps_inside_lines(code):
-    """Offsets to which there are only jumps back from the same line."""
+    """Offsets to and from which there are only jumps back from the same line, in a comprehension."""
     lines = {offset: line for first, end, line in code.co_lines() for offset in range(first, end, 2)}
     jumps = [one for one in dis.get_instructions(code) if one.opcode in dis.hasjrel or one.opcode in dis.hasjabs]
-    back = {one.argval for one in jumps if one.argval < one.offset and lines[one.argval] == lines[one.offset]}
-    others = {one.argval for one in jumps if one.argval > one.offset or lines[one.argval] != lines[one.offset]}
-    sources = {one.offset for one in jumps if one.argval in back and one.argval < one.offset}
-    return (back | sources) - others - set(dict(line_starts(code)))
+    same = [one for one in jumps if one.argval < one.offset and lines[one.argval] == lines[one.offset]]
+    same = [one for one in same if one.opname != "JUMP_BACKWARD" or is_in_comprehension(code, one)]
+    back = {one.argval for one in same}
+    others = {one.argval for one in jumps if one not in same}
+    return (back | {one.offset for one in same}) - others - set(dict(line_starts(code)))
+
+
+def is_in_comprehension(code, jump):
+    """Whether an instruction is of a comprehension or a generator expression, by what the source says."""
+    if code.co_name == "<genexpr>":
+        return True
+    try:
+        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
+    except SyntaxError:
+        return True
+    at = jump.positions
+    if at.lineno is None:  # no statement's
+        return True
+    return any(
+        (node.lineno, node.col_offset) < (at.lineno, at.col_offset)
+        and (at.end_lineno, at.end_col_offset) < (node.end_lineno, node.end_col_offset)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp))
+    )
 
 
 LIKE_OURS = {
@@ -545,6 +584,7 @@ LIKE_OURS = {
     "untraced callers": UntracedCallers,
     "comes back": ComesBack,
     "nested conditions": NestedConditions,
+    "nested expressions": NestedExpressions,
     "hits": Hits,
     "first lines": FirstLines,
     "post-mortem": PostMortem,

@@ -1,11 +1,11 @@
 """Whether a breakpoint stops where it is reached."""
 
-import types
+from .evaluating import evaluate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import Any, Dict, Tuple
+    from typing import Any, Dict
 
 
 CONDITION = "<condition>"
@@ -21,19 +21,14 @@ class Conditions:
 
     def __init__(self) -> None:
         """Know none yet."""
-        self._known: "Dict[str, Tuple[CodeType, bool]]" = {}
+        self._known: "Dict[str, CodeType]" = {}
 
     def hold(self, condition: str, frame: "FrameType") -> bool:
         """Whether a condition is true in a frame; raises what it raises."""
-        known = self._known.get(condition)
-        if known is None:
-            code = compile(condition.strip(), CONDITION, "eval", dont_inherit=True)
-            nested = any(isinstance(one, types.CodeType) for one in code.co_consts)
-            known = self._known[condition] = code, nested
-        names = frame.f_locals
-        if known[1]:  # functions in it, as of a comprehension, look for names among the global ones only
-            return bool(eval(known[0], dict(frame.f_globals, **names)))
-        return bool(eval(known[0], frame.f_globals, names))
+        code = self._known.get(condition)
+        if code is None:
+            code = self._known[condition] = compile(condition.strip(), CONDITION, "eval", dont_inherit=True)
+        return bool(evaluate(code, frame.f_globals, frame.f_locals))
 
 
 def is_at(one: "Any", frame: "FrameType", line: int) -> bool:

@@ -95,7 +95,7 @@ class Hints:
             known = self._for_word(name)
             if known:
                 return known
-        near = nearest(name, [*names, *self._vocabulary.builtins()])
+        near = nearest(name, [*names, *self._vocabulary.builtins()]) if name not in names else []
         if near:
             return "did you mean {}?".format(" or ".join(near))
         if at_entry:

@@ -14,6 +14,7 @@ from debug_gym_core.debugging.inside.limits import TimeLimit, repr_of
 
 from .channel import _GONE, _ORIGINAL_BUILTINS, Channel, _give_builtins, _take_back_builtins
 from .conversation import IGNORED, Conversation, documented, shortened
+from .evaluating import evaluate
 from .frames import folded, in_order, is_shown, line_of
 from .guide import DIFFERENCES, long_name, overview
 from .hints import MOST_NAMED
@@ -32,6 +33,7 @@ for _name in ("compile", "eval", "exec", "repr"):
     # What pdb evaluates sees the built-in functions of the program; pdb does not evaluate by them.
     vars(pdb).setdefault(_name, _ORIGINAL_BUILTINS[_name])
     vars(codeop).setdefault(_name, _ORIGINAL_BUILTINS[_name])
+vars(pdb).update(eval=evaluate, exec=evaluate)
 
 CONVENIENCE = "__pdb_convenience_variables"
 HELP_LENGTH = 1500
@@ -314,6 +316,10 @@ class Looking(Conversation):
             if "__exception__" in text and stop.error is not None:
                 found["__exception__"] = type(stop.error), stop.error
         return found
+
+    def _exec_in_closure(self, *arguments: "Any") -> bool:
+        """Leave statements to `evaluate`: pdb (from 3.13 on) would carry out twice what raises."""
+        return False
 
     def _getval(self, arg: str) -> "Any":
         with self._as_the_program(arg):
