@@ -183,8 +183,12 @@ def test_what_it_may_cost(project: Path, tmp_path: Path) -> None:
         assert done.returncode == 4 and "mine has no prices" in done.stderr and not server.requests
         config.write_text(json.dumps({"mine": {**entry, "prices": {"prompt": 100, "completion": 0}}}))
         done = run_debug_gym([*asking, "--max-cost", "0.25"], tmp_path)
-    assert done.returncode == 1 and len(server.requests) == 3, done.stdout + done.stderr
-    assert "out of money" in done.stdout and "nothing was changed" in done.stdout
+        assert done.returncode == 1 and len(server.requests) == 3, done.stdout + done.stderr
+        said, _, command = done.stderr.splitlines()[-1].partition("give it more: the same debug-gym fix, with -o ")
+        assert "the run has spent what it may (run.max_cost)" in said and command.endswith(" -p run.max_cost=MORE")
+        directory = command.removesuffix(" -p run.max_cost=MORE")
+        done = run_debug_gym([*asking, "-o", directory, "-p", "run.max_cost=0.35"], tmp_path)
+        assert done.returncode == 1 and len(server.requests) == 4, done.stdout + done.stderr
 
 
 @pytest.mark.people

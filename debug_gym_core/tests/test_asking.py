@@ -18,6 +18,7 @@ import pytest
 
 import debug_gym_core.models.gate as gates
 import debug_gym_core.runs.episode as episode
+from debug_gym_core.cli.episode_parts import Account
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.loading import load
 from debug_gym_core.errors import ContextOverflow, RequirementError, UsageError
@@ -28,7 +29,9 @@ from debug_gym_core.redaction import remember
 from debug_gym_core.runs.asking import KeptAnswers, digest
 from debug_gym_core.runs.experiment import Experiment
 from debug_gym_core.runs.json_lines import read_lines
+from debug_gym_core.runs.ledger import read_spending
 from debug_gym_core.runs.model_record import recorded
+from debug_gym_core.runs.reading import find_episodes
 from debug_gym_core.runs.report import read_sections
 from debug_gym_core.runs.run import Run
 from debug_gym_core.runs.trajectory import EventKind, read_journal
@@ -245,6 +248,8 @@ def test_which_model_was_asked_is_kept_without_secrets(
     }
     (line,) = next(iter(read_sections([tmp_path / "run"]).values()))
     assert (line.llm, line.model) == ("mine", "first-model-2024")
+    (kept,) = find_episodes(tmp_path / "run")
+    assert ("model", "mine (first-model-2024)") in Account.of(kept).facts()
 
 
 @pytest.mark.parametrize(
@@ -309,7 +314,7 @@ def test_many_workers_stop_within_one_call_of_the_limit(
     server = serve(slow, prices=PRICES, max_tokens=100)
     limit = 150.5 * PRICE
     run = play(plugins, tmp_path / "run", f"run.max_cost={limit}", "benchmark.extra_tasks=61", "run.workers=64")
-    spent = sum(result.cost for result in run.results.values())
+    spent = sum(usage.cost for usage in read_spending(run.directory / "spending.jsonl").values())
     assert server.most_active > 8
     assert limit <= spent < limit + PRICE
     assert len(server.requests) == 151

@@ -239,6 +239,7 @@ def test_money_is_a_bound(play: Any, onlooker: Onlooker) -> None:
     # a costs 0.50, b is left when 0.75 are spent, which is no answer of its model's, and c is not begun.
     assert [(line["task"], line["cost"]) for line in lines(run)] == [("toy/a", 0.5)]
     assert ("stopped", "toy/b") in onlooker.told and ("started", "toy/c") not in onlooker.told
+    assert b"+42" in (run.directory / "toy/b/patch.diff").read_bytes(), "what was paid for is lost"
 
 
 def test_an_episode_that_could_ask_nothing_as_others_had_spent_all_is_not_played(

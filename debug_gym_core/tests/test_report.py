@@ -122,6 +122,12 @@ def test_tokens_money_and_time_are_those_of_all_episodes(tmp_path: Path) -> None
     assert (line.tokens, line.cost, line.seconds) == (123, 0.25, 2.5)
 
 
+def test_a_model_is_shown_as_its_service_calls_it(tmp_path: Path, report: Report) -> None:
+    run = write(tmp_path / "run", outcomes(a=True), model={"backend": "openai", "model": "gpt-9-2031"})
+    assert "gpt (gpt-9-2031)" in report(str(run), "--format", "markdown")
+    assert only_line(write(tmp_path / "older", outcomes(a=True))).model is None
+
+
 def test_what_a_run_has_spent_on_more_than_its_results_is_told(tmp_path: Path, report: Report) -> None:
     run = write(tmp_path / "run", [result("a", True, cost=0.25)])
     assert "has spent" not in report(str(run))

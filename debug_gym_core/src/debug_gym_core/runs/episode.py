@@ -246,6 +246,9 @@ class Players:
             asked = RecordedLLM(llm, config.llm.name, recorder, kept) if llm else None
             try:
                 ended = agent.play(env, with_text_calls(asked, env) if asked else None) or env.ended
+            except RunIsSpent:
+                recorder.keep_patch(env.patch)  # which was paid for, should the run never get more
+                raise
             except OutOfBudget:
                 ended = "max_cost"
             except ContextOverflow as error:  # the agent has nothing left to leave out: no fault of the infrastructure
