@@ -175,6 +175,13 @@ def test_a_run_that_has_spent_all_says_what_goes_on_with_it(inside: Any, tmp_pat
     assert done.status == 2 and "agent.max_steps was 7, is now 3" in done.err
 
 
+def test_an_episode_that_ran_out_of_time_is_replayed_to_where_it_did(inside: Any, tmp_path: Path) -> None:
+    assert inside("run", "toy", "--task", "a", "-o", "out", "-p", "run.task_timeout=0.000001").status == 0
+    assert json.loads((tmp_path / "out/results.jsonl").read_text())["ended"] == "time"
+    done = inside("replay", "out", "--terminal", "local")
+    assert (done.status, done.out) == (0, "toy/a: same (1 step, score 1/1)\n"), done.err
+
+
 def test_errors_of_ours_are_said_without_their_class(inside: Any) -> None:
     done = inside("run", "toy", "-p", "agent.lose=9", "-p", "agent.played=played", "-p", "run.max_retries=0")
     assert done.status == 1

@@ -15,6 +15,7 @@ from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.grading.dropped import infrastructure_of
 from debug_gym_core.grading.starting import why_not_started
 from debug_gym_core.names import some
+from debug_gym_core.runs.parts import make_benchmark
 from debug_gym_core.tasks.results import MISSING, score
 from debug_gym_core.tasks.results import PASSING as PASSED
 from debug_gym_core.workspace import patch
@@ -128,8 +129,7 @@ class OwnTests:
             plugins: what is installed
         """
         self._config, self._plugins = config, plugins
-        benchmark_class = plugins.get("benchmarks", config.benchmark.name)
-        benchmark = benchmark_class(**config.benchmark.settings_for(benchmark_class))
+        benchmark = make_benchmark(config, plugins)
         self._task = benchmark.load(benchmark.names()[0])
         self.entrypoint = config.env.entrypoint or self._task.entrypoint
 

@@ -77,6 +77,7 @@ def _config(
         UsageError: there is no such task, or more than one is meant
     """
     from debug_gym_core.config.loading import load
+    from debug_gym_core.runs.parts import make_benchmark
     from debug_gym_core.tasks.selection import select_tasks
 
     ours: list[str] = []
@@ -85,8 +86,7 @@ def _config(
         ours = [f"tools=[{', '.join(tools)}]", f"agent.max_steps={PATIENT}", f"agent.max_rewrites={PATIENT}"]
     choices: dict[str, Any] = {"agent": AGENT, "llm": LLM, "terminal": terminal, "plugins": plugins}
     config = load(source, [*ours, *overrides], tasks=[task] if task else None, **choices)
-    benchmark_class = plugins.get("benchmarks", config.benchmark.name)
-    benchmark = benchmark_class(**config.benchmark.settings_for(benchmark_class))
+    benchmark = make_benchmark(config, plugins)
     names = select_tasks(benchmark, config.benchmark.tasks)
     if len(names) != 1:
         some = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")

@@ -131,13 +131,13 @@ def _list(
 ) -> None:
     """Print what would be played."""
     from debug_gym_core.runs.experiment import plan, unfinished
+    from debug_gym_core.runs.parts import make_benchmark
     from debug_gym_core.runs.run import look
 
     results: dict[Any, Any] = {}
     if directory is not None and (config is None or (directory / "run.json").is_file()):
         config, results = look(directory, plugins, config, overrides)
     assert config is not None
-    benchmark = plugins.get("benchmarks", config.benchmark.name)
-    jobs = plan(config, benchmark(**config.benchmark.settings_for(benchmark)))
+    jobs = plan(config, make_benchmark(config, plugins))
     for job in unfinished(jobs, results, force_all=force_all, force_failed=force_failed):
         say(str(job))

@@ -59,11 +59,11 @@ def command(
     Tasks that cannot be solved as published are named at the end, on standard error, with the reason.
     """
     from debug_gym_core.config.loading import load
+    from debug_gym_core.runs.parts import make_benchmark
     from debug_gym_core.tasks.selection import load_task, select_tasks
 
     config = load(source, overrides, agent=_any_agent(plugins), tasks=tasks or None, plugins=plugins)
-    cls = plugins.get("benchmarks", config.benchmark.name)
-    benchmark = cls(**config.benchmark.settings_for(cls))
+    benchmark = make_benchmark(config, plugins)
     names = select_tasks(benchmark, config.benchmark.tasks)
     if only_names:
         for name in names:

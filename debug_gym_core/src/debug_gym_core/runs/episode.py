@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from debug_gym_core import progress
 from debug_gym_core.agents.prompts import Prompt
@@ -22,20 +22,20 @@ from debug_gym_core.runs.chosen_model import ChosenModel
 from debug_gym_core.runs.config_notes import weakened, without_effect
 from debug_gym_core.runs.episode_env import EpisodeEnv
 from debug_gym_core.runs.ledger import Ledger, Limits, OutOfBudget, RunIsSpent
+from debug_gym_core.runs.parts import EpisodeParts
 from debug_gym_core.runs.recorder import Recorder
 from debug_gym_core.runs.trajectory import Event, Result
 from debug_gym_core.runs.transcript import Transcript
 from debug_gym_core.sandbox import pythons
 from debug_gym_core.tasks.entrypoint import Entrypoint
-from debug_gym_core.tasks.selection import load_task
 
 if TYPE_CHECKING:
-    from debug_gym_core.agents.agent import Agent
     from debug_gym_core.components.catalogue import Plugins
+    from debug_gym_core.config.model import Config
     from debug_gym_core.runs.jobs import Job, Watch
     from debug_gym_core.runs.run import Run
     from debug_gym_core.sandbox.terminal import Terminal
-    from debug_gym_core.tasks.task import Benchmark, Task
+    from debug_gym_core.tasks.task import Task
 
 log = logging.getLogger("debug_gym")
 
@@ -67,21 +67,15 @@ class Players:
             UsageError: a name is unknown
             PluginError: a plugin that is needed failed
         """
-        config = run.config
+        self.config = config = run.config
         self.run, self.plugins, self.watch, self.stopping, self.verbose = run, plugins, watch, stop, verbose
-        self.config = config
-        benchmark_class = plugins.get("benchmarks", config.benchmark.name)
-        self.benchmark: Benchmark = benchmark_class(**config.benchmark.settings_for(benchmark_class))
-        self.agent_class = _find_agent(config.agent.name, plugins)
-        self.model = ChosenModel(config, plugins) if self.agent_class.needs_llm else None
+        self._parts = _find_parts(config, plugins)
+        self.benchmark = self._parts.benchmark
+        agent_class = self._parts.agent_class
+        self.model = ChosenModel(config, plugins) if agent_class.needs_llm else None
         self.attended = self.model is not None and self.model.backend.trusted
         self.refused = False
-        self.trusted = self.attended or (self.model is None and self.agent_class.trusted)
-        settings = config.tool_settings()
-        names = list(settings) if self.agent_class.tools is None else self.agent_class.tools
-        self.tools: list[Any] = [{name: settings[name]} if settings.get(name) else name for name in names]
-        for name in names:
-            plugins.get("tools", name)(**settings.get(name, {}))
+        self.trusted = self.attended or (self.model is None and agent_class.trusted)
         self.ledger = Ledger(run.directory / "spending.jsonl", Limits(config.run.max_cost))
         self._mutex = threading.Lock()
         self._loading = threading.Lock()
@@ -90,7 +84,7 @@ class Players:
         self._found_out: dict[str, threading.Lock] = {}
         for text in weakened(config):
             run.note(text)
-        for text in without_effect(config, self.agent_class, self.model):
+        for text in without_effect(config, agent_class, self.model):
             self.note(text)
 
     @property
@@ -106,7 +100,7 @@ class Players:
         Raises:
             UsageError, PluginError, RequirementError: it could not
         """
-        agent = self._new_agent()
+        agent = self._parts.new_agent()
         if self.model is not None:
             if agent.settings.system_prompt is not None:
                 Prompt(agent.settings.system_prompt, "agent.system_prompt").check()
@@ -213,27 +207,10 @@ class Players:
         task = self._load(job)
         recorder.mode = task.mode
         backend = self._backend(task)
-        agent = self._new_agent()
+        agent = self._parts.new_agent()
         llm = self.model.make(self.ledger) if self.model is not None else None
-        config = self.config
-        ends = config.env.end_on_resolved
-        env = EpisodeEnv(
-            task,
-            self.tools,
-            {backend.name: _without_none(config.terminal.settings_for(backend))},
-            plugins=self.plugins,
-            trusted=self.trusted,
-            max_steps=config.agent.max_steps,
-            max_rewrites=config.agent.max_rewrites,
-            max_seconds=config.run.task_timeout,
-            run=self.run.id,
-            notify=lambda _: None,
-            episode=recorder,
-            **{
-                **dict(config.env),
-                "end_on_resolved": self.agent_class.end_on_resolved if ends is None else ends,
-            },
-        )
+        arguments = self._parts.env_arguments(backend)
+        env = EpisodeEnv(task, trusted=self.trusted, run=self.run.id, episode=recorder, **arguments)
         recorder.env = env
         try:
             with self._mutex:
@@ -243,7 +220,7 @@ class Players:
             env.reset(seed=job.seed)
             if llm is not None:
                 llm.begin(env)
-            asked = RecordedLLM(llm, config.llm.name, recorder, kept) if llm else None
+            asked = RecordedLLM(llm, self.config.llm.name, recorder, kept) if llm else None
             try:
                 ended = agent.play(env, with_text_calls(asked, env) if asked else None) or env.ended
             except RunIsSpent:
@@ -300,11 +277,7 @@ class Players:
 
     def _load(self, job: Job) -> Task:
         with self._loading:
-            task = load_task(self.benchmark, job.name)
-        wanted = self.config.benchmark.mode
-        if task.mode != wanted != "visible":
-            raise UsageError(f"{task.id} cannot be played in mode {wanted}, only {task.mode}: see benchmark.mode")
-        return task
+            return self._parts.load(job.name)
 
     def _backend(self, task: Task) -> type[Terminal]:
         section = self.config.terminal
@@ -324,18 +297,16 @@ class Players:
         """Keep which interpreter runs the task's code: its `path` and `version`."""
         self.run.note_python(python)
 
-    def _new_agent(self) -> Agent:
-        return self.agent_class(**self.config.agent.settings_for(self.agent_class))
 
-
-def _find_agent(name: str, plugins: Plugins) -> type[Agent]:
+def _find_parts(config: Config, plugins: Plugins) -> EpisodeParts:
+    """The parts of the episodes; of an agent that nobody chose, and that is not here, with how one is chosen."""
+    name = config.agent.name
     try:
-        found: type[Agent] = plugins.get("agents", name)
+        return EpisodeParts.of(config, plugins)
     except UsageError as error:
         if not str(error).startswith(f"unknown agent {name!r}; known: "):
             raise
         raise UsageError(f"unknown agent {name!r}; say --agent NAME; here are: {', '.join(plugins.agents)}") from None
-    return found
 
 
 def _close_quietly(used: RepoEnv | LLM) -> None:
@@ -344,7 +315,3 @@ def _close_quietly(used: RepoEnv | LLM) -> None:
         used.close()
     except (Exception, SystemExit):
         log.warning("closing %s failed", "a model" if isinstance(used, LLM) else "an environment", exc_info=True)
-
-
-def _without_none(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if value is not None}

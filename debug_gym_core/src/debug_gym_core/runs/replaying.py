@@ -22,9 +22,9 @@ from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 from debug_gym_core.postponed import postponed_interrupts, wait_for
 from debug_gym_core.redaction import redact
+from debug_gym_core.runs.parts import EpisodeParts
 from debug_gym_core.runs.reading import Episode, Trajectory, as_action, was_malformed
 from debug_gym_core.runs.run import read_record
-from debug_gym_core.tasks.selection import load_task
 from debug_gym_core.tools.action import ToolCall
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from debug_gym_core.runs.trajectory import Event
     from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.results import Grade
-    from debug_gym_core.tasks.task import Benchmark, Task
+    from debug_gym_core.tasks.task import Task
 
 LONGEST = 2_000
 """Lines of a text that are compared one by one; of a longer one these first."""
@@ -117,15 +117,10 @@ class Replayer:
         record = read_record(run)
         self.run, self.plugins, self._terminal, self._trusted = run, plugins, terminal, trusted
         self.config = from_data(record["config"], str(run / "run.json"), plugins)
-        config = self.config
-        self.agent_class: type[Agent] = plugins.get("agents", config.agent.name)
+        self.agent_class: type[Agent] = plugins.get("agents", self.config.agent.name)
         if not trusted:
             self._refuse_what_is_not_believed()
-        benchmark: type[Benchmark] = plugins.get("benchmarks", config.benchmark.name)
-        self.benchmark = benchmark(**config.benchmark.settings_for(benchmark))
-        settings = config.tool_settings()
-        names = list(settings) if self.agent_class.tools is None else self.agent_class.tools
-        self._tools: list[Any] = [{name: settings[name]} if settings.get(name) else name for name in names]
+        self._parts = EpisodeParts.of(self.config, plugins)
         self._env: ReplayEnv | None = None
 
     def play(self, episode: Episode, trajectory: Trajectory, stop_after: int | None = None) -> Outcome:
@@ -200,11 +195,12 @@ class Replayer:
         last = len(saved) - 1
         if not trajectory.ended or len(saved) < len(trajectory.steps):
             stop_after = last if stop_after is None else min(last, stop_after)
-        task = load_task(self.benchmark, episode.task.removeprefix(f"{self.benchmark.name}/"))
+        task = self._parts.load(episode.task.removeprefix(f"{self._parts.benchmark.name}/"))
         backend, note = self._backend(task)
         notes += [note] if note else []
-        env = self._env = self._make(task, backend, saved, stop_after)
-        agent = self.agent_class(**self.config.agent.settings_for(self.agent_class))
+        out_of_time = last if trajectory.result is not None and trajectory.result.ended == "time" else None
+        env = self._env = self._make(task, backend, saved=saved, stop_after=stop_after, out_of_time=out_of_time)
+        agent = self._parts.new_agent()
         grade = None
         try:
             agent.prepare(env)
@@ -260,25 +256,12 @@ class Replayer:
             raise RequirementError(f"{why}\n--terminal local plays what was saved without isolation") from error
         return backend, note or other
 
-    def _make(self, task: Task, backend: type[Terminal], saved: Sequence[Event], stop_after: int | None) -> ReplayEnv:
-        config = self.config
-        settings = config.terminal.settings_for(backend)
-        kept = {key: value for key, value in settings.items() if value is not None and key != "allow_unsandboxed"}
-        ends = config.env.end_on_resolved
-        return ReplayEnv(
-            task,
-            self._tools,
-            {backend.name: kept},
-            saved=saved,
-            stop_after=stop_after,
-            plugins=self.plugins,
-            trusted=self._terminal is not None or self._trusted,
-            max_steps=config.agent.max_steps,
-            max_rewrites=config.agent.max_rewrites,
-            run="replay",
-            notify=lambda _: None,
-            **{**dict(config.env), "end_on_resolved": self.agent_class.end_on_resolved if ends is None else ends},
-        )
+    def _make(self, task: Task, backend: type[Terminal], **saved: Any) -> ReplayEnv:
+        arguments = self._parts.env_arguments(backend)
+        arguments["max_seconds"] = None  # how long it takes here says nothing of how long it took
+        arguments["terminal"][backend.name].pop("allow_unsandboxed", None)
+        trusted = self._terminal is not None or self._trusted
+        return ReplayEnv(task, trusted=trusted, run="replay", **saved, **arguments)
 
 
 class ReplayEnv(RepoEnv):
@@ -288,18 +271,26 @@ class ReplayEnv(RepoEnv):
         difference: the first one
     """
 
-    def __init__(self, *arguments: Any, saved: Sequence[Event], stop_after: int | None, **settings: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        saved: Sequence[Event],
+        stop_after: int | None,
+        out_of_time: int | None,
+        **settings: Any,
+    ) -> None:
         """As `RepoEnv`.
 
         Args:
             arguments: of `RepoEnv`
             saved: the steps, the reset the first of them, none left out
             stop_after: the last step that is played; None: as many as come
+            out_of_time: the step at which the saved episode had no time left; None: it had always some
             settings: of `RepoEnv`
         """
         super().__init__(*arguments, **settings)
         self.difference: Difference | None = None
-        self._saved, self._stop_after = saved, stop_after
+        self._saved, self._stop_after, self._out_of_time = saved, stop_after, out_of_time
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -354,6 +345,10 @@ class ReplayEnv(RepoEnv):
             self._note(f"the episode ends here ({self._why()})" if ends else "the episode goes on where it ended")
         if self._stop_after is not None and self.steps >= self._stop_after:
             raise Enough
+
+    def _truncated(self) -> str:
+        """Which limit truncates the episode; that of time does where it did."""
+        return super()._truncated() or ("time" if self.steps == self._out_of_time else "")
 
     def _why(self) -> str:
         return (self.ended or "").replace("_", " ")
