@@ -18,6 +18,7 @@ import yaml
 from toy_runs import UNSAFE, Onlooker, by_task, lines
 
 from debug_gym_core import Agent
+from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.model import Config
 from debug_gym_core.runs.config_notes import without_effect
 from debug_gym_core.runs.episode import Players
@@ -110,6 +111,26 @@ def test_an_agent_that_wants_to_end_the_program_ends_its_episodes(play: Any) -> 
         "toy/a": "SystemExit", "toy/b": "KeyboardInterrupt", "toy/c": "BaseException"
     }  # fmt: skip
     assert all(line["error"]["message"].startswith("enough (toy_plugin.py:") for line in lines.values())
+
+
+@pytest.mark.parametrize("said", [{"a": 1}, True, b"over"])
+def test_what_an_agent_returns_that_is_no_word_is_its_episodes_error(
+    play: Any, toy_plugins: Plugins, monkeypatch: pytest.MonkeyPatch, said: object
+) -> None:
+    """As a result it would be a line that nobody reads any more."""
+    monkeypatch.setattr(toy_plugins.agents["fixer"], "play", lambda *_: said)
+    for _ in range(2):  # the second time the run is gone on with
+        (line,) = lines(play("benchmark.tasks=a"))
+        assert (line["status"], line["error"]["kind"]) == ("error", "PluginError")
+        assert line["error"]["message"] == f"agent fixer: play() must return a word or None, not {said!r}"
+
+
+def test_an_agent_cannot_have_its_steps_and_its_time_anew(
+    play: Any, toy_plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toy_plugins.agents["fixer"], "play", lambda self, env, llm: env.reset() and None)
+    (line,) = lines(play("benchmark.tasks=a"))
+    assert line["error"]["kind"] == "PluginError" and "was reset again" in line["error"]["message"]
 
 
 def test_an_agent_that_goes_on_after_the_end_does_nothing(play: Any) -> None:

@@ -237,7 +237,21 @@ def test_results_come_back(tmp_path: Path) -> None:
     assert read_results(tmp_path / "missing.jsonl") == []
 
 
-@pytest.mark.parametrize("fact", [{"repeat": [1]}, {"mode": 3}, {"max_score": "2"}])
+@pytest.mark.parametrize(
+    "fact",
+    [
+        {"repeat": [1]},
+        {"mode": 3},
+        {"max_score": "2"},
+        {"ended": {"a": 1}},
+        {"ended": True},
+        {"llm": 3},
+        {"grading": []},
+        {"reason": None},
+        {"twins": "2"},
+        {"changed": "yes"},
+    ],
+)
 def test_a_result_with_a_fact_of_another_kind_is_refused(fact: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(fact))):
         Result.from_json({"task": "toy/b", "agent": "x", "llm": None, "status": "unresolved", **fact})

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from debug_gym_core import progress
+from debug_gym_core.agents.agent import ended_with
 from debug_gym_core.agents.prompts import Prompt
 from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.env import RepoEnv
@@ -222,7 +223,8 @@ class Players:
                 llm.begin(env)
             asked = RecordedLLM(llm, self.config.llm.name, recorder, kept) if llm else None
             try:
-                ended = agent.play(env, with_text_calls(asked, env) if asked else None) or env.ended
+                said = agent.play(env, with_text_calls(asked, env) if asked else None)
+                ended = ended_with(agent, said) or env.ended
             except RunIsSpent:
                 recorder.keep_patch(env.patch)  # which was paid for, should the run never get more
                 raise

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.environment.env import RepoEnv
-from debug_gym_core.errors import TaskError
+from debug_gym_core.errors import PluginError, TaskError
 from debug_gym_core.runs.trajectory import Event
 from debug_gym_core.tools.observation import Observation
 
@@ -43,8 +43,14 @@ class EpisodeEnv(RepoEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, str], dict[str, Any]]:
-        """Start the episode, and record what the agent sees first."""
+        """Start the episode, and record what the agent sees first; once, as each has its limits once.
+
+        Raises:
+            PluginError: the agent begins it anew
+        """
         self.episode.run.stop_if_asked()
+        if self.begun:
+            raise PluginError("the episode was reset again: an agent plays the one that it is given, to its end")
         started = time.monotonic()
         try:
             observation, info = super().reset(seed=seed, options=options)

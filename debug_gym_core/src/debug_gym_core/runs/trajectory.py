@@ -194,10 +194,11 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     **dict.fromkeys(("cost", "seconds"), (int | float, "number")),
     **dict.fromkeys(("tool_calls", "tokens", "dropped", "doubts"), (dict, "mapping")),
     **dict.fromkeys(("failed", "broken"), (list | tuple, "list")),
-    "max_score": (int | None, "whole number"),
-    "repeat": (int | None, "whole number"),
-    "mode": (str, "text"),
+    **dict.fromkeys(("max_score", "repeat", "twins"), (int | None, "whole number")),
+    **dict.fromkeys(("mode", "reason"), (str, "text")),
+    **dict.fromkeys(("llm", "grading", "ended"), (str | None, "text")),
     "resolved": (bool, "truth value"),
+    "changed": (bool | None, "truth value"),
     **dict.fromkeys(("error", "python"), (dict | None, "mapping")),
 }
 """What the fields of a result must be for it to be read."""
