@@ -219,6 +219,17 @@ def test_a_directory_of_something_else_is_left_alone(inside: Any, tmp_path: Path
     assert done.status == 2 and "out/thesis.txt is a file; -o names the directory of a run" in done.err
 
 
+def test_a_run_does_not_lie_in_another(inside: Any, tmp_path: Path) -> None:
+    """`report` would stop at the outer one."""
+    assert inside("run", "toy", "--task", "a", "-o", "out").status == 0
+    for where in ("out/inner", "out/toy/a/inner"):
+        for command in (["-o", where], ["-o", where, "--list"]):
+            done = inside("run", "toy", *command)
+            assert (done.status, done.out) == (2, "") and f"lies in a run, {tmp_path}/out; name" in done.err
+        assert not (tmp_path / where).exists()
+    assert inside("run", "toy", "--task", "a", "-o", "out").status == 0
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_a_run_that_cannot_start_leaves_nothing(inside: Any, tmp_path: Path, there: bool) -> None:
     if there:

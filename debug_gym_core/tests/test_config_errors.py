@@ -44,6 +44,7 @@ from debug_gym_core.errors import UsageError
         ("debug_agent={1: 2}", "a key must be a word"),
         ("env={run_timeout: 1, run_timeout: 2}", "env.run_timeout is there twice"),
         ("env.run_timeout=10000000000", "env.run_timeout: say 1e+08 or less (got 10000000000)"),
+        ("run.repeats=3000000", "run.repeats: say 10000 or less (got 3000000)"),
         ("run.workers=0", "run.workers: say 1 or more (got 0)"),
         ("run.workers=true", "run.workers: say a whole number (got true)"),
         ("run.seed=-1", "run.seed"),

@@ -133,10 +133,13 @@ def _list(
     from debug_gym_core.runs.experiment import plan, unfinished
     from debug_gym_core.runs.parts import make_benchmark
     from debug_gym_core.runs.run import look
+    from debug_gym_core.runs.run_directory import refuse_other_contents
 
     results: dict[Any, Any] = {}
     if directory is not None and (config is None or (directory / "run.json").is_file()):
         config, results = look(directory, plugins, config, overrides)
+    elif directory is not None:
+        refuse_other_contents(directory)
     assert config is not None
     jobs = plan(config, make_benchmark(config, plugins))
     for job in unfinished(jobs, results, force_all=force_all, force_failed=force_failed):

@@ -7,9 +7,10 @@ of the playing agent's name, `-p key.path=value`, and the options of the command
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pydantic
+from pydantic import Field
 
 from debug_gym_core.agents.agent import LateDebuggerSettings
 from debug_gym_core.components.values import Count, Dollars, Positive, Seconds
@@ -18,6 +19,9 @@ from debug_gym_core.environment.settings import DEFAULT_TOOLS, EnvSection, Secti
 from debug_gym_core.models.llm import AnswerSettings
 from debug_gym_core.sandbox.terminal import SandboxSettings
 from debug_gym_core.tasks.task import BenchmarkSettings
+
+MOST_REPEATS = 10_000
+"""Episodes of a task: each is planned, and has a directory of its own."""
 
 COMPONENT_SECTIONS = {"benchmark": "benchmarks", "terminal": "terminals", "agent": "agents", "llm": "llms"}
 """The sections about a component, and its kind."""
@@ -116,7 +120,7 @@ class RunSection(Section):
     output: Path = Path("exps")
     workers: Positive = 1
     executor: str = "local"
-    repeats: Positive = 1
+    repeats: Annotated[Positive, Field(le=MOST_REPEATS)] = 1
     seed: Count = 0
     task_timeout: Seconds | None = None
     max_retries: Count = 2

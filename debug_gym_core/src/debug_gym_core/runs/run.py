@@ -75,11 +75,9 @@ class Run:
         identity = f"{now:%Y%m%d-%H%M%S}-{names}-{secrets.token_hex(2)}"
         directory = (directory or config.run.output / identity).absolute()
         made = [one for one in (directory, *directory.parents) if not one.exists()]
-        if directory.exists() and not directory.is_dir():
-            raise UsageError(f"{directory} is a file; -o names the directory of a run")
         try:
-            directory.mkdir(parents=True, exist_ok=True)
             refuse_other_contents(directory)
+            directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"{directory}: {error.strerror}") from error
         try:

@@ -28,8 +28,22 @@ def no_run(directory: Path) -> UsageError:
 
 
 def refuse_other_contents(directory: Path) -> None:
-    """A run does not mix its files with those of something else."""
+    """A run does not mix its files with those of something else, nor lies among those of another run.
+
+    Args:
+        directory: where it is to be; need not be there
+
+    Raises:
+        UsageError: something else is there, or a run above it
+    """
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is a file; -o names the directory of a run")
     if (directory / "run.json").exists():
+        return
+    above = next((one for one in directory.absolute().parents if (one / "run.json").is_file()), None)
+    if above is not None:
+        raise UsageError(f"{directory} lies in a run, {above}; name a directory outside of it")
+    if not directory.exists():
         return
     others = sorted(path.name for path in directory.iterdir() if path.name != LOCK)
     if others:
