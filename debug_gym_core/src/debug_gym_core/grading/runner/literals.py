@@ -12,7 +12,7 @@ from .bindings import bound_by, called
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from typing import Any, Union
 
     Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
@@ -164,31 +164,38 @@ def changed(value: "Any") -> "Any":
     return value
 
 
-def blurred(text: bytes, tree: ast.AST) -> bytes:
-    """The text of a test module with other literals in the place of those that it expects, on the same lines.
+def blurred(text: bytes, tree: ast.AST, tests: "Collection[str]") -> bytes:
+    """The text of a test module with other literals in the place of those that its tests expect, on the same lines.
+
+    Only in the tests: what else is in the module may run as it is written, in a process that a test starts.
 
     Args:
         text: of the module
         tree: of that
+        tests: names of its functions and methods that are tests
 
     Raises:
         ValueError: it is not UTF-8
     """
     text.decode("utf-8")
     lines = text.splitlines(True)
-    places = {}
-    nodes = list(ast.walk(tree))
-    sides = [one for node in nodes for side in _all_sides(node) for one in _parts(side)]
     assigned = Literals("", [])
-    for node in nodes:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            assigned.begin(node, node.name.startswith("test"))
+    sides = []  # type: list[ast.expr]
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in tests:
+            sides += [one for inner in ast.walk(node) for side in _all_sides(inner) for one in _parts(side)]
+            assigned.begin(node, True)
+    places = {}
     for one in [*sides, *assigned.taken]:
         value = literal(one)
-        if value is not None and one.end_lineno == one.lineno:
-            places[one.lineno, one.col_offset] = one.end_col_offset, ascii(changed(value[0])).encode("ascii")
-    for (line, start), (end, written) in sorted(places.items(), reverse=True):
-        lines[line - 1] = lines[line - 1][:start] + written + lines[line - 1][end:]
+        if value is not None:
+            last, written = one.end_lineno or one.lineno, ascii(changed(value[0])).encode("ascii")
+            if last > one.lineno:
+                written = b"(" + written + b"\n" * (last - one.lineno) + b")"
+            places[one.lineno, one.col_offset] = last, one.end_col_offset, written
+    for (line, start), (last, end, written) in sorted(places.items(), reverse=True):
+        joined = lines[line - 1][:start] + written + lines[last - 1][end:]
+        lines[line - 1 : last] = [joined, *[b""] * (last - line)]
     return b"".join(lines)
 
 
