@@ -134,7 +134,7 @@ IN_UNITTEST = {
 }
 
 RIGHT = """
-import asyncio
+import asyncio, unittest
 from collections import OrderedDict, namedtuple
 Point = namedtuple("Point", "x y")
 class Version:
@@ -153,6 +153,13 @@ class Range(namedtuple("Range", "low high")):
 def number(given=1): return given
 def text(): return Text("ABC")
 def call(get, *given, **named): get(*given, **named)
+def raises(kind, function, *given):
+    try: function(*given)
+    except kind: return
+    raise AssertionError
+class Case(unittest.TestCase):
+    def assertEqual(self, first, second, msg=None): super().assertEqual(first, second, msg)
+    def assertIn(self, one, container): assert str(one) in str(container)
 """
 
 HONEST = {
@@ -236,6 +243,41 @@ class T(Base, unittest.TestCase):
 """
 
 
+HONEST_OF_OTHERS = """
+import calc
+from calc import Case, raises
+
+class Own(Case):
+    def assertRaises(self, kind, function, *given): return super().assertRaises(kind, function, *given)
+
+class T(Own):
+    def test_raises(self): self.assertRaises(ValueError, int, "x")
+    def test_equal(self): self.assertEqual(calc.number(2), 2)
+    def test_in(self):
+        for one in calc.row():
+            self.assertIn(one, "name, id")
+        self.assertEqual(calc.number([2]), [2])
+
+def test_raises():
+    raises(ValueError, int, "x")
+    assert calc.number(2) == 2
+"""
+
+HONEST_CHILDREN = """
+import subprocess, sys
+import calc
+
+def child():
+    assert calc.number(2) == 2
+
+def test_child():
+    assert subprocess.call([sys.executable, __file__]) == 0
+
+if __name__ == "__main__":
+    child()
+"""
+
+
 def batch(make: Make, cases: dict[str, tuple[str, str]], entrypoint: str, wrap: Callable[[str], str]) -> Batch:
     """A repository with a module of tests for each case, and what makes the modules wrong that those test."""
     files, changes = {}, {}
@@ -276,7 +318,10 @@ def test_right_answers_are_not_doubted(make: Make) -> None:
     head = "import numpy, pandas, pytest\nimport calc\nfrom collections import OrderedDict\nfrom unittest import mock\n"
     head += "from unittest.mock import ANY\n\ndef test_x(monkeypatch):\n"
     files = {f"test_{name}.py": head + textwrap.indent(body, "    ") for name, body in HONEST.items()}
-    bench = make({"calc.py": RIGHT, "test_cases.py": HONEST_OF_UNITTEST, **files}, ENTRYPOINT)
+    files.update(
+        {"test_cases.py": HONEST_OF_UNITTEST, "test_children.py": HONEST_CHILDREN, "test_others.py": HONEST_OF_OTHERS}
+    )
+    bench = make({"calc.py": RIGHT, **files}, ENTRYPOINT)
     ids = bench.tests()
     found = bench.grade({}, ids, twins="always")
     assert (dict(found.doubts), found.resolved, found.twins) == ({}, True, len(ids)), found
@@ -331,3 +376,29 @@ def test_what_a_right_fix_is_doubted_of_is_not_doubted(make: Make, before: str, 
     lying = f"{TOLERANT}{ALL}add = lambda a, b: Same(0)\n"
     found = bench.grade({"calc.py": lying}, ids, forgiving=True)
     assert not found.resolved and set(found.doubts) == {"test_calc.py::test_add"}, found
+
+
+OWN_CASE = """
+import unittest
+class Case(unittest.TestCase):
+    def assertEqual(self, one, other, msg=None): super().assertEqual(one, other, msg)
+"""
+OF_OWN_CASE = "import calc\nclass T(calc.Case):\n    def test_add(self): self.assertEqual(calc.add(1, 2), 3)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "doubted"),
+    [
+        (OWN_CASE + "add = lambda one, other: one + other\n", []),
+        (OWN_CASE + ALL + "add = lambda one, other: Same(0)\n", ["test_calc.T.test_add"]),
+        (OWN_CASE.replace("super().assertEqual(one, other, msg)", "pass") + "add = max\n", ["test_calc.T.test_add"]),
+    ],
+    ids=["right", "equal to all", "asserts nothing"],
+)
+def test_an_assertion_of_the_tested_codes_own_is_asked_as_unittests_is(
+    make: Make, code: str, doubted: list[str]
+) -> None:
+    broken = OWN_CASE + "add = lambda one, other: one - other\n"
+    bench = make({"calc.py": broken, "test_calc.py": OF_OWN_CASE}, "python -m unittest")
+    found = bench.grade({"calc.py": code}, bench.tests(), forgiving=True)
+    assert (list(found.doubts), found.resolved, found.twins) == (doubted, not doubted, 1), found

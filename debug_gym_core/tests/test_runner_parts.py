@@ -264,6 +264,7 @@ def test_infrastructure_is_what_was_restored_or_else_goes_by_names(path: str, by
 REPLACED = {
     "anything": "equal_of",
     "apart": "apart",
+    "around": "text_of",
     "arrays": "far",
     "asked": "fails",
     "bindings": "called",

@@ -72,6 +72,12 @@ BELIEVED = {
     "raises": "with pytest.raises(ValueError) as caught:\n    int('x')\nassert 'x' in str(caught.value)",
     "raises with a pattern": "with pytest.raises(ValueError, match='invalid'):\n    int('x')",
     "raises of a call": "pytest.raises(ValueError, int, 'x')",
+    "raises of a call with names": "pytest.raises(ValueError, int, 'x', base=16)",
+    "raises of one's own": "def raises(kind, function, *given):\n    try: function(*given)\n"
+    "    except kind: return\n    raise AssertionError\nraises(ValueError, int, 'x')\nassert value() == 5",
+    "raises of an object": "taker = Taker()\ntaker.raises(ValueError, int, 'x')\n"
+    "assert taker.taken == (ValueError, int)",
+    "raises of code": "taker = Taker()\ntaker.raises(ValueError, 'int(given)')\nassert taker.taken[1] == 'int(given)'",
     "raises of a failure": "with pytest.raises(AssertionError):\n    assert value() == 6\nassert value() == 5",
     "numpy's": "np.testing.assert_allclose(value(0.1) + 0.2, 0.3)\nnpt.assert_array_less([value()], [6])",
     "a function of numpy's": "assert_array_equal(value([1, 2]), np.array([1, 2]), 'a message')",
@@ -166,6 +172,8 @@ DISBELIEVED = {
     "not so, in a helper": "check(value(), 6)",
     "not so, then an error": "assert value() == 6\nraise OSError",
     "nothing raised": "with pytest.raises(ValueError):\n    int('5')",
+    "nothing raised in a call": "pytest.raises(ValueError, int, '5')",
+    "an exception of many classes, of a call": "def fails(): raise Many\npytest.raises(ValueError, fails)",
     "raises that takes anything": "with Lenient.raises(ValueError):\n    raise OSError",
 }
 
@@ -237,6 +245,10 @@ class Lenient:
     @staticmethod
     def raises(expected):
         return contextlib.suppress(BaseException)
+
+class Taker:
+    def raises(self, kind, function, *given):
+        self.taken = kind, function
 
 unknown = mock.MagicMock(unsafe=True)
 
@@ -486,7 +498,15 @@ def test_parameters_are_not_seen_by_what_is_called() -> None:
             "def f():\n    assert g('ä') == 'ö' 'ü'\n".encode(),
             "def f():\n    assert g('ä') == '\\xf6\\xfc7'\n".encode(),
         ),
-        (b"def f():\n    assert g() == [1,\n        2]\n", b"def f():\n    assert g() == [1,\n        2]\n"),
+        (
+            b"def f():\n    assert g() == [1,\n        2]  # 2\n    assert g() == 5\n",
+            b"def f():\n    assert g() == ([8, 9]\n)  # 2\n    assert g() == 12\n",
+        ),
+        (
+            b"def f():\n    assert g('''a\n''') == '''b\n\n''' and g() == {1:\n 2} and g() == 3\n",
+            b"def f():\n    assert g('''a\n''') == ('b\\n\\n7'\n\n) and g() == ({1: 9}\n) and g() == 10\n",
+        ),
+        (b"def f():\n    assert g() == 'a' \\\n 'b'\n", b"def f():\n    assert g() == ('ab7'\n)\n"),
         (b"def f(self):\n    self.assertEqual(g(), -5, 6)\n", b"def f(self):\n    self.assertEqual(g(), 2, 6)\n"),
         (b"def f():\n    def h():\n        assert g() == 5\n", b"def f():\n    def h():\n        assert g() == 12\n"),
         (b"def f():\n    x = g()\n    assert x == 5\n", b"def f():\n    x = g()\n    assert x == 12\n"),
@@ -494,7 +514,9 @@ def test_parameters_are_not_seen_by_what_is_called() -> None:
     ],
 )
 def test_the_text_of_a_test_module_tells_something_else(before: bytes, after: bytes) -> None:
-    assert blurred(before, ast.parse(before)) == after
+    assert blurred(before, ast.parse(before), ["f"]) == after
+    assert blurred(before, ast.parse(before), ["g"]) == before
+    assert len(after.splitlines()) == len(before.splitlines())
 
 
 @pytest.mark.parametrize(

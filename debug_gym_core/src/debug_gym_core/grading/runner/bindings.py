@@ -290,12 +290,12 @@ def parameters(definition: "Definition") -> "frozenset[str]":
         if one.arg == "argnames"
     ]
     texts = [part for one in named for part in (one.elts if isinstance(one, (ast.List, ast.Tuple)) else [one])]
-    values = [_text_of(one) for one in texts]
+    values = [written_text(one) for one in texts]
     bound = {one.id for one in ast.walk(definition) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
     return frozenset(word.strip() for text in values for word in text.split(",")) - bound
 
 
-def _text_of(expression: ast.expr) -> str:
+def written_text(expression: ast.expr) -> str:
     """The text that a literal is; empty: it is none."""
     try:
         value = ast.literal_eval(expression)

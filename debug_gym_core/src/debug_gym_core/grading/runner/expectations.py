@@ -9,18 +9,18 @@ import os
 from copy import deepcopy
 
 from .anything import Anything
+from .around import Around
 from .arrays import array_opposites, insist_on, is_by_elements, is_scalar, listed
 from .asked import Opposites, Unmet, fails, insist
 from .opposites import Methods, in_order, turned_call, unequal, unordered
 from .pairs import Pairs
-from .raising import Raises, text_of
+from .raising import Raises, context_of, text_of
 from .tampering import NOBODY, PLUGINS, TESTS
 from .unlike import PLAIN, Nobody, is_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Any, Union
 
     Later = Callable[[], Any]
@@ -76,7 +76,7 @@ class Expectations(object):
     ) -> None:
         self.secret = secret
         self.failure = failure
-        self.under_way = []  # type: list[_Test]
+        self.under_way = []  # type: list[Around]
         self.anything = Anything()
         self.methods = Methods()
         self.made = None  # type: Any
@@ -88,14 +88,14 @@ class Expectations(object):
         self.urandom = os.urandom
         self.origin_of = lambda function: NOBODY  # type: Callable[[Any], str]
 
-    def test(self, certain: int, yields: bool = False) -> "_Test":
+    def test(self, certain: int, yields: bool = False) -> Around:
         """Around a test's body.
 
         Args:
             certain: how many expectations it asks in every run that passes
             yields: whether it is a generator; who runs it may not expect what is no `Exception`
         """
-        return _Test(self, certain, AssertionError if yields else self.failure)
+        return Around(self, certain, AssertionError if yields else self.failure)
 
     def keep(self, value: "Any") -> "Any":
         """What is called in an expectation, as it is."""
@@ -218,13 +218,13 @@ class Expectations(object):
 
     def _call(
         self,
-        asked: "tuple[int, str]",
+        place: "tuple[int, str]",
         name: str,
         function: "Any",
         arguments: "tuple[Any, ...]",
         named: "dict[str, Any]",
     ) -> None:
-        number, free = asked
+        number, free = place
         if getattr(function, "__name__", "") == "assertCountEqual":  # which makes lists of them first
             arguments = tuple(list(one) if hasattr(one, "__next__") or type(one) is dict else one for one in arguments)
         anything = [self.anything.is_made(one, side in free) for one, side in zip(arguments, "lr")]  # noqa: B905 - Python 3.6
@@ -233,16 +233,21 @@ class Expectations(object):
         if len(given) > 1 and name not in UNCOMPARING:
             changing = self.anything.changing(given[0], given[1], free)
             inside = Pairs(self.anything, free).of(*listed(given[0], given[1]))
+        asked = function
         opposites = turned_call(self.methods, name, function, given, options, anything, changing, inside)
-        if opposites is None:
+        if opposites is None and name in self.methods.methods and self.origin_of(function) in (TESTS, PLUGINS):
             function(*arguments, **named)
-            if name in self.methods.methods and self.origin_of(function) in (TESTS, PLUGINS):
-                self.note(number, True)  # what its opposite is only its author knows
+            self.note(number, True)  # what its opposite is only its author knows
             return
-        again = None  # type: Union[Callable[[], object], None]
-        if not any(hasattr(type(one), "__next__") for one in arguments):  # An iterator can be looked at once.
-            again = lambda: function(*arguments, **named)  # noqa: E731
-        early = self.is_believed_before(opposites)
+        if opposites is None:  # The tested code's own is unittest's as a rule, with something besides.
+            asked = self.methods.own(function, name)
+            opposites = turned_call(self.methods, name, asked, given, options, anything, changing, inside)
+        once = any(hasattr(type(one), "__next__") for one in arguments)  # An iterator can be looked at once.
+        early = self.is_believed_before(opposites or Opposites())
+        if opposites is None or (asked is not function and (once or fails(lambda: asked(*arguments, **named)))):
+            function(*arguments, **named)
+            return
+        again = None if once else lambda: asked(*arguments, **named)
         try:
             function(*arguments, **named)
         except AssertionError as error:
@@ -253,6 +258,19 @@ class Expectations(object):
     def raises(self, number: int, expected: "Any", turned: "Callable[[], Any]") -> Raises:
         """`with expected`, which expects an exception; `turned` makes one that expects `Nobody`."""
         return Raises(self.note, number, expected, turned)
+
+    def raising(*given: "Any", **named: "Any") -> None:
+        """`raises(E, function, ...)`; given are self, a number, how many arguments are not the function's, and all."""
+        self, number, own, raises = given[:4]
+        arguments = given[4:]
+        expected = context_of(raises, arguments[:own], self.methods.case)
+        if expected is None:
+            raises(*arguments, **named)
+            if self.origin_of(raises) in (TESTS, PLUGINS):
+                self.note(number, True)
+            return
+        with self.raises(number, expected, lambda: raises(Nobody, *arguments[1:own])):
+            arguments[own](*arguments[own + 1 :], **named)
 
     def note(
         self,
@@ -354,42 +372,3 @@ class Hidden(object):
     """Stands for a value and says nothing of it."""
 
     __slots__ = ()
-
-
-class _Test(object):
-    """Around the body of one test, or of one run of it."""
-
-    __slots__ = ("asked", "certain", "compared", "failure", "owner", "survived")
-
-    def __init__(self, owner: Expectations, certain: int, failure: "Callable[[str], BaseException]") -> None:
-        self.owner = owner
-        self.certain = certain
-        self.failure = failure
-        self.asked = 0
-        self.compared = 0
-        self.survived = 0
-
-    def __enter__(self) -> None:
-        self.owner.under_way.append(self)
-
-    def __exit__(self, kind: object, error: "Union[BaseException, None]", trace: "Union[TracebackType, None]") -> bool:
-        self.owner.under_way.remove(self)
-        if not self.owner.under_way:
-            self.owner.hidden.clear()
-        if self.owner.loading:
-            return False
-        if self.owner.under_way:  # Another test calls this one, and has been told what it asked.
-            for test in self.owner.under_way:
-                test.survived += error is None and self.asked < self.certain
-            return False
-        if self.survived or isinstance(error, Unmet):
-            return True
-        if error is not None:  # One that knows the secret is none that a test raises.
-            return self.owner.secret in text_of(error)
-        if self.asked < self.certain:  # What the test asks in every run that passes was not asked.
-            return True
-        if not self.asked:
-            import unittest
-
-            raise unittest.SkipTest(self.owner.secret)
-        raise self.failure(self.owner.secret)

@@ -20,6 +20,7 @@ import sys
 from . import (
     anything,
     apart,
+    around,
     arrays,
     asked,
     bindings,
@@ -49,6 +50,7 @@ from . import (
 _MODULES = (
     anything,
     apart,
+    around,
     arrays,
     asked,
     bindings,

@@ -2,6 +2,7 @@
 
 import itertools
 from collections import deque
+from types import MethodType
 
 from .arrays import COMPARING, NUMERIC, TABULAR, far, is_scalar, nothings
 from .asked import Opposites, insist
@@ -236,6 +237,16 @@ class Methods(object):
             if space.get(one) not in (method, now) or there is not now:
                 return ""
         return name
+
+    def own(self, function: "Any", name: str) -> "Any":
+        """Unittest's own method in the place of another one of that name; that itself where there is none.
+
+        Args:
+            function: the method
+            name: by which a test asks for it
+        """
+        owner, inner = getattr(function, "__self__", None), self.methods.get(RENAMED.get(name, name))
+        return MethodType(inner, owner) if inner is not None and isinstance(owner, self.case) else function
 
 
 def turned_call(

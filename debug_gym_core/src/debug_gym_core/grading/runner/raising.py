@@ -60,6 +60,26 @@ class Raises(object):
         return sum(isinstance(error, one) for one in KINDS) <= MOST_KINDS and fails(takes_anything)
 
 
+def context_of(raises: "Any", arguments: "tuple[Any, ...]", case: type) -> "Any":
+    """What `raises(E)` makes to be entered, where that expects what `raises(E, function)` does; None: nobody knows.
+
+    Args:
+        raises: pytest's, a method of a test case, which may be the tests' own, or any other function
+        arguments: all but the function and its arguments
+        case: unittest's class of test cases
+    """
+    home = getattr(raises, "__module__", None)
+    if isinstance(home, str) and home.partition(".")[0] in ("pytest", "_pytest"):
+        return raises(*arguments)
+    if not isinstance(getattr(raises, "__self__", None), case):
+        return None
+    try:
+        expected = raises(*arguments)
+    except Exception:  # One of the tests' own takes a function only.
+        return None
+    return expected if hasattr(type(expected), "__exit__") else None
+
+
 def _classes_of(expected: "Any") -> "tuple[type, ...]":
     """The classes of exceptions that `pytest.raises` or `assertRaises` expects; none where that is not known."""
     wanted = next((getattr(expected, one) for one in EXPECTED if hasattr(expected, one)), ())

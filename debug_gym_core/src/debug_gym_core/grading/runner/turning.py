@@ -8,14 +8,14 @@ its number, every name its meaning.
 import ast
 
 from .arrays import COMPARING
-from .bindings import Bindings, called
+from .bindings import Bindings, called, written_text
 from .literals import EQUALITIES, FRAMES_OWN, Literals, is_plain
 from .opposites import OPPOSITES
 from .taking import Taking
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Container, Iterator
     from typing import Any, Union
 
     Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
@@ -64,8 +64,7 @@ def turn(
     Returns:
         of each test, by its qualified name, how many expectations it asks in every run that passes
     """
-    bindings = Bindings(tree, anything)
-    turner = _Turner(name, tests, Literals(name, literals), frozenset(_imported(tree.body)), bindings, Taking(tree))
+    turner = _Turner(tree, name, tests, Literals(name, literals), Bindings(tree, anything))
     turner.scope(tree.body, "", frozenset())
     ast.fix_missing_locations(tree)
     return turner.tests
@@ -76,6 +75,7 @@ class _Turner(ast.NodeTransformer):
 
     Attributes:
         comparing: names that numpy and pandas, and what is in them, have in the module
+        pytests: those of pytest
         bindings: what the names of the module stand for
         taking: which of them may take exceptions
         anything: names of what the tests themselves have made to equal anything, as `mock.ANY` does
@@ -87,19 +87,19 @@ class _Turner(ast.NodeTransformer):
 
     def __init__(
         self,
+        tree: ast.Module,
         name: str,
         names: "Collection[str]",
         literals: Literals,
-        comparing: "frozenset[str]",
         bindings: Bindings,
-        taking: Taking,
     ) -> None:
         self.name = name
         self.names = names
         self.literals = literals
-        self.comparing = comparing
+        self.comparing = frozenset(_imported(tree.body, COMPARING))
+        self.pytests = frozenset(_imported(tree.body, ("pytest",)))
         self.bindings = bindings
-        self.taking = taking
+        self.taking = Taking(tree)
         self.anything = self.everywhere = bindings.anything
         self.tests = {}  # type: dict[str, int]
         self.certain = 0
@@ -200,7 +200,7 @@ class _Turner(ast.NodeTransformer):
         name = called(call.func)
         if name in RAISES:
             own = 2 if name == "assertRaisesRegex" else 1
-            return self.raising_call(node, call, own) if len(call.args) > own else node
+            return self.raising_call(node, call, own) if len(call.args) > own and is_plain(call) else node
         if not name.startswith("assert") or name in UNTURNED or not is_plain(call):
             return node
         function = call.func
@@ -221,17 +221,22 @@ class _Turner(ast.NodeTransformer):
 
     def compares(self, call: ast.Call) -> bool:
         """Whether a function of numpy or pandas is called with two things that it compares."""
-        root = call.func
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        return isinstance(root, ast.Name) and root.id in self.comparing and len(call.args) > 1
+        return len(call.args) > 1 and self.is_of(call.func, self.comparing)
+
+    def is_of(self, function: ast.expr, names: "frozenset[str]") -> bool:
+        """Whether a function is one of some names, or something in them."""
+        while isinstance(function, ast.Attribute):
+            function = function.value
+        return isinstance(function, ast.Name) and function.id in names
 
     def raising_call(self, node: ast.stmt, call: ast.Call, own: int) -> ast.stmt:
-        """`raises(E, function, ...)` as `with raises(E): function(...)`."""
-        context = ast.copy_location(ast.Call(call.func, call.args[:own], []), node)
-        inner = ast.copy_location(ast.Call(call.args[own], call.args[own + 1 :], call.keywords), node)
-        below = ast.With([ast.withitem(context, None)], [ast.copy_location(ast.Expr(inner), node)])
-        return self.visit_With(ast.copy_location(below, node))
+        """`raises(E, function, ...)`, which may be another's than pytest's or unittest's."""
+        if written_text(call.args[own]):  # Code, for a pytest before 5; it runs in the frame that calls.
+            return node
+        number = self.one(counted=_is_self(call.func) or self.is_of(call.func, self.pytests))
+        asked = self.ask("raising", [number, _constant(own), call.func, *call.args], node)
+        asked.keywords = call.keywords
+        return ast.copy_location(ast.Expr(asked), node)
 
     def visit_With(self, node: ast.With) -> ast.stmt:
         takes = any(self.taking.may(item.context_expr) for item in node.items)
@@ -318,13 +323,13 @@ class _Calls(ast.NodeTransformer):
     visit_Lambda = visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _leave
 
 
-def _imported(body: "list[ast.stmt]") -> "Iterator[str]":
-    """The names that imports of a module give to numpy and pandas, and to what is in them."""
+def _imported(body: "list[ast.stmt]", packages: "Container[str]") -> "Iterator[str]":
+    """The names that imports of a module give to some packages, and to what is in them."""
     for node in body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             for one in node.names:
                 package = getattr(node, "module", None) or one.name
-                if package.partition(".")[0] in COMPARING and not getattr(node, "level", 0):
+                if package.partition(".")[0] in packages and not getattr(node, "level", 0):
                     yield one.asname or one.name.partition(".")[0]
 
 
