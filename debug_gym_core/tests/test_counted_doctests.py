@@ -77,6 +77,33 @@ def doctested(make: Make) -> Bench:
     return make(REPOSITORY, ENTRYPOINT)
 
 
+LOADED = """
+import doctest
+import unittest
+import calc
+
+def load_tests(loader, tests, ignore):
+    tests.addTests(doctest.DocTestSuite(calc))
+    return tests
+
+class TestCalc(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(calc.add(2, 3), 5)
+"""
+
+
+def test_a_fix_beside_doctests_that_unittest_runs_counts(make: Make) -> None:
+    bench = make({"calc.py": BROKEN, "test_calc.py": LOADED}, "python -m unittest")
+    tests = bench.tests()
+    assert "calc.double" in tests
+    result = bench.grade({"calc.py": BROKEN.replace("a - b", "a + b")}, tests)
+    assert (result.resolved, result.dropped, result.twins) == (True, {}, 1), result
+    fitted = BROKEN.replace("a - b", "a + b").replace("    6\n", "    9\n").replace("2 * a", "3 * a")
+    assert bench.grade({"calc.py": fitted}, tests).dropped == {
+        "calc.py": "it changes the doctest calc.double, which counts"
+    }
+
+
 def test_a_fix_beside_doctests_counts(doctested: Bench) -> None:
     ids = doctested.tests()
     assert ids == IDS
@@ -336,6 +363,12 @@ def test_modules_of_any_place_may_change(tmp_path: Path, path: str, test: str) -
 def test_all_else_is_restored_as_before(tmp_path: Path, path: str, text: str, tests: list[str]) -> None:
     with taken(tmp_path, {path: text}, [f"{path}::{one}" for one in tests]) as infrastructure:
         assert infrastructure.filter({path: FileState(text.replace("a - b", "a + b").encode())}).kept == {}
+
+
+def test_a_method_of_a_test_case_that_unittest_runs_is_no_doctest(tmp_path: Path) -> None:
+    text = BROKEN.replace("def value", "def test_value")
+    with taken(tmp_path, {"calc.py": text}, ["calc.Sum.test_value"]) as infrastructure:
+        assert infrastructure.filter({"calc.py": FileState(b"")}).dropped == {"calc.py": "it is a test file"}
 
 
 def test_a_module_with_doctests_is_not_trusted_with_hooks(infrastructure: Infrastructure) -> None:

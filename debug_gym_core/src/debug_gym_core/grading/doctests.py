@@ -57,13 +57,16 @@ class CountedDoctests:
         return frozenset(path for path in self._tests if path in self)
 
     def expecting(self) -> frozenset[str]:
-        """The ids of those, and of the doctests that whole text files are, that expect an output or an exception."""
+        """The ids of those, and of the doctests that whole text files are, that expect an output or an exception.
+
+        None that unittest runs: those have no twins.
+        """
         found = set()
         for path, tests in self._tests.items():
             bindings, doctests = self._doctests(path)
             for name, test in doctests.items():
-                if any(map(_expects, _docstrings(name, bindings))):
-                    found.add(f"{path}::{test}")
+                if "::" in test and any(map(_expects, _docstrings(name, bindings))):
+                    found.add(test)
             whole = f"{path}::{posixpath.basename(path)}"
             if whole in tests and not path.endswith(".py"):
                 state = self._pristine(path)
@@ -88,11 +91,11 @@ class CountedDoctests:
             return "doctests in it count, and it cannot be parsed"
         for name, test in doctests.items():
             if _differs(name, before, after):
-                return f"it changes the doctest {test}, which counts"
+                return f"it changes the doctest {_name_of(test)}, which counts"
         return None
 
     def _doctests(self, path: str) -> tuple[Bindings, dict[str, str]]:
-        """A module's pristine bindings, and of each doctest that counts the qualified name and how it is reported."""
+        """A module's pristine bindings, and of each doctest that counts the qualified name and the id."""
         if path not in self._tests:
             return {}, {}
         if path not in self._known:
@@ -103,7 +106,7 @@ class CountedDoctests:
 
 
 def _named(path: str, tests: list[str], bindings: Bindings) -> dict[str, str]:
-    """The names that doctests are reported by, by the qualified names that they may be of; none unless all are found.
+    """The ids of doctests, by the qualified names that they may be of; none unless all are found.
 
     Args:
         path: of the module
@@ -113,14 +116,24 @@ def _named(path: str, tests: list[str], bindings: Bindings) -> dict[str, str]:
     named: dict[str, str] = {}
     modules = list(_module_names(path))
     for test in tests:
-        name = test.partition("::")[2]
+        name = "" if _is_method(test) else _name_of(test)
         inner = [name[len(one) + 1 :] for one in modules if f"{name}.".startswith(f"{one}.")]
         # More than one may fit where a class is called as its module is. A name without a dot may be a function's.
         found = [] if name in bindings else [one for one in inner if any(map(_examples, _docstrings(one, bindings)))]
         if not found:
             return {}
-        named.update(dict.fromkeys(found, name))
+        named.update(dict.fromkeys(found, test))
     return named
+
+
+def _name_of(test: str) -> str:
+    """What a doctest is called by its id: pytest's, or unittest's, which is no more than that."""
+    return test.partition("::")[2] or test
+
+
+def _is_method(test: str) -> bool:
+    """Whether an id is unittest's of a method of a test case, which may have a docstring with examples, too."""
+    return "::" not in test and test.rpartition(".")[2].startswith(("test", "runTest"))
 
 
 def _module_names(path: str) -> Iterator[str]:
