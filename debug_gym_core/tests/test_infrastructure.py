@@ -188,6 +188,11 @@ def test_what_is_allowed_is_taken_over_but_for_readonly_files(build: Build) -> N
         ("sh run.sh", {"run.sh"}),
         ("./run.sh && echo fine", {"run.sh"}),
         ("nox -s tests", {"noxfile.py"}),
+        ("pytest --doctest-modules shop.py", set()),
+        ("pytest --ignore=shop.py --cov=shop.py --ignore shop.py shop.py::shop.f", set()),
+        ("python -m doctest -v shop.py", set()),
+        ("pytest -c shop.py --cov-config=data/json.py shop.py", {"shop.py", "data/json.py"}),
+        ("pytest -q --envfile Makefile --with=noxfile.py", {"Makefile", "noxfile.py"}),
         ("PYTEST_PLUGINS=named_by_p pytest", {"named_by_p.py"}),
         ("pytest -pnamed_by_p", {"named_by_p.py"}),
         ("PYTHONPATH=data pytest", {"data/json.py"}),
@@ -198,6 +203,38 @@ def test_files_that_the_entrypoint_names_are_restored(build: Build, entrypoint: 
     paths = ["GNUmakefile", "rules.mk", "Makefile", "run.sh", "noxfile.py", "named_by_p.py", "shop.py", "data/json.py"]
     filtered = build(entrypoint).filter(dict.fromkeys(paths, FileState(b"changed")))
     assert set(filtered.dropped) == dropped
+
+
+PRODUCT = {
+    "web/__init__.py": "",
+    "web/test.py": "a client for users' tests",
+    "web/tests.py": "functions of templates",
+    "web/test_utils.py": "more for users' tests",
+    "web/own/test_shop.py": "",
+    "web/own/test_base.py": "what the tests beside it are made of",
+}
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "tests", "dropped"),
+    [
+        ("pytest", ["web/own/test_shop.py::test_a"], []),
+        ("pytest", ["web/own/test_shop.py::test_a", "web/test_utils.py"], ["web/test_utils.py"]),
+        ("python -m unittest", ["web.own.test_shop.T.test_a"], ["web/test.py", "web/tests.py", "web/test_utils.py"]),
+        ("make test", [], ["web/test.py", "web/tests.py", "web/test_utils.py"]),
+    ],
+)
+def test_files_with_test_names_are_the_products_where_pytest_finds_no_test_in_them(
+    tmp_path: Path, entrypoint: str, tests: list[str], dropped: list[str]
+) -> None:
+    for path, text in PRODUCT.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    with Snapshot.take(tmp_path) as snapshot:
+        infrastructure = Infrastructure(snapshot, Rules.of(snapshot), entrypoint, tests=tests)
+        filtered = infrastructure.filter(dict.fromkeys([*PRODUCT, "web/new/test_x.py"], FileState(b"changed")))
+    always = ["web/own/test_shop.py", "web/own/test_base.py", "web/new/test_x.py"]
+    assert set(filtered.dropped) == {*always, *dropped}
 
 
 def test_nothing_takes_the_place_of_directories_with_tests(build: Build) -> None:

@@ -4,8 +4,9 @@ Whoever may change how tests are found, configured or reported needs to fix noth
 agent's changes except those to
 
 - read-only and ignored files,
-- the task's tests: files with tests that count, files with test names, directories named `test` or `tests` that hold
-  tests that count; of a module that holds them as doctests alone, changes to these doctests (see `doctests`),
+- the task's tests: files with tests that count, files with test names (but for those that there were and that pytest
+  finds no test in, such as `jinja2/tests.py`, where they lie beside none), directories named `test` or `tests` that
+  hold tests that count; of a module that holds them as doctests alone, changes to these doctests (see `doctests`),
 - pytest's configuration: `conftest.py`, `pytest.ini` and its kin; of `tox.ini`, `setup.cfg` and `pyproject.toml` only
   pytest's sections,
 - what Python runs by itself at its start (`sitecustomize.py`, `*.pth`), compiled files, installed metadata (which may
@@ -31,15 +32,18 @@ from dataclasses import dataclass, replace
 from pathspec import GitIgnoreSpec
 
 from debug_gym_core.grading import pytest_plugins, pytest_sections
-from debug_gym_core.grading.build_files import build_files
+from debug_gym_core.grading.build_files import build_files, named_files
 from debug_gym_core.grading.doctests import CountedDoctests
 from debug_gym_core.grading.places import Places
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
 
-TEST_NAMES = ("test_*.py", "*_test.py", "test.py", "tests.py")
+TEST_NAMES = ("test_*.py", "*_test.py")
 """File names of tests, beside those that the repository's own configuration says."""
+
+OTHER_TEST_NAMES = ("test.py", "tests.py")
+"""Those that pytest looks into only where it is told to."""
 
 TEST_DIRECTORIES = frozenset({"test", "tests"})
 
@@ -114,28 +118,34 @@ class Infrastructure:
         self._rules = rules
         self._allowed = GitIgnoreSpec.from_lines(allowed)
         parsed = Entrypoint.parse(entrypoint)
-        files = (*pytest_sections.INI_FILES, *pytest_sections.TOML_FILES)
-        options = pytest_sections.options(self._text("pyproject.toml"), {name: self._text(name) for name in files})
-        self._test_names = (*TEST_NAMES, *options.get("python_files", ()))
+        settings = (*pytest_sections.INI_FILES, *pytest_sections.TOML_FILES)
+        options = pytest_sections.options(self._text("pyproject.toml"), {name: self._text(name) for name in settings})
+        others = OTHER_TEST_NAMES if parsed.module != "pytest" else ()
+        self._test_names = (*TEST_NAMES, *others, *options.get("python_files", ()))
         search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
         search = {"" if (path := posixpath.normpath(one)) == "." else path for one in search if not one.startswith("/")}
         self._search = search | {self._target(one) for one in search}
         places = Places(self._members, self._text)
+        tests = frozenset(tests)
         found = {one: paths for one in tests if (paths := places.find(one))}
         self.elsewhere = {one: paths for one, paths in found.items() if paths != (one.partition("::")[0],)}
         held = {one: paths[0] for one, paths in found.items()}
         listed = frozenset(test_files).union(*(paths[1:] for paths in found.values()))
         targets = {one: self._target(one) for one in listed.union(held.values())}
         self._test_files = frozenset({*targets, *targets.values()})
-        others = listed.union(target for one, target in targets.items() if one != target)
-        self.doctests = CountedDoctests(held, others, snapshot.state)
+        # An id of unittest's names the module of a class, and not the one that it was found in.
+        self._are_all_known = bool(tests) and all("::" in one or one.endswith(".py") for one in tests)
+        self._test_places = frozenset(map(posixpath.dirname, self._test_files))
+        several = listed.union(target for one, target in targets.items() if one != target)
+        self.doctests = CountedDoctests(held, several, snapshot.state)
         self._test_directories = frozenset(self._test_directory(path) for path in self._test_files) - {""}
         self._roots = self._search | {self._import_root(path) for path in self._members if self._sets_import_root(path)}
         self._build_files = tuple(build_files(parsed))
         plugins, plugin_files = self._plugins(parsed, options["addopts"])
         named = {*installed, *(one.partition(".")[0] for one in plugins)}
         self._protected_modules = MACHINERY | sys.stdlib_module_names | named
-        self._named = self._named_files(parsed) | plugin_files
+        files = frozenset(path for path, member in self._members.items() if member.kind != "directory")
+        self._named = frozenset(named_files(parsed, files)) | plugin_files
         self._package_places = frozenset(self._package_directories(plugin_files))
         self._root_places = frozenset(place for root in self._roots for place in (root, *_above(root))) - {""}
 
@@ -221,7 +231,7 @@ class Infrastructure:
         if self._judged and name == ".gitattributes":
             return "git reads and writes the files of the tests by it"
         counts = path in self._test_files and path not in self.doctests
-        if counts or any(fnmatch.fnmatchcase(name, one) for one in self._test_names):
+        if counts or (self._has_test_name(path) and not self._is_product(path)):
             return "it is a test file"
         if any(path == one or path.startswith(f"{one}/") for one in self._test_directories):
             return "it belongs to the tests"
@@ -240,6 +250,14 @@ class Infrastructure:
         if self._shadows(path):
             return "it shadows an installed module"
         return None
+
+    def _has_test_name(self, path: str) -> bool:
+        return any(fnmatch.fnmatchcase(posixpath.basename(path), one) for one in self._test_names)
+
+    def _is_product(self, path: str) -> bool:
+        """Whether a path is a pristine file without tests that count, nor beside any: what helps tests may be there."""
+        there = path in self._members and path not in self._test_files
+        return there and self._are_all_known and posixpath.dirname(path) not in self._test_places
 
     def _shadows(self, path: str) -> bool:
         """Whether a path is a new top-level module or package with the name of one that must not be shadowed."""
@@ -309,8 +327,7 @@ class Infrastructure:
 
     def _sets_import_root(self, path: str) -> bool:
         """Whether pytest puts a directory into `sys.path` for a file."""
-        name = posixpath.basename(path)
-        return name == "conftest.py" or any(fnmatch.fnmatchcase(name, one) for one in self._test_names)
+        return posixpath.basename(path) == "conftest.py" or self._has_test_name(path)
 
     def _import_root(self, path: str) -> str:
         """The first directory above a file that is no package."""
@@ -340,22 +357,6 @@ class Infrastructure:
         for path in self._conftests:
             modules += pytest_plugins.listed_plugins(self._text(path))
         return pytest_plugins.files_of(filter(None, modules), self._search, self._members.keys(), self._text)
-
-    def _named_files(self, entrypoint: Entrypoint) -> frozenset[str]:
-        """Files that the entrypoint names: configuration, scripts."""
-        words: list[str] = [*entrypoint.args]
-        if entrypoint.kind is Kind.COMMAND:
-            words = shlex.split(entrypoint.text)
-        elif entrypoint.kind is Kind.SCRIPT and "test" in posixpath.basename(entrypoint.target):
-            words.append(entrypoint.target)
-        return frozenset(path for word in words for path in self._paths_in(word))
-
-    def _paths_in(self, word: str) -> Iterator[str]:
-        """Pristine files that a word of a command names."""
-        for part in (word, word.partition("=")[2], word.partition("::")[0], word[2:]):
-            path = posixpath.normpath(part) if part else ""
-            if path in self._members and self._members[path].kind != "directory":
-                yield path
 
     # Files of which only sections are pytest's
 
