@@ -36,6 +36,8 @@ FILES = {
         pytest.param("pkg.test_d.TestD.test_inherited", ("pkg/test_d.py",), id="the root's before another's"),
         pytest.param("test_d.TestD.test_x", ("pkg/test_d.py", "old/pkg/test_d.py"), id="two that may be it"),
         pytest.param("pkg.TestP.test_p", ("pkg/__init__.py",), id="in a package itself"),
+        pytest.param("__init__.py::pkg.TestP", ("pkg/__init__.py",), id="in a package that is tested from inside"),
+        pytest.param("pkg/__init__.py::TestP::test_p", ("pkg/__init__.py",), id="in a package, by its path"),
         pytest.param("docs/guide.rst::guide.rst", ("docs/guide.rst",), id="a text"),
         pytest.param("guide.rst::guide.rst", ("guide.rst",), id="a text with a namesake"),
         pytest.param(

@@ -21,7 +21,8 @@ class Places:
         self._words: dict[str, frozenset[str]] = {}
         self._named: dict[str, list[str]] = {}
         for path in sorted(members):
-            self._named.setdefault(posixpath.basename(path), []).append(path)
+            for end in {posixpath.basename(path), _end(path)}:
+                self._named.setdefault(end, []).append(path)
 
     def find(self, test: str) -> tuple[str, ...]:
         """The files that may hold a test: one where its id says which, more where it may be of several.
@@ -46,13 +47,19 @@ class Places:
 
     def _ending(self, module: str) -> Sequence[str]:
         """Files that have a path from some directory, as a project below the root has that is pytest's rootdir."""
-        named = self._named.get(posixpath.basename(module), ())
+        named = self._named.get(_end(module), ())
         return sorted((one for one in named if f"/{one}".endswith(f"/{module}")), key=lambda one: one.count("/"))
 
     def _words_of(self, path: str) -> frozenset[str]:
         if path not in self._words:
             self._words[path] = frozenset(re.findall(r"\w+", self._text(path)))
         return self._words[path]
+
+
+def _end(path: str) -> str:
+    """The name of a file; of a package's own with the package's: all packages have one, hardly any the other."""
+    directory, name = posixpath.split(path)
+    return posixpath.join(posixpath.basename(directory), name) if name == "__init__.py" else name
 
 
 def _modules(test: str) -> Iterator[tuple[str, frozenset[str]]]:

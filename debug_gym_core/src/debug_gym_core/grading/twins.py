@@ -162,13 +162,14 @@ def _run(
     elsewhere: Mapping[str, Sequence[str]] | None = None,
 ) -> Twins:
     """Run twins, and tell which tests are not believed."""
-    written = _written(twinned.sources)
-    named = {name: paths for test, paths in written.items() for name in twinned.names(test)}
+    modules = _written(twinned.sources)
+    written = _Written(modules)
+    named = _Written({name: paths for test, paths in modules.items() for name in twinned.names(test)})
     inside: dict[str, list[str]] = {}
     for test in _passed(passed):
         within = test.partition("::")[2]
         ends = [f"{path}::{within}" for path in (elsewhere or {}).get(test, ()) if within]
-        paths = _modules(test, named) or [path for end in ends for path in _modules(end, named)]
+        paths = named.of(test) or [path for end in ends for path in named.of(end)]
         if test in twinned.tests and paths:
             inside[test] = paths
     asked_too = [test for test in _passed(passed) if test in doctests and test not in inside]
@@ -179,13 +180,13 @@ def _run(
     turned = Turned(sources, functions, secrets.token_hex(8), secrets.token_hex(8), asked_too, helpers or {})
     for path, text in sources.items():
         with contextlib.suppress(SyntaxError, ValueError, OSError):  # Then its text tells what it told before.
-            session.write(path, blurred(text, parse(text)))
+            session.write(path, blurred(text, parse(text), functions))
     # Whoever makes the run hang, end or lie learns nothing: what its twin did not show is not believed.
     timeout = max(LEAST, TIMES * passed.seconds)
     run = measure(session, twinned.entrypoint, timeout=timeout, trusted=trusted, turned=turned)
     told: dict[str, list[TestResult]] = {}
     for result in () if run.tampered else run.tests:
-        is_known = result.id in doctests or result.id in inside or _modules(result.id, written)
+        is_known = result.id in doctests or result.id in inside or written.of(result.id)
         for name in twinned.names(result.id) if is_known else ():
             told.setdefault(name, []).append(result)
     count, doubts = 0, {}
@@ -229,20 +230,25 @@ def _written(sources: Mapping[str, bytes]) -> dict[str, list[str]]:
     return places
 
 
-def _modules(test: str, written: Mapping[str, list[str]]) -> list[str]:
-    """The modules that a test's function may be written in: none, one, or several of the same name.
+class _Written:
+    """The modules that functions and methods are written in, by the ids that a test has of them."""
 
-    Args:
-        test: its id
-        written: modules by the ids of functions and methods
-    """
-    longest = max(map(len, written), default=0)
-    name = test.partition("[")[0]
-    for end in re.finditer(r"::|\.|$", name[: longest + 2]):
-        # Below a function is nothing: what is reported there has to be shown as well.
-        if name[: end.start()] in written:
-            return written[name[: end.start()]]
-    return []
+    def __init__(self, modules: Mapping[str, list[str]]) -> None:
+        self._modules = modules
+        self._longest = max(map(len, modules), default=0)
+
+    def of(self, test: str) -> list[str]:
+        """The modules that a test's function may be written in: none, one, or several of the same name.
+
+        Args:
+            test: its id
+        """
+        name = test.partition("[")[0]
+        for end in re.finditer(r"::|\.|$", name[: self._longest + 2]):
+            # Below a function is nothing: what is reported there has to be shown as well.
+            if name[: end.start()] in self._modules:
+                return self._modules[name[: end.start()]]
+        return []
 
 
 def _functions(text: bytes) -> frozenset[str]:
