@@ -28,7 +28,6 @@ f([1, 2, 3])
         (["def over(row): return row > limit", "p over(3)"], "True"),
         (["def product(n): return n * product(n - 1) if n > 1 else limit", "p product(3)"], "12"),
         (["global rate; rate = sum(limit for row in rows)", "c"], "rate 6"),
-        (["del limit; few = [(lambda: rate)() for row in rows]", "p 'limit' in locals()"], "False"),
         (["p sorted(name for name in locals())"], "['found', 'limit', 'rows']"),
     ],
 )

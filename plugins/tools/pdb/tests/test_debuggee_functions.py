@@ -126,3 +126,12 @@ def test_functions_whose_file_does_not_say_where_they_are(debug: Any) -> None:
     program.do("tbreak 3")
     program.do("c")
     assert not program.do("b made")["failed"]
+
+
+def test_a_function_that_begins_with_declarations_begins_after_them(debug: Any, backends: list[str]) -> None:
+    source = "x = 0\ndef f():\n    '''Do it.'''\n    global x\n    def g():\n        nonlocal y; global x\n"
+    source += "        y = x = 1\n    y = 2\n    g()\n    return y\nf()\n"
+    program = debug("python app.py", {"app.py": source}, backends=backends)
+    assert program.do("b f")["out"] == f"Breakpoint 1 at {program.root}/app.py:5\n"
+    assert program.do("b f.g")["out"] == f"Breakpoint 2 at {program.root}/app.py:7\n"
+    assert program.lines("c", "c") == [5, 7]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from debug_gym_tool_pdb.debuggee import places as places_module
 from debug_gym_tool_pdb.debuggee import values as values_module
 from debug_gym_tool_pdb.debuggee.conditions import Conditions
 from debug_gym_tool_pdb.debuggee.family import merge
@@ -20,6 +21,7 @@ from debug_gym_tool_pdb.debuggee.hints import Hints
 from debug_gym_tool_pdb.debuggee.insertion import HOOK, insert, places_of, without
 from debug_gym_tool_pdb.debuggee.locations import Locations, NotUnderstood
 from debug_gym_tool_pdb.debuggee.meaning import Meaning
+from debug_gym_tool_pdb.debuggee.places import Source
 from debug_gym_tool_pdb.debuggee.shown import Followed, Shown
 from debug_gym_tool_pdb.debuggee.statements import Statements
 from debug_gym_tool_pdb.debuggee.values import TimeLimit, Values
@@ -241,6 +243,25 @@ def test_what_is_put_into_a_tree_can_be_taken_out_again() -> None:
     assert ast.dump(without(tree)) == ast.dump(ast.parse(SOURCE))
 
 
+CLOSURE = """\
+def outer(limit, other):
+    def inner(one):
+        two = one + limit
+        three = [other for other in (1, 2)]
+        return two
+    return inner
+"""
+
+
+@pytest.mark.parametrize(("condition", "stands"), [("limit == one", True), ("other == one", False)])
+def test_a_condition_stands_in_the_line_where_it_makes_no_variable_of_another_function_the_functions_own(
+    condition: str, stands: bool
+) -> None:
+    statements = Statements.parse(CLOSURE.encode(), "app.py")
+    assert statements is not None
+    assert places_of(statements, 5, [condition], False) == {5: condition if stands else None}
+
+
 def test_a_condition_sees_the_variables_of_the_function_in_its_own_functions_too() -> None:
     limit, frame = 3, sys._getframe()
     assert limit
@@ -249,6 +270,30 @@ def test_a_condition_sees_the_variables_of_the_function_in_its_own_functions_too
     assert hold("any(one == limit for one in range(5))", frame)
     with pytest.raises(ZeroDivisionError):
         hold("1 / 0", frame)
+
+
+BODIES = """\
+if 1:
+    def a(): pass
+elif 2:
+    def b(): pass
+try:
+    def c(): pass
+except E:
+    async def d(): pass
+else:
+    def e(): pass
+finally:
+    def f(): pass
+while 1:
+    with m:
+        def g(): pass
+match x:
+    case 1:
+        def h(): pass
+class i:
+    def j(self): pass
+"""
 
 
 @pytest.fixture
@@ -309,6 +354,46 @@ def test_what_is_no_place_is_said_why(repository: Path, written: str, why: str) 
     with pytest.raises(NotUnderstood) as error:
         locations(repository).read(written)
     assert str(error.value) == why
+
+
+def test_a_class_and_its_method_are_looked_for_together(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository / "other.py").write_text("class Other:\n    def deposit(self):\n        return 2\n")
+    taken_apart = []
+
+    class Noted(Source):
+        def __init__(self, path: str) -> None:
+            taken_apart.append(Path(path).name)
+            super().__init__(path)
+
+    monkeypatch.setattr(places_module, "Source", Noted)
+    assert locations(repository).read("Account.deposit")[0] == "app.py:4"
+    assert locations(repository).read("other.Other.deposit")[0] == "other.py:3"
+    assert taken_apart == ["app.py", "other.py"]
+
+
+def test_a_search_that_has_no_time_left_denies_nothing(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places_module, "SECONDS_OF_SEARCH", -1)
+    with pytest.raises(NotUnderstood) as error:
+        locations(repository).read("Account.deposit")
+    assert str(error.value) == (
+        "no function Account.deposit was found, but not all files of the repository were looked at: "
+        "b FILE:Account.deposit"
+    )
+
+
+def test_functions_are_found_in_every_kind_of_body_without_compiling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "app.py").write_text(BODIES)
+
+    def compiles(*arguments: object, **options: object) -> None:
+        raise AssertionError("was compiled")
+
+    monkeypatch.setattr(places_module, "_compile", compiles)
+    source = Source(str(tmp_path / "app.py"))
+    assert sorted(name for name, _ in source.functions()) == [*"abcdefghi", "i.j"]
+    at = {name: source.function_at(node.lineno) for name, node in source.functions()}  # type: ignore[attr-defined]
+    assert at == dict(source.functions())
 
 
 def test_breakpoints_that_changed_in_two_processes() -> None:

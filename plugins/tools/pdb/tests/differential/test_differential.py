@@ -237,7 +237,8 @@ def bodies_in(tree: ast.Module) -> dict[str, tuple[int, bool]]:
     for node in tree.body:
         for one in node.body if isinstance(node, ast.ClassDef) else [node]:
             if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                first = one.body[ast.get_docstring(one) is not None and len(one.body) > 1]
+                body = one.body[ast.get_docstring(one) is not None and len(one.body) > 1 :]
+                first = next((each for each in body if not isinstance(each, (ast.Global, ast.Nonlocal))), body[0])
                 line = min([first.lineno, *(each.lineno for each in getattr(first, "decorator_list", ()))])
                 where = line, line <= header_end(one)
                 found[one.name if one is node else f"{node.name}.{one.name}"] = where  # type: ignore[attr-defined]

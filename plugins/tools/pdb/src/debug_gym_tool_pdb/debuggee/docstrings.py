@@ -1,4 +1,4 @@
-"""Docstrings: lines of source at which nothing runs that anybody would stop for."""
+"""Docstrings and declarations: lines of source at which nothing runs that anybody would stop for."""
 
 import ast
 import io
@@ -15,6 +15,14 @@ def docstring(body: "Block") -> "Optional[ast.Expr]":
     """The docstring of a module, class or function by its body; None: it has none."""
     first = body[0] if body else None
     return first if isinstance(first, ast.Expr) and _is_text(first.value) else None
+
+
+def executed(body: "Block") -> "Block":
+    """The statements of a function from the first one on that is executed: after its docstring and declarations."""
+    begin = 0 if docstring(body) is None else 1
+    while begin < len(body) and isinstance(body[begin], (ast.Global, ast.Nonlocal)):
+        begin += 1
+    return body[begin:]
 
 
 def _is_text(node: ast.AST) -> bool:

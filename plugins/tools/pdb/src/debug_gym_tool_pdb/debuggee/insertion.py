@@ -139,12 +139,25 @@ def _is_inline(condition: str, scopes: "Tuple[ast.AST, ...]") -> bool:
 
 
 def _captured(scopes: "Tuple[ast.AST, ...]") -> "Set[str]":
-    """Names that an expression in the innermost function would get from the functions around it."""
+    """Names that an expression in the innermost function would get from the functions around it, and nothing else."""
     found: "Set[str]" = set()
     for scope in scopes[:-1]:
         if not isinstance(scope, ast.ClassDef):
             found |= _bound(scope)
-    return found - _bound(scopes[-1]) if found else found
+    return found - _bound(scopes[-1]) - _asked_for(scopes[-1]) if found else found
+
+
+def _asked_for(function: "Any") -> "Set[str]":
+    """Names that a function's own code asks for: what is another function's among them is there anyway."""
+    found: "Set[str]" = set()
+    waiting = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif not isinstance(node, SCOPES):
+            waiting.extend(ast.iter_child_nodes(node))
+    return found
 
 
 def _bound(function: "Any") -> "Set[str]":

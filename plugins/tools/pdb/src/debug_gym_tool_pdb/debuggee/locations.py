@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .files import Files
 
 NO_LINE = "the program is a runner of tests, which has no {} of its own to show: b FILE:LINE, then c"
+NOT_ALL = "not all files of the repository were looked at: b FILE:{}"
 _CONDITION = Pattern(r"\s*(?:,\s*if\b|,)\s*|(?:\A|\s+)(?:if|when)(?=[\s(])\s*")
 _TRACEBACK_PLACE = Pattern(r'File "([^"]+)", line (\d+)(?:, in \S+)?\Z')
 _IN_QUOTED_FILE = Pattern(r"(['\"`])([^'\"`]+)\1\s*(?=:)")
@@ -237,16 +238,18 @@ class Locations:
                 by_place.setdefault((file, one.line), Definition(file, one.name, one.line, one.function))
         places = list(by_place.values())
         if len(places) == 1:
+            if not search.finished:
+                self._debugger.message("note: " + NOT_ALL.format(name))
             return _as_pdb_has_it(places[0].file, places[0])
         if places:
             named = ", ".join("{}:{} {}".format(one.file, one.line, one.name) for one in places[:MOST_NAMED])
             raise NotUnderstood("several functions are called {}: {}".format(name, named))
         if found:
             raise NotUnderstood("{} is a class without __init__: b {}.METHOD".format(name, name))
-        if path:
-            search.find(name, self._files.path(path))
+        if not search.finished:
+            raise NotUnderstood("no function {} was found, but ".format(name) + NOT_ALL.format(name))
         where = " in {}".format(self._files.path(path)) if path else ""
-        near = nearest(name.rpartition(".")[2], search.names)
+        near = nearest(name.rpartition(".")[2], search.names(self._files.path(path) if path else None))
         hint = "; did you mean {}?".format(" or ".join(near)) if near else "; b FILE:LINE, as b app.py:12"
         raise NotUnderstood("there is no function {}{}{}".format(name, where, hint))
 

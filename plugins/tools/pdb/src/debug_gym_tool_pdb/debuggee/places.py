@@ -1,6 +1,7 @@
 """What lines and functions the repository's files have, found without running any of them."""
 
 import ast
+import collections
 import dis
 import os
 import re
@@ -11,14 +12,13 @@ from debug_gym_core.debugging.inside.process import _monotonic
 from debug_gym_core.debugging.inside.quiet import Quiet
 
 from .channel import Pattern, _compile
-from .docstrings import Layout, docstring
+from .docstrings import Layout, executed
 from .statements import parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Optional, Set, Tuple
+    from typing import Deque, Dict, Iterator, List, Optional, Set, Tuple
 
-MOST_FILES_READ = 3000
 LARGEST_FILE_READ = 4000000
 SECONDS_OF_SEARCH = 1.5
 _DEFINITION = Pattern(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
@@ -28,7 +28,7 @@ class Source:
     """A file's source, taken apart."""
 
     def __init__(self, path: str) -> None:
-        """Read and compile a file.
+        """Read a file.
 
         Raises:
             OSError: it cannot be read
@@ -39,33 +39,40 @@ class Source:
             content = file.read(LARGEST_FILE_READ)
         with Quiet():
             self.tree = parsed(content, path)
-            self._code = _compile(self.tree, path, "exec", dont_inherit=True)
+        self._path = path
         self.lines = content.decode("utf-8", "replace").split("\n")
         self._layout = Layout(content)
         self._last: "Dict[ast.AST, int]" = {}
+        self._with_code: "List[int]" = []
+        self._functions: "List[Tuple[str, ast.AST]]" = []
 
     def lines_with_code(self) -> "List[int]":
-        """Lines at which a breakpoint can be reached."""
-        found: "Set[int]" = set()
-        codes = [self._code]
-        while codes:
-            code = codes.pop()
-            found.update(line for _, line in dis.findlinestarts(code) if line)
-            codes += [one for one in code.co_consts if isinstance(one, types.CodeType)]
-        return sorted(found)
+        """Lines at which a breakpoint can be reached; see `compile` for what it raises."""
+        if not self._with_code:
+            found: "Set[int]" = set()
+            with Quiet():
+                codes = [_compile(self.tree, self._path, "exec", dont_inherit=True)]
+            while codes:
+                code = codes.pop()
+                found.update(line for _, line in dis.findlinestarts(code) if line)
+                codes += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+            self._with_code = sorted(found)
+        return self._with_code
 
-    def functions(self) -> "Iterator[Tuple[str, ast.AST]]":
+    def functions(self) -> "List[Tuple[str, ast.AST]]":
         """Functions and classes with their qualified names, outermost first."""
-        waiting: "List[Tuple[str, ast.AST]]" = [("", self.tree)]
-        while waiting:
-            prefix, parent = waiting.pop(0)
-            for node in ast.iter_child_nodes(parent):
-                name = prefix
-                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                    name = prefix + node.name
-                    yield name, node
-                    name += "."
-                waiting.append((name, node))
+        if not self._functions:
+            waiting: "Deque[Tuple[str, ast.AST]]" = collections.deque([("", self.tree)])
+            while waiting:
+                prefix, parent = waiting.popleft()
+                for node in statements_in(parent):
+                    name = prefix
+                    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                        name = prefix + node.name
+                        self._functions.append((name, node))
+                        name += "."
+                    waiting.append((name, node))
+        return self._functions
 
     def function_at(self, line: int) -> "Optional[ast.AST]":
         """The innermost function or class around a line."""
@@ -90,8 +97,8 @@ class Source:
     def last_line(self, node: "ast.AST") -> int:
         """The last line of a statement; Python 3.7 and older only know the beginnings."""
         if node not in self._last:
-            ends = ("end_lineno", "lineno")
-            self._last[node] = max(int(getattr(one, end, None) or 0) for one in ast.walk(node) for end in ends)
+            end = getattr(node, "end_lineno", None)
+            self._last[node] = end or max(int(getattr(one, "lineno", 0)) for one in ast.walk(node))
         return self._last[node]
 
     def line_after(self, line: int) -> "Optional[int]":
@@ -116,8 +123,7 @@ class Source:
         Returns:
             the line, and whether it is that of the definition too, so that only the function's name tells a call
         """
-        body = getattr(function, "body", [])
-        first = body[1 if docstring(body) is not None else 0 :][:1]
+        first = executed(getattr(function, "body", []))[:1]
         if not first:  # no line of its own has code on every version
             return _with_decorators(function), True
         return _with_decorators(first[0]), self._layout.follows_something(first[0])
@@ -136,6 +142,14 @@ def first_line(node: "ast.AST") -> int:
 def _with_decorators(node: "ast.AST") -> int:
     """The first line of a statement, from its decorators on."""
     return min([first_line(node)] + [first_line(one) for one in getattr(node, "decorator_list", ())])
+
+
+def statements_in(node: "ast.AST") -> "Iterator[ast.AST]":
+    """The statements of the bodies of one, with its handlers and cases; nothing of what has no body."""
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        block = getattr(node, name, None)
+        if isinstance(block, list):
+            yield from block
 
 
 def python_files(root: str, most: int) -> "Iterator[str]":
@@ -176,13 +190,17 @@ class Definition:
 
 
 class Search:
-    """Functions and classes by name, in one file or in all of a repository."""
+    """Functions and classes by name, in one file or in all of a repository.
+
+    Attributes:
+        finished: whether all files were looked into, which takes too long in a large repository
+    """
 
     def __init__(self, root: str, ignored: "frozenset[str]") -> None:
         """Search below `root`, but not in what is ignored."""
         self.root = root
         self.ignored = ignored
-        self.names: "Dict[str, str]" = {}
+        self.finished = True
 
     def find(self, wanted: str, only: "Optional[str]" = None) -> "List[Definition]":
         """Find definitions.
@@ -192,27 +210,35 @@ class Search:
             only: the one file to look into
 
         Returns:
-            what bears the name; all names that were seen are in `names`, with their files
+            what bears the name
         """
-        last = wanted.rpartition(".")[2]
-        until = _monotonic() + SECONDS_OF_SEARCH
+        *around, last = wanted.split(".")
         found: "List[Definition]" = []
-        for file in [only] if only else python_files(self.root, 20 * MOST_FILES_READ):
+        for file, content in self._contents(only):
+            if last.encode() in content:
+                names = set(_names_in(content))
+                if last in names and names.union(re.split(r"[/.]", file)).issuperset(around):
+                    found += self._in_file(file, wanted)
+        return found
+
+    def names(self, only: "Optional[str]" = None) -> "List[str]":
+        """The names of functions and classes, in one file or as far as there is time."""
+        return list(dict.fromkeys(name for _, content in self._contents(only) for name in _names_in(content)))
+
+    def _contents(self, only: "Optional[str]") -> "Iterator[Tuple[str, bytes]]":
+        """The files to look into, those near the root first, until there is no time left."""
+        until = _monotonic() + SECONDS_OF_SEARCH
+        for file in [only] if only else python_files(self.root, sys.maxsize):
             if file in self.ignored:
                 continue
             if _monotonic() > until:
+                self.finished = False
                 break
             try:
                 with open(os.path.join(self.root, file), "rb") as opened:
-                    text = opened.read(LARGEST_FILE_READ).decode("utf-8", "replace")
+                    yield file, opened.read(LARGEST_FILE_READ)
             except OSError:
                 continue
-            names = set(_DEFINITION.findall(text))
-            for name in names:
-                self.names.setdefault(name, file)
-            if last in names:
-                found += self._in_file(file, wanted)
-        return found
 
     def _in_file(self, file: str, wanted: str) -> "List[Definition]":
         try:
@@ -223,6 +249,11 @@ class Search:
         nodes = dict(source.functions())
         meant = [name for name in nodes if ("." + module + "." + name).endswith("." + wanted)]
         return [definition(source, nodes, name, file) for name in meant]
+
+
+def _names_in(content: bytes) -> "List[str]":
+    """The names of functions and classes in a source."""
+    return _DEFINITION.findall(content.decode("utf-8", "replace"))
 
 
 def definition(source: "Source", nodes: "Dict[str, ast.AST]", name: str, file: str) -> "Definition":

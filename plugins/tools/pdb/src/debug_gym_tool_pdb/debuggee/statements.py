@@ -11,7 +11,7 @@ from debug_gym_core.debugging.inside.quiet import Quiet
 
 from .channel import _compile
 from .code_lines import NOWHERE, line_starts
-from .docstrings import Layout
+from .docstrings import Layout, executed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -243,9 +243,7 @@ class Statements:
         """The line that a call starts with, when a hook may stand there."""
         if any(isinstance(node, PAUSES) for node in own_nodes(function)):
             return 0
-        body = function.body
-        if isinstance(body[0], ast.Expr) and isinstance(body[0].value, CONSTANTS):
-            body = body[1:]
+        body = executed(function.body)
         if not body:
             return 0
         place = self.places.get(body[0].lineno)
