@@ -322,6 +322,37 @@ def test_quit_is_told_first_and_ends_the_program(debug: Any) -> None:
     assert b"cleaned" in program.printed
 
 
+def test_variables_that_assert_raises_has_cleared_are_said_to_be(debug: Any) -> None:
+    source = """\
+    import unittest
+
+    def none():
+        {}["a"]
+
+    def f(key):
+        value = 1
+        none()
+
+    class TestIt(unittest.TestCase):
+        def test_it(self):
+            with self.assertRaises(ValueError):
+                f("a")
+    """
+    program = debug("python -m unittest -q test_it", {"test_it.py": dedent(source)})
+    program.do("b 8")
+    assert program.do("c")["stop"]["locals"]["changed"] == {"key": "'a'", "value": "1"}
+    cleared = (
+        "its variables were cleared by the test runner (assertRaises); `trace`, or a breakpoint at the line, shows"
+    )
+    stop = program.do("c")["stop"]
+    assert (stop["function"], stop.get("note")) == ("none", None)  # which has none
+    program.do("u")
+    assert program.do("args")["out"].startswith(cleared)
+    assert program.do("info locals")["out"].startswith(cleared)
+    program.do("u")
+    assert program.do("args")["out"].startswith("self = ")
+
+
 def test_unittest_stops_at_each_failing_test(debug: Any) -> None:
     source = """\
     import unittest

@@ -458,3 +458,78 @@ def test_until_after_a_return_in_a_with_statement_goes_on_in_the_program(debug: 
     stops = [program.do("unt")["stop"] for _ in range(2)]
     assert [(stop["file"], stop["line"]) for stop in stops][-1] == ("app.py", 10)
     assert {stop["file"] for stop in stops} == {"app.py"}
+
+
+OUTERMOST = """\
+import asyncio
+
+async def child(n):
+    await asyncio.sleep(0)
+    return n
+
+async def main():
+    total = await asyncio.wait_for(child(2), 60)
+    return total
+
+def run():
+    loop = asyncio.get_event_loop_policy().new_event_loop()
+    return loop.run_until_complete(main())
+
+run()
+"""
+
+
+@pytest.mark.parametrize("steps", [["r"], ["n"]])
+def test_a_step_out_of_a_task_shows_what_it_returns(debug: Any, steps: list[str]) -> None:
+    program = debug("python app.py", {"app.py": OUTERMOST})
+    program.do("b 9")
+    program.do("c")
+    stop = [program.do(step) for step in steps][-1]["stop"]
+    assert (stop["reason"], stop["function"], stop["return"]) == ("return", "main", "2")
+    stop = program.do("n")["stop"]
+    assert (stop["reason"], stop["function"], stop["return"]) == ("return", "run", "2")
+    assert program.do("n")["stop"]["function"] == "<module>"
+
+
+def test_a_step_out_of_a_generator_that_ends_in_a_return_statement_stops_there(debug: Any) -> None:
+    source = "def numbers():\n    yield 1\n    x = 2\ndef f():\n    return sum(numbers())\nf()\n"
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 3")
+    program.do("c")
+    stop = program.do("n")["stop"]
+    assert (stop["reason"], stop["function"], stop["return"]) == ("return", "f", "1")
+
+
+SUSPENDED = """\
+def gen():
+    try:
+        for i in range(5):
+            yield i
+    finally:
+        done = True
+
+def first():
+    g = gen()
+    x = next(g)
+    return x
+
+def main():
+    a = first()
+    b = list(map(lambda n: n, gen()))
+    return b
+main()
+"""
+
+
+def test_a_step_out_of_a_function_goes_past_the_generators_that_it_leaves(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": SUSPENDED})
+    program.do("b 11")
+    assert program.lines("c", "n", "n", "n") == [11, 11, 15, 16]
+
+
+def test_a_generator_that_goes_on_while_its_caller_does_not_is_stepped_into(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": SUSPENDED})
+    program.do("b 15")
+    program.do("c")
+    stops = [program.do("s")["stop"] for _ in range(9)]
+    assert [stop["line"] for stop in stops if stop["function"] == "gen"][-2:] == [4, 3]

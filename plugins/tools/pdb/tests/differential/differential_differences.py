@@ -145,7 +145,7 @@ DIFFERENCES = (
     ),
     Difference(
         "generators",
-        "pdb loses its way at the end of a generator, unless what runs it is traced already",
+        "pdb loses its way at the end of a generator, unless what runs it is traced already, and at that of a task",
         "def g():\n    yield 1\ndef f():\n    x = sum(g())\n    return x\nf()\na = 1\n",
         ("b 2", "c", "n", "n", "n"),
     ),

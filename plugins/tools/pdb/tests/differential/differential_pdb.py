@@ -350,15 +350,33 @@ class Generators(Oracle):
 
     def dispatch_return(self, frame, arg):
         """See bdb."""
+        if frame is self.caller:
+            self._set_stopinfo(None, None)
         if frame in (self.stopframe, self.returnframe) and is_generator(frame) and not is_yielding(frame):
             caller = frame.f_back
             of_task = frame.f_code.co_flags & inspect.CO_COROUTINE
+            between = []
             while of_task and caller is not None and os.path.basename(caller.f_code.co_filename) not in self.about:
+                between.append(caller)
                 caller = caller.f_back
+            if not all(map(is_generator, between)):
+                return self.leave_task(frame, arg, caller)
             if caller is not None and not is_runner(caller):
                 self.caller = caller
                 caller.f_trace = self.trace_dispatch
         return super().dispatch_return(frame, arg)
+
+    def leave_task(self, frame, arg, caller):
+        """Stop at the return of a task's coroutine; a step from there goes to what runs the tasks."""
+        self._set_stopinfo(None, None)
+        result = super().dispatch_return(frame, arg)
+        if self.stopframe in (None, frame):
+            if caller is not None and not is_runner(caller):
+                self._set_stopinfo(caller, caller)
+                caller.f_trace = self.trace_dispatch
+            else:
+                self.set_continue()
+        return result
 
     def dispatch_line(self, frame):
         """See bdb."""

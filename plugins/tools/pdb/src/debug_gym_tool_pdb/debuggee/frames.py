@@ -1,8 +1,8 @@
 """What a frame tells of itself."""
 
 import dis
+import inspect
 import sys
-import weakref
 
 from debug_gym_core.debugging.inside.process import _get_ident
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 MOST_IN_A_CYCLE = 4
 """Functions that call each other in a circle, for which a stack is folded."""
 
-_WEAKREFS = frozenset((weakref.WeakSet.add.__code__.co_filename, weakref.finalize.__call__.__code__.co_filename))
 _YIELDS = frozenset(dis.opmap[name] for name in ("YIELD_VALUE", "YIELD_FROM") if name in dis.opmap)
 
 
@@ -77,17 +76,11 @@ def is_yielding(frame: "FrameType") -> bool:
     return code[at] == dis.opmap["RESUME"] and code[at - 2] in _YIELDS  # from Python 3.13 on
 
 
-def is_cleanup(frame: "FrameType", caller: int) -> bool:
-    """Whether a frame runs because the variables of one are gone that has just returned to its caller, by identity.
-
-    A step out of a function goes to its caller, not into what the end of its variables calls. pdb, which keeps them
-    alive while it steps, never sees it.
-    """
-    top = frame
-    while top.f_back is not None and id(top.f_back) != caller:
-        top = top.f_back
-    code = top.f_code
-    return top.f_back is not None and (code.co_name == "__del__" or code.co_filename in _WEAKREFS)
+def is_cleared(frame: "FrameType") -> bool:
+    """Whether the variables of a frame that has ended were cleared, as unittest's `assertRaises` does."""
+    code = frame.f_code
+    takes = code.co_argcount + code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    return bool(takes) and not frame.f_locals and frame not in outwards(sys._getframe())
 
 
 def is_hidden(frame: "FrameType") -> bool:

@@ -15,11 +15,11 @@ from debug_gym_core.debugging.inside.limits import TimeLimit, repr_of
 from .channel import _GONE, _ORIGINAL_BUILTINS, Channel, _give_builtins, _take_back_builtins
 from .conversation import IGNORED, Conversation, documented, shortened
 from .evaluating import evaluate
-from .frames import folded, in_order, is_shown, line_of
+from .frames import folded, in_order, is_cleared, is_shown, line_of
 from .guide import DIFFERENCES, long_name, overview
 from .hints import MOST_NAMED
 from .locations import NAME, NO_LINE
-from .report import MOST_LOCALS
+from .report import CLEARED, MOST_LOCALS
 from .values import REPR_SECONDS
 
 TYPE_CHECKING = False
@@ -113,6 +113,8 @@ class Looking(Conversation):
     def do_args(self, arg: str) -> "Any":  # noqa: D102
         frame = self.curframe
         assert frame is not None
+        if is_cleared(frame):
+            return self.message(CLEARED)
         code = frame.f_code
         if not code.co_argcount + code.co_kwonlyargcount and not code.co_flags & (
             inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
@@ -266,7 +268,9 @@ class Looking(Conversation):
             for name in names[:MOST_LOCALS]:
                 self.message("{} = {}".format(name, self.values.describe(values[name], limit)))
         if len(names) > MOST_LOCALS or not names:
-            self.message("({} more: pp locals())".format(len(names) - MOST_LOCALS) if names else "There are none.")
+            cleared = self.curframe is not None and is_cleared(self.curframe)
+            nothing = CLEARED if cleared else "There are none."
+            self.message("({} more: pp locals())".format(len(names) - MOST_LOCALS) if names else nothing)
 
     def do_retval(self, arg: str) -> "Any":  # noqa: D102
         stop = self._stop

@@ -9,7 +9,7 @@ import types
 from debug_gym_core.debugging.inside.limits import TimeLimit
 from debug_gym_core.debugging.inside.process import OURS, _get_ident
 
-from .frames import in_order, is_shown, line_of, other_frames, outwards, real_line
+from .frames import in_order, is_cleared, is_shown, line_of, other_frames, outwards, real_line
 from .groups import members
 from .values import MESSAGE_LENGTH, REPR_SECONDS
 
@@ -36,6 +36,9 @@ MOST_EXCEPTIONS = 5
 MOST_MEMBERS = (5, 3, 1)
 """Exceptions that are shown of a group, of one in it, and of one in that."""
 
+CLEARED = (
+    "its variables were cleared by the test runner (assertRaises); `trace`, or a breakpoint at the line, shows them"
+)
 _COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -92,6 +95,8 @@ class Reporter:
             result["locals"] = self._locals(frame, limit)
             if value:
                 result["return"] = self._values.describe(value[0], limit)
+            if error is not None and is_cleared(frame):
+                result["note"] = CLEARED
             if error is not None:
                 result["exceptions"] = self._exceptions(error, limit)
         return result

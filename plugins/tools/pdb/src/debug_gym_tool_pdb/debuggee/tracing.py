@@ -2,7 +2,6 @@
 
 import bdb
 import functools
-import inspect
 import pdb
 import signal
 import sys
@@ -15,9 +14,9 @@ from .channel import ARM_SIGNAL, Channel, OwnBuiltins, Room, _gettrace
 from .code_lines import NOWHERE
 from .conditions import CONDITION, Conditions, TakesTooLong, is_at
 from .finder import Finder
-from .frames import first_real_line, is_cleanup, is_yielding, other_frames, outwards
+from .frames import first_real_line, other_frames, outwards
 from .insertion import HELD, RAISED
-from .running import Running
+from .leaving import Leaving, Left
 from .shown import Followed
 from .stop import Hit
 from .tracers import Tracers
@@ -35,18 +34,15 @@ if hasattr(pdb, "find_first_executable_line"):  # from Python 3.13 on
 
 # For each event that is traced: `super()` would look through all the classes.
 _trace_dispatch = bdb.Bdb.trace_dispatch
-_dispatch_line = bdb.Bdb.dispatch_line
-_dispatch_return = bdb.Bdb.dispatch_return
 
 
-class Tracing(Running):
+class Tracing(Leaving):
     """Threads that are traced: to find breakpoints, or because they step.
 
     Attributes:
         finder: finds breakpoints while a thread runs freely
         tracers: trace functions of the program's own
         busy: the threads that talk to the host, or run code for that; they stop nowhere
-        stepper: the thread that steps; None: all run freely
     """
 
     def __init__(self, channel: "Channel", root: str) -> None:
@@ -56,11 +52,7 @@ class Tracing(Running):
         self.finder = Finder(self.reached, self.shown, self.sources, self.hooked, self.stepped, self.canonic)
         self.tracers = Tracers(self)
         self.busy: "Set[int]" = set()
-        self.stepper: "Optional[int]" = None
         self._pid = _getpid()
-        self._caller: "Optional[FrameType]" = None
-        self._stepped_out_to = 0
-        self._continuing = False
         self._hits: "Dict[int, Hit]" = {}
         self._handled = (0, 0)
         self._holds = Conditions().hold
@@ -251,10 +243,13 @@ class Tracing(Running):
             return None
         stepping = self.stepper == ident
         if stepping:
-            caller, self._stepped_out_to = self._stepped_out_to, 0
-            if event == "call" and caller and is_cleanup(frame, caller):
-                self._stepped_out_to = caller
-                return self.finder.on_call(frame, event, arg)
+            left, self._left = self._left, None
+            if event == "call" and left is not None and left.is_cleaned_up(frame):
+                self._left = left
+                tracer = self.finder.on_call(frame, event, arg)
+                if frame.f_trace is not None:  # a generator's, that was suspended
+                    self._trace(frame, tracer)
+                return tracer
         if event == "call":
             self.shown.resumed(frame)
             if not stepping or (self.stopframe is not None and frame is not self.stopframe):
@@ -277,7 +272,7 @@ class Tracing(Running):
         if event == "return" and self.stepper == ident:
             self._arm(frame.f_back)  # bdb may have turned `next` into `step`
             if self.stopframe is None:
-                self._stepped_out_to = id(frame.f_back)
+                self._left = Left(frame)
         if self.stepper != ident:
             self._trace(frame, self.finder.tracer(frame))
         if self.stepper != ident or self.finder.waits:
@@ -289,36 +284,6 @@ class Tracing(Running):
         if event == "call" and result == self.trace_dispatch:
             self.shown.unfollow(frame)
         return result
-
-    def set_continue(self) -> None:
-        """Run freely from here; `resume` arms the breakpoints."""
-        self._set_stopinfo(self.botframe, None, -1)
-        self._continuing = True
-
-    def dispatch_return(self, frame: "FrameType", arg: "Any") -> "Any":
-        """See bdb; a step out of a generator that ends stops in what ran it, of which bdb knows only sometimes."""
-        stepped = frame in (self.stopframe, self.returnframe) and not self._continuing
-        if stepped and frame.f_code.co_flags & bdb.GENERATOR_AND_COROUTINE_FLAGS and not is_yielding(frame):
-            caller = frame.f_back
-            of_task = frame.f_code.co_flags & inspect.CO_COROUTINE
-            while of_task and caller is not None and not self.files.is_own(caller.f_code.co_filename):
-                caller = caller.f_back
-            if caller is not None and caller is not self.botframe:
-                self._caller = caller
-                self._trace(caller, self.trace_dispatch)
-        return _dispatch_return(self, frame, arg)
-
-    def dispatch_line(self, frame: "FrameType") -> "Any":
-        """See bdb."""
-        if frame is self._caller:
-            self._set_stopinfo(None, None)
-        return _dispatch_line(self, frame)
-
-    def _set_stopinfo(self, *args: "Any", **kwargs: "Any") -> None:
-        self._continuing = False
-        self._caller = None
-        self._stepped_out_to = 0
-        super()._set_stopinfo(*args, **kwargs)  # type: ignore[misc]
 
     def jumped(self, frame: "FrameType", before: int) -> None:
         """The event of the line that was left may be reported besides: it is handled still."""
