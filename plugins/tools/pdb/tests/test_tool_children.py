@@ -146,6 +146,15 @@ def test_what_does_not_stop_is_told(start: Callable[..., Use]) -> None:
     assert "note:" not in use("c")
 
 
+def test_what_does_not_stop_is_told_once_whatever_process_says_it(start: Callable[..., Use]) -> None:
+    program = "import os, subprocess, sys\ndef f():\n    x = 1\nsubprocess.call([sys.executable, '-c', '1'])\n"
+    program += "for _ in range(2):\n    if os.fork() == 0:\n        f()\n        os._exit(0)\n    os.wait()\nf()\n"
+    use = start(program)
+    answers = [use("b f\nc"), use("c"), use("c"), use("c")]
+    assert [answer.count("note: the program started another") for answer in answers] == [1, 0, 0, 0]
+    assert "of process child 2" in answers[1]
+
+
 @pytest.mark.parametrize("read", ["input()", "sys.stdin.read() or 1 / 0", "sys.stdin.readline() or 1 / 0"])
 def test_a_program_that_reads_sees_the_end_of_the_input(start: Callable[..., Use], read: str) -> None:
     program = f"import sys\nfor n in range(3):\n    try:\n        {read}\n    except (EOFError, ZeroDivisionError):\n"

@@ -127,6 +127,7 @@ class DebugSession:
     _talking: int = field(init=False, default=0)
     _replaced: bool = field(init=False, default=False)
     _root: str = field(init=False, default=ROOT)
+    _told: set[str] = field(init=False, default_factory=set)
 
     def start(self) -> Reply:
         """Start the program and stop before its first line.
@@ -287,7 +288,7 @@ class DebugSession:
             text=self._clean(message.get("out", "")),
             printed=self._program(printed),
             printed_cut=cut,
-            notes=_notes(message),
+            notes=self._notes(message),
             stop=self._masked(message.get("stop")),
             failed=message.get("failed", False),
             used=message.get("used", 0),
@@ -321,7 +322,7 @@ class DebugSession:
             printed=self._program(printed),
             printed_cut=cut,
             timed_out=timed_out,
-            notes=_notes(message),
+            notes=self._notes(message),
             end=_how(message, status),
             status=status,
             exception=self._masked(message.get("exception")),
@@ -332,6 +333,14 @@ class DebugSession:
         state = message.get("breakpoints")
         if state is not None:
             self.breakpoints.replace([Breakpoint.from_json(one) for one in state["list"]], state["next"])
+
+    def _notes(self, message: Mapping[str, Any]) -> tuple[str, ...]:
+        """What to know of breakpoints that did not stop: once, in processes that the program started; or anywhere."""
+        started = [how for how in message.get("started", ()) if how in STARTED and how not in self._told]
+        self._told.update(started)
+        notes = [STARTED[how] for how in started]
+        notes += [NEVER.format(**one) for one in message.get("never", ())]
+        return tuple(notes)
 
     def _program(self, text: str) -> str:
         """What the program printed; what pytest and unittest say of themselves is equal from run to run, as in eval."""
@@ -353,13 +362,6 @@ class DebugSession:
         if isinstance(value, dict):
             return {key: self._masked(one) for key, one in value.items()}
         return value
-
-
-def _notes(message: Mapping[str, Any]) -> tuple[str, ...]:
-    """What to know of breakpoints that did not stop: in processes that the program started, or anywhere."""
-    notes = [STARTED[how] for how in message.get("started", ()) if how in STARTED]
-    notes += [NEVER.format(**one) for one in message.get("never", ())]
-    return tuple(notes)
 
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:

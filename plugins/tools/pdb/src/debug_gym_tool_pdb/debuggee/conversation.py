@@ -99,7 +99,7 @@ class Conversation(pdb.Pdb):
         self._used = 0
         self._last_fed = ""
         self._nested = False
-        self._started: "Dict[str, bool]" = {}
+        self._started: "List[str]" = []
 
     @property
     def before_runner(self) -> bool:
@@ -203,14 +203,13 @@ class Conversation(pdb.Pdb):
 
     def started(self, how: str) -> None:
         """Remember that the program started an interpreter in which nothing of ours is."""
-        self._started.setdefault(how, False)
+        if how not in self._started:
+            self._started.append(how)
 
     def _add_started(self, message: "Json") -> None:
-        """Tell once of interpreters in which breakpoints do not stop."""
-        fresh = [how for how, told in self._started.items() if not told]
-        if fresh and self.breaks:
-            message["started"] = fresh
-            self._started.update((how, True) for how in fresh)
+        """Tell of interpreters in which breakpoints do not stop; the host knows what it was told by other processes."""
+        if self._started and self.breaks:
+            message["started"] = list(self._started)
 
     # ---- how a command is carried out
 
