@@ -145,6 +145,8 @@ class _Finder:
             raise Refused(f"it has more than {DEEPEST} commands that start another one")
         if parsed.kind is Kind.COMMAND:
             parsed = self._console_script(_words(text))
+        if parsed.kind is Kind.SCRIPT and parsed.target.startswith(ROOT + "/"):  # as all that we say names it
+            parsed = replace(parsed, target=self.env.session.root + parsed.target.removeprefix(ROOT))
         if parsed.module in ("tox", "nox"):
             raise self._runner(parsed.module, list(parsed.args))
         if parsed.module == "pytest" and "--trace" in parsed.args:

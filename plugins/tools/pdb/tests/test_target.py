@@ -71,6 +71,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RepoEnv]:
         ("sh -c 'A=3 python show.py'", "__main__ [] 3 None {root}"),
         ("cd sub && python show.py", "__main__ [] None None sub"),
         ("bash -lc 'cd /testbed/sub; python show.py'", "__main__ [] None None sub"),
+        ("cd sub && python /testbed/show.py x", "__main__ ['x'] None None sub"),
         ("coverage run --source . -m pkg y", "__main__ ['y'] None None {root}"),
         ("python -m coverage run -a show.py", "__main__ [] None None {root}"),
         ("python -m pdb -c continue show.py z", "__main__ ['z'] None None {root}"),

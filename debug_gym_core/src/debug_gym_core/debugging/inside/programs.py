@@ -107,6 +107,10 @@ class Script(Program):
                 self.source = file.read()
             tree = _tree(self.source, path)
         except (SyntaxError, ValueError) as error:
+            import zipfile
+
+            if zipfile.is_zipfile(path):
+                raise BadTarget("{} is a zip archive, not a Python file".format(self.target)) from None
             raise BadTarget("{} is not Python: {}".format(self.target, error)) from None
         except OSError as error:
             raise BadTarget("{} cannot be read: {}".format(self.target, error.strerror)) from None
