@@ -133,6 +133,12 @@ def test_every_kind_of_call_has_one_life(name: str, last: str, trace: Follow) ->
     assert found.last["calls"] == 1
 
 
+def test_a_generator_that_ends_in_another_line_than_made_it_says_so(trace: Follow) -> None:
+    source = "def numbers():\n    yield 1\n    return 6\ndef f():\n    it = numbers(); a = next(it)\n    try:\n"
+    source += "        next(it)\n    except StopIteration as error:\n        return error.value\nf()\n"
+    assert "       > numbers() yields 1, -> 6 in line 7" in trace(source).lines
+
+
 def test_a_generator_is_told_with_what_it_yields_and_is_sent(trace: Follow) -> None:
     lines = trace(PROGRAMS["generator"][1]).lines
     assert "3      got = yield i   | got = 'x', yields 0" in lines

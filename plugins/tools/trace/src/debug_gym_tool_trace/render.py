@@ -243,6 +243,8 @@ def _how(call: Call) -> str:
     else:
         said = {"suspended": "waits"}.get(end.how, "is not over")
         said = "" if yields and end.how == "suspended" else said
+    if said and end.within is not None:
+        said += f" in line {end.within}"
     return ", ".join(part for part in (yields, said) if part)
 
 

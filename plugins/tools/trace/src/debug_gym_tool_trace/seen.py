@@ -54,12 +54,14 @@ class Ending(_Checked):
         line: where
         value: what it returned
         exception: what it raised
+        within: the line that ran a generator to its end, where that is not the one that made it
     """
 
     how: str
     line: int | None = None
     value: str | None = None
     exception: Failure | None = None
+    within: int | None = None
 
 
 class Step(_Checked):

@@ -55,6 +55,11 @@ class Step:
         self.yields = 0
         self.awaited = 0
 
+    def makes(self, call: "Call") -> None:
+        """It calls a function."""
+        self.calls.append(call)
+        call.made_in = self
+
     def raises(self, error: "Dict[str, str]") -> None:
         """An exception is raised in it, after the calls that it has made so far; one that goes on is told once."""
         if all(one["type"] != error["type"] or one["message"] != error["message"] for one in self.raised):
@@ -151,6 +156,7 @@ class Call:
         frame: its frame, while it is there
         scope: its variables
         step: the step that it is in
+        made_in: the step that made it
         outer: identity of the exception that was handled around it when it began or went on; 0: none was
         handled: the exception that it handles at its line, as far as it was looked for
         handled_id: its identity
@@ -178,6 +184,7 @@ class Call:
         self.level = level
         self.detailed = detailed
         self.step: "Optional[Step]" = None
+        self.made_in: "Optional[Step]" = None
         self.outer = id(sys.exc_info()[1]) if sys.exc_info()[1] is not None else 0
         self.handled: "Optional[Dict[str, str]]" = None
         self.handled_id = 0
@@ -307,9 +314,11 @@ class Call:
         """How it ended, or whether it runs or waits."""
         return "running" if self.ended is None else str(self.ended["how"])
 
-    def end(self, ended: "Json") -> None:
-        """End it."""
+    def end(self, ended: "Json", within: "Optional[Step]" = None) -> None:
+        """End it; `within`: the step that runs it then, which for a generator may be another than has made it."""
         self._leave(0)
+        if within is not None and within is not self.made_in:
+            ended["within"] = within.unit.line
         self.ended = ended
         self.frame = None
 

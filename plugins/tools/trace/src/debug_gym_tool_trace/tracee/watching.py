@@ -182,8 +182,7 @@ class Watch:
         code = frame.f_code
         if is_transparent(code) or not self._files.is_own(code.co_filename):
             return None
-        outer = caller(frame, self._files)
-        parent = self._calls.get(id(outer)) if outer is not None else None
+        parent = self._parent(frame)
         if parent is None or not parent.detailed or parent.step is None or not self._files.is_written(code):
             return None
         if len(parent.step.calls) >= MOST_CALLS or parent.unfollowed:
@@ -192,6 +191,11 @@ class Watch:
         call: "Optional[Call]" = self._guarded(self._called, frame, parent)
         return call
 
+    def _parent(self, frame: "FrameType") -> "Optional[Call]":
+        """The call that a frame was called by, or goes on by."""
+        outer = caller(frame, self._files)
+        return self._calls.get(id(outer)) if outer is not None else None
+
     def _called(self, frame: "FrameType", parent: "Call") -> "Optional[Call]":
         detailed = parent.level < self._depth and self._steps < MOST_STEPS
         about = self._about(frame)
@@ -199,7 +203,7 @@ class Watch:
             about["definition"] = frame.f_code.co_firstlineno
         call = self._call(about, frame, parent.level + 1, detailed)
         assert parent.step is not None
-        parent.step.calls.append(call)
+        parent.step.makes(call)
         return call
 
     def line(self, call: "Call", frame: "FrameType", line: int) -> None:
@@ -317,7 +321,8 @@ class Watch:
         self._end(call, frame, ended)
 
     def _end(self, call: "Call", frame: "FrameType", ended: "Json") -> None:
-        call.end(ended)
+        parent = self._parent(frame)
+        call.end(ended, parent.step if parent is not None else None)
         self._calls.pop(id(frame), None)
         if call is self.root:
             self.stop()
