@@ -59,3 +59,12 @@ def test_a_name_that_is_there_has_none_that_is_near(debug: Any) -> None:
     program.do("c")
     answer = program.do("class C: value = [limit for _ in (1,)]")["out"] + program.do("p eval('limit', {})")["out"]
     assert "hint" not in answer
+
+
+def test_functions_that_the_program_has_replaced_are_its_own(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": APP})
+    program.do("b 4")
+    program.do("c")
+    names = "dict, frozenset, isinstance, eval, sorted"
+    program.do(f"import builtins; {', '.join('builtins.' + name for name in names.split(', '))} = [lambda *a: 99] * 5")
+    assert program.do("p any(row == limit for row in rows), eval('limit')")["out"] == "(True, 99)\n"

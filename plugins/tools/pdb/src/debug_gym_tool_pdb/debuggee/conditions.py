@@ -1,10 +1,10 @@
 """Whether a breakpoint stops where it is reached."""
 
-from .evaluating import evaluate
+from .evaluating import Prepared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import CodeType, FrameType
+    from types import FrameType
     from typing import Any, Dict
 
 
@@ -21,14 +21,15 @@ class Conditions:
 
     def __init__(self) -> None:
         """Know none yet."""
-        self._known: "Dict[str, CodeType]" = {}
+        self._known: "Dict[str, Prepared]" = {}
 
     def hold(self, condition: str, frame: "FrameType") -> bool:
         """Whether a condition is true in a frame; raises what it raises."""
-        code = self._known.get(condition)
-        if code is None:
-            code = self._known[condition] = compile(condition.strip(), CONDITION, "eval", dont_inherit=True)
-        return bool(evaluate(code, frame.f_globals, frame.f_locals))
+        known = self._known.get(condition)
+        if known is None:
+            code = compile(condition.strip(), CONDITION, "eval", dont_inherit=True)
+            known = self._known[condition] = Prepared(code)
+        return bool(known.evaluate(frame.f_globals, frame.f_locals))
 
 
 def is_at(one: "Any", frame: "FrameType", line: int) -> bool:
