@@ -52,8 +52,9 @@ class Left:
 
 
 def _suspended(frame: "FrameType") -> "Iterator[FrameType]":
-    """The frames of generators and coroutines that the variables of a frame hold."""
-    for value in list(frame.f_locals.values()):
+    """The frames of generators and coroutines that the variables of a function hold; a class may keep its own anyhow."""
+    own = frame.f_locals if frame.f_code.co_flags & inspect.CO_OPTIMIZED else {}
+    for value in list(own.values()):
         for kind, name in _FRAME_OF:
             if type(value) is kind:
                 yield getattr(value, name)
