@@ -52,7 +52,7 @@ class Left:
 
 
 def _suspended(frame: "FrameType") -> "Iterator[FrameType]":
-    """The frames of generators and coroutines that the variables of a function hold; a class may keep its own anyhow."""
+    """The frames of generators and coroutines that a function's variables hold; a class has them where it likes."""
     own = frame.f_locals if frame.f_code.co_flags & inspect.CO_OPTIMIZED else {}
     for value in list(own.values()):
         for kind, name in _FRAME_OF:

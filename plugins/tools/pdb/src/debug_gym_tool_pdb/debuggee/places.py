@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import contextlib
 import dis
 import os
 import re
@@ -152,10 +153,16 @@ def statements_in(node: "ast.AST") -> "Iterator[ast.AST]":
             yield from block
 
 
-def python_files(root: str, most: int) -> "Iterator[str]":
-    """Python files of a repository, relative to its root, those near the root first."""
+def python_files(root: str, most: int = sys.maxsize, until: float = float("inf")) -> "Iterator[str]":
+    """Python files of a repository, relative to its root, those near the root first.
+
+    Args:
+        root: of the repository
+        most: files of any kind that are looked at
+        until: when to stop looking, on the clock of `_monotonic`
+    """
     waiting, seen = [""], 0
-    while waiting and seen < most:
+    while waiting and seen < most and _monotonic() <= until:
         directory = waiting.pop(0)
         try:
             with os.scandir(os.path.join(root, directory)) as found:
@@ -228,17 +235,12 @@ class Search:
     def _contents(self, only: "Optional[str]") -> "Iterator[Tuple[str, bytes]]":
         """The files to look into, those near the root first, until there is no time left."""
         until = _monotonic() + SECONDS_OF_SEARCH
-        for file in [only] if only else python_files(self.root, sys.maxsize):
-            if file in self.ignored:
-                continue
-            if _monotonic() > until:
-                self.finished = False
-                break
-            try:
-                with open(os.path.join(self.root, file), "rb") as opened:
+        for file in [only] if only else python_files(self.root, until=until):
+            if file not in self.ignored and _monotonic() <= until:
+                with contextlib.suppress(OSError), open(os.path.join(self.root, file), "rb") as opened:
                     yield file, opened.read(LARGEST_FILE_READ)
-            except OSError:
-                continue
+        if _monotonic() > until:
+            self.finished = False
 
     def _in_file(self, file: str, wanted: str) -> "List[Definition]":
         try:
