@@ -9,6 +9,7 @@ Standard library only, Python 3.6 and newer. Its modules travel with the package
 - `programs`: scripts, modules and code, run as `python` runs them
 - `pytests`: pytest, run as `python -m pytest` runs it
 - `signals`: exceptions that a handler of a signal raises while we run
+- `sets`: elements of sets, in order where that asks none of them
 - `texts`: texts of values that are the same in each run
 - `quiet`: no warnings while what the program compiles is compiled beside it
 """

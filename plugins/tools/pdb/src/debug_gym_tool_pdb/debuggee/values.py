@@ -1,7 +1,6 @@
 """Values of the program in a few words: bounded in length and in time, since their `repr` is code of the program's."""
 
 import collections
-import contextlib
 import itertools
 import reprlib
 import sys
@@ -10,6 +9,7 @@ import types
 
 from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit, text_of
 from debug_gym_core.debugging.inside.marks import fields_of, has_plain_repr, mark
+from debug_gym_core.debugging.inside.sets import first_of
 from debug_gym_core.debugging.inside.texts import name_of, without_addresses
 
 TYPE_CHECKING = False
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 REPR_SECONDS = 0.2
 MESSAGE_LENGTH = 400
-MOST_SORTED = 1000
-"""Elements of a set that are put in order; of a larger one the first are shown."""
-
 TOO_LONG = "<{}, whose repr took too long>"
 _LOOKED_INTO = frozenset(
     (
@@ -31,9 +28,6 @@ _LOOKED_INTO = frozenset(
     )
 )
 """Types whose own repr is not asked for."""
-
-_IN_ORDER = frozenset((bool, bytes, float, int, str))
-"""Types whose order is Python's own."""
 
 
 class BoundedRepr(reprlib.Repr):
@@ -74,14 +68,10 @@ class BoundedRepr(reprlib.Repr):
         return self._elements(x, level, "frozenset({})") if x else "frozenset()"
 
     def _elements(self, x: "AbstractSet[Any]", level: int, form: str) -> str:
-        """The elements of a set, in order where that asks none of them: what others compare by is the program's."""
+        """The elements of a set, which are not asked for their order."""
         if level <= 0:
             return form.format("{...}")
-        first = list(itertools.islice(x, self.maxset))
-        if len(x) <= MOST_SORTED and _IN_ORDER.issuperset(map(type, x)):
-            with contextlib.suppress(TypeError):
-                first = sorted(x)[: self.maxset]
-        shown = [self.repr1(one, level - 1) for one in first]
+        shown = [self.repr1(one, level - 1) for one in first_of(x, self.maxset)]
         return form.format("{{{}}}".format(", ".join(shown + ["..."] * (len(x) > self.maxset))))
 
     def repr_instance(self, x: "Any", level: int) -> str:

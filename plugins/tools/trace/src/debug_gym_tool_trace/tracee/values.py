@@ -6,6 +6,7 @@ import types
 from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit, repr_of, text_of
 from debug_gym_core.debugging.inside.marks import container_of, fields_of, has_plain_repr, mark, mark_within
 from debug_gym_core.debugging.inside.process import _process_time
+from debug_gym_core.debugging.inside.sets import first_of
 from debug_gym_core.debugging.inside.signals import is_of_a_handler
 from debug_gym_core.debugging.inside.texts import name_of, without_addresses
 
@@ -277,12 +278,7 @@ class Values:
         if kind is dict:
             return _first(value.items(), HEAD + TAIL)
         if kind in (set, frozenset):
-            if len(value) > 1000:
-                return _first(value, HEAD + TAIL)
-            try:
-                return sorted(value)[: HEAD + TAIL] if {type(one) for one in value} <= SIMPLE else _first(value, 8)
-            except TypeError:
-                return _first(value, HEAD + TAIL)
+            return first_of(value, HEAD + TAIL)
         if whole:
             return list(value)
         return [*_first(value, HEAD), *(value[at] for at in range(-TAIL, 0))]
