@@ -212,6 +212,22 @@ def test_answers_that_say_nothing_are_paid_for(monkeypatch: pytest.MonkeyPatch) 
     assert usage is not None and (usage.prompt, usage.completion) == (2000, 100) and usage.cost == pytest.approx(0.003)
 
 
+def test_an_empty_answer_is_asked_for_once_more_and_paid_for(serve: Callable[..., ModelServer]) -> None:
+    """It may be a slip; one that comes again is what the model has to say."""
+    mute, failed = Reply({"text": "", "prompt": 1000, "completion": 50}), Reply({}, status=503)
+    prices = Prices(prompt=1.0, completion=10.0)
+    server = serve(mute, mute)
+    said = wire(server, prices=prices).complete(ASKED, [])
+    assert (said.message.content, said.finish, len(server.requests)) == ("", "stop", 2)
+    assert said.wasted == said.usage and said.usage.cost == pytest.approx(0.0015)
+    server = serve(mute, failed, GOOD)
+    said = wire(server, prices=prices).complete(ASKED, [])
+    assert said.message.content == "Hello." and said.wasted.prompt == 1000
+    with pytest.raises(LLMError, match="it was asked once") as lost:
+        wire(serve(mute, failed), max_retries=0, prices=prices).complete(ASKED, [])
+    assert lost.value.charged is not None and lost.value.charged.prompt == 1000
+
+
 def test_what_was_charged_before_a_run_is_stopped_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """However it is stopped: at the gate, or in a call of which nobody knows what it costs."""
     asked, leave = threading.Event(), threading.Event()

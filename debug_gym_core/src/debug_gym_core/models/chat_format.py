@@ -45,7 +45,7 @@ CUT = "{"
 
 
 class MalformedAnswer(ValueError):
-    """An answer of a service is not what its format says, or is empty; the text begins with a verb."""
+    """An answer of a service is not what its format says; the text begins with a verb."""
 
 
 def to_messages(
@@ -138,24 +138,25 @@ def read_answer(
         taken: ids that calls of the conversation have
 
     Raises:
-        MalformedAnswer: it is not in the format, or says nothing
+        MalformedAnswer: it is not in the format, or says neither anything nor why it ends
     """
     choices = mapping(body).get("choices")
     choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
     message = choice.get("message")
     if not isinstance(message, Mapping):
         raise MalformedAnswer("holds no message")
-    if choice.get("finish_reason") == "error":
+    reason = text_of(choice.get("finish_reason"))
+    if reason == "error":
         raise MalformedAnswer("ends in an error")
     content, thought = _parts(message.get("content"))
     thinking = text_of(message.get("reasoning_content")) or text_of(message.get("reasoning")) or thought
     refusal = text_of(message.get("refusal"))
-    finish = "refused" if refusal else FINISH.get(text_of(choice.get("finish_reason")), "stop")
+    finish = "refused" if refusal else FINISH.get(reason, "stop")
     if reasoning_end is not None and not thinking:
         thinking, content = cut_reasoning(content, reasoning_end, finish)
     found = [call for call in _list(message.get("tool_calls")) if isinstance(call, Mapping)]
     calls = read_calls([(call.get("id"), mapping(call.get("function"))) for call in found], taken, finish)
-    if not (content or calls or thinking) and finish == "stop":
+    if not (content or calls or thinking or refusal or reason):
         raise MalformedAnswer("is empty")
     kept = {name: message[name] for name in REASONING if message.get(name)}
     said = Message("assistant", content or refusal, calls, provider={key: kept} if kept and key else {})

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from debug_gym_core.models.chat_format import (
+    WORDLESS,
     MalformedAnswer,
     clean,
     cut_reasoning,
@@ -46,7 +47,7 @@ def to_input(messages: Sequence[Message], *, key: str = "", system: bool = True)
             items += [dict(item) for item in kept]
         else:
             if content or not message.calls:
-                items.append({"role": message.role, "content": content})
+                items.append({"role": message.role, "content": content or WORDLESS})
             items += [
                 {"type": "function_call", "call_id": call.id or "", "name": sent_name(call), "arguments": sent(call)}
                 for call in message.calls
@@ -71,7 +72,7 @@ def read_response(
         taken: ids that calls of the conversation have
 
     Raises:
-        MalformedAnswer: it is not in the format, or says nothing
+        MalformedAnswer: it is not in the format, or says neither anything nor that it is complete
     """
     output = mapping(body).get("output")
     if not isinstance(output, list):
@@ -95,7 +96,7 @@ def read_response(
         item.update(call_id=call.id, name=sent_name(call), arguments=sent(call))
     if reasoning_end is not None and not thinking:
         thinking, content = cut_reasoning(content, reasoning_end, finish)
-    if not (content or calls or thinking) and finish == "stop":
+    if not (content or calls or thinking) and finish == "stop" and mapping(body).get("status") != "completed":
         raise MalformedAnswer("is empty")
     # Of an answer that was cut off, the last item may be half of one, which the service would refuse.
     provider = {key: {OUTPUT: items}} if key and items and finish == "stop" else {}

@@ -218,10 +218,24 @@ class ServiceLLM(LLM):
         """Ask until there is an answer; see `LLM`.
 
         What is wrong with the request is raised at once. A service that fails is asked `max_retries` times more; one
-        that asks for patience is given it, however often, for an hour.
+        that asks for patience is given it, however often, for an hour. An answer that says nothing may be a slip of the
+        service's: it is asked once more. The next one is what the model has to say, be it nothing again.
+        """
+        completion = self._answered(messages, tools, NOTHING)
+        if not _says_nothing(completion):
+            return completion
+        log.info("%s: the answer is empty; it is asked again", self.title)
+        return self._answered(messages, tools, completion.usage + completion.wasted)
+
+    def _answered(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], wasted: Usage) -> Completion:
+        """The next answer of the service, however often it fails before.
+
+        Args:
+            messages: the conversation
+            tools: as `complete`
+            wasted: what was charged before, for answers that were of no use
         """
         failures, began = 0, time.monotonic()
-        wasted = NOTHING
         while True:
             try:
                 entered = self.gate.enter(self.stopping.begun)
@@ -325,3 +339,9 @@ class ServiceLLM(LLM):
     def interrupt(self) -> None:
         """End a wait for the service; an answer that is under way has some seconds to come, as it is paid for."""
         self.stopping.begin()
+
+
+def _says_nothing(completion: Completion) -> bool:
+    """Whether an answer is complete, and empty."""
+    message = completion.message
+    return completion.finish == "stop" and not (message.content.strip() or message.calls or completion.reasoning)

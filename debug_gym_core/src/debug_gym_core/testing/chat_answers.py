@@ -148,6 +148,17 @@ class AnswerTests(ChatTests):
         assert [cut("I", end).finish for end in ends] == ["length", "refused"]
         assert cut("", ends[0]).message.content == ""
 
+    def test_nothing_said(self, service: Service) -> None:
+        """It is an answer, asked for once more; and the conversation goes on after it."""
+        for text in ("", None):
+            service.answer = lambda request, text=text: service.reply(text)  # type: ignore[misc]
+            before = len(service.server.requests)
+            completion = service.llm.complete(ASKED, [dict(WEATHER)])
+            assert (completion.message.content, completion.message.calls, completion.finish) == ("", (), "stop")
+            assert len(service.server.requests) == before + 2
+            assert completion.wasted.prompt == completion.usage.prompt > 0
+            service.asked(service.reply("sunny"), [*ASKED, completion.message, Message("user", "Well?")])
+
     def test_unknown_usage_is_estimated(self, service: Service) -> None:
         """A budget that saw nothing would never end."""
         usage = service.asked(service.reply("It is sunny in Zürich.", usage=None)).usage

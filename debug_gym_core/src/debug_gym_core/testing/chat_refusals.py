@@ -101,10 +101,10 @@ class RefusalTests(ChatTests):
             error = service.refused(Reply(body))
             assert isinstance(error, LLMUnavailable) and "the service's answer" in str(error), body[:20]
 
-    def test_empty_answers(self, service: Service) -> None:
-        """No choices, no output, nothing said."""
-        empty: list[Reply] = [service.reply(""), Reply({"choices": [], "output": []}), Reply({"choices": None})]
-        empty += [Reply({"choices": [{"message": None}], "output": [None]}), Reply({})]
+    def test_answers_that_are_empty(self, service: Service) -> None:
+        """No choices, no output, neither words nor why there are none."""
+        empty: list[Reply] = [Reply({"choices": [], "output": []}), Reply({"choices": None}), Reply({})]
+        empty += [Reply({"choices": [{"message": None}], "output": [None]}), Reply({"choices": [{"message": {}}]})]
         for reply in empty:
             assert isinstance(service.refused(reply), LLMUnavailable)
 

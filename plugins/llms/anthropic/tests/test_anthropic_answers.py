@@ -183,9 +183,20 @@ def test_an_answer_cut_off_within_its_thinking_is_one(either: Service) -> None:
 
 
 @pytest.mark.parametrize("blocks", [[], [text("")], [text(" \n")]])
-def test_an_empty_answer_may_be_asked_for_again(either: Service, blocks: list[Any]) -> None:
+def test_an_empty_answer_is_asked_for_once_more_and_then_taken(either: Service, blocks: list[Any]) -> None:
+    replies = [either.answer(*blocks, tokens=usage(10, 1)), either.answer(*blocks, tokens=usage(20, 2))]
+    llm = either.llm(*replies, either.answer(text("Well.")))
+    done = llm.complete(HELLO, TOOLS)
+    assert (done.message.content, done.message.calls, done.finish) == ("", (), "stop")
+    assert (done.wasted, done.usage) == (Usage(10, 1), Usage(20, 2)) and len(either.requests) == 2
+    assert llm.complete([*HELLO, done.message, Message("user", "And?")], TOOLS).message.content == "Well."
+
+
+@pytest.mark.parametrize("stop", [None, "pause_turn"])
+def test_an_empty_answer_that_has_not_ended_is_none(service: Service, stop: str | None) -> None:
+    reply = Reply({**service.answer().body, "stop_reason": stop})
     with pytest.raises(LLMUnavailable, match=r"^claude-test: the answer is empty$"):
-        either.llm(either.answer(*blocks)).ask(HELLO, TOOLS)
+        service.llm(reply).ask(HELLO, TOOLS)
 
 
 def test_a_paused_turn_is_resumed(either: Service) -> None:

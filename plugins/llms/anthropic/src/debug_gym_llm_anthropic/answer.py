@@ -154,13 +154,13 @@ def completion(answer: Answer, known: Collection[str | None]) -> Completion:
         known: ids of the calls that the conversation has
 
     Raises:
-        LLMUnavailable: it is empty
-        ContextOverflow: it is, since there was no room for one
+        LLMUnavailable: it says neither anything nor why it ends
+        ContextOverflow: it is empty, since there was no room for one
     """
     finish = _finish(answer)
-    if not answer.content and finish != "refused" and answer.stop_reason != "max_tokens":
-        if answer.stop_reason == "model_context_window_exceeded":
-            raise ContextOverflow("the conversation leaves no room for an answer")
+    if not answer.content and answer.stop_reason == "model_context_window_exceeded":
+        raise ContextOverflow("the conversation leaves no room for an answer")
+    if not answer.content and answer.stop_reason in (None, "pause_turn"):
         raise LLMUnavailable("the answer is empty")
     calls = _read_calls(answer.content, set(known), finish == "length")
     kept: dict[str, Any] = {}
