@@ -118,6 +118,19 @@ def test_arguments_too_deep_to_parse_are_text(given: str) -> None:
     assert read_arguments(given) == given
 
 
+def nested(levels: int) -> str:
+    return '{"x": ' * levels + "1" + "}" * levels
+
+
+@pytest.mark.parametrize("levels", [101, 500, 900])
+def test_arguments_too_deep_to_be_copied_are_text(levels: int) -> None:
+    """A conversation is copied, written and read again by whoever keeps it, within Python's bound on recursion."""
+    assert read_arguments(nested(levels)) == nested(levels)
+    assert read_arguments(json.dumps(nested(levels))) == json.dumps(nested(levels))
+    assert isinstance(read_arguments(json.loads(nested(levels))), str)
+    assert read_arguments(nested(100)) == json.loads(nested(100)) == read_arguments(json.loads(nested(100)))
+
+
 def test_arguments_that_are_parsed_already() -> None:
     assert read_arguments({"path": "a"}) == {"path": "a"}
     assert read_arguments(["a"]) == '["a"]'

@@ -43,6 +43,12 @@ WORDLESS = "(no words)"
 CUT = "{"
 """Arguments of a call that was cut off before them: no JSON, so that nobody carries it out."""
 
+DEEPEST = 100
+"""Levels of lists and objects in arguments: far more than any tool takes, and few enough to be copied and written."""
+
+TOO_DEEP = "(arguments that are nested too deeply)"
+"""Stands for arguments that came as an object which cannot be written down."""
+
 
 class MalformedAnswer(ValueError):
     """An answer of a service is not what its format says; the text begins with a verb."""
@@ -206,12 +212,16 @@ def read_calls(
 
 
 def read_arguments(given: Any) -> Any:
-    """Arguments of a call: by name; the text as it came when it is no JSON object."""
+    """Arguments of a call: by name; the text as it came when it is no JSON object, or one that is nested too deeply."""
+    if not _fits(given):
+        return TOO_DEEP
     text = given if isinstance(given, str) else json.dumps(given)
     if not text.strip():
         return {}
     try:
         value = strict_json.loads(text)
+        if not _fits(value):
+            return clean(text)
         # What cannot be sent back, half of a surrogate pair, is cleaned away inside of the values as well.
         value = value if text.isascii() and r"\ud" not in text.lower() else _cleaned(value)
     except (ValueError, RecursionError):
@@ -221,6 +231,14 @@ def read_arguments(given: Any) -> Any:
     if isinstance(value, str) and value.strip().startswith("{") and isinstance(inner := read_arguments(value), dict):
         return inner  # an object that was written as JSON twice
     return value if isinstance(value, dict) else clean(text)
+
+
+def _fits(value: Any, levels: int = DEEPEST) -> bool:
+    """Whether a value of JSON types has at most so many levels."""
+    if not isinstance(value, list | dict):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_fits(item, levels - 1) for item in inner)
 
 
 def _cleaned(value: Any) -> Any:
