@@ -70,6 +70,8 @@ That should do it."""
         ("eval\n\nThis runs the tests.", ToolCall("eval")),
         ("All tests pass.\ndone", None),
         ("Done.", None),
+        ("Look:\n\n````md\n```\neval\n```\n````\n\n~~~~\n```python\nview a.py\n```", VIEW),
+        ("In turn:\n\n~~~\n```\neval\n```\nview a.py\n~~~", VIEW),
     ],
 )  # fmt: skip
 def test_an_action_is_found(answer: str, call: ToolCall | None) -> None:
@@ -97,6 +99,14 @@ def test_what_is_no_action_is_corrected_precisely(answer: str, said: str) -> Non
     with pytest.raises(ActionError) as error:
         find(answer, TOOLS)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "answer", ["```python\n" * 60_000, "".join(f"{'`' * (3 + number % 40)}x\n" for number in range(6_000))]
+)
+def test_fences_are_paired_however_often_a_model_repeats_them(answer: str) -> None:
+    with pytest.raises(ActionError, match="has no action"):
+        find(answer, TOOLS)
 
 
 @given(st.text() | st.text(alphabet='`view{}<>"\n pdbname:,', max_size=80))

@@ -26,7 +26,7 @@ DONE = "done"
 _THINKING = re.compile(
     r"\A(?:(?!<<<).)*?</think>|<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
 )
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
 _DECORATION = re.compile(r"^(?:[>*\-$#]+[ \t]+|`+|<\w+>|(?:action|command|tool|call)[ \t]*:[ \t]*)+", re.IGNORECASE)
 _SPELLINGS = {"name": ("name", "tool", "function", "action"), "arguments": ("arguments", "parameters", "args", "input")}
 """Keys that models use in JSON, ours first."""
@@ -232,10 +232,33 @@ def _candidates(text: str, tools: Mapping[str, type[Tool]]) -> Iterator[str]:
     """
     if "\n\n" not in text.strip() or ">>>" in text:
         yield from _if_action(text, tools)
-    for match in reversed(list(_FENCE.finditer(text))):
-        yield from _if_action(match[2], tools)
-        yield from _from_lines(match[2], tools)
+    for block in reversed(_fenced(text)):
+        yield from _if_action(block, tools)
+        yield from _from_lines(block, tools)
     yield from _from_lines(text, tools)
+
+
+def _fenced(text: str) -> list[str]:
+    """The blocks between fences, in order; one within another is a part of that.
+
+    A fence is open until a line of the same marks and nothing else; one that nothing closes is none. The lines are
+    walked once, as a model may repeat a fence thousands of times.
+    """
+    lines = text.split("\n")
+    opened: dict[str, int] = {}
+    blocks: list[tuple[int, int]] = []
+    for number, line in enumerate(lines):
+        fence = _FENCE.match(line)
+        if fence is None:
+            continue
+        begin = opened.setdefault(fence[1], number)
+        if begin < number and not fence[2].strip():
+            while opened.popitem()[1] > begin:
+                pass  # opened within the block
+            while blocks and blocks[-1][0] > begin:
+                blocks.pop()
+            blocks.append((begin, number))
+    return ["\n".join(lines[begin + 1 : end]) for begin, end in blocks]
 
 
 def _from_lines(text: str, tools: Mapping[str, type[Tool]]) -> Iterator[str]:
