@@ -239,6 +239,14 @@ def test_check_is_silent_about_what_is_right(inside: Any) -> None:
     assert any("terminal local" in line and "works here" in line for line in done.out.splitlines())
 
 
+def test_a_tool_that_nobody_can_call_ends_a_run_before_it_begins(inside: Any, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.py"
+    bad.write_text(BAD)
+    done = inside("run", "toy", "--plugin-file", str(bad), "--agent", "quitter", "-p", "tools=[greedy]", "-o", "out")
+    said = "error: tool greedy: Greedy.use must name its arguments, not take *words\n"
+    assert (done.status, done.err) == (3, said) and not (tmp_path / "out" / "toy").exists()
+
+
 def test_check_names_what_is_wrong(inside: Any, broken: str, tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text(BAD)

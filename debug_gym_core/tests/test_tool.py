@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debug_gym_core import ActionError, Tool
+from debug_gym_core.errors import PluginError
 from debug_gym_core.tools.observation import bound
 
 
@@ -76,6 +78,60 @@ def test_the_first_argument_is_the_environment() -> None:
         type("Even", (Tool,), {"name": "even", "use": named})
 
 
+async def _late(self: Any, env: Any, path: str) -> str:
+    return path
+
+
+def _in_pieces(self: Any, env: Any, path: str) -> Iterator[str]:
+    yield path
+
+
+def _by_place(self: Any, env: Any, path: str, /) -> str:
+    return path
+
+
+def _unnamed(self: Any, env: Any, *paths: str) -> str:
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        (_late, r"must answer at once: def, not async def"),
+        (_in_pieces, r"must return its answer, not yield it"),
+        (_by_place, r"must take its arguments by name, not path before /"),
+        (_unnamed, r"must name its arguments, not take \*paths"),
+    ],
+)
+def test_a_tool_that_nobody_can_call_is_not_made(use: Any, said: str) -> None:
+    """Not each of its calls fails, nor each episode that offers it: nothing begins."""
+    odd = type("Odd", (Tool,), {"name": "odd", "__doc__": "Odd.", "use": use})
+    for made in (odd, odd.schema):
+        with pytest.raises(PluginError, match=rf"^tool odd: Odd.use {said}$"):
+            made()
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_argument_may_have_any_name() -> None:
+    """Also one that the models of pydantic use, or refuse."""
+
+    class Named(Tool):
+        """Take them."""
+
+        name = "named"
+
+        def use(self, env: Any, json: str, copy: bool = False, schema: str = "s", _x: int = 1, model_x: int = 2) -> str:
+            raise NotImplementedError
+
+    parameters = Named.schema()["parameters"]
+    assert list(parameters["properties"]) == ["json", "copy", "schema", "_x", "model_x"]
+    assert parameters["required"] == ["json"]
+    assert Named.check({"json": "{}", "_x": "3"}) == {"json": "{}", "_x": 3}
+    for wrong, said in (({"json": 1}, "argument 'json'"), ({"json": "", "argument_json": ""}, "'argument_json'")):
+        with pytest.raises(ActionError, match=said):
+            Named.check(wrong)
+
+
 def test_a_type_that_no_argument_can_have() -> None:
     class Odd(Tool):
         """Odd."""
@@ -85,7 +141,8 @@ def test_a_type_that_no_argument_can_have() -> None:
         def use(self, env: Any, path: str, other: object, tool: Short) -> str:
             return ""
 
-    with pytest.raises(TypeError, match=r"no argument of a model's can be of the type of tool, .*; say str, int"):
+    said = r"^tool odd: Odd.use: no argument of a model's can be of the type of tool, .*; say str, int"
+    with pytest.raises(PluginError, match=said):
         Odd.schema()
 
 
@@ -104,7 +161,8 @@ def test_a_type_that_is_not_there_when_the_program_runs_is_refused() -> None:
         def use(self, env: absent.Environment, path: Absent) -> absent.Observation:  # noqa: F821
             raise NotImplementedError
 
-    with pytest.raises(TypeError, match=r"Typed\.use: the type of path, 'Absent', is not known .*import it outside of"):
+    said = r"Typed\.use: the type of path, 'Absent', is not known .*import it outside of"
+    with pytest.raises(PluginError, match=said):
         Typed.schema()
 
 

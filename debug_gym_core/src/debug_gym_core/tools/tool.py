@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, get_type_hints
 import pydantic
 
 from debug_gym_core import strict_json
+from debug_gym_core.components.catalogue import cause_of
 from debug_gym_core.components.component import Component, in_words
-from debug_gym_core.errors import ActionError
+from debug_gym_core.errors import ActionError, PluginError
 from debug_gym_core.names import nearest
 
 if TYPE_CHECKING:
@@ -43,6 +44,19 @@ class Tool(Component, abc.ABC):
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ()
 
+    def __init__(self, **settings: Any) -> None:
+        """Check the settings, and that the tool can be called.
+
+        Args:
+            settings: fields of `Settings`
+
+        Raises:
+            UsageError: a setting is unknown or has a wrong type
+            PluginError: the signature of `use` is none that can be called with the arguments of a model
+        """
+        super().__init__(**settings)
+        self.schema()
+
     use: ClassVar[Any]
     """The method that carries out one call, `use(self, env, ...) -> str | Observation`.
 
@@ -62,7 +76,11 @@ class Tool(Component, abc.ABC):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """The tool as JSON Schema for function calling: `name`, `description`, `parameters`."""
+        """The tool as JSON Schema for function calling: `name`, `description`, `parameters`.
+
+        Raises:
+            PluginError: the signature of `use` is none that can be called with the arguments of a model
+        """
         return cast("dict[str, Any]", json.loads(_signature(cls).schema_json))
 
     @classmethod
@@ -132,18 +150,25 @@ class _Signature:
     def __init__(self, tool: type[Tool]) -> None:
         self.tool = tool
         function = tool.use
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise PluginError(f"{tool.__name__}.use must answer at once: def, not async def")
+        if inspect.isgeneratorfunction(function):
+            raise PluginError(f"{tool.__name__}.use must return its answer, not yield it")
         documented = _arguments_of(inspect.getdoc(function) or "")
         self.parameters: list[Parameter] = []
         fields: dict[str, Any] = {}
         for parameter in list(inspect.signature(function).parameters.values())[2:]:
             if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-                raise TypeError(f"{tool.__name__}.use must name its arguments, not take *{parameter.name}")
+                raise PluginError(f"{tool.__name__}.use must name its arguments, not take *{parameter.name}")
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                raise PluginError(f"{tool.__name__}.use must take its arguments by name, not {parameter.name} before /")
             required = parameter.default is parameter.empty
             annotation = _type_of(tool, parameter)
             help_text = documented.get(parameter.name, "")
             default = ... if required else parameter.default
             self.parameters.append(Parameter(parameter.name, required, parameter.default, annotation, help_text))
-            fields[parameter.name] = (annotation, pydantic.Field(default, description=help_text or None))
+            field = pydantic.Field(default, alias=parameter.name, description=help_text or None)
+            fields[_field_of(parameter.name)] = (annotation, field)
         self.model = _model_of(tool, fields)
         parameters = self.model.model_json_schema()
         parameters.pop("title", None)
@@ -178,7 +203,7 @@ class _Signature:
             raise ActionError(self._explain(text)) from None
         except RecursionError:
             raise ActionError(self._explain("the arguments are nested too deeply")) from None
-        checked = {name: getattr(model, name) for name in given}
+        checked = {name: getattr(model, _field_of(name)) for name in given}
         for name, value in checked.items():
             if (isinstance(value, int) and abs(value) >= LARGEST) or not strict_json.is_finite(value):
                 raise ActionError(self._explain(f"argument {name!r}: the number is too large, or none"))
@@ -203,7 +228,20 @@ class _Signature:
 
 @cache
 def _signature(tool: type[Tool]) -> _Signature:
-    return _Signature(tool)
+    """What `use` says.
+
+    Raises:
+        PluginError: nobody can call it
+    """
+    try:
+        return _Signature(tool)
+    except Exception as error:  # its annotations and defaults are the plugin's code, which may raise anything
+        raise PluginError(f"tool {tool.name}: {cause_of(error)}") from error
+
+
+def _field_of(argument: str) -> str:
+    """What an argument is called in the model, where names such as `json`, `copy` and `_x` mean something else."""
+    return f"argument_{argument}"
 
 
 def _model_of(tool: type[Tool], fields: Mapping[str, Any]) -> type[pydantic.BaseModel]:
@@ -214,7 +252,7 @@ def _model_of(tool: type[Tool], fields: Mapping[str, Any]) -> type[pydantic.Base
         fields: type and pydantic's field of each
 
     Raises:
-        TypeError: no argument can be of the type of one
+        PluginError: no argument can be of the type of one
     """
     config = pydantic.ConfigDict(extra="forbid", strict=False)
     try:
@@ -224,9 +262,9 @@ def _model_of(tool: type[Tool], fields: Mapping[str, Any]) -> type[pydantic.Base
             for name, field in fields.items():  # It does not say which.
                 _model_of(tool, {name: field})
             raise
-    ((name, field),) = fields.items()
-    raise TypeError(
-        f"{tool.__name__}.use: no argument of a model's can be of the type of {name}, {field[0]!r:.80}; "
+    ((annotation, field),) = fields.values()
+    raise PluginError(
+        f"{tool.__name__}.use: no argument of a model's can be of the type of {field.alias}, {annotation!r:.80}; "
         "say str, int, float, bool, a list or dict of these, or a pydantic model"
     )
 
@@ -235,7 +273,7 @@ def _type_of(tool: type[Tool], parameter: inspect.Parameter) -> Any:
     """The type of an argument; those of `env` and of the result may be imported for type checking only.
 
     Raises:
-        TypeError: its name is not known when the program runs
+        PluginError: its name is not known when the program runs
     """
     if parameter.annotation is parameter.empty:
         return str
@@ -244,7 +282,7 @@ def _type_of(tool: type[Tool], parameter: inspect.Parameter) -> Any:
         space = inspect.unwrap(tool.use).__globals__
         return get_type_hints(named, globalns=space, include_extras=True)[parameter.name]
     except NameError as error:
-        raise TypeError(
+        raise PluginError(
             f"{tool.__name__}.use: the type of {parameter.name}, {parameter.annotation!r}, is not known when the"
             f" program runs ({error}); import it outside of `if TYPE_CHECKING`"
         ) from error
