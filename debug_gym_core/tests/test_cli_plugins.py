@@ -35,13 +35,6 @@ class Greedy(Tool):
         \"\"\"Nothing.\"\"\"
         return "x"
 
-class Spaced(Tool):
-    \"\"\"Has a name that no model may call.\"\"\"
-    name = "two words"
-    def use(self, env):
-        \"\"\"Nothing.\"\"\"
-        return "x"
-
 class Half(Terminal):
     \"\"\"Leaves out most methods.\"\"\"
     name = "half"
@@ -60,7 +53,7 @@ class Alone(Agent):
     def play(self, env, llm): pass
 
 @hookimpl
-def debug_gym_register_tools(): return [Silent, Greedy, Spaced]
+def debug_gym_register_tools(): return [Silent, Greedy]
 @hookimpl
 def debug_gym_register_terminals(): return [Half]
 @hookimpl
@@ -230,6 +223,19 @@ def test_a_file_that_was_asked_for_and_fails_is_status_3(inside: Any, broken: st
     assert missing.status == 2 and missing.err == "error: there is no plugin file nowhere.py\n"
 
 
+@pytest.mark.parametrize("name", ["two words", "my.tool", "x" * 65, ""])
+def test_a_name_that_no_model_may_call_is_refused_when_it_is_loaded(inside: Any, tmp_path: Path, name: str) -> None:
+    """A run, too, would be refused by the service, in each episode."""
+    spaced = tmp_path / "spaced.py"
+    spaced.write_text(GOOD.replace('"good"', repr(name)))
+    said = f"Good: {name!r} is no name: letters, digits, _ and -, 64 at most"
+    done = inside("plugins", "--check", "--json", "--plugin-file", str(spaced))
+    (found,) = [item for item in json.loads(done.out) if item["plugin"] == "spaced.py"]
+    assert (done.status, found["state"], found["detail"]) == (3, "failed", said)
+    done = inside("tasks", "toy", "--plugin-file", str(spaced))
+    assert (done.status, done.err) == (3, f"error: plugin file {spaced} failed to load: {said}\n")
+
+
 def test_check_is_silent_about_what_is_right(inside: Any) -> None:
     done = inside("plugins", "--check")
     assert done.status == 0 and done.err == ""
@@ -256,9 +262,6 @@ def test_check_names_what_is_wrong(inside: Any, broken: str, tmp_path: Path) -> 
              if item["plugin"] == "bad.py"}  # fmt: skip
     assert found["tool", "silent"] == ("warning", "arguments that the docstring of use() does not explain: path")
     assert found["tool", "greedy"][0] == "failed" and "must name its arguments" in found["tool", "greedy"][1]
-    assert found["tool", "two words"] == (
-        "failed", "'two words' is no name: letters, digits, _ and -, 64 at most"
-    )  # fmt: skip
     assert found["terminal", "half"][0] == "failed" and "does not implement alive, open, start" in str(
         found["terminal", "half"]
     )
@@ -443,7 +446,7 @@ def test_what_a_plugin_returns_that_is_wrong_names_the_plugin(inside: Any, tmp_p
 
 def test_check_with_warnings_only_is_status_0(inside: Any, tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
-    bad.write_text(BAD.replace("return [Silent, Greedy, Spaced]", "return [Silent]").replace("[Half]", "[]")
+    bad.write_text(BAD.replace("return [Silent, Greedy]", "return [Silent]").replace("[Half]", "[]")
                    .replace("return [Wrong]", "return []"))  # fmt: skip
     done = inside("plugins", "--check", "--plugin-file", str(bad))
     assert done.status == 0 and "warning" in done.out

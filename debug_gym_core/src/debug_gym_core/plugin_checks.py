@@ -18,9 +18,6 @@ from debug_gym_core.config.text import attribute_help
 from debug_gym_core.errors import DebugGymError
 from debug_gym_core.tools.event_checks import examine
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-"""What providers of models accept as the name of a function, and a shell without quotes."""
-
 
 class State(enum.StrEnum):
     """What came of a check."""
@@ -132,8 +129,6 @@ def _of(kind: str, cls: type[Component], plugins: Plugins) -> str:
     base = _base(kind)
     if not issubclass(cls, base):
         raise Wrong(f"{cls.__name__} is no subclass of {base.__name__}")
-    if not _NAME.fullmatch(cls.name):
-        raise Wrong(f"{cls.name!r} is no name: letters, digits, _ and -, 64 at most")
     if inspect.isabstract(cls):
         raise Wrong(f"{cls.__name__} does not implement {', '.join(sorted(vars(cls)['__abstractmethods__']))}")
     if not (inspect.isclass(cls.Settings) and issubclass(cls.Settings, Settings)):

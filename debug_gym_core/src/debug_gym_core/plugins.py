@@ -9,6 +9,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,6 +25,9 @@ from debug_gym_core.components.entry_points import entry_points
 from debug_gym_core.components.markers import PROJECT
 from debug_gym_core.errors import PluginError, UsageError
 from debug_gym_core.names import nearest
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""What providers of models accept as the name of a function, and a shell without quotes."""
 
 
 def load_plugins(*, files: Iterable[Path] = (), strict: bool = False, strict_files: bool = False) -> Plugins:
@@ -131,6 +135,8 @@ def _components_of(module: ModuleType, record: PluginRecord) -> dict[str, Sequen
                 raise PluginError(f"{hook} must return component classes, not {cls!r:.80}")
             if not isinstance(getattr(cls, "name", None), str):
                 raise PluginError(f"{cls.__name__} has no name")
+            if not _NAME.fullmatch(cls.name):
+                raise PluginError(f"{cls.__name__}: {cls.name!r} is no name: letters, digits, _ and -, 64 at most")
             if not (cls.__doc__ or "").strip():
                 raise PluginError(f"{cls.__name__} has no docstring, which is its help")
         components[kind] = found
