@@ -17,7 +17,7 @@ from debug_gym_core import ToolCall
 from debug_gym_core.cli.applying import apply as apply_patch
 from debug_gym_core.cli.byproducts import without_byproducts
 from debug_gym_core.errors import DebugGymError
-from debug_gym_core.runs.run import _commit
+from debug_gym_core.runs.provenance import commit
 from debug_gym_core.testing.chat_server import chat_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
 from debug_gym_core.workspace import patch
@@ -332,7 +332,7 @@ def test_a_package_in_somebodys_repository_has_no_commit(project: Path, tmp_path
     git(project, "add", "-f", ".venv")
     git(project, "update-index", "--fsmonitor")
     git(project, "config", "core.fsmonitor", f"touch {tmp_path}/ran #")
-    assert _commit(package) is None
+    assert commit(package) is None
     assert not (tmp_path / "ran").exists()
     git(project, "ls-files", "--error-unmatch", "calc.py")
     assert (tmp_path / "ran").exists()
