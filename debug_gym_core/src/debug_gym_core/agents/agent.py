@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from debug_gym_core.components.component import Component, Settings
 from debug_gym_core.components.values import Count, Flag
-from debug_gym_core.errors import PluginError
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
@@ -31,21 +30,6 @@ class AgentSettings(Settings):
     memory_size: Count = 20
     reset_prompt_history_after_rewrite: Flag = False
     system_prompt: str | None = None
-
-
-def ended_with(agent: Agent, word: object) -> str | None:
-    """Why an episode ended by itself.
-
-    Args:
-        agent: who played it
-        word: what its `play` returned
-
-    Raises:
-        PluginError: it is neither a word nor None
-    """
-    if isinstance(word, str | None):
-        return word
-    raise PluginError(f"agent {agent.name}: play() must return a word or None, not {word!r:.80}")
 
 
 class LateDebuggerSettings(AgentSettings):

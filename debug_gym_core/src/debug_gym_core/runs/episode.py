@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from debug_gym_core import progress
-from debug_gym_core.agents.agent import ended_with
 from debug_gym_core.agents.prompts import Prompt
 from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.env import RepoEnv
-from debug_gym_core.errors import ContextOverflow, LLMRefused, SandboxLost, UsageError
+from debug_gym_core.errors import ContextOverflow, LLMRefused, PluginError, SandboxLost, UsageError
 from debug_gym_core.models.llm import LLM
 from debug_gym_core.models.text_calls import with_text_calls
 from debug_gym_core.runs.asking import KeptAnswers, RecordedLLM, remove_answers
@@ -31,6 +30,7 @@ from debug_gym_core.sandbox import pythons
 from debug_gym_core.tasks.entrypoint import Entrypoint
 
 if TYPE_CHECKING:
+    from debug_gym_core.agents.agent import Agent
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
     from debug_gym_core.runs.jobs import Job, Watch
@@ -224,7 +224,7 @@ class Players:
             asked = RecordedLLM(llm, self.config.llm.name, recorder, kept) if llm else None
             try:
                 said = agent.play(env, with_text_calls(asked, env) if asked else None)
-                ended = ended_with(agent, said) or env.ended
+                ended = _word(agent, said) or env.ended
             except RunIsSpent:
                 recorder.keep_patch(env.patch)  # which was paid for, should the run never get more
                 raise
@@ -309,6 +309,17 @@ def _find_parts(config: Config, plugins: Plugins) -> EpisodeParts:
         if not str(error).startswith(f"unknown agent {name!r}; known: "):
             raise
         raise UsageError(f"unknown agent {name!r}; say --agent NAME; here are: {', '.join(plugins.agents)}") from None
+
+
+def _word(agent: Agent, said: object) -> str | None:
+    """What an agent says of why its episode ended.
+
+    Raises:
+        PluginError: that is neither a word nor None
+    """
+    if isinstance(said, str | None):
+        return said
+    raise PluginError(f"agent {agent.name}: play() must return a word or None, not {said!r:.80}")
 
 
 def _close_quietly(used: RepoEnv | LLM) -> None:
