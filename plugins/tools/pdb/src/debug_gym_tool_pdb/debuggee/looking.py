@@ -33,7 +33,6 @@ for _name in ("compile", "eval", "exec", "repr"):
     # What pdb evaluates sees the built-in functions of the program; pdb does not evaluate by them.
     vars(pdb).setdefault(_name, _ORIGINAL_BUILTINS[_name])
     vars(codeop).setdefault(_name, _ORIGINAL_BUILTINS[_name])
-vars(pdb).update(eval=evaluate, exec=evaluate)
 
 CONVENIENCE = "__pdb_convenience_variables"
 HELP_LENGTH = 1500
@@ -296,12 +295,14 @@ class Looking(Conversation):
         own = self._own_names(text)
         before = {name: names.get(name, _GONE) for name in own}
         names.update(own)
+        vars(pdb).update(eval=evaluate, exec=evaluate)  # for as long: the program's own pdb is none of ours
         _give_builtins(self._replaced)
         try:
             with self.signals.released():
                 yield
         finally:
             self._replaced = _take_back_builtins()
+            vars(pdb).update((name, _ORIGINAL_BUILTINS[name]) for name in ("eval", "exec"))
             for name, value in before.items():
                 if value is _GONE:
                     names.pop(name, None)
