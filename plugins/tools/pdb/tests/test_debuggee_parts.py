@@ -206,7 +206,7 @@ def test_what_was_shown_goes_with_its_frame() -> None:
 
 
 SOURCE = """\
-def outer(limit):
+def outer(limit, other):
     '''Not here.'''
     def inner(n):
         if n > limit:
@@ -222,7 +222,8 @@ def outer(limit):
         (2, None, {}),
         (4, None, {4: None}),
         (4, "n > 3", {4: "n > 3"}),
-        (5, "limit", {5: None}),  # the call would have to be given the variable of the function around it
+        (5, "limit", {5: "limit"}),  # which the function has from the one around it anyway
+        (5, "other", {5: None}),  # the call would have to be given the variable of the function around it
         (5, "locals()", {5: None}),
         (5, "[n for n in ()]", {5: None}),
         (5, "n >", {5: None}),
@@ -241,25 +242,6 @@ def test_what_is_put_into_a_tree_can_be_taken_out_again() -> None:
     calls = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id == HOOK]
     assert len(calls) == 3  # of a condition: where it holds, and where it raises
     assert ast.dump(without(tree)) == ast.dump(ast.parse(SOURCE))
-
-
-CLOSURE = """\
-def outer(limit, other):
-    def inner(one):
-        two = one + limit
-        three = [other for other in (1, 2)]
-        return two
-    return inner
-"""
-
-
-@pytest.mark.parametrize(("condition", "stands"), [("limit == one", True), ("other == one", False)])
-def test_a_condition_stands_in_the_line_where_it_makes_no_variable_of_another_function_the_functions_own(
-    condition: str, stands: bool
-) -> None:
-    statements = Statements.parse(CLOSURE.encode(), "app.py")
-    assert statements is not None
-    assert places_of(statements, 5, [condition], False) == {5: condition if stands else None}
 
 
 def test_a_condition_sees_the_variables_of_the_function_in_its_own_functions_too() -> None:

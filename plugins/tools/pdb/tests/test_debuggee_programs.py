@@ -338,7 +338,7 @@ def test_variables_that_assert_raises_has_cleared_are_said_to_be(debug: Any) -> 
             with self.assertRaises(ValueError):
                 f("a")
     """
-    program = debug("python -m unittest -q test_it", {"test_it.py": dedent(source)})
+    program = debug("python -m unittest -q test_it", {"test_it.py": textwrap.dedent(source)})
     program.do("b 8")
     assert program.do("c")["stop"]["locals"]["changed"] == {"key": "'a'", "value": "1"}
     cleared = (

@@ -531,5 +531,5 @@ def test_a_generator_that_goes_on_while_its_caller_does_not_is_stepped_into(debu
     program = debug("python app.py", {"app.py": SUSPENDED})
     program.do("b 15")
     program.do("c")
-    stops = [program.do("s")["stop"] for _ in range(9)]
+    stops = [program.do("s")["stop"] for _ in range(10)]
     assert [stop["line"] for stop in stops if stop["function"] == "gen"][-2:] == [4, 3]

@@ -20,7 +20,8 @@ class Prepared:
         """Look at it."""
         self._code = code
         self._inside = _asked_for_inside(code)
-        self._own = _assigned(code) if self._inside else frozenset()
+        self._own = _assigned(code, "NAME") if self._inside else frozenset()
+        self._assigns = bool(self._own) or (bool(self._inside) and _assigns_global(code))
 
     def evaluate(self, names: "Dict[str, Any]", local_names: "Dict[str, Any]") -> "Any":
         """Evaluate it, or carry it out.
@@ -33,6 +34,8 @@ class Prepared:
         if alone or self._inside.isdisjoint(self._own.union(local_names)):
             return _eval(self._code, names, local_names)
         merged = {**names, **local_names}
+        if not self._assigns:
+            return _eval(self._code, merged)
         before = merged.copy()
         try:
             return _eval(self._code, merged)
@@ -62,7 +65,13 @@ def _asked_for_inside(code: "CodeType") -> "FrozenSet[str]":
     return found
 
 
-def _assigned(code: "CodeType") -> "FrozenSet[str]":
-    """Names that some code assigns or deletes, but for those that it declares global, and those inside functions."""
-    names = (one.argval for one in dis.get_instructions(code) if one.opname in ("STORE_NAME", "DELETE_NAME"))
-    return frozenset(names)
+def _assigned(code: "CodeType", kind: str) -> "FrozenSet[str]":
+    """Names that some code assigns or deletes, of a kind that bytecode has for them, but for those inside functions."""
+    operations = ("STORE_" + kind, "DELETE_" + kind)
+    return frozenset(one.argval for one in dis.get_instructions(code) if one.opname in operations)
+
+
+def _assigns_global(code: "CodeType") -> bool:
+    """Whether some code assigns or deletes a global name, in functions too."""
+    inside = (one for one in code.co_consts if isinstance(one, types.CodeType))
+    return bool(_assigned(code, "GLOBAL")) or any(map(_assigns_global, inside))
