@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,9 +16,9 @@ import pytest
 
 import debug_gym_core.models.gate as gates
 import debug_gym_core.models.service as service
-from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable
+from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable, PluginError
 from debug_gym_core.models.gate import Gate
-from debug_gym_core.models.llm import Message
+from debug_gym_core.models.llm import LLM, Completion, Message, completed
 from debug_gym_core.models.service import Prices, ServiceLLM
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
@@ -226,6 +227,34 @@ def test_an_empty_answer_is_asked_for_once_more_and_paid_for(serve: Callable[...
     with pytest.raises(LLMError, match="it was asked once") as lost:
         wire(serve(mute, failed), max_retries=0, prices=prices).complete(ASKED, [])
     assert lost.value.charged is not None and lost.value.charged.prompt == 1000
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("hello", r"must return a Completion, not 'hello'"),
+        (Completion("hello"), r"must return a Message with a text, not 'hello'"),
+        (Completion(Message("assistant", None)), r"must return a Message with a text, not Message\("),
+        (Completion(Message("assistant", "", ("eval",))), r"must return its calls as a tuple of ToolCall, not \('"),
+        (Completion(Message("assistant", ""), None), r"must return a Usage of finite numbers .* not None"),
+        *(
+            (Completion(Message("assistant", ""), **{field: Usage(**{name: number})}), r"must return a Usage of finite")
+            for field in ("usage", "wasted")
+            for name, number in (("cost", math.nan), ("cost", math.inf), ("prompt", -1), ("cached", None))
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_backend_answers_is_checked_before_it_is_written(answer: Any, said: str) -> None:
+    """Nobody could read a run's results with a cost that is no number."""
+
+    class Odd(LLM):
+        name = "odd"
+
+        def complete(self, messages: Any, tools: Any) -> Any:
+            raise NotImplementedError
+
+    with pytest.raises(PluginError, match=rf"^llm odd: complete\(\) {said}"):
+        completed(Odd(), answer)
 
 
 def test_what_was_charged_before_a_run_is_stopped_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from dataclasses import dataclass
 
 
@@ -22,6 +24,11 @@ class Usage:
     cached: int = 0
     cost: float = 0.0
     written: int = 0
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether all of it is numbers, finite and not negative."""
+        return all(isinstance(one, int | float) and 0 <= one < math.inf for one in dataclasses.astuple(self))
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(

@@ -72,7 +72,7 @@ class Completion:
 
 
 def completed(model: LLM, answer: object, method: str = "complete") -> Completion:
-    """What a backend has answered.
+    """What a backend has answered: it is written down and added up before anybody looks at it again.
 
     Args:
         model: the backend
@@ -80,10 +80,19 @@ def completed(model: LLM, answer: object, method: str = "complete") -> Completio
         method: its name
 
     Raises:
-        PluginError: it is no answer
+        PluginError: it is no answer, or one with a message or usage that is none
     """
+    wrong = f"llm {model.name}: {method}() must return"
     if not isinstance(answer, Completion):
-        raise PluginError(f"llm {model.name}: {method}() must return a Completion, not {answer!r:.80}")
+        raise PluginError(f"{wrong} a Completion, not {answer!r:.80}")
+    said = answer.message
+    if not (isinstance(said, Message) and isinstance(said.content, str)):
+        raise PluginError(f"{wrong} a Message with a text, not {said!r:.80}")
+    if not (isinstance(said.calls, tuple | list) and all(isinstance(call, ToolCall) for call in said.calls)):
+        raise PluginError(f"{wrong} its calls as a tuple of ToolCall, not {said.calls!r:.80}")
+    for usage in (answer.usage, answer.wasted):
+        if not (isinstance(usage, Usage) and usage.adds_up):
+            raise PluginError(f"{wrong} a Usage of finite numbers that are not negative, not {usage!r:.80}")
     return answer
 
 
