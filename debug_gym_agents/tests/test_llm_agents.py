@@ -275,6 +275,17 @@ def test_a_result_that_is_too_long_by_itself_is_shortened(
 
 
 @pytest.mark.parametrize("agent", EVERY)
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_model_that_is_asked_in_text_may_count_its_tokens_and_need_not(
+    agent: type[Agent], counts: bool, make: Callable[..., RepoEnv]
+) -> None:
+    env = make(max_steps=3)
+    llm = Talker([Message("assistant", "eval")] * 3, counts=counts, context_limit=8, function_calling=False)
+    agent().play(env, with_text_calls(llm, env))
+    assert env.ended == "max_steps" and len(llm.seen) == 3
+
+
+@pytest.mark.parametrize("agent", EVERY)
 def test_what_is_too_long_in_its_shortest_form_is_an_error(agent: type[Agent], make: Callable[..., RepoEnv]) -> None:
     with pytest.raises(ContextOverflow):
         agent().play(make(), Talker([], takes=10))

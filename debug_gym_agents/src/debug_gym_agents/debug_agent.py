@@ -81,9 +81,7 @@ class DebugAgent(Agent):
         limit = turns.limit
         while True:
             first, last = self._prompt(turns, history, sight, limit)
-            count = turns.counter(first, last)
-            if turns.limit is not None and count is not None:
-                history.trim(turns.limit, count)
+            turns.trim(history, first, last)
             try:
                 return turns.ask(history, [first], [last])
             except ContextOverflow:

@@ -12,7 +12,7 @@ from debug_gym_core.models.text_calls import correction_of
 
 if TYPE_CHECKING:
     from debug_gym_core import LLM, RepoEnv
-    from debug_gym_core.agents.history import Count, History
+    from debug_gym_core.agents.history import History
 
 MOST_MALFORMED = 3
 """Turns in a row in which nothing that the model wrote can be carried out; then the episode is over."""
@@ -59,15 +59,17 @@ class Turns:
         """What the model is offered now, as JSON Schema."""
         return [type(tool).schema() for tool in self.env.tools.values()]
 
-    def counter(self, *more: Message) -> Count | None:
-        """Counts the tokens of messages, with those of the tools; None where the backend cannot.
+    def trim(self, history: History, *more: Message, share: float = 1.0) -> None:
+        """Leave out the oldest steps of a history that is too long, as far as the backend can tell.
 
         Args:
-            more: further messages that are sent with them
+            history: the conversation
+            more: further messages that are sent with it
+            share: see `History.trim`
         """
-        count = getattr(self.llm, "count", None)
-        tools = self.tools()
-        return None if count is None else lambda messages: int(count([*messages, *more], tools))
+        if self.limit is not None:
+            tools = self.tools()
+            history.trim(self.limit, lambda messages: self.llm.count([*messages, *more], tools) or 0, share=share)
 
     def ask(self, history: History, before: Sequence[Message] = (), after: Sequence[Message] = ()) -> Completion:
         """Ask the model, with a shorter history when it is too long.

@@ -39,9 +39,7 @@ class ToolAgent(Agent):
         history = History([Message("system", prompt.render(facts(env, self))), Message("user", env.last_text)])
         turn, finish = 0, "stop"
         while not turns.hopeless:
-            count = turns.counter()
-            if turns.limit is not None and count is not None:
-                history.trim(turns.limit, count, share=KEPT_SHARE)
+            turns.trim(history, share=KEPT_SHARE)
             completion = turns.ask(history)
             turn += 1
             answer = with_ids(completion.message, turn)

@@ -148,6 +148,15 @@ class LLM(Component, abc.ABC):
         """
         return Usage()
 
+    def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int | None:
+        """Tokens of a prompt before it is sent; None where a backend cannot tell.
+
+        Args:
+            messages: the conversation
+            tools: as `complete`
+        """
+        return None
+
     def interrupt(self) -> None:
         """The run is being stopped: a call under way may end at once, with any exception.
 
@@ -194,6 +203,10 @@ class WrappedLLM(LLM):
     ) -> Usage:
         """See `LLM`."""
         return self._inner.estimate(messages, tools, last)
+
+    def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int | None:
+        """See `LLM`."""
+        return self._inner.count(messages, tools)
 
     def interrupt(self) -> None:
         """See `LLM`."""

@@ -93,10 +93,9 @@ class TextCalls(WrappedLLM):
         self._env = env
         self._calls = 0
 
-    def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
-        """Tokens of a prompt as it would be sent; see `ServiceLLM.count`."""
-        count: int = self._inner.count(self._plain(messages, tools), [])  # type: ignore[attr-defined]
-        return count
+    def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int | None:
+        """Tokens of a prompt as it would be sent; see `LLM`."""
+        return self._inner.count(self._plain(messages, tools), [])
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """Ask the model in words and find the action in its answer; see `LLM`."""
