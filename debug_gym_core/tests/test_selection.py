@@ -92,6 +92,8 @@ def test_a_file_of_names(select: Any, tmp_path: Path) -> None:
     file.write_text("# the first ones\n\na\n  toy/c   # with a comment\nx*\n!x0\n")
     assert select(f"@{file}") == ["a", "c", "x1"]
     assert select(f"@{file}", "b", "!c") == ["a", "b", "x1"]
+    file.write_text("\ufeffa\r\nc\r\n", encoding="utf-8")  # as Windows' editors begin and end lines
+    assert select(f"@{file}") == ["a", "c"]
 
 
 def test_what_is_wrong_with_a_file_is_said_with_its_place(select: Any, tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def _written(patterns: Sequence[str]) -> Iterator[tuple[str, str]]:
             continue
         path = Path(pattern.removeprefix(FILE)).expanduser()
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise UsageError(f"tasks: {path}: {reason}") from error
