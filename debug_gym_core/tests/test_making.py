@@ -58,6 +58,8 @@ def made(repository: Path) -> Iterator[Any]:
         ({"run_timeout": "x"}, "env: run_timeout: say a number (got 'x')"),
         ({"allowed": ["!"]}, "'!' is not a pattern as .gitignore has them"),
         ({"max_steps": "x"}, "max_steps: say a whole number (got 'x')"),
+        ({"max_steps": 0}, "max_steps: say 1 or more (got 0)"),
+        ({"max_rewrites": 0}, "max_rewrites: say 1 or more (got 0)"),
         ({"max_seconds": -1}, "max_seconds: say 0 or more (got -1)"),
         ({"trusted": "no"}, "trusted: say true or false (got 'no')"),
         ({"render_mode": "human"}, "render_mode: say ansi (got 'human')"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from debug_gym_core.components.component import Component, Settings
-from debug_gym_core.components.values import Count, Flag
+from debug_gym_core.components.values import Count, Flag, Positive
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
@@ -18,15 +18,15 @@ class AgentSettings(Settings):
     """The `agent` section of a config; an agent adds fields of its own by subclassing.
 
     Attributes:
-        max_steps: steps after which an episode is cut off
-        max_rewrites: changes of files after which it is
+        max_steps: steps after which an episode is cut off, 1 or more
+        max_rewrites: changes of files after which it is, 1 or more
         memory_size: steps that the history keeps
         reset_prompt_history_after_rewrite: forget the steps before each change of files
         system_prompt: replaces the agent's own: a Jinja template, or the path of one, which ends in .jinja
     """
 
-    max_steps: Count = 50
-    max_rewrites: Count = 10
+    max_steps: Positive = 50
+    max_rewrites: Positive = 10
     memory_size: Count = 20
     reset_prompt_history_after_rewrite: Flag = False
     system_prompt: str | None = None

@@ -101,8 +101,8 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             plugins: where names are looked up; None: what is installed
             trusted: the actions come from a person or from code of ours, not from a model
             allow_unsandboxed: do without a sandbox where none can be had, whoever acts
-            max_steps: steps after which the episode is truncated
-            max_rewrites: steps that change files after which it is
+            max_steps: steps after which the episode is truncated, 1 or more
+            max_rewrites: steps that change files after which it is, 1 or more
             max_seconds: wall-clock time after which it is
             run: id of the run that this belongs to, for the sandbox's labels
             render_mode: `ansi`, or None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
-from debug_gym_core.components.values import Count, Flag, Seconds, TimeLimit
+from debug_gym_core.components.values import Flag, Positive, Seconds, TimeLimit
 from debug_gym_core.errors import UsageError
 from debug_gym_core.grading.twins import When as Twins
 from debug_gym_core.sandbox.patterns import Patterns
@@ -89,8 +89,8 @@ class Conditions(Section):
 
     trusted: Flag
     allow_unsandboxed: Flag
-    max_steps: Count | None
-    max_rewrites: Count | None
+    max_steps: Positive | None
+    max_rewrites: Positive | None
     max_seconds: TimeLimit | None
     run: str
     render_mode: Literal["ansi"] | None
