@@ -9,6 +9,7 @@ import pytest
 
 from debug_gym_core import Message, ToolCall, Usage
 from debug_gym_core.errors import ContextOverflow, LLMUnavailable, UsageError
+from debug_gym_core.models.chat_format import TOO_DEEP
 from debug_gym_core.models.service import Prices
 from debug_gym_core.testing.llm import WEATHER
 from debug_gym_core.testing.messages_server import (
@@ -224,6 +225,10 @@ def test_a_turn_is_not_resumed_for_ever(either: Service) -> None:
     assert done.finish == "length" and len(either.requests) == PAUSES + 1
 
 
+NESTED = '{"x": ' * 500 + "1" + "}" * 500
+"""More than can be copied within Python's bound on recursion."""
+
+
 def arguments_of(service: Service, given: Any) -> Any:
     """What a call's arguments are read as; and the service takes them back."""
     said = {**call("weather"), "input": given}
@@ -242,13 +247,17 @@ def arguments_of(service: Service, given: Any) -> Any:
         ("Bern", "Bern"),
         ("[1, 2]", "[1, 2]"),
         ("[" * 100_000, "[" * 100_000),
+        (NESTED, NESTED),
+        ('{"place": NaN}', '{"place": NaN}'),
+        ('"{\\"place\\": \\"Bern\\"}"', {"place": "Bern"}),
+        ('{"place": "\\ud83d"}', {"place": "?"}),
     ],
 )
 def test_arguments_that_are_no_object_stay_text(either: Service, given: str, read: object) -> None:
     assert arguments_of(either, given) == read
 
 
-@pytest.mark.parametrize(("given", "read"), [(None, {}), ([1], "[1]"), (5, "5")])
+@pytest.mark.parametrize(("given", "read"), [(None, {}), ([1], "[1]"), (5, "5"), (json.loads(NESTED), TOO_DEEP)])
 def test_arguments_of_other_types(service: Service, given: object, read: object) -> None:
     assert arguments_of(service, given) == read
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Literal
@@ -12,7 +11,7 @@ from pydantic import Field
 
 from debug_gym_core import Completion, Message, ToolCall, Usage
 from debug_gym_core.errors import ContextOverflow, LLMUnavailable
-from debug_gym_core.models.chat_format import CUT, sent_name
+from debug_gym_core.models.chat_format import CUT, read_arguments, sent_name
 from debug_gym_llm_anthropic.conversation import KEPT, Block, as_input, text_of
 
 Count = Annotated[int, Field(ge=0)]
@@ -76,7 +75,7 @@ def understand(body: object) -> Answer:
         if block["type"] in SHAPES:
             SHAPES[block["type"]].model_validate(block)
         if block["type"] == "server_tool_use":
-            block["input"] = as_input(_arguments(block.get("input")))
+            block["input"] = as_input(read_arguments(block.get("input")))
     answer.content = [block for block in answer.content if block["type"] != "text" or block["text"].strip()]
     return answer
 
@@ -192,7 +191,7 @@ def _read_calls(blocks: list[Block], known: set[str | None], cut: bool) -> tuple
     calls = []
     for block in blocks:
         if block["type"] == "tool_use":
-            arguments = _arguments(block.get("input"))
+            arguments = read_arguments(block.get("input"))
             if cut and block is blocks[-1] and arguments == {}:
                 arguments = CUT
             block["input"] = as_input(arguments)
@@ -203,16 +202,3 @@ def _read_calls(blocks: list[Block], known: set[str | None], cut: bool) -> tuple
             block["name"] = sent_name(call)
             calls.append(call)
     return tuple(calls)
-
-
-def _arguments(given: Any) -> Any:
-    """Arguments as an object; as the text that came when they are none."""
-    if isinstance(given, str):
-        try:
-            loaded = json.loads(given)
-        except (ValueError, RecursionError):
-            return given
-        return loaded if isinstance(loaded, dict) else {} if loaded is None else given
-    if given is None:
-        return {}
-    return given if isinstance(given, dict) else json.dumps(given)
