@@ -29,7 +29,8 @@ _OVERFLOW_WORDS = re.compile(
 )
 _ANSWER_TOO_LONG = re.compile(r"tokens'? is too large: (\d+).*maximum context length is (\d+)", re.IGNORECASE)
 """An answer may not be as long as the setting says, and the conversation with it."""
-_TOO_LARGE = re.compile(r"request too large|tokens per min.*requested", re.IGNORECASE)
+_TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
+"""More than a minute's share, so that no waiting helps; a request that only comes too soon is told its size as well."""
 _NO_MONEY = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 
 _WRONG = ("invalid_prompt", "invalid_request_error")

@@ -28,6 +28,12 @@ OVERFLOWS = (
 )
 """How servers say that a conversation is too long, without a code for it."""
 
+SHARES = (
+    "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2500. Try again in 3s.",
+    "This would exceed the limit of 20,000 input tokens per minute; reduce the maximum tokens requested, or wait.",
+)
+"""How services say that a minute's tokens are used up."""
+
 PATIENCE: Sequence[tuple[dict[str, str], float | None]] = (
     ({}, None),
     ({"retry-after": "7"}, 7),
@@ -68,6 +74,12 @@ class RefusalTests(ChatTests):
             assert isinstance(error, LLMUnavailable), status
             assert (error.crowded, error.retry_after) == (False, 3), status
             assert len(service.server.requests) == number
+
+    def test_a_share_that_is_used_up(self, service: Service) -> None:
+        """Waiting helps, and a shorter conversation does not, though its size is told."""
+        for words in SHARES:
+            error = service.refused(error_reply(429, words, "rate_limit_exceeded"))
+            assert isinstance(error, LLMUnavailable) and error.crowded, words
 
     @pytest.mark.parametrize("status", [429, 529])
     def test_crowds(self, service: Service, status: int) -> None:
