@@ -392,7 +392,8 @@ def test_remedies_by_words() -> None:
         assert "say function_calling: false in its entry in llm.yaml" in told and "settings" not in told
     assert "filter" in str(failure("m", 400, "no", "content_filter"))
     assert str(failure("m", 404, "")) == (
-        "m: the service says nothing (404); look at model and endpoint in llm.yaml (most endpoints end in /v1)"
+        "m: the service says nothing (404); look at model and endpoint in llm.yaml"
+        " (most endpoints end in /v1, Anthropic's do not)"
     )
     for code in ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active"):
         told = failure("m", 429, "No.", code)

@@ -22,7 +22,7 @@ REFUSED = (401, 402, 404)
 
 _OVERFLOW_CODES = ("context_length_exceeded", "exceed_context_size_error", "string_above_max_length")
 _OVERFLOW_WORDS = re.compile(
-    r"context (length|window|size)|longer than the maximum model length"
+    r"context (length|window|size|limit)|longer than the maximum model length"
     r"|(prompt|input) is too long|inputs` tokens \+ `max_new_tokens|`inputs` must have less than"
     r"|input token count .* exceeds the maximum|maximum prompt length is",
     re.IGNORECASE,
@@ -40,7 +40,7 @@ _REMEDIES = {
     401: "look at api_key in llm.yaml, and at the variable that it takes",
     402: "the account has no credit",
     403: "the account or the key may not use it",
-    404: "look at model and endpoint in llm.yaml (most endpoints end in /v1)",
+    404: "look at model and endpoint in llm.yaml (most endpoints end in /v1, Anthropic's do not)",
 }
 _NO_TOOLS = "say function_calling: false in its entry in llm.yaml: then it is asked for actions in text"
 _WORDS = (
@@ -86,9 +86,9 @@ def failure(
 
 def is_overflow(status: int | None, said: str, code: str | None) -> bool:
     """Whether a refusal means that the conversation is too long, by its code or, else, the words of known servers."""
-    if code in _OVERFLOW_CODES:
+    if status == 413 or code in _OVERFLOW_CODES:
         return True
-    return status in (None, 400, 413, 422) and bool(_OVERFLOW_WORDS.search(said))
+    return status in (None, 400, 422) and bool(_OVERFLOW_WORDS.search(said))
 
 
 def _remedy(status: int, said: str, code: str | None) -> str:

@@ -35,40 +35,24 @@ def failure(llm: Anthropic) -> LLMError:
     return caught.value
 
 
-WRONG: list[tuple[int, str, str, str]] = [
-    (
-        400,
-        "invalid_request_error",
-        "messages.0: x",
-        "the request is refused (400): messages.0: x; check the settings of this model in llm.yaml",
-    ),
-    (
-        401,
-        "authentication_error",
-        "invalid x-api-key",
-        "the key is refused (401): invalid x-api-key; check `api_key` of this model in llm.yaml",
-    ),
-    (402, "billing_error", "pay", "it is not paid for (402): pay; check the account's billing"),
-    (
-        403,
-        "permission_error",
-        "no access",
-        "the key may not use it (403): no access; choose another model or key in llm.yaml",
-    ),
-    (
-        404,
-        "not_found_error",
-        "model: x",
-        "the service does not know it (404): model: x; check `model` and `endpoint` (without /v1) in llm.yaml",
-    ),
+WRONG = [
+    (400, "invalid_request_error", "messages.0: x", "look at its settings and generate_kwargs in llm.yaml"),
+    (400, "invalid_request_error", "Your credit balance is too low to access it.", "the account has no credit"),
+    (401, "authentication_error", "invalid x-api-key", "look at api_key in llm.yaml"),
+    (402, "billing_error", "pay", "the account has no credit"),
+    (403, "permission_error", "no access", "the account or the key may not use it"),
+    (404, "not_found_error", "model: x", "look at model and endpoint in llm.yaml"),
+    (422, "odd", "x", "look at its settings"),
 ]
 
 
-@pytest.mark.parametrize(("status", "kind", "message", "said"), [*WRONG, (422, "odd", "x", "refused (422): x")])
+@pytest.mark.parametrize(("status", "kind", "message", "said"), WRONG)
 def test_a_wrong_request_is_not_repeated(either: Service, status: int, kind: str, message: str, said: str) -> None:
     llm = either.llm(error(status, kind, message))
     caught = failure(llm)
-    assert type(caught) is (LLMRefused if status in (401, 402, 404) else LLMError) and str(caught).endswith(said)
+    status = 402 if "credit" in message else status
+    assert type(caught) is (LLMRefused if status in (401, 402, 404) else LLMError)
+    assert str(caught).startswith(f"claude-test: {message} ({status}); {said}")
     with pytest.raises(LLMError):
         llm.complete(HELLO, TOOLS)
     assert len(either.requests) == 2
@@ -105,7 +89,7 @@ def test_a_bound_that_is_too_high_is_no_overflow(either: Service) -> None:
 def test_too_many_requests(either: Service, status: int, kind: str, given: str | None, seconds: float | None) -> None:
     caught = failure(either.llm(error(status, kind, "slow down", **{"retry_after": given} if given else {})))
     assert isinstance(caught, LLMUnavailable) and caught.crowded and caught.retry_after == seconds
-    assert str(caught) == f"claude-test: too many requests ({status}): slow down"
+    assert str(caught) == f"claude-test: slow down ({status})"
     assert len(either.requests) == 1, "the SDK has repeated it"
 
 
@@ -121,7 +105,7 @@ def test_the_time_to_come_back_may_be_a_date(service: Service, distance: int, le
 def test_a_service_that_fails_may_be_asked_again(either: Service, status: int) -> None:
     caught = failure(either.llm(error(status, "api_error", "Internal server error", retry_after="3")))
     assert isinstance(caught, LLMUnavailable) and not caught.crowded and caught.retry_after == 3
-    assert str(caught) == f"claude-test: the service failed ({status}): Internal server error"
+    assert str(caught) == f"claude-test: Internal server error ({status})"
     assert len(either.requests) == 1, "the SDK has repeated it"
 
 
@@ -148,7 +132,7 @@ def test_an_error_in_the_middle_of_a_stream(service: Service, kind: str, crowded
     events = list(stream(text("Half of an answer")).events or ())[:5]
     events.append(event("error", error={"type": kind, "message": "Sorry"}))
     caught = failure(service.llm(Reply(events=events), stream=True))
-    assert isinstance(caught, LLMUnavailable) and caught.crowded is crowded and str(caught).endswith(": Sorry")
+    assert isinstance(caught, LLMUnavailable) and caught.crowded is crowded and ": Sorry (" in str(caught)
     assert ("(504)" in str(caught)) is (kind == "timeout_error")
 
 
@@ -165,7 +149,7 @@ def test_an_error_in_the_middle_of_a_stream(service: Service, kind: str, crowded
 def test_what_is_wrong_for_good_may_be_said_in_a_stream(service: Service, kind: str, status: int) -> None:
     caught = failure(service.llm(Reply(events=[event("error", error={"type": kind, "message": "Sorry"})]), stream=True))
     assert type(caught) is (LLMRefused if status in (401, 402, 404) else LLMError)
-    assert f"({status}): Sorry" in str(caught)
+    assert f": Sorry ({status})" in str(caught)
 
 
 @pytest.mark.parametrize(
@@ -293,9 +277,8 @@ def test_a_key_is_not_shown_in_part(either: Service) -> None:
 
 def test_words_that_are_none(either: Service) -> None:
     reply = Reply({"error": {"type": "odd", "message": {"a": 1}}}, 400)
-    assert str(failure(either.llm(reply))).startswith('claude-test: the request is refused (400): {"a": 1}; check')
-    said = str(failure(either.llm(Reply({"error": None}, 400))))
-    assert "null" not in said and "(400): Error code: 400" in said
+    assert "{'a': 1}" in str(failure(either.llm(reply)))
+    assert "(400)" in str(failure(either.llm(Reply({"error": None}, 400))))
 
 
 def test_a_key_in_an_answer_that_cannot_be_understood(service: Service) -> None:
@@ -304,7 +287,7 @@ def test_a_key_in_an_answer_that_cannot_be_understood(service: Service) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"x" * 5000, b'{"error": null}', b'{"error": "%s"}' % (b"y" * 5000), b"[1]"])
 def test_what_the_service_says_is_bounded(either: Service, body: bytes) -> None:
-    assert "(400): " in str(failure(either.llm(Reply(body, 400))))
+    assert "(400); look at" in str(failure(either.llm(Reply(body, 400))))
 
 
 def test_a_key_may_be_the_environments(either: Service, monkeypatch: pytest.MonkeyPatch) -> None:

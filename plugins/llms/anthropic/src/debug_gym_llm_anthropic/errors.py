@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import anthropic
 import httpx
 import pydantic
 
 from debug_gym_core.components.component import explain
-from debug_gym_core.errors import ContextOverflow, LLMError, LLMRefused, LLMUnavailable
-from debug_gym_core.models.chat_errors import REFUSED, retry_after
-
-LONGEST = 300
-"""Characters of the service's words in an error."""
+from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable
+from debug_gym_core.models.chat_errors import failure, hide, shortened, words_of
 
 STATUS = {
     "invalid_request_error": 400,
@@ -30,20 +25,8 @@ STATUS = {
 }
 """The status of each kind of error, else 500: one in the middle of a stream has the stream's own, 200."""
 
-TOO_LONG = re.compile(
-    r"prompt is too long|input is too long|exceeds? (the |your )?(model's )?(maximum )?context (limit|window|length)",
-    re.IGNORECASE,
-)
-
 NO_CREDIT = "credit balance is too low"
-
-MEND = {
-    400: "the request is refused (400): {said}; check the settings of this model in llm.yaml",
-    401: "the key is refused (401): {said}; check `api_key` of this model in llm.yaml",
-    402: "it is not paid for (402): {said}; check the account's billing",
-    403: "the key may not use it (403): {said}; choose another model or key in llm.yaml",
-    404: "the service does not know it (404): {said}; check `model` and `endpoint` (without /v1) in llm.yaml",
-}
+"""Is said with the status of a wrong request."""
 
 
 class Translator:
@@ -82,42 +65,15 @@ class Translator:
         return f"{self.model}: {text}"
 
     def _refused(self, error: anthropic.APIStatusError) -> LLMError:
-        said = self._said(error)
+        said, kind = words_of(error.body)
         status = error.status_code
         if status == 200:
-            status = STATUS.get(_field(error.body, "type"), 500)
-        if status == 413 or (status == 400 and TOO_LONG.search(said)):
-            return ContextOverflow(self.line(f"the conversation is too long ({status}): {said}"))
-        if status in (429, 529):
-            text = self.line(f"too many requests ({status}): {said}")
-            return LLMUnavailable(text, retry_after=retry_after(error.response.headers), crowded=True)
-        if status in (408, 409) or status >= 500:
-            text = self.line(f"the service failed ({status}): {said}")
-            return LLMUnavailable(text, retry_after=retry_after(error.response.headers))
+            status = STATUS.get(kind or "", 500)
         if status == 400 and NO_CREDIT in said:
             status = 402
-        kind = LLMRefused if status in REFUSED else LLMError
-        return kind(
-            self.line(MEND.get(status, "the service refused ({status}): {said}").format(status=status, said=said))
-        )
+        return failure(self.model, status, hide(said, self.secrets), kind, error.response.headers)
 
     def _said(self, error: BaseException) -> str:
-        """The service's words, bounded."""
-        if isinstance(error, pydantic.ValidationError):
-            text = explain(error)
-        else:
-            text = _field(getattr(error, "body", None), "message") or str(error) or type(error).__name__
-        line = self._hide(text)
-        return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
-
-    def _hide(self, text: str) -> str:
-        for secret in self.secrets:
-            text = text.replace(secret, "***")
-        return " ".join(text.split())
-
-
-def _field(body: object, name: str) -> str:
-    """A field of the error that a body tells of."""
-    error = body.get("error") if isinstance(body, Mapping) else None
-    value = error.get(name) if isinstance(error, Mapping) else error
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+        """The words of an exception, on a line and bounded."""
+        text = explain(error) if isinstance(error, pydantic.ValidationError) else str(error)
+        return shortened(hide(text or type(error).__name__, self.secrets))
