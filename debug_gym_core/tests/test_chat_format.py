@@ -326,6 +326,16 @@ def test_an_answer_that_was_cut_off_goes_back_as_text() -> None:
 
 
 @pytest.mark.parametrize(
+    "item", [{"type": "reasoning", "summary": [{"text": "hm"}]}, {"type": "message", "content": []}]
+)
+def test_an_answer_without_words_goes_back_as_one(item: dict[str, Any]) -> None:
+    """As it came it is refused: thinking that nothing follows, a message that is empty."""
+    said = read_response({"output": [item], "status": "completed"}, key="x").message
+    assert (said.content, said.calls) == ("", ())
+    assert to_input([said], key="x") == [{"role": "assistant", "content": "(no words)"}]
+
+
+@pytest.mark.parametrize(
     ("body", "said", "code"),
     [
         ({"error": {"message": "no", "type": "t", "code": "c"}}, "no", "c"),

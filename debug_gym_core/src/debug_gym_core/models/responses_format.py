@@ -98,8 +98,9 @@ def read_response(
         thinking, content = cut_reasoning(content, reasoning_end, finish)
     if not (content or calls or thinking) and finish == "stop" and mapping(body).get("status") != "completed":
         raise MalformedAnswer("is empty")
-    # Of an answer that was cut off, the last item may be half of one, which the service would refuse.
-    provider = {key: {OUTPUT: items}} if key and items and finish == "stop" else {}
+    # Of an answer that was cut off, the last item may be half of one, which the service would refuse; and thinking that
+    # nothing follows, too.
+    provider = {key: {OUTPUT: items}} if key and (content or calls) and finish == "stop" else {}
     said = Message("assistant", content or refusal, calls, provider=provider)
     return Completion(said, read_response_usage(mapping(body).get("usage")), finish, thinking)
 
