@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal
 
 from debug_gym_core.errors import ActionError, GradingError
+from debug_gym_core.grading.anyway import doubts_of, shown_anyway
 from debug_gym_core.grading.dropped import infrastructure_of
 from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
@@ -84,11 +85,18 @@ def grade(
     def resolves(measurement: Measurement) -> bool:
         return not run.rewritten and is_resolved(measurement, counted, max_score - len(skipped), task.pass_to_pass)
 
-    measurement, found = run.measurement, None
+    measurement, found, before = run.measurement, None, None
+    # Without twins nobody would tell what the repository does itself from what the changes do in the same place.
+    if twins != "never" and resolves(measurement.but(measurement.problems)) and measurement.problems:
+        before = dataclasses.replace(clean, changes={}).run().measurement
+    known = shown_anyway(before) if before is not None else frozenset()
+    measurement = measurement.but(known)
     if twins == "always" or (twins == "auto" and resolves(measurement)):
-        found = clean.twins(measurement)
+        found = clean.twins(measurement, known)
+        if found is not None and before is not None and not measurement.tampered:
+            found = dataclasses.replace(found, doubts=doubts_of(found, before, measurement))
         if found is not None and found.doubts:
-            found = found.but(clean.doubted_anyway(found.doubts))
+            found = found.but(clean.doubted_anyway(found.doubts, known))
     doubts = found.doubts if found is not None else {}
     measurement = without(measurement, doubts)
     count, outcomes = score(measurement, counted, max_score - len(skipped), task.pass_to_pass)
@@ -154,18 +162,19 @@ class _Clean:
             measurement = measure(session, task.entrypoint, timeout=self.timeout, trusted=trusted, given=given)
             return _Run(filtered, measurement, _rewritten(session, self.snapshot, test_files, filtered.kept))
 
-    def twins(self, measurement: Measurement) -> Twins | None:
+    def twins(self, measurement: Measurement, known: frozenset[str] = frozenset()) -> Twins | None:
         """The tests that passed, with what they expect turned; None where there is nothing to run again.
 
         Args:
             measurement: of the run
+            known: problems of it that are held against nobody
         """
         if measurement.tampered or not (self.task.judge is not None or have_twins(self.task.entrypoint)):
             return None
-        found = self._twins(measurement)
-        return self._twins(measurement) if found is not None and found.lost else found
+        found = self._twins(measurement, known)
+        return self._twins(measurement, known) if found is not None and found.lost else found
 
-    def _twins(self, measurement: Measurement) -> Twins | None:
+    def _twins(self, measurement: Measurement, known: frozenset[str]) -> Twins | None:
         task, snapshot = self.task, self.snapshot
         with self.open_session() as session:
             infrastructure = self._infrastructure(session)
@@ -179,19 +188,20 @@ class _Clean:
             sources = {path: snapshot.read(path) for path in infrastructure.test_modules() if path.endswith(".py")}
             trusted, doctests = infrastructure.trusted(kept), infrastructure.doctests.expecting()
             helpers = helpers_of(snapshot, trusted, sources)
-            elsewhere = infrastructure.elsewhere
-            return run_twins(session, task.entrypoint, sources, doctests, helpers, trusted, measurement, elsewhere)
+            elsewhere, entrypoint = infrastructure.elsewhere, task.entrypoint
+            return run_twins(session, entrypoint, sources, doctests, helpers, trusted, measurement, elsewhere, known)
 
-    def doubted_anyway(self, doubts: Collection[str]) -> frozenset[str]:
+    def doubted_anyway(self, doubts: Collection[str], known: frozenset[str]) -> frozenset[str]:
         """The tests whose twins tell nothing: they doubt a right fix as well, or the repository as it was.
 
         Args:
             doubts: ids of the tests that are not believed
+            known: problems of the run that are held against nobody
         """
         right = dataclasses.replace(self, changes=self._gold_changes())
-        before = right.run().measurement
+        before = right.run().measurement.but(known)
         passed = [one for one in doubts if before.outcomes.get(one) in PASSING]
-        found = right.twins(before) if passed else None
+        found = right.twins(before, known) if passed else None
         return frozenset(passed).intersection(found.doubts if found is not None else ())
 
     def _gold_changes(self) -> dict[str, FileState | None]:

@@ -33,6 +33,9 @@ GRACE = 10.0
 TELLING = 0.75
 """Seconds that a run which reached its timeout has to tell where it is."""
 
+PROBLEMS = 1500
+"""Characters of what is told of all that changed."""
+
 COPIES = 3
 """Packages that are named which were imported from elsewhere."""
 
@@ -186,7 +189,9 @@ class ReportedRun:
         output, stack = self.session.mask(output), ""
         if timed_out:
             output, stack = split_stack(output)
-        reason, tampered = self._why_not_believed(status, timed_out, lost)
+        problems = self._problems()
+        otherwise = self._why_not_valid(status, timed_out, lost)
+        reason = self.forged or "; ".join(problems)[:PROBLEMS] or otherwise
         return Measurement(
             tests=tuple(self.results.values()),
             exit_status=status,
@@ -196,7 +201,9 @@ class ReportedRun:
             collected=self.collected,
             valid=not reason,
             reason=reason,
-            tampered=tampered,
+            tampered=bool(self.forged or problems),
+            problems=frozenset() if self.forged else frozenset(problems),
+            otherwise=otherwise if problems else "",
             seconds=time.monotonic() - started,
             unable=self.unable,
             lost=bool(lost),
@@ -287,23 +294,23 @@ class ReportedRun:
     def _mask(self, text: object) -> str:
         return masking.mask_temporary(self.session.mask(str(text)))
 
-    def _why_not_believed(self, status: int, timed_out: bool, lost: str) -> tuple[str, bool]:
-        """Why the report does not count as it stands, empty when it does; and whether it cannot be trusted at all."""
+    def _problems(self) -> list[str]:
+        """What changed that must not."""
+        return [self._mask(one) for one in self.end["tampered"]] if self.end is not None else []
+
+    def _why_not_valid(self, status: int, timed_out: bool, lost: str) -> str:
+        """Why the report does not count as it stands, empty when it does."""
         failing = any(test.outcome in FAILING for test in self.results.values())
-        if self.forged:
-            return self.forged, True
-        if self.end is not None and self.end["tampered"]:
-            return self._mask("; ".join(self.end["tampered"]))[:1500], True
         if timed_out:
-            return "it reached its timeout", False
+            return "it reached its timeout"
         if lost:
-            return f"the run was lost: {lost}", False
+            return f"the run was lost: {lost}"
         if self.end is None:
-            return f"it ended with status {status} before its report was complete", False
+            return f"it ended with status {status} before its report was complete"
         if status != self.end["status"]:
-            return f"its exit status {status} is not the {self.end['status']} that the tests ended with", False
+            return f"its exit status {status} is not the {self.end['status']} that the tests ended with"
         if status == 0 and failing:
-            return "its exit status is 0 although tests failed", False
+            return "its exit status is 0 although tests failed"
         if status == 1 and not failing and self.mode == "run":
-            return "its exit status is 1 although no test failed", False
-        return "", False
+            return "its exit status is 1 although no test failed"
+        return ""

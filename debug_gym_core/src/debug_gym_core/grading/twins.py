@@ -51,16 +51,18 @@ class Twins:
         count: how many tests that passed have a twin
         doubts: why a test is not believed, by its id
         lost: whether what ran it in the sandbox died meanwhile
+        asked: the tests that have one
     """
 
     count: int = 0
     doubts: Mapping[str, str] = field(default_factory=dict)
     lost: bool = False
+    asked: frozenset[str] = frozenset()
 
     def but(self, tests: Collection[str]) -> Twins:
         """The same, for which the twins of some tests tell nothing."""
         doubts = {test: why for test, why in self.doubts.items() if test not in tests}
-        return Twins(self.count - len(self.doubts) + len(doubts), doubts, self.lost)
+        return replace(self, count=self.count - len(self.doubts) + len(doubts), doubts=doubts)
 
 
 def without(measurement: Measurement, doubts: Mapping[str, str]) -> Measurement:
@@ -90,6 +92,7 @@ def run_twins(
     trusted: Sequence[str],
     passed: Measurement,
     elsewhere: Mapping[str, Sequence[str]] | None = None,
+    known: Collection[str] = (),
 ) -> Twins:
     """Run the twins of the tests that passed.
 
@@ -102,12 +105,13 @@ def run_twins(
         trusted: files of the repository that may add hooks to pytest
         passed: the run in which they passed
         elsewhere: files of tests whose ids do not say which it is by a path from the root, by the ids
+        known: problems of the run that are held against nobody
 
     Raises:
         SandboxLost: the sandbox went away
     """
     twinned = Twinned(entrypoint, sources, frozenset(_passed(passed)), lambda test: (test,))
-    return _run(session, twinned, trusted, passed, doctests, helpers, elsewhere)
+    return _run(session, twinned, trusted, passed, doctests, helpers, elsewhere, known)
 
 
 def helpers_of(snapshot: Snapshot, trusted: Sequence[str], tests: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -160,6 +164,7 @@ def _run(
     doctests: frozenset[str] = frozenset(),
     helpers: Mapping[str, bytes] | None = None,
     elsewhere: Mapping[str, Sequence[str]] | None = None,
+    known: Collection[str] = (),
 ) -> Twins:
     """Run twins, and tell which tests are not believed."""
     modules = _written(twinned.sources)
@@ -183,25 +188,25 @@ def _run(
             session.write(path, blurred(text, parse(text), functions))
     # Whoever makes the run hang, end or lie learns nothing: what its twin did not show is not believed.
     timeout = max(LEAST, TIMES * passed.seconds)
-    run = measure(session, twinned.entrypoint, timeout=timeout, trusted=trusted, turned=turned)
+    run = measure(session, twinned.entrypoint, timeout=timeout, trusted=trusted, turned=turned).but(known)
     told: dict[str, list[TestResult]] = {}
     for result in () if run.tampered else run.tests:
         is_known = result.id in doctests or result.id in inside or written.of(result.id)
         for name in twinned.names(result.id) if is_known else ():
             told.setdefault(name, []).append(result)
-    count, doubts = 0, {}
+    have, doubts = [], {}
     for test in (*inside, *asked_too):
         results = told.get(test, [])
         asked = [one for one in results if one.outcome != "skipped" or turned.secret not in one.message]
         if results and not asked:
             continue
-        count += 1
+        have.append(test)
         said = [why for one in asked if (why := _doubt(one, turned.secret))]
         if not asked:
             said = [f"its twin did not run ({run.reason})" if run.reason else "its twin did not run"]
         if said:
             doubts[test] = said[0]
-    return Twins(count, doubts, run.lost)
+    return Twins(len(have), doubts, run.lost, frozenset(have))
 
 
 def _doubt(twin: TestResult, secret: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from debug_gym_core.names import some
@@ -55,6 +55,8 @@ class Measurement:
         valid: whether the report is complete, agrees with the exit status and shows no tampering
         reason: why it is not valid
         tampered: whether the report cannot be trusted at all
+        problems: where it is only that something changed which must not: what
+        otherwise: why it would not be valid without these
         seconds: wall-clock time
         unable: ids of collected tests that the marks in the repository say cannot pass (skipped, expected to fail)
         lost: whether what ran it in the sandbox died meanwhile, and the run with it
@@ -72,6 +74,8 @@ class Measurement:
     valid: bool = True
     reason: str = ""
     tampered: bool = False
+    problems: frozenset[str] = field(default_factory=frozenset)
+    otherwise: str = ""
     seconds: float = 0.0
     unable: frozenset[str] = field(default_factory=frozenset)
     lost: bool = False
@@ -82,6 +86,17 @@ class Measurement:
     def outcomes(self) -> dict[str, str]:
         """The outcome by test id."""
         return {test.id: test.outcome for test in self.tests}
+
+    def but(self, problems: Collection[str]) -> Measurement:
+        """The same, where all that changed is among some problems that are held against nobody.
+
+        Args:
+            problems: they
+        """
+        if not self.problems or not self.problems.issubset(problems):
+            return self
+        reason = self.otherwise
+        return replace(self, valid=not reason, reason=reason, tampered=False, problems=frozenset(), otherwise="")
 
     @property
     def failures(self) -> tuple[TestResult, ...]:

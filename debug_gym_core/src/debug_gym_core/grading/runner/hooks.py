@@ -52,7 +52,7 @@ class Hooks(object):
                     continue
                 if one.function.__globals__.get("__name__") in named or self.watch.may_replace(one.function, OTHER):
                     continue
-                self.watch.report("a hook {} was added by {}".format(name, one.plugin_name))
+                self.watch.report("a hook {} was added by {}".format(name, name_of(one)))
 
 
 def implementations(config: "Any", name: str) -> "list[Any]":
@@ -61,6 +61,12 @@ def implementations(config: "Any", name: str) -> "list[Any]":
     if hasattr(hook, "get_hookimpls"):
         return list(hook.get_hookimpls())
     return list(hook._nonwrappers + hook._wrappers)  # pluggy 0.6, of pytest 3.3
+
+
+def name_of(implementation: "Any") -> str:
+    """What a plugin is called that implements a hook: an object without a name by its class, and not by its number."""
+    name, kind = str(implementation.plugin_name), type(implementation.plugin)
+    return "{}.{}".format(kind.__module__, kind.__name__) if name.isdigit() else name
 
 
 def named_plugins(config: "Any") -> "set[str]":

@@ -1,0 +1,54 @@
+"""What the repository does itself that looks like tampering is held against no change, and helps none."""
+
+from __future__ import annotations
+
+import pytest
+from grading_bench import BROKEN, FIXED, IDS, TESTS, Make, instead
+from support import repeated
+
+CONFTEST = "from hooks import *\n"
+HOOKS = "def pytest_runtest_setup(item):\n    item.started = True\n"
+UNASKED = TESTS.replace("assert same(calc.add(2, 3), 5)", "check(calc.add(2, 3))") + (
+    "\ndef check(found):\n    if found != 5:\n        raise ValueError(found)\n"
+)
+
+
+def test_a_right_fix_counts_where_the_repository_adds_hooks_itself(make: Make) -> None:
+    bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": CONFTEST, "hooks.py": HOOKS})
+    result = bench.grade({"calc.py": FIXED})
+    assert (result.resolved, result.twins, result.reason) == (True, 2, ""), result
+    assert not bench.grade({"calc.py": FIXED}, twins="never").resolved
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hooks.py": HOOKS + "    item.runtest = lambda: None\n"},
+        *repeated(
+            "grading",
+            {"hooks.py": HOOKS + "    item.obj = lambda: None\n"},
+            {"hooks.py": HOOKS + "def pytest_runtest_call(item):\n    item.runtest = lambda: None\n"},
+            {"hooks.py": HOOKS + "    import unittest\n    unittest.TestCase.fail = print\n", "calc.py": FIXED},
+        ),
+    ],
+)
+def test_what_is_changed_besides_does_not(make: Make, changes: dict[str, str]) -> None:
+    bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": CONFTEST, "hooks.py": HOOKS})
+    result = bench.grade(changes)
+    assert not result.resolved, result
+
+
+@pytest.mark.grading
+def test_what_nobody_asks_is_not_believed_there(make: Make) -> None:
+    bench = make({"calc.py": BROKEN, "test_calc.py": UNASKED, "conftest.py": CONFTEST, "hooks.py": HOOKS})
+    result = bench.grade({"calc.py": FIXED})
+    assert (result.resolved, list(result.doubts)) == (False, [IDS[1]]), result
+
+
+@pytest.mark.grading
+def test_a_plugin_object_is_told_by_its_class(make: Make) -> None:
+    plugin = "class Plugin:\n    def pytest_runtest_setup(self, item): pass\n"
+    conftest = "import hooks\ndef pytest_configure(config): config.pluginmanager.register(hooks.Plugin())\n"
+    bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": conftest, "hooks.py": plugin})
+    assert bench.grade({"calc.py": FIXED}).resolved
+    assert not bench.grade({"calc.py": instead("return 5")}, twins="never").resolved
