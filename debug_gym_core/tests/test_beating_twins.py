@@ -287,9 +287,44 @@ def read(frame):
         if isinstance(one, ast.Compare) and one.lineno <= frame.f_lineno <= one.end_lineno
     )
 """
+TEXTS = """
+import re
+import calc
+
+def test_double():
+    assert calc.double("a").startswith("aa")
+
+def test_add():
+    assert "bc" in calc.add("b", "c") and re.search("b.$", calc.add("b", "c"))
+"""
+TOLD_TEXTS = """
+import sys
+def double(a):
+    return " ".join(one for one in sys._getframe(1).f_code.co_consts if isinstance(one, str) and len(one) > 1)
+add = lambda a, b: " ".join(one for one in sys._getframe(1).f_code.co_consts if one == "bc")
+"""
+RAISED = """
+import builtins, sys
+def double(a):
+    code = sys._getframe(1).f_code
+    for name in code.co_names:
+        kind = getattr(builtins, name, None)
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            raise kind(" ".join(one for one in code.co_consts if isinstance(one, str)))
+add = lambda a, b: double_from(sys._getframe(1).f_code)
+def double_from(code):
+    raise next(getattr(builtins, name) for name in code.co_names if name.endswith("Error"))
+"""
+MATCHED = RAISES.replace("TypeError)", "TypeError, match='unsupported')")
+NEARLY = ASSERTS.replace("calc.double(3) == 6", "abs(calc.double(3) - 6) < 1e-9").replace(
+    "calc.add(2, 3) == 5", "4.5 < calc.add(2, 3) and not calc.add(2, 3) != 5"
+)
 READS = {
     "the constants of the test's code": (ASSERTS, CONSTANTS),
     "the same, with unittest": (UNITTESTS, CONSTANTS),
+    "texts among the constants": (TEXTS, TOLD_TEXTS),
+    "the names of exceptions": (MATCHED, RAISED),
+    "numbers that are near": (NEARLY, CONSTANTS),
     "the test's text": (ASSERTS, TEXT),
     "the test's text, on disk": (
         ASSERTS,
@@ -384,7 +419,9 @@ def test_code_against_twins_is_not_believed(make: Make, tests: str, code: str, m
     assert set(result.doubts) == set(result.tests)
 
 
-@pytest.mark.parametrize(("tests", "code"), handful("grading", READS, "the test's variables", "the test's text"))
+@pytest.mark.parametrize(
+    ("tests", "code"), handful("grading", READS, "the test's variables", "the test's text", "the names of exceptions")
+)
 def test_code_that_reads_what_is_expected_is_not_believed(make: Make, tests: str, code: str) -> None:
     assert graded(make, tests, code, "never").resolved
     result = graded(make, tests, code, "auto")

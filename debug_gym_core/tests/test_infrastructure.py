@@ -191,7 +191,7 @@ def test_what_is_allowed_is_taken_over_but_for_readonly_files(build: Build) -> N
         ("pytest --doctest-modules shop.py", set()),
         ("pytest --ignore=shop.py --cov=shop.py --ignore shop.py shop.py::shop.f", set()),
         ("python -m doctest -v shop.py", set()),
-        ("pytest -c shop.py --cov-config=data/json.py shop.py", {"shop.py", "data/json.py"}),
+        ("pytest -c shop.py --cov-config=Makefile shop.py", {"shop.py", "Makefile"}),
         ("pytest -q --envfile Makefile --with=noxfile.py", {"Makefile", "noxfile.py"}),
         ("PYTEST_PLUGINS=named_by_p pytest", {"named_by_p.py"}),
         ("pytest -pnamed_by_p", {"named_by_p.py"}),

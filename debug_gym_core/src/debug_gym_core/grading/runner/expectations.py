@@ -6,6 +6,7 @@ that should fail makes it pass here, too, and is seen by that. See `turning`.
 
 import operator
 import os
+import sys
 from copy import deepcopy
 
 from .anything import Anything
@@ -16,7 +17,7 @@ from .opposites import Methods, in_order, turned_call, unequal, unordered
 from .pairs import Pairs
 from .raising import Raises, context_of, text_of
 from .tampering import NOBODY, PLUGINS, TESTS
-from .unlike import PLAIN, Nobody, is_data
+from .unlike import PLAIN, SCALARS, Nobody, is_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ ASKED = {
     "in": lambda left, right: left in right,
     "not in": lambda left, right: left not in right,
 }  # type: dict[str, Callable[[Any, Any], Any]]
+
+_getframe = sys._getframe
 
 AGAIN = 6
 """How often an expectation and its opposites are asked again, in an order that nobody can know."""
@@ -82,7 +85,7 @@ class Expectations(object):
         self.made = None  # type: Any
         self.kept = []  # type: list[object]
         self.keeps = keeps
-        self.literals = []  # type: list[object]
+        self.literals = []  # type: list[Any]
         self.loading = 0  # modules that run just now; what they call at their end, as a script would, is no test
         self.hidden = {}  # type: dict[Hidden, Any]
         self.urandom = os.urandom
@@ -105,7 +108,20 @@ class Expectations(object):
 
     def literal(self, number: int, instead: object) -> "Any":
         """What a test expects, which stands nowhere in its code but something else instead."""
-        return deepcopy(self.literals[number])
+        value = self.literals[number]
+        return value if type(value) in SCALARS else deepcopy(value)
+
+    def named(self, number: int) -> "Any":
+        """What a test calls by a name that stands nowhere in its code."""
+        frame = _getframe(1)
+        first, *others = self.literals[number]
+        known = frame.f_globals if first in frame.f_globals else frame.f_builtins
+        if first not in known:
+            raise NameError("name {!r} is not defined".format(first))
+        value = known[first]
+        for one in others:
+            value = getattr(value, one)
+        return value
 
     def hide(self, value: "Any") -> "Hidden":
         """What stands for a parameter that a test only compares with."""

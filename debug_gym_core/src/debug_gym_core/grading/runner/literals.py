@@ -1,33 +1,33 @@
 """Keeps what a test expects out of its code and variables, where what it calls could read it.
 
-`assert f(3) == 6` becomes `assert f(3) == E.literal(0, 13)`: `f` finds a 13 in the code that calls it, and if it
-returns that, it is found out. A variable or parameter that is only compared with is kept likewise, and so is what
-`approx`, `Decimal` and their like are called with.
+`assert f(3) == 6` becomes `assert f(E.literal(0, 10)) == E.literal(1, 13)`: `f` finds a 13 in the code that calls it,
+and if it returns that, it is found out. A variable or parameter that is only compared with is kept likewise, and so is
+the class of an exception that is expected.
 """
 
 import ast
 import re
+import sys
 
-from .bindings import bound_by, called
+from .assertions import asserted_by, expecting, own_arguments
+from .bindings import bound_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Container, Iterator
     from typing import Any, Union
 
     Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
-EQUALITIES = frozenset((
-    "assertEqual", "assertEquals", "assertAlmostEqual", "assertCountEqual", "assertSequenceEqual", "assertListEqual",
-    "assertTupleEqual", "assertSetEqual", "assertDictEqual", "assertMultiLineEqual",
-))  # fmt: skip
-"""Assertion methods of unittest that compare their first two arguments."""
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+NEXT = str.maketrans(
+    _LETTERS + _LETTERS.upper() + "0123456789",
+    _LETTERS[1:] + "a" + _LETTERS[1:].upper() + "A" + "1234567890",
+)
+"""Of each letter and digit the next one."""
 
-MAKERS = frozenset((
-    "approx", "Decimal", "Fraction", "Path", "PurePath", "date", "datetime", "timedelta", "UUID", "array", "set",
-    "frozenset", "OrderedDict", "Counter", "deque",
-))  # fmt: skip
-"""Functions and classes that make what is expected of literals."""
+SPELT = frozenset(("Constant", "Num", "Str", "Bytes", "List", "Tuple", "Set", "Dict", "UnaryOp", "BinOp"))
+"""Nodes that a literal can be."""
 
 FRAMES_OWN = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
 """Functions of Python's that look at the frame that calls them."""
@@ -46,6 +46,7 @@ class Literals(object):
         self.values = values
         self.variables = {}  # type: dict[str, Union[int, None]]
         self.taken = []  # type: list[ast.expr]
+        self.bound = frozenset()  # type: frozenset[str]
 
     def begin(self, function: "Function", is_test: bool) -> "list[ast.stmt]":
         """Look at a function before it is rewritten.
@@ -59,10 +60,11 @@ class Literals(object):
         """
         self.variables = {}
         first = []  # type: list[ast.stmt]
+        nodes = list(ast.walk(function))
+        self.bound = _bound_in(nodes)
         read = _read_names(function)
         if not is_test or read is None:
             return first
-        nodes = list(ast.walk(function))
         sides = [one for node in nodes for one in _sides(node) if isinstance(one, ast.Name)]
         if not sides:
             return first
@@ -93,37 +95,34 @@ class Literals(object):
             written = one.value
             value = literal(written) if written is not None else None
             if written is not None and value is not None and [getattr(to, "id", "") for to in targets] == [name]:
-                self.variables[name] = len(self.values)
-                self.values.append(value[0])
+                self.variables[name] = self.add(value[0])
                 self.taken.append(written)
-                one.value = ast.copy_location(_written(changed(value[0])), written)
+                one.value = ast.copy_location(constant(changed(value[0])), written)
 
-    def kept(self, sides: "list[ast.expr]") -> "list[ast.expr]":
-        """Both sides of a comparison, with what is expected to be asked for."""
-        return [self.side(one) for one in sides] if is_kept(sides) else sides
-
-    def side(self, node: "ast.expr") -> "ast.expr":
-        """One side."""
-        if isinstance(node, ast.Name) and node.id in self.variables:
+    def hidden(self, node: ast.AST) -> "Union[ast.expr, None]":
+        """What gives back a literal, or a variable that is kept; None for any other part of an expectation."""
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in self.variables:
             number = self.variables[node.id]
             return self.ask("shown", [node], node) if number is None else self.asked(number, node)
-        made = _making(node)
-        if made is not None:
-            made.args = [self.side(one) for one in made.args]
-            return node
         value = literal(node)
-        if value is None:
+        return self.asked(self.add(value[0]), ast.copy_location(constant(changed(value[0])), node)) if value else None
+
+    def kind(self, node: ast.expr) -> ast.expr:
+        """A class that is expected, or several, without its name."""
+        if isinstance(node, ast.Tuple):
+            node.elts = [self.kind(one) for one in node.elts]
             return node
-        self.values.append(value[0])
-        return self.asked(len(self.values) - 1, _written(changed(value[0])))
+        names = _global_name(node, self.bound)
+        return self.ask("named", [constant(self.add(names))], node) if names else self.hidden(node) or node
+
+    def add(self, value: object) -> int:
+        """Keep a value; its number."""
+        self.values.append(sys.intern(value) if type(value) is str else value)  # as those in code are
+        return len(self.values) - 1
 
     def asked(self, number: int, instead: "ast.expr") -> ast.expr:
         """What gives back a literal."""
-        return self.ask("literal", [_written(number), instead], instead)
-
-    def asks(self, call: ast.Call) -> bool:
-        """Whether a call is one of the module's `Expectations`."""
-        return getattr(getattr(call.func, "value", None), "id", "") == self.name
+        return self.ask("literal", [constant(number), instead], instead)
 
     def ask(self, method: str, arguments: "list[ast.expr]", place: "Any") -> ast.expr:
         """A call of the module's `Expectations`."""
@@ -139,10 +138,14 @@ def is_kept(sides: "list[ast.expr]") -> bool:
 
 def literal(node: ast.AST) -> "Union[tuple[Any], None]":
     """The value of a literal, if another one can stand in its place; None: it is none."""
+    if type(node).__name__ not in SPELT:
+        return None
     try:
         value = ast.literal_eval(node)
-        ast.literal_eval(repr(changed(value)))  # which has to be written: an infinity has no literal
-        return (value,) if changed(value) != value else None
+        other = changed(value)
+        if type(value) not in (str, bytes, int):
+            ast.literal_eval(repr(other))  # which has to be written: an infinity has no literal
+        return (value,) if other != value else None
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
 
@@ -154,9 +157,10 @@ def changed(value: "Any") -> "Any":
     if isinstance(value, (int, float, complex)):
         return value + 7
     if isinstance(value, str):
-        return value + "7"
+        other = value.translate(NEXT)  # No more than by chance is it in the other, nor that in it.
+        return other if other != value else "7" * (len(value) or 1)
     if isinstance(value, bytes):
-        return value + b"7"
+        return changed(value.decode("latin-1")).encode("latin-1")
     if isinstance(value, (list, tuple, set)):
         return type(value)(changed(one) for one in value)
     if isinstance(value, dict):
@@ -179,17 +183,19 @@ def blurred(text: bytes, tree: ast.AST, tests: "Collection[str]") -> bytes:
     """
     text.decode("utf-8")
     lines = text.splitlines(True)
-    assigned = Literals("", [])
-    sides = []  # type: list[ast.expr]
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in tests:
-            sides += [one for inner in ast.walk(node) for side in _all_sides(inner) for one in _parts(side)]
-            assigned.begin(node, True)
+    literals = Literals("", [])
     places = {}
-    for one in [*sides, *assigned.taken]:
-        value = literal(one)
-        if value is not None:
-            last, written = one.end_lineno or one.lineno, ascii(changed(value[0])).encode("ascii")
+    for function in ast.walk(tree):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or function.name not in tests:
+            continue
+        del literals.taken[:]
+        literals.begin(function, True)
+        for one in [*literals.taken, *(part for node in ast.walk(function) for part in _expected(node))]:
+            value, names = literal(one), _global_name(one, literals.bound)
+            if value is None and not names:
+                continue
+            other = ascii(changed(value[0])) if value is not None else ".".join(names) + "7"
+            last, written = one.end_lineno or one.lineno, other.encode("ascii", "replace")
             if last > one.lineno:
                 written = b"(" + written + b"\n" * (last - one.lineno) + b")"
             places[one.lineno, one.col_offset] = last, one.end_col_offset, written
@@ -200,43 +206,56 @@ def blurred(text: bytes, tree: ast.AST, tests: "Collection[str]") -> bytes:
 
 
 def _sides(node: ast.AST) -> "list[ast.expr]":
-    """Both sides of the equality that a statement expects, where one of them is called; none where it is another."""
-    sides = []  # type: list[ast.expr]
+    """What a statement expects something of, as it stands there."""
     if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
-        sides = [node.test.left, *node.test.comparators] if isinstance(node.test.ops[0], ast.Eq) else []
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and is_plain(node.value):
-        sides = node.value.args[:2] if getattr(node.value.func, "attr", "") in EQUALITIES else []
-    return sides if len(sides) == 2 and is_kept(sides) else []
+        sides = [node.test.left, *node.test.comparators]
+        return sides if is_kept(sides) else []
+    return [*asserted_by(node), *(one for call in expecting(node) for one in call.args[: own_arguments(call)])]
 
 
-def _all_sides(node: ast.AST) -> "Iterator[ast.expr]":
-    """The same, and both sides of each equality that a statement of that kind rests on, as of `a == b and c == d`."""
-    call = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(call, ast.Call):
-        yield from _sides(node)
-    if isinstance(node, ast.Assert) or (isinstance(call, ast.Call) and called(call.func).startswith("assert")):
-        for one in ast.walk(node):
-            if isinstance(one, ast.Compare) and len(one.ops) == 1 and isinstance(one.ops[0], ast.Eq):
-                sides = [one.left, one.comparators[0]]
-                yield from sides if is_kept(sides) else ()
+def _expected(node: ast.AST) -> "Iterator[ast.expr]":
+    """Literals in what a statement expects, and names of classes that it expects to be raised."""
+    parts = [node.test] if isinstance(node, ast.Assert) else asserted_by(node)
+    for call in expecting(node):
+        kind = call.args[0]
+        yield from kind.elts if isinstance(kind, ast.Tuple) else [kind]
+        parts = [*parts, *call.args[1 : own_arguments(call)]]
+        parts += [one.value for one in call.keywords if isinstance(node, ast.With)]
+    for part in parts:
+        yield from _literals(part)
 
 
-def _parts(side: ast.expr) -> "list[ast.expr]":
-    """What may be a literal in a side."""
-    made = _making(side)
-    return [side] if made is None else made.args
+def _literals(node: ast.AST) -> "Iterator[ast.expr]":
+    """The literals in an expression, which are in no others; none of an f-string, where no Python says their places."""
+    if literal(node) is not None:
+        yield node  # type: ignore[misc]
+    elif not isinstance(node, ast.JoinedStr) and (
+        not isinstance(node, ast.Compare) or is_kept([node.left, *node.comparators])
+    ):
+        for child in ast.iter_child_nodes(node):
+            yield from _literals(child)
 
 
-def _making(side: ast.AST) -> "Union[ast.Call, None]":
-    """The call that makes what is expected, as `Decimal("1.5")` does; `keep` is asked for it in a turned module."""
-    while isinstance(side, ast.Call) and called(side.func) == "keep" and side.args:
-        side = side.args[0]
-    return side if isinstance(side, ast.Call) and is_plain(side) and called(side.func) in MAKERS else None
+def _bound_in(nodes: "list[ast.AST]") -> "frozenset[str]":
+    """The names that a function, of which all nodes are given, may have for itself, or changes."""
+    declared = [name for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names]
+    return frozenset(name for node in nodes[1:] for name in bound_by(node)).union(declared)
 
 
-def is_plain(call: ast.Call) -> bool:
-    """Whether all arguments of a call are written in it."""
-    return not any(isinstance(one, ast.Starred) for one in call.args) and all(one.arg for one in call.keywords)
+def _global_name(node: ast.AST, bound: "Container[str]") -> "tuple[str, ...]":
+    """The parts of a dotted name that begins with a global one; none of anything else.
+
+    Args:
+        node: the expression
+        bound: names that are not
+    """
+    parts = []  # type: list[str]
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id in bound or any(one.startswith("__") for one in (node.id, *parts)):
+        return ()
+    return (node.id, *reversed(parts))
 
 
 def _read_names(function: "Function") -> "Union[frozenset[str], None]":
@@ -265,5 +284,6 @@ def _is_declared(function: "Function", name: str) -> bool:
     )
 
 
-def _written(value: "Any") -> ast.expr:
+def constant(value: "Any") -> ast.expr:
+    """A literal, as this version writes it."""
     return ast.parse(repr(value), mode="eval").body

@@ -8,8 +8,10 @@ its number, every name its meaning.
 import ast
 
 from .arrays import COMPARING
-from .bindings import Bindings, called, written_text
-from .literals import EQUALITIES, FRAMES_OWN, Literals, is_plain
+from .assertions import asserted_by, expecting, own_arguments
+from .bindings import Bindings, called
+from .expressions import Calls, Comparisons
+from .literals import FRAMES_OWN, Literals, constant, is_kept
 from .opposites import OPPOSITES
 from .taking import Taking
 
@@ -38,15 +40,6 @@ UNSHIELDED = (
     *(getattr(ast, name) for name in ("Match", "match_case") if hasattr(ast, name)),
 )
 """Statements in whose bodies an expectation fails the test; what they are made of, too."""
-
-RAISES = frozenset(("raises", "assertRaises", "assertRaisesRegex"))
-"""Functions and methods that expect an exception, whose class is their first argument."""
-
-UNTURNED = frozenset((
-    "assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs", "assert_", "assert_raises", "assert_raises_regex",
-    "assert_warns", "assert_no_warnings", "assert_no_gc_cycles",
-))  # fmt: skip
-"""Assertions that stay as they are: those of which no opposite can be made, and numpy's that compare nothing."""
 
 
 def turn(
@@ -106,6 +99,7 @@ class _Turner(ast.NodeTransformer):
         self.maybe = 0
         self.shielded = 0
         self.number = 0
+        self.comparisons = Comparisons(literals, bindings, self.anything)
 
     def scope(self, body: "list[Any]", prefix: str, given: "frozenset[str]") -> None:
         """Rewrite the functions of a module or class, whose tests are all given some parameters."""
@@ -125,15 +119,15 @@ class _Turner(ast.NodeTransformer):
         is_test = function.name in self.names
         # Who calls a helper may take what it raises.
         self.certain, self.maybe, self.shielded = 0, 0, int(not is_test)
-        comparisons = _Comparisons(self.literals, self.bindings, self.anything)
+        self.comparisons = Comparisons(self.literals, self.bindings, self.anything)
         first = self.literals.begin(function, is_test)
-        body = first + [comparisons.visit(one) for one in self.statements(function.body[head:])]
+        body = first + [self.comparisons.visit(one) for one in self.statements(function.body[head:])]
         if is_test and not body:  # There is but a docstring.
             body = [ast.copy_location(ast.Pass(), function.body[0])]
         if is_test:
             qualified = prefix + function.name
             self.tests[qualified] = self.certain
-            where = self.ask("test", [_constant(self.certain), _constant(_yields(function))], body[0])
+            where = self.ask("test", [constant(self.certain), constant(_yields(function))], body[0])
             body = [ast.copy_location(ast.With([ast.withitem(where, None)], body), body[0])]
         function.body[head:] = body
 
@@ -173,50 +167,47 @@ class _Turner(ast.NodeTransformer):
     # What asks
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
-        test = node.test = _Calls(self.name).inside(node.test)
+        test = node.test = Calls(self.name).inside(node.test)
         chained = isinstance(test, ast.Compare) and not any(map(_is_own, test.comparators[1:]))
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             sides = [test.left, test.comparators[0]]
-            operator, free = OPERATORS[type(test.ops[0])], _constant(self.bindings.free(sides, self.anything))
-            sides = self.literals.kept(sides) if operator == "==" else sides
-            asked = self.ask("compare", [self.one(), _constant(operator), *sides, free], node)
+            operator, free = OPERATORS[type(test.ops[0])], constant(self.bindings.free(sides, self.anything))
+            asked = self.ask("compare", [self.one(), constant(operator), *self.sides(sides), free], node)
         elif isinstance(test, ast.Compare) and chained:
-            operators = _constant(tuple(OPERATORS[type(one)] for one in test.ops))
-            second, *others = test.comparators
-            sides = [test.left, second, *map(_later, others)]
-            asked = self.ask("chain", [self.one(), operators, _constant(self.bindings.inside), *sides], node)
+            operators = constant(tuple(OPERATORS[type(one)] for one in test.ops))
+            left, right, *others = self.sides([test.left, *test.comparators])
+            sides = [left, right, *map(_later, others)]
+            asked = self.ask("chain", [self.one(), operators, constant(self.bindings.inside), *sides], node)
         elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            asked = self.ask("holds", [self.one(), test.operand, _constant(False)], node)
+            asked = self.ask("holds", [self.one(), self.comparisons.hidden(test.operand), constant(False)], node)
         else:
-            asked = self.ask("holds", [self.one(), test, _constant(True)], node)
+            asked = self.ask("holds", [self.one(), self.comparisons.hidden(test), constant(True)], node)
         if node.msg is not None and self.shielded and not _is_own(node.msg):
             asked.keywords = [ast.keyword("says", _later(node.msg))]
         return ast.copy_location(ast.Expr(asked), node)
 
+    def sides(self, sides: "list[ast.expr]") -> "list[ast.expr]":
+        """What is compared, with literals kept unless there is nothing else."""
+        return [self.comparisons.hidden(one) for one in sides] if is_kept(sides) else sides
+
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
-        call = node.value
-        if not isinstance(call, ast.Call):
-            return node
-        name = called(call.func)
-        if name in RAISES:
-            own = 2 if name == "assertRaisesRegex" else 1
-            return self.raising_call(node, call, own) if len(call.args) > own and is_plain(call) else node
-        if not name.startswith("assert") or name in UNTURNED or not is_plain(call):
+        for call in expecting(node):
+            return self.raising_call(node, call)
+        call = node.value  # type: ignore[assignment]
+        if not asserted_by(node):
             return node
         function = call.func
+        name = called(function)
         number = self.one(counted=(name in OPPOSITES and _is_self(function)) or self.compares(call))
-        free = _constant(
-            self.bindings.free(call.args[:2], self.anything) if len(call.args) > 1 else self.bindings.inside
-        )
+        sides = call.args[:2]
+        free = constant(self.bindings.free(sides, self.anything) if len(sides) > 1 else self.bindings.inside)
         number = ast.copy_location(ast.Tuple([number, free], ast.Load()), node)
-        if name in EQUALITIES:
-            call.args[:2] = self.literals.kept(call.args[:2])
+        arguments = [self.comparisons.hidden(one) for one in call.args]
         if isinstance(function, ast.Attribute):
-            first = [number, function.value, _constant(function.attr)]  # type: list[ast.expr]
-            asked = self.ask("method", first + call.args, node)
+            asked = self.ask("method", [number, function.value, constant(function.attr), *arguments], node)
         else:
-            asked = self.ask("call", [number, function, *call.args], node)
-        asked.keywords = call.keywords
+            asked = self.ask("call", [number, function, *arguments], node)
+        asked.keywords = [ast.keyword(one.arg, self.comparisons.hidden(one.value)) for one in call.keywords]
         return ast.copy_location(ast.Expr(asked), node)
 
     def compares(self, call: ast.Call) -> bool:
@@ -229,21 +220,26 @@ class _Turner(ast.NodeTransformer):
             function = function.value
         return isinstance(function, ast.Name) and function.id in names
 
-    def raising_call(self, node: ast.stmt, call: ast.Call, own: int) -> ast.stmt:
+    def raising_call(self, node: ast.stmt, call: ast.Call) -> ast.stmt:
         """`raises(E, function, ...)`, which may be another's than pytest's or unittest's."""
-        if written_text(call.args[own]):  # Code, for a pytest before 5; it runs in the frame that calls.
-            return node
         number = self.one(counted=_is_self(call.func) or self.is_of(call.func, self.pytests))
-        asked = self.ask("raising", [number, _constant(own), call.func, *call.args], node)
+        own = own_arguments(call)
+        self.hide(call, own)
+        asked = self.ask("raising", [number, constant(own), call.func, *call.args], node)
         asked.keywords = call.keywords
         return ast.copy_location(ast.Expr(asked), node)
 
+    def hide(self, call: ast.Call, own: int) -> None:
+        """Keep what a call expects of an exception, and not what its function is called with."""
+        kind, *others = call.args[:own]
+        call.args[:own] = [self.literals.kind(kind), *map(self.comparisons.hidden, others)]
+
     def visit_With(self, node: ast.With) -> ast.stmt:
         takes = any(self.taking.may(item.context_expr) for item in node.items)
+        expected = list(expecting(node))
         for item in node.items:
-            call = item.context_expr
-            if isinstance(call, ast.Call) and called(call.func) in RAISES and call.args:
-                item.context_expr = self.raises(call)
+            if item.context_expr in expected:
+                item.context_expr = self.raises(item.context_expr)
         self.maybe += takes
         self.shielded += takes
         node.body = self.statements(node.body)
@@ -254,6 +250,9 @@ class _Turner(ast.NodeTransformer):
     def raises(self, call: ast.Call) -> ast.expr:
         """What expects an exception, and the same of a class that nobody raises."""
         number = self.one()
+        self.hide(call, len(call.args))
+        for one in call.keywords:
+            one.value = self.comparisons.hidden(one.value)
         nobody = ast.Attribute(ast.Name(self.name, ast.Load()), "Nobody", ast.Load())
         pattern = call.args[1:2] if called(call.func) == "assertRaisesRegex" else []
         turned = ast.Call(call.func, [nobody, *pattern], [])
@@ -265,62 +264,12 @@ class _Turner(ast.NodeTransformer):
         """The number of an expectation, negative for one that may fail in a test that passes."""
         self.number += 1
         self.certain += counted and not self.maybe and not self.shielded
-        return _constant(-self.number if self.shielded else self.number)
+        return constant(-self.number if self.shielded else self.number)
 
     def ask(self, method: str, arguments: "list[ast.expr]", place: "Union[ast.stmt, ast.expr]") -> ast.Call:
         """A call of the module's `Expectations`."""
         function = ast.Attribute(ast.Name(self.name, ast.Load()), method, ast.Load())
         return ast.copy_location(ast.Call(function, arguments, []), place)
-
-
-class _Comparisons(ast.NodeTransformer):
-    """Lets each `a == b` that is no expectation itself, but may be part of one, be looked at."""
-
-    def __init__(self, literals: Literals, bindings: Bindings, anything: "frozenset[str]") -> None:
-        self.literals, self.bindings, self.anything = literals, bindings, anything
-        self.asserted = False
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        before = self.asserted
-        if called(node.func) in ("holds", "method") and self.literals.asks(node):
-            self.asserted = True
-        self.generic_visit(node)
-        self.asserted = before
-        return node
-
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        self.generic_visit(node)
-        if len(node.ops) > 1 or not isinstance(node.ops[0], ast.Eq):
-            return node
-        sides = [node.left, node.comparators[0]]
-        free = _constant(self.bindings.free(sides, self.anything))
-        if self.asserted:
-            sides = self.literals.kept(sides)
-        return self.literals.ask("equal", [*sides, free], node)
-
-
-class _Calls(ast.NodeTransformer):
-    """Lets what is called within an expectation be kept as long as it is asked."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def inside(self, node: ast.expr) -> ast.expr:
-        """An expression, in which what is called is kept, but for the outermost."""
-        return self.generic_visit(node)  # type: ignore[return-value]
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        if isinstance(node.func, ast.Name) and node.func.id in FRAMES_OWN:
-            return node
-        self.generic_visit(node)
-        function = ast.Attribute(ast.Name(self.name, ast.Load()), "keep", ast.Load())
-        return ast.copy_location(ast.Call(function, [node], []), node)
-
-    def _leave(self, node: ast.expr) -> ast.expr:
-        """What is evaluated in a frame of its own, later or often."""
-        return node
-
-    visit_Lambda = visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _leave
 
 
 def _imported(body: "list[ast.stmt]", packages: "Container[str]") -> "Iterator[str]":
@@ -352,11 +301,6 @@ def _is_own(expression: ast.expr) -> bool:
     return any(isinstance(one, kinds) for one in ast.walk(expression)) or any(
         getattr(one, "id", "") in FRAMES_OWN for one in calls
     )
-
-
-def _constant(value: "Union[bool, int, str, tuple[str, ...]]") -> ast.expr:
-    """A literal, as this version writes it."""
-    return ast.parse(repr(value), mode="eval").body
 
 
 def _is_self(function: ast.expr) -> bool:
