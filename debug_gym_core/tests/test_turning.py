@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from debug_gym_core.grading.runner import asked, expectations
 from debug_gym_core.grading.runner.expectations import Expectations
 from debug_gym_core.grading.runner.literals import blurred, changed
 from debug_gym_core.grading.runner.turning import turn
@@ -344,11 +345,11 @@ def unittests_outcome(body: str) -> str:
 def turned(text: str) -> dict[str, Any]:
     """The namespace of a module that is run turned."""
     tree = ast.parse(text)
-    expectations = Expectations(SECRET, keeps=True)
-    turn(tree, "_turned", ["test_it", "test_other"], expectations.literals)
+    made = Expectations(SECRET, keeps=True)
+    turn(tree, "_turned", ["test_it", "test_other"], made.literals)
     code = compile(tree, "<test>", "exec")
-    expectations.anything.own = frozenset(map(id, within(code)))
-    space: dict[str, Any] = {"_turned": expectations, "__name__": "turned", "_code": code}
+    made.anything.own = frozenset(map(id, within(code)))
+    space: dict[str, Any] = {"_turned": made, "__name__": "turned", "_code": code}
     exec(code, space)
     return space
 
@@ -375,6 +376,30 @@ def test_what_passes_for_a_reason_fails(body):
 @pytest.mark.parametrize("body", DISBELIEVED.values(), ids=DISBELIEVED)
 def test_what_passes_whatever_it_expects_passes(body):
     assert outcome(body) == "passed"
+
+
+SLOW = """
+class Slow:
+    asked = 0
+    def __init__(self, n): self.n = n
+    def __eq__(self, other):
+        clock.append(clock[-1] + 0.02)
+        Slow.asked += 1
+        return isinstance(other, Slow) and self.n == other.n
+def test_it():
+    assert [Slow(n) for n in range(100)] == [Slow(n) for n in range(100)]
+"""
+
+
+def test_what_is_slow_to_compare_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    for module in (asked, expectations):
+        monkeypatch.setattr(module, "now", lambda: clock[-1])
+    space = turned("clock = []\n" + SLOW)
+    space["clock"] = clock
+    with pytest.raises(AssertionError, match=SECRET):
+        space["test_it"]()
+    assert 300 < space["Slow"].asked < 1000  # of 2000 and more
 
 
 def test_who_guesses_the_order_in_which_it_is_asked_is_seldom_right():

@@ -12,7 +12,7 @@ from copy import deepcopy
 from .anything import Anything
 from .around import Around
 from .arrays import array_opposites, insist_on, is_by_elements, is_scalar, listed
-from .asked import Opposites, Unmet, fails, insist
+from .asked import Opposites, Unmet, fails, insist, is_believed, now
 from .opposites import Methods, in_order, turned_call, unequal, unordered
 from .pairs import Pairs
 from .raising import Raises, context_of, text_of
@@ -41,9 +41,6 @@ ASKED = {
 
 _getframe = sys._getframe
 
-AGAIN = 6
-"""How often an expectation and its opposites are asked again, in an order that nobody can know."""
-
 UNCOMPARING = frozenset((
     "assertIsInstance", "assertNotIsInstance", "assertTrue", "assertFalse", "assertIsNone", "assertIsNotNone",
     "assertIs", "assertIsNot",
@@ -68,8 +65,8 @@ class Expectations(object):
 
     # No attribute of one can stand before a method; a class that is changed is seen.
     __slots__ = (
-        "anything", "failure", "hidden", "keeps", "kept", "literals", "loading", "made", "methods", "origin_of",
-        "secret", "under_way", "urandom",
+        "anything", "begun", "failure", "hidden", "keeps", "kept", "literals", "loading", "made", "methods",
+        "origin_of", "secret", "under_way", "urandom",
     )  # fmt: skip
 
     Nobody = Nobody
@@ -89,6 +86,7 @@ class Expectations(object):
         self.loading = 0  # modules that run just now; what they call at their end, as a script would, is no test
         self.hidden = {}  # type: dict[Hidden, Any]
         self.urandom = os.urandom
+        self.begun = now()
         self.origin_of = lambda function: NOBODY  # type: Callable[[Any], str]
 
     def test(self, certain: int, yields: bool = False) -> Around:
@@ -345,6 +343,7 @@ class Expectations(object):
 
         What is equal to whatever it is compared with first is found out; and how many come first nobody can know.
         """
+        self.begun = now()
         apart = opposites.apart
         if not apart:
             return True
@@ -354,8 +353,6 @@ class Expectations(object):
     def is_believed(self, again: "Union[Callable[[], object], None]", opposites: Opposites) -> bool:
         """Whether an expectation holds as often as it is asked, and none of its opposites ever does.
 
-        What answers by how often it was asked would have to guess the order.
-
         Args:
             again: asks it once more; raises when it does not hold any more; None: it can be asked once
             opposites: each of them has to raise
@@ -363,16 +360,7 @@ class Expectations(object):
         turned = opposites.apart + opposites.against
         if not turned or again is None:
             return all(fails(one) for one in turned)
-        order = bytearray(self.urandom(AGAIN))
-        if len({one & 1 for one in order}) == 1:
-            order[-1] ^= 1
-        for bits in order:
-            if bits & 1:
-                if fails(again):
-                    return False
-            elif not all(fails(one) for one in turned):
-                return False
-        return True
+        return is_believed(again, turned, self.urandom, now() - self.begun)
 
     def unequal(self, left: "Any", right: "Any", free: str) -> Opposites:
         """The opposites of a comparison that holds."""
