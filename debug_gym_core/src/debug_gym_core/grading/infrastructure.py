@@ -6,7 +6,8 @@ agent's changes except those to
 - read-only and ignored files,
 - the task's tests: files with tests that count, files with test names (but for those that there were and that pytest
   finds no test in, such as `jinja2/tests.py`, where they lie beside none), directories named `test` or `tests` that
-  hold tests that count; of a module that holds them as doctests alone, changes to these doctests (see `doctests`),
+  hold tests that count, and what is no Python in pristine directories such as `test_data`; of a module that holds
+  tests as doctests alone, changes to these doctests (see `doctests`),
 - pytest's configuration: `conftest.py`, `pytest.ini` and its kin; of `tox.ini`, `setup.cfg` and `pyproject.toml` only
   pytest's sections,
 - what Python runs by itself at its start (`sitecustomize.py`, `*.pth`), compiled files, installed metadata (which may
@@ -24,10 +25,11 @@ from __future__ import annotations
 
 import fnmatch
 import posixpath
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pathspec import GitIgnoreSpec
 
@@ -46,6 +48,9 @@ OTHER_TEST_NAMES = ("test.py", "tests.py")
 """Those that pytest looks into only where it is told to."""
 
 TEST_DIRECTORIES = frozenset({"test", "tests"})
+
+TEST_DATA = re.compile(r"(^|[-_.])(tests?|testing|testdata)($|[-_.])", re.IGNORECASE)
+"""In the name of a directory whose files tests read, unless it is a package."""
 
 PYTEST_FILES = frozenset({"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"})
 STARTUP_NAMES = frozenset({"sitecustomize", "usercustomize"})
@@ -169,10 +174,10 @@ class Infrastructure:
             if self._is_allowed(path) or posixpath.basename(path) not in pytest_sections.SHARED_FILES:
                 kept[path] = state
                 continue
-            restored, why = self._with_pristine_sections(path, state)
+            restored, why = pytest_sections.with_pristine(posixpath.basename(path), state, self._text(path))
             if why:
                 dropped[path] = why
-            if restored is not _SAME:
+            if restored is not pytest_sections.SAME:
                 kept[path] = restored  # type: ignore[assignment]
         for path in [path for path, state in kept.items() if state is not None and self._lies_in_file(path, kept)]:
             del kept[path]
@@ -235,6 +240,8 @@ class Infrastructure:
             return "it is a test file"
         if any(path == one or path.startswith(f"{one}/") for one in self._test_directories):
             return "it belongs to the tests"
+        if not name.endswith(".py") and any(map(self._holds_data, _above(path))):
+            return "it is the tests' data"
         if _module_name(name) in STARTUP_NAMES or STARTUP_NAMES & set(parts[:-1]) or name.endswith(STARTUP_SUFFIXES):
             return "Python runs it by itself"
         if name.endswith(COMPILED_SUFFIXES) or "__pycache__" in parts:
@@ -250,6 +257,10 @@ class Infrastructure:
         if self._shadows(path):
             return "it shadows an installed module"
         return None
+
+    def _holds_data(self, directory: str) -> bool:
+        there = directory in self._members and posixpath.join(directory, "__init__.py") not in self._members
+        return there and TEST_DATA.search(posixpath.basename(directory)) is not None
 
     def _has_test_name(self, path: str) -> bool:
         return any(fnmatch.fnmatchcase(posixpath.basename(path), one) for one in self._test_names)
@@ -357,32 +368,6 @@ class Infrastructure:
         for path in self._conftests:
             modules += pytest_plugins.listed_plugins(self._text(path))
         return pytest_plugins.files_of(filter(None, modules), self._search, self._members.keys(), self._text)
-
-    # Files of which only sections are pytest's
-
-    def _with_pristine_sections(self, path: str, state: FileState | None) -> tuple[object, str]:
-        """A changed file with pytest's sections as they were.
-
-        Returns:
-            the state to write, None to delete the file, `_SAME` to leave the pristine one; and what was restored
-        """
-        name = posixpath.basename(path)
-        old = self._text(path)
-        if state is None:
-            return (_SAME, "it configures pytest") if pytest_sections.has_section(name, old) else (None, "")
-        restored = None
-        if state.kind == "file":
-            new = state.data.decode("utf-8", "surrogateescape")
-            restored = pytest_sections.restore(name, new, old)
-            if restored == new:
-                return state, ""
-        if restored is None:
-            return _SAME, "it configures pytest"
-        data = restored.encode("utf-8", "surrogateescape")
-        return replace(state, data=data), "pytest's sections in it are restored"
-
-
-_SAME = object()
 
 
 def _above(path: str) -> Iterator[str]:

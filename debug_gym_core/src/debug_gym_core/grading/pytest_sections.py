@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+from debug_gym_core.workspace.snapshot import FileState
 
 INI_SECTIONS = {"tox.ini": ("pytest", "tool:pytest"), "setup.cfg": ("tool:pytest", "pytest")}
 INI_FILES = ("pytest.ini", ".pytest.ini", *INI_SECTIONS)
@@ -168,3 +171,31 @@ def options(pyproject: str, files: Mapping[str, str]) -> dict[str, list[str]]:
                 if current in found:
                     found[current] += line.partition("#")[0].split()
     return found
+
+
+SAME = object()
+"""Stands for a pristine file."""
+
+
+def with_pristine(name: str, state: FileState | None, old: str) -> tuple[object, str]:
+    """A changed file with pytest's sections as they were.
+
+    Args:
+        name: of the file
+        state: its new state, None when it is deleted
+        old: its pristine text
+
+    Returns:
+        the state to write, None to delete the file, `SAME` to leave the pristine one; and what was restored
+    """
+    if state is None:
+        return (SAME, "it configures pytest") if has_section(name, old) else (None, "")
+    restored = None
+    if state.kind == "file":
+        new = state.data.decode("utf-8", "surrogateescape")
+        restored = restore(name, new, old)
+        if restored == new:
+            return state, ""
+    if restored is None:
+        return SAME, "it configures pytest"
+    return replace(state, data=restored.encode("utf-8", "surrogateescape")), "pytest's sections in it are restored"
