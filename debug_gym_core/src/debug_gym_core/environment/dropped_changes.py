@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from debug_gym_core.environment.counted_tests import Standing
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, TaskError
 from debug_gym_core.grading.dropped import about_dropped, infrastructure_of, listed
+from debug_gym_core.names import some
 from debug_gym_core.sandbox.terminal import above_of
 from debug_gym_core.tasks.results import about_broken, about_score
 from debug_gym_core.tools.observation import Observation
@@ -39,6 +40,13 @@ class Confirmed:
     standing: Standing
     dropped: Mapping[str, str]
     unconfirmed: str = ""
+
+
+SMALL = 20
+"""Python files of a repository that are looked through before anything is changed."""
+
+NAMED = 3
+"""Files that a note names at most."""
 
 
 class DroppedChanges:
@@ -85,6 +93,17 @@ class DroppedChanges:
             kept = {path: why for path, why in dropped.items() if path in changes and path not in part}
             self._known = changes, {**kept, **found}
         return {**changes.left_out, **self._known[1]}
+
+    def unfixable(self) -> str:
+        """That nothing which could be fixed may change, as where a module holds its own tests; empty: something may."""
+        infrastructure = self._infrastructure()
+        code = [path for path in self._sandbox.factory.graded.members if path.endswith(".py")][: SMALL + 1]
+        if not code or len(code) > SMALL or not all(map(infrastructure.reason, code)):
+            return ""
+        return (
+            f"all Python files of the repository hold tests that count, or belong to them ({some(code, NAMED)}):"
+            " grading drops every change of them (env.allowed names files that may be changed all the same)"
+        )
 
     def look(self, said: Iterable[Observation] = ()) -> list[Observation]:
         """What is to be said after a step: of what was changed since the last look, what is dropped.

@@ -75,11 +75,19 @@ class EpisodeEnv(RepoEnv):
         known = task.known_to_fail or task.judge is not None
         if known or self.settings.allow_passing or self.episode.run.attended:
             return
-        if not self.episode.run.fails_unchanged(task.id, lambda: not self.grade().resolved):
+        if not self.episode.run.fails_unchanged(task.id, self._fails):
             raise TaskError(
                 f"`{task.entrypoint}` passes in the unchanged repository, run by {self.session.interpreter['path']}: "
                 "there is nothing to fix (env.allow_passing: true plays it all the same)"
             )
+
+    def _fails(self) -> bool:
+        """Whether the unchanged repository is not resolved; what its run does that looks like tampering is noted."""
+        grade = self.grade()
+        if grade.reason:
+            what = "the run of the unchanged repository does not count as it stands, nor may that of a change"
+            self.episode.run.note(f"{self.task.id}: {what}: {grade.reason}")
+        return not grade.resolved
 
     def step(self, action: Any) -> tuple[dict[str, str], float, bool, bool, dict[str, Any]]:
         """Carry out and record one action; after the end none, as the limits hold for every agent."""
