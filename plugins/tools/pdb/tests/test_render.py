@@ -8,7 +8,7 @@ import pytest
 
 from debug_gym_core.sandbox.stacks import readable_stack
 from debug_gym_tool_pdb.render import Call, end_text, reply_text, stop_text
-from debug_gym_tool_pdb.session import End, Reply, _notes
+from debug_gym_tool_pdb.session import NEVER, End, Reply
 
 PLACE: dict[str, Any] = {"file": "app.py", "line": 3, "function": "f", "thread": "MainThread"}
 EXCEPTION = {"type": "KeyError", "message": "no"}
@@ -147,7 +147,7 @@ def test_the_one_own_frame_behind_a_foreign_one_is_told() -> None:
 
 def test_a_breakpoint_that_never_stopped_is_told() -> None:
     told = {"number": 2, "file": "app.py", "line": 7, "why": "it was not reached"}
-    assert _notes({"never": [told]}) == ("breakpoint 2 at app.py:7 never stopped: it was not reached",)
+    assert NEVER.format(**told) == "breakpoint 2 at app.py:7 never stopped: it was not reached"
 
 
 def test_a_stack_ends_where_the_program_begins() -> None:
