@@ -339,7 +339,7 @@ def test_variables_that_assert_raises_has_cleared_are_said_to_be(debug: Any) -> 
                 f("a")
     """
     program = debug("python -m unittest -q test_it", {"test_it.py": textwrap.dedent(source)})
-    program.do("b 8")
+    program.do("b test_it.py:8")
     assert program.do("c")["stop"]["locals"]["changed"] == {"key": "'a'", "value": "1"}
     cleared = (
         "its variables were cleared by the test runner (assertRaises); `trace`, or a breakpoint at the line, shows"
