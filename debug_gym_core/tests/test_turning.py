@@ -93,6 +93,7 @@ BELIEVED = {
     "any": "assert value() == mock.ANY",
     "any, the other way round": "assert mock.ANY == 5",
     "mock": "called = mock.Mock()\ncalled(5)\ncalled.assert_called_once_with(5)",
+    "a mock called with nothing": "called = mock.Mock()\ncalled()\ncalled.assert_called_once_with()",
     "calls of a mock": "called = mock.Mock()\ncalled(1, a=2)\nassert called.call_args == mock.call(1, a=2)\n"
     "assert called.mock_calls == [mock.call(1, a=2)]",
     "what holds itself": "one = {}\none['a'] = one\nassert value(one) == one\nother = [1]\nother.append(other)\n"

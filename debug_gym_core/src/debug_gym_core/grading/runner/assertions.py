@@ -7,6 +7,7 @@ from .bindings import called, written_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Union
 
 RAISES = frozenset(("raises", "assertRaises", "assertRaisesRegex"))
 """Functions and methods that expect an exception, whose class is their first argument."""
@@ -23,18 +24,19 @@ def is_plain(call: ast.Call) -> bool:
     return not any(isinstance(one, ast.Starred) for one in call.args) and all(one.arg for one in call.keywords)
 
 
-def asserted_by(node: ast.AST) -> "list[ast.expr]":
-    """The arguments of a statement that calls an assertion; none where it is no such statement, or stays as it is."""
+def assertion(node: ast.AST) -> "Union[ast.Call, None]":
+    """The call that a statement is, where that asserts something; None: it is none, or stays as it is."""
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or not is_plain(call):
-        return []
+        return None
     name = called(call.func)
-    return [*call.args, *(one.value for one in call.keywords)] if is_assertion(name) else []
+    return call if name.startswith("assert") and name not in UNTURNED and name not in RAISES else None
 
 
-def is_assertion(name: str) -> bool:
-    """Whether what is called so asserts something of its arguments."""
-    return name.startswith("assert") and name not in UNTURNED and name not in RAISES
+def asserted_by(node: ast.AST) -> "list[ast.expr]":
+    """The arguments of such a call; none of any other statement."""
+    call = assertion(node)
+    return [] if call is None else [*call.args, *(one.value for one in call.keywords)]
 
 
 def expecting(node: ast.AST) -> "Iterator[ast.Call]":

@@ -8,7 +8,7 @@ its number, every name its meaning.
 import ast
 
 from .arrays import COMPARING
-from .assertions import asserted_by, expecting, own_arguments
+from .assertions import assertion, expecting, own_arguments
 from .bindings import Bindings, called
 from .expressions import Calls, Comparisons
 from .literals import FRAMES_OWN, Literals, constant, is_kept
@@ -191,10 +191,10 @@ class _Turner(ast.NodeTransformer):
         return [self.comparisons.hidden(one) for one in sides] if is_kept(sides) else sides
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
-        for call in expecting(node):
-            return self.raising_call(node, call)
-        call = node.value  # type: ignore[assignment]
-        if not asserted_by(node):
+        for raising in expecting(node):
+            return self.raising_call(node, raising)
+        call = assertion(node)
+        if call is None:
             return node
         function = call.func
         name = called(function)
