@@ -43,6 +43,8 @@ BELIEVED = {
     "a context of an object that takes failures": "called = mock.Mock()\n"
     "called.context = contextlib.suppress(AssertionError)\nwith called.context:\n    assert value() == 6\n"
     "assert value() == 5",
+    "an assertion that is never reached": "with taking():\n    raise OSError\n    assert False, 'never'\n"
+    "assert value() == 5",
     "approx": "assert value(0.1) + 0.2 == pytest.approx(0.3)",
     "approx on the left": "assert pytest.approx(0.3) == value(0.1) + 0.2",
     "approx of a list": "assert value([0.1, 0.2]) == pytest.approx([0.1, 0.2])",

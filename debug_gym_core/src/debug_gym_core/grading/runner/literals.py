@@ -136,6 +136,14 @@ def is_kept(sides: "list[ast.expr]") -> bool:
     return any(literal(one) is None for one in sides)
 
 
+def is_false(node: ast.AST) -> bool:
+    """Whether an expression is a literal that does not hold, as in `assert False`."""
+    try:
+        return type(node).__name__ in (*SPELT, "NameConstant") and not ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+
+
 def literal(node: ast.AST) -> "Union[tuple[Any], None]":
     """The value of a literal, if another one can stand in its place; None: it is none."""
     if type(node).__name__ not in SPELT:
