@@ -130,7 +130,8 @@ class Bindings(object):
 
     def _writes_any(self, expression: ast.AST) -> bool:
         """Whether `mock.ANY` is written in an expression, or in what is bound to a name in it, and so on."""
-        left, seen = [expression], set()  # type: list[ast.AST], set[str]
+        # Nothing is gone through for what is named nowhere: that took minutes in a module of five thousand lines.
+        left, seen = [expression] if self.has_anything else [], set()  # type: list[ast.AST], set[str]
         while left:
             here = left.pop()
             if _names_any(here):
