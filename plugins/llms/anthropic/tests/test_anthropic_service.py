@@ -53,7 +53,7 @@ def test_a_service_that_counts_wrong_does_not_count(service: Service, body: byte
 
 def test_a_service_that_cannot_count_says_so(service: Service) -> None:
     llm = service.llm(error(404, "not_found_error", "no such path"), count_tokens=True)
-    with pytest.raises(LLMError, match=r"does not know it \(404\): no such path") as caught:
+    with pytest.raises(LLMError, match=r"no such path \(404\); look at model") as caught:
         llm.count(HELLO, TOOLS)
     assert str(caught.value).endswith("; or turn `count_tokens` off")
 
