@@ -71,6 +71,18 @@ def test_what_is_odd_about_a_repository_is_noted(tmp_path: Path) -> None:
     assert any(note.startswith("no test file can be imported") for note in notes)
 
 
+def test_a_run_of_the_unchanged_repository_that_would_not_count_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/conftest.py").write_text("import os\ndef pytest_sessionfinish(session): os._exit(0)\n")
+    (tmp_path / "mine/test_a.py").write_text("import calc\ndef test_a(): assert calc.one == 1\n")
+    (tmp_path / "mine/calc.py").write_text("one = 2\n")
+    result = run_debug_gym(["run", "repo", "-p", "benchmark.path=mine", "--agent", "noop_agent", "-o", "out"], tmp_path)
+    assert result.returncode == 0, result.stderr
+    (said,) = (one for one in json.loads((tmp_path / "out/run.json").read_text())["notes"] if "does not count" in one)
+    assert said.startswith("repo/mine: the run of the unchanged repository does not count as it stands, ")
+    assert said.endswith(": it ended with status 0 before its report was complete")
+
+
 def test_mistakes_are_found_before_anything_runs(tmp_path: Path) -> None:
     for number, (benchmark, wrong, said) in enumerate(
         [

@@ -25,7 +25,7 @@ def test_what_pip_installs_is_there_in_every_sandbox(
     setup = ["pip install --no-index --find-links wheels tinything", STAMP]
     stamps, said = [], list[str]()
     for _ in range(2):
-        env = open_env(keeping, setup, {"test_it.py": test}, tell=said.append)
+        env = open_env(keeping, setup, {"test_it.py": test, "app.py": ""}, tell=said.append)
         assert env.step(ToolCall("eval"))[4]["resolved"]
         assert env.patch == b""
         assert output(env, "tinything-says; python3 -c 'import tinything'") == "value 42\n"

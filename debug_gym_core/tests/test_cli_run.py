@@ -128,18 +128,6 @@ def test_a_task_that_passes_unchanged_is_an_error_before_anybody_plays_it(inside
     assert "`true` passes in the unchanged repository" in done.out and "env.allow_passing: true" in done.out
 
 
-def test_a_run_of_the_unchanged_repository_that_would_not_count_is_noted(inside: Any, tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work/conftest.py").write_text("import os\ndef pytest_sessionfinish(session): os._exit(0)\n")
-    (tmp_path / "work/test_a.py").write_text("import calc\ndef test_a(): assert calc.one == 1\n")
-    (tmp_path / "work/calc.py").write_text("one = 2\n")
-    options = ["-p", f"benchmark.path={tmp_path}/work", "-p", "env.entrypoint='python -m pytest -q'"]
-    options += ["--agent", "chatter", "--llm", "echo", "-p", "llm.commands=[]"]
-    done = inside("run", "repo", *options, "-p", "terminal.allow_unsandboxed=true", "-p", "terminal.name=local")
-    assert "the run of the unchanged repository does not count as it stands" in done.out + done.err
-    assert "it ended with status 0 before its report was complete" in done.out + done.err
-
-
 def test_what_is_known_to_fail_is_looked_at_only_with_another_entrypoint(
     inside: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
