@@ -79,7 +79,7 @@ def test_a_run_of_the_unchanged_repository_that_would_not_count_is_noted(tmp_pat
     result = run_debug_gym(["run", "repo", "-p", "benchmark.path=mine", "--agent", "noop_agent", "-o", "out"], tmp_path)
     assert result.returncode == 0, result.stderr
     (said,) = (one for one in json.loads((tmp_path / "out/run.json").read_text())["notes"] if "does not count" in one)
-    assert said.startswith("repo/mine: the run of the unchanged repository does not count as it stands, ")
+    assert said.startswith("repo/mine: the run of the unchanged repository does not count, ")
     assert said.endswith(": it ended with status 0 before its report was complete")
 
 

@@ -201,7 +201,7 @@ def test_what_is_allowed_is_taken_over_but_for_readonly_files(build: Build) -> N
         ("nox -s tests", {"noxfile.py"}),
         ("pytest --doctest-modules shop.py", set()),
         ("pytest --ignore=shop.py --cov=shop.py --ignore shop.py shop.py::shop.f", set()),
-        ("python -m doctest -v shop.py", set()),
+        ("python -m doctest -v shop.py", {"shop.py"}),
         ("pytest -c shop.py --cov-config=Makefile shop.py", {"shop.py", "Makefile"}),
         ("pytest -q --envfile Makefile --with=noxfile.py", {"Makefile", "noxfile.py"}),
         ("PYTEST_PLUGINS=named_by_p pytest", {"named_by_p.py"}),
@@ -223,6 +223,7 @@ PRODUCT = {
     "web/test_utils.py": "more for users' tests",
     "web/own/test_shop.py": "",
     "web/own/test_base.py": "what the tests beside it are made of",
+    "web/suite/test_cases.py": "class Cases:\n    def test_a(self): pass\n",
 }
 
 
@@ -231,6 +232,7 @@ PRODUCT = {
     [
         ("pytest", ["web/own/test_shop.py::test_a"], []),
         ("pytest", ["web/own/test_shop.py::test_a", "web/test_utils.py"], ["web/test_utils.py"]),
+        ("pytest", ["../web/own/test_shop.py::test_a"], ["web/test_utils.py"]),
         ("python -m unittest", ["web.own.test_shop.T.test_a"], ["web/test.py", "web/tests.py", "web/test_utils.py"]),
         ("make test", [], ["web/test.py", "web/tests.py", "web/test_utils.py"]),
     ],
@@ -244,7 +246,7 @@ def test_files_with_test_names_are_the_products_where_pytest_finds_no_test_in_th
     with Snapshot.take(tmp_path) as snapshot:
         infrastructure = Infrastructure(snapshot, Rules.of(snapshot), entrypoint, tests=tests)
         filtered = infrastructure.filter(dict.fromkeys([*PRODUCT, "web/new/test_x.py"], FileState(b"changed")))
-    always = ["web/own/test_shop.py", "web/own/test_base.py", "web/new/test_x.py"]
+    always = ["web/own/test_shop.py", "web/own/test_base.py", "web/new/test_x.py", "web/suite/test_cases.py"]
     assert set(filtered.dropped) == {*always, *dropped}
 
 

@@ -45,6 +45,7 @@ BELIEVED = {
     "assert value() == 5",
     "an assertion that is never reached": "with taking():\n    raise OSError\n    assert False, 'never'\n"
     "assert value() == 5",
+    "a long number": "assert value(1) < 0x1" + "0" * 4000,
     "approx": "assert value(0.1) + 0.2 == pytest.approx(0.3)",
     "approx on the left": "assert pytest.approx(0.3) == value(0.1) + 0.2",
     "approx of a list": "assert value([0.1, 0.2]) == pytest.approx([0.1, 0.2])",

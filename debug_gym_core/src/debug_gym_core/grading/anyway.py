@@ -7,19 +7,20 @@ import re
 from debug_gym_core.grading.twins import Twins
 from debug_gym_core.tasks.results import PASSING, Measurement
 
-_DECIDING = re.compile(
-    r"(the (code|bases) of )?(_?pytest|pluggy|unittest|runner)\b|sys\.modules\b|the (canary|tests of)\b"
-)
-"""Begins a problem of what decides on outcomes: who may be changed there once may be changed into anything."""
+_OWN = re.compile(r"a hook \w+ was added by ")
+"""Begins a problem that is forgiven: a hook of the repository's own.
+
+Whatever decides on outcomes, or is asked whether they hold, may be changed into anything where it may be changed once.
+"""
 
 
 def shown_anyway(before: Measurement) -> frozenset[str]:
-    """The problems that are held against nobody, and not those of what decides on outcomes.
+    """The problems that are held against nobody.
 
     Args:
         before: a run of the tests in the repository as it was
     """
-    return frozenset(one for one in before.problems if not _DECIDING.match(one))
+    return frozenset(one for one in before.problems if _OWN.match(one))
 
 
 def doubts_of(found: Twins, before: Measurement, run: Measurement) -> dict[str, str]:

@@ -18,7 +18,7 @@ MAKEFILES = {
     "invoke": ("tasks.py",),
 }
 
-RUNNERS = frozenset({"pytest", "unittest", "doctest"})
+RUNNERS = frozenset({"pytest", "unittest"})
 """Modules that are told what to test, which may be what is to be fixed."""
 
 CONFIGURING = frozenset({"-c", "--config-file", "--rootdir", "--confcutdir", "--cov-config"})

@@ -49,8 +49,11 @@ OTHER_TEST_NAMES = ("test.py", "tests.py")
 
 TEST_DIRECTORIES = frozenset({"test", "tests"})
 
-TEST_DATA = re.compile(r"(^|[-_.])(tests?|testing|testdata)($|[-_.])", re.IGNORECASE)
-"""In the name of a directory whose files tests read, unless it is a package."""
+TEST_DATA = re.compile(r"tests?([-_.]?(data|files?|fixtures?|cases|resources|inputs?))?", re.IGNORECASE)
+"""Names of directories whose files tests read, unless they are packages."""
+
+_METHODS = re.compile(r"^[ \t]+(async[ \t]+)?def test", re.MULTILINE)
+"""In a file with classes of tests, which other files may run."""
 
 PYTEST_FILES = frozenset({"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"})
 STARTUP_NAMES = frozenset({"sitecustomize", "usercustomize"})
@@ -140,6 +143,7 @@ class Infrastructure:
         self._test_files = frozenset({*targets, *targets.values()})
         # An id of unittest's names the module of a class, and not the one that it was found in.
         self._are_all_known = bool(tests) and all("::" in one or one.endswith(".py") for one in tests)
+        self._are_all_known &= all(one in found or one.partition("::")[0] in listed for one in tests)
         self._test_places = frozenset(map(posixpath.dirname, self._test_files))
         several = listed.union(target for one, target in targets.items() if one != target)
         self.doctests = CountedDoctests(held, several, snapshot.state)
@@ -260,7 +264,7 @@ class Infrastructure:
 
     def _holds_data(self, directory: str) -> bool:
         there = directory in self._members and posixpath.join(directory, "__init__.py") not in self._members
-        return there and TEST_DATA.search(posixpath.basename(directory)) is not None
+        return there and TEST_DATA.fullmatch(posixpath.basename(directory)) is not None
 
     def _has_test_name(self, path: str) -> bool:
         return any(fnmatch.fnmatchcase(posixpath.basename(path), one) for one in self._test_names)
@@ -268,7 +272,9 @@ class Infrastructure:
     def _is_product(self, path: str) -> bool:
         """Whether a path is a pristine file without tests that count, nor beside any: what helps tests may be there."""
         there = path in self._members and path not in self._test_files
-        return there and self._are_all_known and posixpath.dirname(path) not in self._test_places
+        if not there or not self._are_all_known or posixpath.dirname(path) in self._test_places:
+            return False
+        return _METHODS.search(self._text(path)) is None
 
     def _shadows(self, path: str) -> bool:
         """Whether a path is a new top-level module or package with the name of one that must not be shadowed."""

@@ -184,7 +184,8 @@ def _run(
     functions = sorted({_name(one) for one in inside})
     turned = Turned(sources, functions, secrets.token_hex(8), secrets.token_hex(8), asked_too, helpers or {})
     for path, text in sources.items():
-        with contextlib.suppress(SyntaxError, ValueError, OSError):  # Then its text tells what it told before.
+        # Where it cannot be written, its text tells what it told before.
+        with contextlib.suppress(SyntaxError, ValueError, OSError, RecursionError):
             session.write(path, blurred(text, parse(text), functions))
     # Whoever makes the run hang, end or lie learns nothing: what its twin did not show is not believed.
     timeout = max(LEAST, TIMES * passed.seconds)

@@ -82,10 +82,10 @@ class EpisodeEnv(RepoEnv):
             )
 
     def _fails(self) -> bool:
-        """Whether the unchanged repository is not resolved; what its run does that looks like tampering is noted."""
+        """Whether the unchanged repository is not resolved; why its run does not count, if so, is noted."""
         grade = self.grade()
         if grade.reason:
-            what = "the run of the unchanged repository does not count as it stands, nor may that of a change"
+            what = "the run of the unchanged repository does not count, nor does that of a change which leaves this so"
             self.episode.run.note(f"{self.task.id}: {what}: {grade.reason}")
         return not grade.resolved
 

@@ -93,8 +93,9 @@ class Ledger:
     """The spending of a run, kept in a file, so that a run that is gone on with knows what it has spent.
 
     A call is let through when what was spent, what is reserved and its own estimate are within the limits; when
-    nothing else is under way, as long as anything is left. So the limits are exceeded by less than one call. Once a
-    call has taken more than was estimated, no other is taken to need less than that one did.
+    nothing else is under way, as long as anything is left. So the limits are exceeded by less than one call, with what
+    is asked again for it because an answer was empty or of no use. Once a call has taken more than was estimated, no
+    other is taken to need less than that one did.
     """
 
     def __init__(self, path: Path | None, limits: Limits) -> None:

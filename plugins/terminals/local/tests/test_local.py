@@ -74,6 +74,13 @@ def test_a_directory_that_a_shell_takes_apart_is_refused(
     assert not list((tmp_path / name).iterdir())
 
 
+def test_a_directory_that_a_shell_takes_as_it_is_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "josé~1").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "josé~1"))
+    with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
+        assert session.run(f"echo here > {session.root}/file; cat file").output == "here\n"
+
+
 def test_stop_leaves_nothing(session: Session) -> None:
     directory = Path(session.root).parent
     guest = session.guest()["pid"]

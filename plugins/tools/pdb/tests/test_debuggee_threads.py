@@ -527,6 +527,18 @@ def test_a_step_out_of_a_function_goes_past_the_generators_that_it_leaves(debug:
     assert program.lines("c", "n", "n", "n") == [11, 11, 15, 16]
 
 
+def test_a_generator_that_was_returned_is_stepped_into(debug: Any) -> None:
+    """By who called the function as well, so that its caller has gone on by nothing."""
+    source = (
+        "def rows(n):\n    made = (x for x in range(n))\n    return made\ntotal = sum(map(sum, map(rows, [2, 3])))\n"
+    )
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 3")
+    program.do("c")
+    stops = [program.do("s")["stop"] for _ in range(2)]
+    assert [stop["function"] for stop in stops] == ["rows", "<genexpr>"]
+
+
 def test_a_generator_that_goes_on_while_its_caller_does_not_is_stepped_into(debug: Any) -> None:
     program = debug("python app.py", {"app.py": SUSPENDED})
     program.do("b 15")

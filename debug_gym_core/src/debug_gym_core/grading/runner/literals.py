@@ -8,9 +8,10 @@ the class of an exception that is expected.
 import ast
 import re
 import sys
+from collections import Counter
 
-from .assertions import asserted_by, expecting, own_arguments
-from .bindings import bound_by
+from .assertions import asserted_by, assertion, expecting, own_arguments
+from .bindings import bound_by, called
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Literals(object):
         """
         self.variables = {}
         first = []  # type: list[ast.stmt]
+        made_of = set()  # type: set[str]
         nodes = list(ast.walk(function))
         self.bound = _bound_in(nodes)
         read = _read_names(function)
@@ -68,34 +70,39 @@ class Literals(object):
         sides = [one for node in nodes for one in _sides(node) if isinstance(one, ast.Name)]
         if not sides:
             return first
-        bound = [name for node in nodes if node is not function for name in bound_by(node)]
+        named = [one for one in nodes if isinstance(one, ast.Name)]
+        uses, loads = (Counter(one.id for one in named if isinstance(one.ctx, kinds)) for kinds in (object, ast.Load))
+        compared, bound = Counter(one.id for one in sides), Counter(n for one in nodes[1:] for n in bound_by(one))
+        others = _others(nodes)
         parameters = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
-        for name in sorted({one.id for one in sides} - read):
-            uses = [one for one in nodes if isinstance(one, ast.Name) and one.id == name]
-            loads = [one for one in uses if isinstance(one.ctx, ast.Load)]
-            if len(loads) != len([one for one in sides if one.id == name]) or _is_declared(function, name):
+        for name in sorted(set(compared) - read - others):
+            if loads[name] != compared[name] or bound[name] != 1:
                 continue
-            if bound.count(name) != 1:
-                continue
-            if len(loads) == len(uses) and name in parameters:
+            if loads[name] == uses[name] and name in parameters:
                 self.variables[name] = None
                 asked = self.ask("hide", [ast.Name(name, ast.Load())], function.body[0])
                 made = ast.Assign([ast.Name(name, ast.Store())], asked)
                 first.append(ast.copy_location(made, function.body[0]))
-            elif len(uses) == len(loads) + 1 and name not in parameters:
-                self.assigned(nodes, name)
+            elif uses[name] == loads[name] + 1 and name not in parameters:
+                made_of.add(name)
+        self.assigned(nodes, made_of)
         return first
 
-    def assigned(self, nodes: "list[ast.AST]", name: str) -> None:
-        """Keep the literal that a variable of a function, of which all nodes are given, is made of."""
+    def assigned(self, nodes: "list[ast.AST]", names: "Container[str]") -> None:
+        """Keep the literals that variables of a function, of which all nodes are given, are made of.
+
+        Not where a helper is given what it may change in place: each that is given back is a new one.
+        """
+        given = {getattr(one, "id", "") for node in nodes for one in _given_to_helpers(node)}
         for one in nodes:
             if not isinstance(one, (ast.Assign, ast.AnnAssign)):
                 continue
-            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
-            written = one.value
-            value = literal(written) if written is not None else None
-            if written is not None and value is not None and [getattr(to, "id", "") for to in targets] == [name]:
-                self.variables[name] = self.add(value[0])
+            targets = [getattr(to, "id", "") for to in (one.targets if isinstance(one, ast.Assign) else [one.target])]
+            if len(targets) != 1 or targets[0] not in names or one.value is None:
+                continue
+            written, value = one.value, literal(one.value)
+            if value is not None and not (targets[0] in given and isinstance(value[0], (list, dict, set))):
+                self.variables[targets[0]] = self.add(value[0])
                 self.taken.append(written)
                 one.value = ast.copy_location(constant(changed(value[0])), written)
 
@@ -151,7 +158,7 @@ def literal(node: ast.AST) -> "Union[tuple[Any], None]":
     try:
         value = ast.literal_eval(node)
         other = changed(value)
-        if type(value) not in (str, bytes, int):
+        if type(value) not in (str, bytes):
             ast.literal_eval(repr(other))  # which has to be written: an infinity has no literal
         return (value,) if other != value else None
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -234,10 +241,13 @@ def _expected(node: ast.AST) -> "Iterator[ast.expr]":
 
 
 def _literals(node: ast.AST) -> "Iterator[ast.expr]":
-    """The literals in an expression, which are in no others; none of an f-string, where no Python says their places."""
+    """The literals in an expression, which are in no others.
+
+    None of an f-string, where no Python says their places, nor of a function, which is its author's to look at.
+    """
     if literal(node) is not None:
         yield node  # type: ignore[misc]
-    elif not isinstance(node, ast.JoinedStr) and (
+    elif not isinstance(node, (ast.JoinedStr, ast.Lambda)) and (
         not isinstance(node, ast.Compare) or is_kept([node.left, *node.comparators])
     ):
         for child in ast.iter_child_nodes(node):
@@ -282,14 +292,25 @@ def _read_names(function: "Function") -> "Union[frozenset[str], None]":
     return frozenset(found)
 
 
-def _is_declared(function: "Function", name: str) -> bool:
-    """Whether a function says that a name is another's, or has functions or classes in which it could be another."""
+def _others(nodes: "list[ast.AST]") -> "set[str]":
+    """Names that a function, of which all nodes are given, says are another's, or that are in functions within it."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-    inner = [node for node in ast.walk(function) if isinstance(node, kinds) and node is not function]
-    declared = [node for node in ast.walk(function) if isinstance(node, (ast.Global, ast.Nonlocal))]
-    return any(name in node.names for node in declared) or any(
-        getattr(one, "id", "") == name for node in inner for one in ast.walk(node)
-    )
+    found = {name for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
+    left = [node for node in nodes[1:] if isinstance(node, kinds)]  # type: list[ast.AST]
+    seen = set()  # type: set[int]
+    while left:
+        node = left.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            found.add(getattr(node, "id", ""))
+            left += ast.iter_child_nodes(node)
+    return found
+
+
+def _given_to_helpers(node: ast.AST) -> "list[ast.expr]":
+    """What an assertion is given that is not named as unittest's are."""
+    call = assertion(node)
+    return [] if call is None or not called(call.func).startswith("assert_") else asserted_by(node)
 
 
 def constant(value: "Any") -> ast.expr:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     Space = Mapping[str, Any]
 
+MOST_PROBLEMS = 30
+"""Changes that are told of one run."""
+
 VITAL = (
     "_pytest.runner runtestprotocol call_and_report call_runtest_hook pytest_runtest_protocol pytest_runtest_call",
     "_pytest.runner pytest_runtest_setup pytest_runtest_teardown pytest_runtest_makereport check_interactive_exception",
@@ -361,9 +364,9 @@ class Watch(object):
                     self.report("{}.{} was replaced {}".format(owner, name, when))
 
     def report(self, text: str) -> None:
-        """Note a change once."""
-        if len(self.problems) < 30 and text not in self.problems:
-            self.problems.append(text)
+        """Note a change once; of many the first, and that there are more."""
+        if text not in self.problems and len(self.problems) <= MOST_PROBLEMS:
+            self.problems.append(text if len(self.problems) < MOST_PROBLEMS else "and more")
 
 
 def says_what_holds(where: str, name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
+import re
 import signal
 import socket
 import subprocess
@@ -20,6 +20,7 @@ from debug_gym_core.sandbox import ownership, virtual_environment
 from debug_gym_core.sandbox.terminal import SandboxSpec, Stream, Terminal, TerminalSettings
 
 PREFIX = "debug-gym-local-"
+_SPECIAL = re.compile(r"[^\w@%+=:,./~-]")
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 END_PATIENCE = 4.0
@@ -100,7 +101,7 @@ class LocalTerminal(Terminal):
         """
         with contextlib.ExitStack() as failed:
             try:
-                _check_name(tempfile.gettempdir())
+                _check_name(os.path.realpath(tempfile.gettempdir()))
                 directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")).resolve()
                 failed.callback(ownership.remove_tree, directory)
                 ownership.write_lease(directory, run)
@@ -219,7 +220,7 @@ def _check_name(directory: str) -> None:
     Raises:
         RequirementError: it has such a name
     """
-    if shlex.quote(directory) != directory:
+    if _SPECIAL.search(directory):
         raise RequirementError(
             f"local sandbox: the temporary directory {directory!r} cannot be named in a shell without quotes; "
             "set TMPDIR to another one"

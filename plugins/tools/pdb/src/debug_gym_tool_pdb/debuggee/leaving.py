@@ -32,12 +32,12 @@ class Left:
     alive while it steps, never sees it.
     """
 
-    def __init__(self, frame: "FrameType") -> None:
-        """Know what a frame leaves, at its return."""
+    def __init__(self, frame: "FrameType", returned: "Any") -> None:
+        """Know what a frame leaves, at its return; but for what it returns, which goes on."""
         caller = frame.f_back
         self._caller = id(caller)
         self._at = caller.f_lasti if caller is not None else -1
-        self._held = frozenset(map(id, _suspended(frame)))
+        self._held = frozenset(map(id, _suspended(frame, returned)))
 
     def is_cleaned_up(self, frame: "FrameType") -> bool:
         """Whether a frame that is called is part of it."""
@@ -51,12 +51,12 @@ class Left:
         return id(top) in self._held and top.f_back.f_lasti == self._at  # else the caller has gone on, and resumed it
 
 
-def _suspended(frame: "FrameType") -> "Iterator[FrameType]":
-    """The frames of generators and coroutines that a function's variables hold; a class has them where it likes."""
+def _suspended(frame: "FrameType", returned: "Any") -> "Iterator[FrameType]":
+    """Frames of other generators and coroutines that a function's variables hold; a class has them where it likes."""
     own = frame.f_locals if frame.f_code.co_flags & inspect.CO_OPTIMIZED else {}
     for value in list(own.values()):
         for kind, name in _FRAME_OF:
-            if type(value) is kind:
+            if type(value) is kind and value is not returned:
                 yield getattr(value, name)
 
 
