@@ -158,20 +158,7 @@ def build(
         testbed.rename(root / "testbed")
         linked = "" if python is None else "RUN ldconfig\n"
         (Path(scratch) / "Dockerfile").write_text(f"FROM {base}\nCOPY root /\n{linked}WORKDIR /testbed\n")
-        command = [
-            "docker",
-            "build",
-            "--quiet",
-            "--no-cache",
-            "--network=none",
-            "--pull=false",
-            "--force-rm",
-            "--tag",
-            name,
-            scratch,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "DOCKER_BUILDKIT": "0"})
-        assert done.returncode == 0, done.stdout + done.stderr
+        _docker_build(Path(scratch), name)
 
 
 def build_of(base: str, context: Path, tag: str, files: Mapping[str, str], commands: str) -> None:
@@ -189,18 +176,13 @@ def build_of(base: str, context: Path, tag: str, files: Mapping[str, str], comma
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
     (context / "Dockerfile").write_text(f"FROM {base}\nCOPY root /\nWORKDIR /testbed\nRUN {commands}\n")
-    command = [
-        "docker",
-        "build",
-        "--quiet",
-        "--no-cache",
-        "--network=none",
-        "--pull=false",
-        "--force-rm",
-        "--tag",
-        tag,
-        context,
-    ]
+    _docker_build(context, tag)
+
+
+def _docker_build(context: Path, tag: str) -> None:
+    """Build the image of a directory's Dockerfile, without a network."""
+    options = ["--quiet", "--no-cache", "--network=none", "--pull=false", "--force-rm"]
+    command = ["docker", "build", *options, "--tag", tag, context]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "DOCKER_BUILDKIT": "0"})
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -16,9 +16,9 @@ def versions(plugins: Plugins | None) -> dict[str, Any]:
     import importlib.metadata
 
     found = {
-        distribution.name: distribution.version
-        for distribution in importlib.metadata.distributions()
-        if distribution.name and distribution.name.lower().startswith("debug-gym-")
+        name: distribution.version
+        for distribution in importlib.metadata.distributions()  # each time it is asked for its name it reads its file
+        if (name := distribution.name) and name.lower().startswith("debug-gym-")
     }
     found.update({record.distribution: record.version for record in (plugins.records if plugins else ())})
     return {
