@@ -17,7 +17,7 @@ from support import interpreters, said_by, version_of
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import RUNNER, ReportedRun
 from debug_gym_core.grading.runner.main import OWN
-from debug_gym_core.grading.runner.tampering import Watch, is_infrastructure
+from debug_gym_core.grading.runner.tampering import HOOK, MOST_PROBLEMS, Watch, is_infrastructure
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.session import Session
@@ -239,7 +239,17 @@ def test_a_change_of_any_of_our_modules_is_reported(own: dict[str, dict[str, Any
     assert watch.problems == []
     exec(change, {"one": own["ours.one"], "two": own["ours.two"], "other": lambda: None})
     watch.check("later")
-    assert watch.problems == ([f"{said} later"] if said else [])
+    assert watch.problems == ([("changed", f"{said} later")] if said else [])
+
+
+def test_of_many_changes_the_first_are_told_and_that_there_are_more() -> None:
+    watch = Watch(lambda path: None, trusted=[])
+    for number in (*range(MOST_PROBLEMS), 0):
+        watch.report(f"hook {number}", HOOK)
+    assert watch.problems == [("hook", f"hook {number}") for number in range(MOST_PROBLEMS)]
+    for number in (30, 31):
+        watch.report(f"hook {number}", HOOK)
+    assert watch.problems[MOST_PROBLEMS:] == [("changed", "and more")], "what is not told is no hook"
 
 
 def test_all_of_our_modules_are_watched() -> None:
@@ -379,6 +389,7 @@ messages = st.fixed_dictionaries(
 @given(st.lists(st.one_of(messages, values).map(lambda value: json.dumps(value).encode()) | st.binary(), max_size=3))
 @example([b'{"i": 0, "t": "end"}'])
 @example([b'{"i": 0, "t": "end", "status": [], "tampered": 7}'])
+@example([b'{"i": 0, "t": "end", "status": 0, "tampered": [["hook", "a"], ["changed", 1e999]]}'])
 @example([b'{"i": 0, "t": "test", "id": 1, "outcome": "failed", "frames": [{"file": 1, "line": Infinity}]}'])
 @example([b'{"i": 0, "t": "test", "id": 1, "outcome": "failed", "frames": [1]}'])
 @example([b'{"i": 0, "t": "test", "id": 1, "outcome": "failed", "frames":'
@@ -394,3 +405,25 @@ def test_whatever_is_sent_in_the_runners_name_is_a_report_or_a_forgery(sent: lis
     for status in (0, 1):
         run._why_not_valid(status, False, "")
     run._problems()
+
+
+@pytest.mark.parametrize(
+    ("tampered", "read"),
+    [
+        ([["hook", "a"], ["changed", "b"]], [("hook", "a"), ("changed", "b")]),
+        ([["forgiven", "a"]], None),
+        ([[["hook"], "a"]], None),
+        ([["hook"]], None),
+        ([["hook", 1]], None),
+        ([{"hook": 1, "a": 1}], None),
+        (["a hook was added"], None),
+    ],
+)
+def test_what_changed_has_a_kind_that_is_known(tampered: Any, read: Any) -> None:
+    message = {"i": 0, "t": "end", "status": 0, "tampered": tampered}
+    place = Sent(b"seal" + json.dumps(message).encode())
+    run = ReportedRun(cast(Session, place), Entrypoint.parse("pytest"), 1, "seal", None, None, "run")
+    run._listen(cast(Process, place), 0)
+    assert (run._problems(), run.forged) == (
+        (read, "") if read else ([], "a message on the channel cannot be understood")
+    )

@@ -6,6 +6,9 @@ import pytest
 from grading_bench import BROKEN, FIXED, IDS, TESTS, Make, instead
 from support import repeated
 
+from debug_gym_core.grading.anyway import forgivable
+from debug_gym_core.tasks.results import Measurement, Problem
+
 CONFTEST = "from hooks import *\n"
 HOOKS = "def pytest_runtest_setup(item):\n    item.started = True\n"
 UNASKED = TESTS.replace("assert same(calc.add(2, 3), 5)", "check(calc.add(2, 3))") + (
@@ -52,3 +55,28 @@ def test_a_plugin_object_is_told_by_its_class(make: Make) -> None:
     bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": conftest, "hooks.py": plugin})
     assert bench.grade({"calc.py": FIXED}).resolved
     assert not bench.grade({"calc.py": instead("return 5")}, twins="never").resolved
+
+
+def test_it_is_forgiven_by_its_kind_whatever_is_told_of_it() -> None:
+    hook, other = Problem("hook", "a function"), Problem("changed", "a hook pytest_runtest_setup was added by hooks")
+    run = Measurement((), 0, "", valid=False, tampered=True, problems=frozenset({hook, other}))
+    assert forgivable(run) == {hook}
+
+
+@pytest.mark.parametrize(
+    ("hooks", "resolved"), [pytest.param(30, True, marks=pytest.mark.grading), (31, False)], ids=["all", "more"]
+)
+def test_where_more_hooks_are_there_than_are_told_none_is_forgiven(make: Make, hooks: int, resolved: bool) -> None:
+    plugins = """
+        def pytest_runtest_setup(self, item): pass
+        many = [type(f"Plugin{number}", (), {"pytest_runtest_setup": pytest_runtest_setup}) for number in range(NUMBER)]
+    """.replace("NUMBER", str(hooks))
+    conftest = """
+        import hooks
+        def pytest_configure(config):
+            for one in hooks.many:
+                config.pluginmanager.register(one())
+    """
+    bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": conftest, "hooks.py": plugins})
+    result = bench.grade({"calc.py": FIXED})
+    assert (result.resolved, result.score) == (resolved, 2 if resolved else 0), result

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
-
+from debug_gym_core.grading.runner.tampering import HOOK
 from debug_gym_core.grading.twins import Twins
-from debug_gym_core.tasks.results import PASSING, Measurement
-
-_OWN = re.compile(r"a hook \w+ was added by ")
-"""Begins a problem that is forgiven: a hook of the repository's own.
-
-Whatever decides on outcomes, or is asked whether they hold, may be changed into anything where it may be changed once.
-"""
+from debug_gym_core.tasks.results import PASSING, Measurement, Problem
 
 
-def shown_anyway(before: Measurement) -> frozenset[str]:
-    """The problems that are held against nobody.
+def forgivable(run: Measurement) -> frozenset[Problem]:
+    """The problems of a run that are held against nobody where the repository shows them as it was: hooks of its own.
+
+    Whatever decides on outcomes, or is asked whether they hold, may be changed into anything where it may be changed
+    once.
 
     Args:
-        before: a run of the tests in the repository as it was
+        run: of the tests
     """
-    return frozenset(one for one in before.problems if _OWN.match(one))
+    return frozenset(one for one in run.problems if one.kind == HOOK)
 
 
 def doubts_of(found: Twins, before: Measurement, run: Measurement) -> dict[str, str]:

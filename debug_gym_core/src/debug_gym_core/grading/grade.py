@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal
 
 from debug_gym_core.errors import ActionError, GradingError
-from debug_gym_core.grading.anyway import doubts_of, shown_anyway
+from debug_gym_core.grading.anyway import doubts_of, forgivable
 from debug_gym_core.grading.dropped import infrastructure_of
 from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
@@ -21,6 +21,7 @@ from debug_gym_core.tasks.results import (
     SKIPPED,
     Grade,
     Measurement,
+    Problem,
     about_broken,
     about_doubts,
     broken,
@@ -87,9 +88,9 @@ def grade(
 
     measurement, found, before = run.measurement, None, None
     # Without twins nobody would tell what the repository does itself from what the changes do in the same place.
-    if twins != "never" and resolves(measurement.but(measurement.problems)) and measurement.problems:
+    if twins != "never" and measurement.problems and resolves(measurement.but(forgivable(measurement))):
         before = dataclasses.replace(clean, changes={}).run().measurement
-    known = shown_anyway(before) if before is not None else frozenset()
+    known = forgivable(before) if before is not None else frozenset()
     measurement = measurement.but(known)
     if twins == "always" or (twins == "auto" and resolves(measurement)):
         found = clean.twins(measurement, known)
@@ -162,7 +163,7 @@ class _Clean:
             measurement = measure(session, task.entrypoint, timeout=self.timeout, trusted=trusted, given=given)
             return _Run(filtered, measurement, _rewritten(session, self.snapshot, test_files, filtered.kept))
 
-    def twins(self, measurement: Measurement, known: frozenset[str] = frozenset()) -> Twins | None:
+    def twins(self, measurement: Measurement, known: frozenset[Problem] = frozenset()) -> Twins | None:
         """The tests that passed, with what they expect turned; None where there is nothing to run again.
 
         Args:
@@ -174,7 +175,7 @@ class _Clean:
         found = self._twins(measurement, known)
         return self._twins(measurement, known) if found is not None and found.lost else found
 
-    def _twins(self, measurement: Measurement, known: frozenset[str]) -> Twins | None:
+    def _twins(self, measurement: Measurement, known: frozenset[Problem]) -> Twins | None:
         task, snapshot = self.task, self.snapshot
         with self.open_session() as session:
             infrastructure = self._infrastructure(session)
@@ -191,7 +192,7 @@ class _Clean:
             elsewhere, entrypoint = infrastructure.elsewhere, task.entrypoint
             return run_twins(session, entrypoint, sources, doctests, helpers, trusted, measurement, elsewhere, known)
 
-    def doubted_anyway(self, doubts: Collection[str], known: frozenset[str]) -> frozenset[str]:
+    def doubted_anyway(self, doubts: Collection[str], known: frozenset[Problem]) -> frozenset[str]:
         """The tests whose twins tell nothing: they doubt a right fix as well, or the repository as it was.
 
         Args:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from debug_gym_core.grading import masking
-from debug_gym_core.grading.runner import stuck
+from debug_gym_core.grading.runner import stuck, tampering
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.replies import CommandLost
@@ -19,7 +19,7 @@ from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.stacks import split_stack
 from debug_gym_core.sandbox.warm import PREPARED, READY, Warm
 from debug_gym_core.tasks.entrypoint import Entrypoint
-from debug_gym_core.tasks.results import FAILING, Measurement, Outcome, TestResult
+from debug_gym_core.tasks.results import FAILING, Measurement, Outcome, Problem, TestResult
 
 REPORTING = frozenset({"pytest", "unittest"})
 """Modules whose runs are reported test by test."""
@@ -191,7 +191,7 @@ class ReportedRun:
             output, stack = split_stack(output)
         problems = self._problems()
         otherwise = self._why_not_valid(status, timed_out, lost)
-        reason = self.forged or "; ".join(problems)[:PROBLEMS] or otherwise
+        reason = self.forged or "; ".join(one.text for one in problems)[:PROBLEMS] or otherwise
         return Measurement(
             tests=tuple(self.results.values()),
             exit_status=status,
@@ -271,7 +271,7 @@ class ReportedRun:
             status, tampered = message["status"], message["tampered"]
             if type(status) is not int or not isinstance(tampered, list):
                 raise TypeError(kind)
-            self.end = {"status": status, "tampered": [str(one) for one in tampered]}
+            self.end = {"status": status, "tampered": [self._problem(one) for one in tampered]}
 
     def _add(self, message: dict[str, Any]) -> None:
         """Keep a result; of several for one test, the worst."""
@@ -294,9 +294,15 @@ class ReportedRun:
     def _mask(self, text: object) -> str:
         return masking.mask_temporary(self.session.mask(str(text)))
 
-    def _problems(self) -> list[str]:
+    def _problem(self, told: list[Any]) -> Problem:
+        kind, text = told
+        if not isinstance(told, list) or kind not in tampering.KINDS or not isinstance(text, str):
+            raise TypeError(told)
+        return Problem(kind, self._mask(text))
+
+    def _problems(self) -> list[Problem]:
         """What changed that must not."""
-        return [self._mask(one) for one in self.end["tampered"]] if self.end is not None else []
+        return list(self.end["tampered"]) if self.end is not None else []
 
     def _why_not_valid(self, status: int, timed_out: bool, lost: str) -> str:
         """Why the report does not count as it stands, empty when it does."""

@@ -22,7 +22,7 @@ from debug_gym_core.sandbox.python_code import parse
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.judge import Judge, Twinned
-from debug_gym_core.tasks.results import PASSING, Measurement, TestResult
+from debug_gym_core.tasks.results import PASSING, Measurement, Problem, TestResult
 from debug_gym_core.workspace.snapshot import Snapshot
 
 When = Literal["auto", "always", "never"]
@@ -92,7 +92,7 @@ def run_twins(
     trusted: Sequence[str],
     passed: Measurement,
     elsewhere: Mapping[str, Sequence[str]] | None = None,
-    known: Collection[str] = (),
+    known: Collection[Problem] = (),
 ) -> Twins:
     """Run the twins of the tests that passed.
 
@@ -164,7 +164,7 @@ def _run(
     doctests: frozenset[str] = frozenset(),
     helpers: Mapping[str, bytes] | None = None,
     elsewhere: Mapping[str, Sequence[str]] | None = None,
-    known: Collection[str] = (),
+    known: Collection[Problem] = (),
 ) -> Twins:
     """Run twins, and tell which tests are not believed."""
     modules = _written(twinned.sources)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from debug_gym_core.names import some
 
@@ -38,6 +38,18 @@ class TestResult:
     outcome: Outcome
     message: str = ""
     frames: tuple[Mapping[str, object], ...] = ()
+
+
+class Problem(NamedTuple):
+    """What changed in a run that must not.
+
+    Attributes:
+        kind: `hook` (of pytest, which came later) or `changed`
+        text: what, in words
+    """
+
+    kind: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -74,7 +86,7 @@ class Measurement:
     valid: bool = True
     reason: str = ""
     tampered: bool = False
-    problems: frozenset[str] = field(default_factory=frozenset)
+    problems: frozenset[Problem] = field(default_factory=frozenset)
     otherwise: str = ""
     seconds: float = 0.0
     unable: frozenset[str] = field(default_factory=frozenset)
@@ -87,7 +99,7 @@ class Measurement:
         """The outcome by test id."""
         return {test.id: test.outcome for test in self.tests}
 
-    def but(self, problems: Collection[str]) -> Measurement:
+    def but(self, problems: Collection[Problem]) -> Measurement:
         """The same, where all that changed is among some problems that are held against nobody.
 
         Args:

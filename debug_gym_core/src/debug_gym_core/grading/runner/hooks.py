@@ -3,7 +3,7 @@
 import os
 import sys
 
-from .tampering import OTHER
+from .tampering import HOOK, OTHER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Hooks(object):
                     continue
                 if one.function.__globals__.get("__name__") in named or self.watch.may_replace(one.function, OTHER):
                     continue
-                self.watch.report("a hook {} was added by {}".format(name, name_of(one)))
+                self.watch.report("a hook {} was added by {}".format(name, name_of(one)), HOOK)
 
 
 def implementations(config: "Any", name: str) -> "list[Any]":

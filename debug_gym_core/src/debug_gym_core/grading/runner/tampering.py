@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MOST_PROBLEMS = 30
 """Changes that are told of one run."""
 
+CHANGED, HOOK = KINDS = "changed", "hook"
+"""What a change may be: of a function or class, or a hook that came later. What is not told may be of any kind."""
+
 VITAL = (
     "_pytest.runner runtestprotocol call_and_report call_runtest_hook pytest_runtest_protocol pytest_runtest_call",
     "_pytest.runner pytest_runtest_setup pytest_runtest_teardown pytest_runtest_makereport check_interactive_exception",
@@ -95,7 +98,7 @@ class Watch(object):
     A change counts unless the new function is of somebody who `MAY_REPLACE` such a one: plugins patch pytest.
 
     Attributes:
-        problems: what became different, in words
+        problems: what became different: of which of `KINDS`, and in words
         is_loaded: whether a namespace is that of a module which the host has given, under whatever name: of several
             modules `conftest` the last has it
     """
@@ -120,7 +123,7 @@ class Watch(object):
         self.modules = []  # type: list[tuple[str, ModuleType]]
         self.vital = []  # type: list[tuple[Space, str, Any, str]]
         self.global_names = []  # type: list[tuple[Space, frozenset[str], str]]
-        self.problems = []  # type: list[str]
+        self.problems = []  # type: list[tuple[str, str]]
         self.early = frozenset()  # type: frozenset[int]
         self.function = type(lambda: 0)
         self.property = property
@@ -363,10 +366,10 @@ class Watch(object):
                 if replaced:
                     self.report("{}.{} was replaced {}".format(owner, name, when))
 
-    def report(self, text: str) -> None:
+    def report(self, text: str, kind: str = CHANGED) -> None:
         """Note a change once; of many the first, and that there are more."""
-        if text not in self.problems and len(self.problems) <= MOST_PROBLEMS:
-            self.problems.append(text if len(self.problems) < MOST_PROBLEMS else "and more")
+        if (kind, text) not in self.problems and len(self.problems) <= MOST_PROBLEMS:
+            self.problems.append((kind, text) if len(self.problems) < MOST_PROBLEMS else (CHANGED, "and more"))
 
 
 def says_what_holds(where: str, name: str) -> bool:
