@@ -45,7 +45,8 @@ def test_what_is_changed_besides_does_not(make: Make, changes: dict[str, str]) -
 def test_what_nobody_asks_is_not_believed_there(make: Make) -> None:
     bench = make({"calc.py": BROKEN, "test_calc.py": UNASKED, "conftest.py": CONFTEST, "hooks.py": HOOKS})
     result = bench.grade({"calc.py": FIXED})
-    assert (result.resolved, list(result.doubts)) == (False, [IDS[1]]), result
+    why = "it has no twin, and hooks are added in its run, as by the repository itself"
+    assert (result.resolved, result.doubts) == (False, {IDS[1]: why}), result
 
 
 @pytest.mark.grading

@@ -20,7 +20,7 @@ def forgivable(run: Measurement) -> frozenset[Problem]:
 
 
 def doubts_of(found: Twins, before: Measurement, run: Measurement) -> dict[str, str]:
-    """Why tests are not believed in a run with such problems: who changes tests as they run may keep them from asking.
+    """Why tests are not believed in a run with such hooks: who takes part as tests run may keep them from asking.
 
     So a test that nobody asked is believed only where it passed before.
 
@@ -30,6 +30,6 @@ def doubts_of(found: Twins, before: Measurement, run: Measurement) -> dict[str, 
         run: of the tests that passed
     """
     known = found.asked | {one.id for one in before.tests if one.outcome in PASSING}
-    why = "it has no twin, and functions are replaced or hooks added in its run, as by the repository itself"
+    why = "it has no twin, and hooks are added in its run, as by the repository itself"
     passed = [one.id for one in run.tests if one.outcome in PASSING]
     return {**{one: why for one in passed if one not in known}, **found.doubts}
