@@ -218,23 +218,27 @@ def test_files_that_the_entrypoint_names_are_restored(build: Build, entrypoint: 
 
 PRODUCT = {
     "web/__init__.py": "",
-    "web/test.py": "a client for users' tests",
+    "web/test.py": 'class Client:\n    """A client.\n\n    class T(Case):\n        def test(self): ...\n    """\n',
     "web/tests.py": "functions of templates",
     "web/test_utils.py": "more for users' tests",
     "web/own/test_shop.py": "",
     "web/own/test_base.py": "what the tests beside it are made of",
+    "web/nested_test.py": "class Client:\n    def wrap(self):\n        def test(): pass\n        return test\n",
     "web/suite/test_cases.py": "class Cases:\n    def test_a(self): pass\n",
+    "web/suite/test_later.py": "def make():\n    class Cases:\n        if 1:\n            async def test(self): pass\n",
+    "web/suite/test_old.py": "if 1:\n    class Cases:\n        def test_a(self): print 'of Python 2'\n",
 }
+BY_NAME = ["web/test_utils.py", "web/nested_test.py"]
 
 
 @pytest.mark.parametrize(
     ("entrypoint", "tests", "dropped"),
     [
         ("pytest", ["web/own/test_shop.py::test_a"], []),
-        ("pytest", ["web/own/test_shop.py::test_a", "web/test_utils.py"], ["web/test_utils.py"]),
-        ("pytest", ["../web/own/test_shop.py::test_a"], ["web/test_utils.py"]),
-        ("python -m unittest", ["web.own.test_shop.T.test_a"], ["web/test.py", "web/tests.py", "web/test_utils.py"]),
-        ("make test", [], ["web/test.py", "web/tests.py", "web/test_utils.py"]),
+        ("pytest", ["web/own/test_shop.py::test_a", "web/test_utils.py"], BY_NAME),
+        ("pytest", ["../web/own/test_shop.py::test_a"], BY_NAME),
+        ("python -m unittest", ["web.own.test_shop.T.test_a"], ["web/test.py", "web/tests.py", *BY_NAME]),
+        ("make test", [], ["web/test.py", "web/tests.py", *BY_NAME]),
     ],
 )
 def test_files_with_test_names_are_the_products_where_pytest_finds_no_test_in_them(
@@ -246,7 +250,8 @@ def test_files_with_test_names_are_the_products_where_pytest_finds_no_test_in_th
     with Snapshot.take(tmp_path) as snapshot:
         infrastructure = Infrastructure(snapshot, Rules.of(snapshot), entrypoint, tests=tests)
         filtered = infrastructure.filter(dict.fromkeys([*PRODUCT, "web/new/test_x.py"], FileState(b"changed")))
-    always = ["web/own/test_shop.py", "web/own/test_base.py", "web/new/test_x.py", "web/suite/test_cases.py"]
+    always = ["web/own/test_shop.py", "web/own/test_base.py", "web/new/test_x.py"]
+    always += [path for path in PRODUCT if path.startswith("web/suite/")]
     assert set(filtered.dropped) == {*always, *dropped}
 
 

@@ -36,6 +36,7 @@ from pathspec import GitIgnoreSpec
 from debug_gym_core.grading import pytest_plugins, pytest_sections
 from debug_gym_core.grading.build_files import build_files, named_files
 from debug_gym_core.grading.doctests import CountedDoctests
+from debug_gym_core.grading.methods import has_test_methods
 from debug_gym_core.grading.places import Places
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
 from debug_gym_core.workspace.rules import Rules
@@ -51,9 +52,6 @@ TEST_DIRECTORIES = frozenset({"test", "tests"})
 
 TEST_DATA = re.compile(r"tests?([-_.]?(data|files?|fixtures?|cases|resources|inputs?))?", re.IGNORECASE)
 """Names of directories whose files tests read, unless they are packages."""
-
-_METHODS = re.compile(r"^[ \t]+(async[ \t]+)?def test", re.MULTILINE)
-"""In a file with classes of tests, which other files may run."""
 
 PYTEST_FILES = frozenset({"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"})
 STARTUP_NAMES = frozenset({"sitecustomize", "usercustomize"})
@@ -144,6 +142,7 @@ class Infrastructure:
         # An id of unittest's names the module of a class, and not the one that it was found in.
         self._are_all_known = bool(tests) and all("::" in one or one.endswith(".py") for one in tests)
         self._are_all_known &= all(one in found or one.partition("::")[0] in listed for one in tests)
+        self._products: dict[str, bool] = {}
         self._test_places = frozenset(map(posixpath.dirname, self._test_files))
         several = listed.union(target for one, target in targets.items() if one != target)
         self.doctests = CountedDoctests(held, several, snapshot.state)
@@ -274,7 +273,9 @@ class Infrastructure:
         there = path in self._members and path not in self._test_files
         if not there or not self._are_all_known or posixpath.dirname(path) in self._test_places:
             return False
-        return _METHODS.search(self._text(path)) is None
+        if path not in self._products:
+            self._products[path] = not has_test_methods(self._text(path).encode("utf-8", "surrogateescape"))
+        return self._products[path]
 
     def _shadows(self, path: str) -> bool:
         """Whether a path is a new top-level module or package with the name of one that must not be shadowed."""
