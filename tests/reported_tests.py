@@ -18,11 +18,19 @@ QUICK = "-p no:hypothesispytest -p no:pytest_cov"
 RunTests = Callable[..., Measurement]
 
 
-def make_run_tests(session: Session, python: str) -> RunTests:
-    """Write files of Python, named without their ending, and measure their tests with an interpreter."""
+PYTEST = f"python -m pytest -q {QUICK}"
 
-    def run_tests(entrypoint: str = f"python -m pytest -q {QUICK}", **files: str) -> Measurement:
-        if "pytest" in entrypoint and not has(python, "pytest"):
+
+def make_run_tests(session: Session, python: str | None = None) -> RunTests:
+    """Write files of Python, named without their ending, and measure their tests.
+
+    Args:
+        session: where
+        python: the interpreter; None: the session's
+    """
+
+    def run_tests(entrypoint: str = PYTEST, **files: str) -> Measurement:
+        if python and "pytest" in entrypoint and not has(python, "pytest"):
             pytest.skip(f"{python} has no pytest")
         for name, text in files.items():
             session.write(name.replace("__", "/") + ".py", textwrap.dedent(text).encode())

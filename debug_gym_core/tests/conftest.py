@@ -181,6 +181,12 @@ def run_tests(local_session: Session, python: str) -> RunTests:
 
 
 @pytest.fixture
+def run(local_session: Session) -> RunTests:
+    """The same with the interpreter of the session alone."""
+    return make_run_tests(local_session)
+
+
+@pytest.fixture
 def linked_repository(tmp_path: Path) -> Path:
     return make_linked_repository(tmp_path / "repo")
 

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
 
 import pytest
+from reported_tests import PYTEST, RunTests
 
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.sandbox.session import Session
-from debug_gym_core.tasks.results import Measurement
-
-PYTEST = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
-Run = Callable[..., Measurement]
 
 
-@pytest.fixture
-def run(local_session: Session) -> Run:
-    def run(entrypoint: str = PYTEST, **files: str) -> Measurement:
-        for name, text in files.items():
-            local_session.write(name + ".py", textwrap.dedent(text).encode())
-        return measure(local_session, entrypoint, timeout=60, details=True)
-
-    return run
-
-
-def test_values_of_many_kinds(run: Run) -> None:
+def test_values_of_many_kinds(run: RunTests) -> None:
     result = run(
         test_it="""
         class Names(list): pass
@@ -61,7 +47,7 @@ def test_values_of_many_kinds(run: Run) -> None:
     assert many["..."] == "more" and len(many) == 21
 
 
-def test_a_proxy_that_cannot_be_evaluated_costs_no_message(run: Run) -> None:
+def test_a_proxy_that_cannot_be_evaluated_costs_no_message(run: RunTests) -> None:
     result = run(
         test_it="""
         class Proxy:
@@ -116,7 +102,7 @@ ASKED = """
 """
 
 
-def test_what_an_object_does_when_it_is_asked_is_not_seen_by_the_tests(run: Run) -> None:
+def test_what_an_object_does_when_it_is_asked_is_not_seen_by_the_tests(run: RunTests) -> None:
     result = run(
         app=ASKED,
         test_it="""
@@ -134,7 +120,7 @@ def test_what_an_object_does_when_it_is_asked_is_not_seen_by_the_tests(run: Run)
     assert result.failures[0].frames[-1]["locals"] == {"rows": "Query of 1"}
 
 
-def test_an_object_that_ends_the_program_when_it_is_asked_costs_the_variables_only(run: Run) -> None:
+def test_an_object_that_ends_the_program_when_it_is_asked_costs_the_variables_only(run: RunTests) -> None:
     result = run(
         app=ASKED,
         test_it="""
@@ -153,7 +139,7 @@ def test_an_object_that_ends_the_program_when_it_is_asked_costs_the_variables_on
     ]
 
 
-def test_numbers_of_threads_are_not_told(run: Run) -> None:
+def test_numbers_of_threads_are_not_told(run: RunTests) -> None:
     result = run(
         test_it="""
         import threading
@@ -168,7 +154,7 @@ def test_numbers_of_threads_are_not_told(run: Run) -> None:
     assert result.failures[0].frames[-1]["locals"] == {"one": "<Thread(one, stopped daemon)>"}
 
 
-def test_beside_threads_there_is_no_copy(run: Run) -> None:
+def test_beside_threads_there_is_no_copy(run: RunTests) -> None:
     """What another thread holds would be held for ever in it: the objects are asked in the process itself."""
     result = run(
         app=ASKED,
@@ -194,7 +180,7 @@ def test_beside_threads_there_is_no_copy(run: Run) -> None:
     assert result.failures[0].frames[-1]["locals"] == {"rows": "Query of 1"}
 
 
-def test_threads_that_are_not_of_python_do_not_prevent_a_copy(run: Run) -> None:
+def test_threads_that_are_not_of_python_do_not_prevent_a_copy(run: RunTests) -> None:
     """As numpy's: Python warns of them from 3.12 on, which is no failure of the tests."""
     result = run(
         PYTEST + " -W error",
@@ -218,7 +204,7 @@ def test_threads_that_are_not_of_python_do_not_prevent_a_copy(run: Run) -> None:
     assert result.failures[0].frames[-1]["locals"] == {"rows": "Query of 1"}
 
 
-def test_signals_that_arrive_meanwhile_are_the_programs_afterwards(run: Run) -> None:
+def test_signals_that_arrive_meanwhile_are_the_programs_afterwards(run: RunTests) -> None:
     result = run(
         test_it="""
         import os, signal
@@ -253,7 +239,7 @@ ENDLESS = """
 """
 
 
-def test_a_copy_that_does_not_end_costs_the_variables_only(run: Run) -> None:
+def test_a_copy_that_does_not_end_costs_the_variables_only(run: RunTests) -> None:
     result = run(
         app=ENDLESS,
         test_it="""
@@ -270,7 +256,7 @@ def test_a_copy_that_does_not_end_costs_the_variables_only(run: Run) -> None:
 
 
 @pytest.mark.grading
-def test_a_run_is_held_up_for_so_long_only(run: Run) -> None:
+def test_a_run_is_held_up_for_so_long_only(run: RunTests) -> None:
     result = run(
         app=ENDLESS,
         test_it="""
@@ -299,7 +285,7 @@ ODD_NAMESPACE = """
 """
 
 
-def test_what_keeps_variables_from_being_described_is_told_in_their_place(run: Run) -> None:
+def test_what_keeps_variables_from_being_described_is_told_in_their_place(run: RunTests) -> None:
     result = run(app=ODD_NAMESPACE, test_it="import app\ndef test_it(): app.fail()\n")
     [failure] = result.failures
     assert failure.message == "KeyError: 'the real error'"
@@ -310,7 +296,7 @@ def test_what_keeps_variables_from_being_described_is_told_in_their_place(run: R
     ]
 
 
-def test_what_keeps_frames_from_being_told_is_told(run: Run) -> None:
+def test_what_keeps_frames_from_being_told_is_told(run: RunTests) -> None:
     result = run(
         app=ODD_NAMESPACE,
         test_it="""

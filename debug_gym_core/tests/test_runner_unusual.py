@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
 
 import pytest
+from reported_tests import PYTEST, RunTests
 
 from debug_gym_core.grading.collect import collect
-from debug_gym_core.grading.measure import measure
 from debug_gym_core.sandbox.session import Session
-from debug_gym_core.tasks.results import Measurement
-
-PYTEST = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
 
 
-Run = Callable[..., Measurement]
-
-
-@pytest.fixture
-def run(local_session: Session) -> Run:
-    def run(entrypoint: str = PYTEST, **files: str) -> Measurement:
-        for name, text in files.items():
-            local_session.write(name.replace("__", "/") + ".py", textwrap.dedent(text).encode())
-        return measure(local_session, entrypoint, timeout=60, details=True)
-
-    return run
-
-
-def test_a_timer_of_the_program_keeps_running(run: Run) -> None:
+def test_a_timer_of_the_program_keeps_running(run: RunTests) -> None:
     result = run(
         test_it="""
         import signal, threading
@@ -66,7 +49,7 @@ def test_a_timer_of_the_program_keeps_running(run: Run) -> None:
     assert result.valid
 
 
-def test_frames_of_libraries_in_the_repository_are_left_out(run: Run) -> None:
+def test_frames_of_libraries_in_the_repository_are_left_out(run: RunTests) -> None:
     result = run(
         **{
             "env__lib__python3.11__site-packages__library": "def call(function): return function()\n",
@@ -104,7 +87,7 @@ def test_frames_of_libraries_in_the_repository_are_left_out(run: Run) -> None:
         ("import unittest\nunittest.TestCase.fail.__defaults__ = ('x',)", "the code of unittest.case.TestCase.fail"),
     ],
 )
-def test_what_decides_on_results_is_not_replaced(run: Run, code: str, said: str) -> None:
+def test_what_decides_on_results_is_not_replaced(run: RunTests, code: str, said: str) -> None:
     files = {
         "shop": "def buy():\n" + textwrap.indent(code, "    ") + "\n",
         "test_it": """
@@ -120,7 +103,7 @@ def test_what_decides_on_results_is_not_replaced(run: Run, code: str, said: str)
     assert said in result.reason
 
 
-def test_values_that_do_not_like_to_be_asked(run: Run) -> None:
+def test_values_that_do_not_like_to_be_asked(run: RunTests) -> None:
     result = run(
         shop="""
         class Proxy(object):
@@ -142,7 +125,7 @@ def test_values_that_do_not_like_to_be_asked(run: Run) -> None:
     assert (result.outcomes, result.reason) == ({"test_it.py::test_it": "passed"}, "")
 
 
-def test_classes_that_others_complete(run: Run) -> None:
+def test_classes_that_others_complete(run: RunTests) -> None:
     """As typing does with the class that implements a protocol, attrs with itself, and a reload with all."""
     result = run(
         shop="""
@@ -168,7 +151,7 @@ def test_classes_that_others_complete(run: Run) -> None:
     assert result.reason == ""
 
 
-def test_functions_that_others_write_when_they_are_called(run: Run) -> None:
+def test_functions_that_others_write_when_they_are_called(run: RunTests) -> None:
     result = run(
         app="""
         import types
@@ -213,7 +196,7 @@ def test_unittest_modules_that_cannot_be_imported_count(local_session: Session) 
     assert set(found) == {"test_broken.py", "test_it.TestIt.test_it"}
 
 
-def test_a_test_that_removes_the_working_directory(run: Run) -> None:
+def test_a_test_that_removes_the_working_directory(run: RunTests) -> None:
     result = run(
         PYTEST.replace(" -p no:hypothesispytest", ""),
         test_it="""
