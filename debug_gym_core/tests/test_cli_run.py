@@ -230,6 +230,12 @@ def test_a_run_does_not_lie_in_another(inside: Any, tmp_path: Path) -> None:
     assert inside("run", "toy", "--task", "a", "-o", "out").status == 0
 
 
+def test_a_run_may_lie_beside_a_file_of_that_name_that_is_no_runs(inside: Any, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    assert inside("run", "toy", "--task", "a", "-o", "out").status == 0
+    assert inside("run", "toy", "--task", "b", "-o", "out").status == 0
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_a_run_that_cannot_start_leaves_nothing(inside: Any, tmp_path: Path, there: bool) -> None:
     if there:
