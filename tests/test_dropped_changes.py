@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from support import python_in, terminals
 from debug_gym_core import RepoEnv, Task, ToolCall
 from debug_gym_core.errors import GradingError, SandboxLost
 from debug_gym_core.workspace import changes
-from debug_gym_tool_eval import NOT_THERE
+from debug_gym_tool_eval import DECIDED, NOT_THERE
 
 pytest_plugins = ["debug_gym_core.testing.fixtures"]
 
@@ -41,10 +41,10 @@ Make = Callable[..., RepoEnv]
 def make(tmp_path: Path, make_env: Make, terminal: Any) -> Make:
     """Make environments of the small repository, whose second test fails."""
 
-    def make(tools: Any = TOOLS, **settings: Any) -> RepoEnv:
+    def make(tools: Any = TOOLS, files: Mapping[str, str] = FILES, **settings: Any) -> RepoEnv:
         root = tmp_path / "calc"
         root.mkdir()
-        for path, text in FILES.items():
+        for path, text in files.items():
             (root / path).write_text(text)
         task = Task("repo", "calc", root, ENTRYPOINT, tests=IDS)
         return make_env(tools, task=task, python=python_in(terminal), **settings)
@@ -133,6 +133,71 @@ def test_a_fix_is_confirmed_before_the_episode_ends(make: Make) -> None:
     observation, _, terminated, _, _ = env.step(ToolCall("eval"))
     assert terminated and env.ended == "resolved"
     assert observation["text"].startswith("2 of 2 tests pass (measured in place and on a clean copy)\n")
+
+
+HOOK = "def pytest_runtest_setup(item):\n    item.started = True\n"
+HOOKED = {**FILES, "conftest.py": "from hooks import *\n", "hooks.py": HOOK}
+ADDED = "a hook pytest_runtest_setup was added by "
+
+
+def test_a_clean_grade_decides_where_the_repository_adds_hooks_itself(make: Make) -> None:
+    env = make(files=HOOKED)
+    observation, reward, terminated, _, info = env.step(ToolCall("eval"))
+    assert (reward, terminated, info["score"], env.broken) == (0, False, 0, ())
+    first, second = observation["text"].splitlines()[:2]
+    assert first == "The score is 0 of 2 (measured in place; what is recorded is measured on a clean copy)"
+    assert second.startswith(f"Whether this run counts is open: {ADDED}") and second.endswith(DECIDED)
+    assert env.grade().undecided and env.grade().score == 0
+    env.step(ToolCall("edit", FIX))
+    observation, reward, terminated, _, _ = env.step(ToolCall("eval"))
+    assert (reward, terminated, env.ended) == (2, True, "resolved")
+    assert observation["text"].startswith("2 of 2 tests pass (measured in place and on a clean copy)\n")
+    assert ADDED not in observation["text"]
+    [spoken] = json.loads(observation["json"])
+    assert (spoken["data"]["valid"], spoken["data"]["reason"]) == (True, "")
+
+
+SKIPS = HOOK + "    if item.name == 'test_add':\n        item.runtest = lambda: None\n"
+REGISTERS = f"""
+import gc
+
+class Plugin:
+    def pytest_runtest_setup(self): pass
+
+for one in gc.get_objects():
+    if type(one).__name__ == "PytestPluginManager":
+        one.register(Plugin())
+
+{BROKEN.replace("a - b", "a + b")}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "score", "why"),
+    [
+        ("hooks.py", SKIPS, 1, "1 test passes whatever it expects"),
+        ("calc.py", REGISTERS, 0, f"{ADDED}calc.Plugin"),
+    ],
+    ids=["the repository's do more", "an agent's own"],
+)
+def test_hooks_by_which_tests_pass_in_place_resolve_nothing(
+    make: Make, path: str, code: str, score: int, why: str
+) -> None:
+    env = make(files=HOOKED)
+    env.step(ToolCall("rewrite", {"path": path, "new_code": code}))
+    observation, reward, terminated, _, info = env.step(ToolCall("eval"))
+    assert (reward, terminated, info["score"]) == (score, False, score), "as on the clean copy"
+    text = f"All that counts passes here, but {score} of 2 tests pass on a clean copy ("
+    assert observation["text"].startswith(text) and why in observation["text"].splitlines()[0]
+
+
+def test_nothing_is_forgiven_where_there_are_no_twins(make: Make) -> None:
+    env = make(files=HOOKED, twins="never")
+    env.step(ToolCall("edit", FIX))
+    observation, reward, terminated, _, _ = env.step(ToolCall("eval"))
+    assert (reward, terminated, env.unconfirmed) == (0, False, "")
+    assert f"\nThis run would not count: {ADDED}" in observation["text"]
+    assert not env.grade().resolved and not env.grade().undecided
 
 
 @pytest.mark.parametrize("when", ["its tests ran", "its files are kept"])

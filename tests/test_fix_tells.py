@@ -125,6 +125,15 @@ def test_a_run_that_fails_though_no_test_does(project: Path) -> None:
 
 
 @pytest.mark.people
+def test_hooks_of_the_projects_own_are_no_reason(project: Path) -> None:
+    (project / "conftest.py").write_text("from hooks import *\n")
+    (project / "hooks.py").write_text("def pytest_runtest_setup(item): pass\n")
+    done = run_debug_gym(words(project, WRONG), project.parent)
+    assert done.stdout.startswith("1 of 2 tests of project fail: test_calc.py::test_add\n"), done.stdout + done.stderr
+    assert "\n1 of 2 tests fail with this change: test_calc.py::test_add (1 step, " in done.stdout, done.stdout
+
+
+@pytest.mark.people
 def test_a_test_that_skips_itself_and_counts(project: Path) -> None:
     (project / "test_calc.py").write_text(
         TESTS.replace("def test_zero", "def test_zero():\n    import pytest; pytest.skip()\n\n\ndef test_two")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from grading_bench import BROKEN, FIXED, IDS, TESTS, Make, instead
 from support import repeated
 
+from debug_gym_core.environment.counted_tests import CountedTests
 from debug_gym_core.grading.anyway import forgivable
-from debug_gym_core.tasks.results import Measurement, Problem
+from debug_gym_core.tasks.results import Measurement, Problem, TestResult
 
 CONFTEST = "from hooks import *\n"
 HOOKS = "def pytest_runtest_setup(item):\n    item.started = True\n"
@@ -81,3 +84,16 @@ def test_where_more_hooks_are_there_than_are_told_none_is_forgiven(make: Make, h
     bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": conftest, "hooks.py": plugins})
     result = bench.grade({"calc.py": FIXED})
     assert (result.resolved, result.score) == (resolved, 2 if resolved else 0), result
+
+
+def test_hooks_that_may_be_forgiven_break_no_test(make: Make) -> None:
+    bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": CONFTEST, "hooks.py": HOOKS})
+    bench.task = replace(bench.task, tests=IDS[1:], pass_to_pass=IDS[:1])
+    result = bench.grade({}, tests=IDS[1:])
+    assert (result.score, result.undecided, result.broken) == (0, True, ())
+    assert result.reason.startswith("a hook pytest_runtest_setup was added by ")
+    tests = (TestResult(IDS[0], "passed"), TestResult(IDS[1], "failed"))
+    run = Measurement(tests, 1, "", valid=False, tampered=True, problems=frozenset({Problem("hook", "added")}))
+    standing = CountedTests(bench.task).standing(replace(run, undecided=True))
+    assert (standing.score, standing.resolved, standing.broken) == (0, False, ())
+    assert CountedTests(bench.task).standing(run).broken == IDS[:1]

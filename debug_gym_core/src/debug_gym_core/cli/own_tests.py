@@ -65,8 +65,8 @@ class Standing:
             entrypoint: the command that ran them
             grade: what it gave
         """
-        by_status = grade.grading == "exit_status"
-        return cls(entrypoint, grade.resolved, grade.max_score, grade.tests, by_status, reason=grade.reason)
+        by_status, reason = grade.grading == "exit_status", "" if grade.undecided else grade.reason
+        return cls(entrypoint, grade.resolved, grade.max_score, grade.tests, by_status, reason=reason)
 
     @property
     def passes(self) -> bool:
@@ -151,7 +151,7 @@ class OwnTests:
                 env.outcomes(found),
                 by_status=found.kind == "exit_status",
                 exit_status=found.exit_status,
-                reason=limit if found.timed_out else found.reason,
+                reason=limit if found.timed_out else "" if found.undecided else found.reason,
             )
 
     def with_change(self, change: bytes) -> Standing:

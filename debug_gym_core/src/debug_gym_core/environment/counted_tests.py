@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from debug_gym_core.environment.recovery import insist
 from debug_gym_core.errors import GradingError, RequirementError, SandboxLost
+from debug_gym_core.grading.anyway import forgiven, is_undecided
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.grade import grade as clean_grade
 from debug_gym_core.grading.measure import measure as measure_in_place
@@ -104,20 +105,23 @@ class CountedTests:
             SandboxLost: the sandbox went away
         """
         if self._task.judge is not None:
-            return self._task.judge.measure(session, timeout=timeout, clean=False)
-        ignored = workspace.ignored_files(".py")
-        return measure_in_place(
-            session, self._task.entrypoint, timeout=timeout, warm=warm, ignored=ignored, details=True
-        )
+            found = self._task.judge.measure(session, timeout=timeout, clean=False)
+        else:
+            ignored = workspace.ignored_files(".py")
+            found = measure_in_place(
+                session, self._task.entrypoint, timeout=timeout, warm=warm, ignored=ignored, details=True
+            )
+        return replace(found, undecided=is_undecided(found, self._twins))
 
     def standing(self, measurement: Measurement) -> Standing:
-        """What a run where the agent works says of the tests.
+        """What a run where the agent works says of the tests; without a score where it is undecided.
 
         Args:
             measurement: the run
         """
         before = self._task.pass_to_pass
-        resolved = results.is_resolved(measurement, self.ids, self.max_score, before)
+        run = forgiven(measurement) if measurement.undecided else measurement
+        resolved = results.is_resolved(run, self.ids, self.max_score, before)
         if not resolved and self._found:  # grading looks whether they are skipped without the change, too
             resolved = bool(results.skipped_only(measurement, self.ids, self.max_score))
         if self.hidden:
@@ -125,7 +129,7 @@ class CountedTests:
             before = tuple(one for one in before if one in there)  # a test that is not there is not broken
             resolved = False  # what is there under the names of the tests that count is not these tests
         score, _ = results.score(measurement, self.ids, self.max_score, before)
-        return Standing(score, resolved, results.broken(measurement, before))
+        return Standing(score, resolved, results.broken(run, before))
 
     def grade(self, changes: Changes, factory: SandboxFactory, seed: int, timeout: float) -> Grade:
         """Grade an agent's changes in a fresh sandbox, again in another one when that is lost.

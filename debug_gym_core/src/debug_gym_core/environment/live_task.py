@@ -17,6 +17,7 @@ from debug_gym_core.environment.instructions import instructions
 from debug_gym_core.environment.live_sandbox import LiveSandbox
 from debug_gym_core.environment.settings import RUN_TIMEOUT
 from debug_gym_core.errors import SandboxError
+from debug_gym_core.grading.anyway import forgiven
 from debug_gym_core.tools.queue import EventQueue
 
 if TYPE_CHECKING:
@@ -279,6 +280,8 @@ class LiveTask:
         self.dropped, self.unconfirmed, standing = confirmed.dropped, confirmed.unconfirmed, confirmed.standing
         self.score, self.resolved, self.broken = standing.score, standing.resolved, standing.broken
         self.measured = True
+        if measurement.undecided and self.resolved:
+            measurement = forgiven(measurement)
         self._events.emit("on_evaluated", result=measurement)
         self._files.tests_ran = True
         return measurement

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from debug_gym_core.grading.runner.tampering import HOOK
-from debug_gym_core.grading.twins import Twins
+from debug_gym_core.grading.twins import Twins, When
 from debug_gym_core.tasks.results import PASSING, Measurement, Problem
 
 
@@ -17,6 +17,27 @@ def forgivable(run: Measurement) -> frozenset[Problem]:
         run: of the tests
     """
     return frozenset(one for one in run.problems if one.kind == HOOK)
+
+
+def forgiven(run: Measurement) -> Measurement:
+    """A run without such problems, where it has no others.
+
+    Args:
+        run: of the tests
+    """
+    return run.but(forgivable(run))
+
+
+def is_undecided(run: Measurement, twins: When) -> bool:
+    """Whether only such problems keep a run from counting, so that it takes one of the repository as it was to tell.
+
+    Without twins nobody would tell what the repository does itself from what the changes do in the same place.
+
+    Args:
+        run: of the tests
+        twins: when twins are run
+    """
+    return twins != "never" and bool(run.problems) and forgiven(run).valid
 
 
 def doubts_of(found: Twins, before: Measurement, run: Measurement) -> dict[str, str]:

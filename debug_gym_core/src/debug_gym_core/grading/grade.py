@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal
 
 from debug_gym_core.errors import ActionError, GradingError
-from debug_gym_core.grading.anyway import doubts_of, forgivable
+from debug_gym_core.grading.anyway import doubts_of, forgivable, forgiven, is_undecided
 from debug_gym_core.grading.dropped import infrastructure_of
 from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
@@ -87,9 +87,9 @@ def grade(
         return not run.rewritten and is_resolved(measurement, counted, max_score - len(skipped), task.pass_to_pass)
 
     measurement, found, before = run.measurement, None, None
-    # Without twins nobody would tell what the repository does itself from what the changes do in the same place.
-    if twins != "never" and measurement.problems and resolves(measurement.but(forgivable(measurement))):
-        before = dataclasses.replace(clean, changes={}).run().measurement
+    undecided = is_undecided(measurement, twins)
+    if undecided and resolves(forgiven(measurement)):
+        before, undecided = dataclasses.replace(clean, changes={}).run().measurement, False
     known = forgivable(before) if before is not None else frozenset()
     measurement = measurement.but(known)
     if twins == "always" or (twins == "auto" and resolves(measurement)):
@@ -101,10 +101,10 @@ def grade(
     doubts = found.doubts if found is not None else {}
     measurement = without(measurement, doubts)
     count, outcomes = score(measurement, counted, max_score - len(skipped), task.pass_to_pass)
-    lost = broken(measurement, task.pass_to_pass)
+    lost = broken(forgiven(measurement) if undecided else measurement, task.pass_to_pass)
     reason = measurement.reason or about_doubts(tuple(doubts)) or about_broken(lost)
     if run.rewritten:
-        reason = f"the run wrote to the tests: {run.rewritten}"
+        reason, undecided = f"the run wrote to the tests: {run.rewritten}", False
     return Grade(
         resolved=resolves(measurement),
         score=0 if run.rewritten else count + len(skipped),
@@ -116,6 +116,7 @@ def grade(
         broken=lost,
         doubts=doubts,
         twins=found.count if found is not None else None,
+        undecided=undecided,
     )
 
 

@@ -69,6 +69,7 @@ class Measurement:
         tampered: whether the report cannot be trusted at all
         problems: where it is only that something changed which must not: what
         otherwise: why it would not be valid without these
+        undecided: whether only such problems keep it from being valid as a clean grade may forgive
         seconds: wall-clock time
         unable: ids of collected tests that the marks in the repository say cannot pass (skipped, expected to fail)
         lost: whether what ran it in the sandbox died meanwhile, and the run with it
@@ -88,6 +89,7 @@ class Measurement:
     tampered: bool = False
     problems: frozenset[Problem] = field(default_factory=frozenset)
     otherwise: str = ""
+    undecided: bool = False
     seconds: float = 0.0
     unable: frozenset[str] = field(default_factory=frozenset)
     lost: bool = False
@@ -107,8 +109,8 @@ class Measurement:
         """
         if not self.problems or not self.problems.issubset(problems):
             return self
-        reason = self.otherwise
-        return replace(self, valid=not reason, reason=reason, tampered=False, problems=frozenset(), otherwise="")
+        run = replace(self, valid=not self.otherwise, reason=self.otherwise, otherwise="")
+        return replace(run, tampered=False, problems=frozenset(), undecided=False)
 
     @property
     def failures(self) -> tuple[TestResult, ...]:
@@ -132,6 +134,8 @@ class Grade:
         broken: ids of tests that passed before (`Task.pass_to_pass`) and do not any more
         doubts: why a test that passed was not believed, by its id; it counts as failed
         twins: how many tests that passed were run again with what they expect turned; None: none was, nobody asked
+        undecided: whether the reason is only what would be forgiven, were all that counts to pass, where the unchanged
+            repository shows it too
     """
 
     resolved: bool
@@ -144,6 +148,7 @@ class Grade:
     broken: tuple[str, ...] = ()
     doubts: Mapping[str, str] = field(default_factory=dict)
     twins: int | None = None
+    undecided: bool = False
 
 
 def score(

@@ -40,6 +40,7 @@ FAILURES = 10
 """Failures that are shown with their frames."""
 FRAMES = 6
 NOT_THERE = "A clean copy has your changes of the repository's files, and nothing that was installed or lies elsewhere."
+DECIDED = "Once all that counts passes, a clean copy decides: what the unchanged repository does as well is forgiven."
 MARKS = {
     "passed": "PASSED",
     "failed": "FAILED",
@@ -167,13 +168,16 @@ def _summary(
         verdict = "passes" if score else "fails"
         yield f"The run {verdict} (by its exit status, {measurement.exit_status}; measured {where})"
     else:
-        first = f"The score is 0 of {max_score}" if broken else about_score(score, max_score, others=others)
+        nothing = broken or measurement.undecided
+        first = f"The score is 0 of {max_score}" if nothing else about_score(score, max_score, others=others)
         yield f"{first} (measured {where}{'' if resolved else '; what is recorded is measured on a clean copy'})"
         if broken:
             yield f"{about_broken(broken)}."
     if measurement.timed_out:
         at = next(iter(_unreported(measurement)), None)
         yield f"The run reached its time limit and was ended{f' in {at}' if at else ''}."
+    elif measurement.undecided:
+        yield f"Whether this run counts is open: {measurement.reason}. {DECIDED}"
     elif measurement.reason:
         yield f"This run would not count: {measurement.reason}."
 
