@@ -83,6 +83,27 @@ def test_a_run_of_the_unchanged_repository_that_would_not_count_is_noted(tmp_pat
     assert said.endswith(": it ended with status 0 before its report was complete")
 
 
+HOOKS = {"conftest.py": "from hooks import *\n", "hooks.py": "def pytest_runtest_setup(item): pass\n"}
+
+
+@pytest.mark.parametrize(
+    ("bug", "files"),
+    [("while True: pass", {}), ("os._exit(0)", {}), ("return 2", HOOKS)],
+    ids=["hangs", "ends", "is forgiven"],
+)
+def test_nothing_is_noted_of_an_unchanged_run_that_may_be_as_the_bug_has_it_or_is_forgiven(
+    tmp_path: Path, bug: str, files: dict[str, str]
+) -> None:
+    (tmp_path / "mine").mkdir()
+    tests = "import calc\ndef test_a(): assert calc.one() == 1\n"
+    for path, text in {"calc.py": f"import os\ndef one():\n    {bug}\n", "test_a.py": tests, **files}.items():
+        (tmp_path / "mine" / path).write_text(text)
+    arguments = ["run", "repo", "-p", "benchmark.path=mine", "-p", "env.run_timeout=5", "--agent", "noop_agent"]
+    result = run_debug_gym([*arguments, "-o", "out"], tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert not [one for one in json.loads((tmp_path / "out/run.json").read_text())["notes"] if "does not count" in one]
+
+
 def test_mistakes_are_found_before_anything_runs(tmp_path: Path) -> None:
     for number, (benchmark, wrong, said) in enumerate(
         [

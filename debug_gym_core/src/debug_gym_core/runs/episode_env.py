@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import PluginError, TaskError
 from debug_gym_core.runs.trajectory import Event
+from debug_gym_core.tasks.results import MISSING
 from debug_gym_core.tools.observation import Observation
 
 if TYPE_CHECKING:
@@ -82,9 +83,13 @@ class EpisodeEnv(RepoEnv):
             )
 
     def _fails(self) -> bool:
-        """Whether the unchanged repository is not resolved; why its run does not count, if so, is noted."""
+        """Whether the unchanged repository is not resolved; why its run does not count, if so, is noted.
+
+        Not where that may be the bug, as when the run ends or hangs in a test, or where it is forgiven.
+        """
         grade = self.grade()
-        if grade.reason:
+        to_its_end = grade.grading != "exit_status" and MISSING not in grade.tests.values()
+        if grade.reason and to_its_end and not grade.undecided:
             what = "the run of the unchanged repository does not count, nor does that of a change which leaves this so"
             self.episode.run.note(f"{self.task.id}: {what}: {grade.reason}")
         return not grade.resolved
