@@ -86,6 +86,16 @@ def test_where_more_hooks_are_there_than_are_told_none_is_forgiven(make: Make, h
     assert (result.resolved, result.score) == (resolved, 2 if resolved else 0), result
 
 
+def test_a_predicate_that_the_repository_replaces_itself_is_not_forgiven(make: Make) -> None:
+    tests = TESTS.replace("import calc", "import calc, math").replace(
+        "same(calc.add(2, 3), 5)", "math.isclose(calc.add(2, 3), 5)"
+    )
+    code = "import math\nmath.isclose = lambda one, other: one == other\n"
+    bench = make({"calc.py": code + BROKEN, "test_calc.py": tests})
+    result = bench.grade({"calc.py": code + FIXED})
+    assert not result.resolved and "math.isclose was replaced at the end" in result.reason, result
+
+
 def test_hooks_that_may_be_forgiven_break_no_test(make: Make) -> None:
     bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": CONFTEST, "hooks.py": HOOKS})
     bench.task = replace(bench.task, tests=IDS[1:], pass_to_pass=IDS[:1])
