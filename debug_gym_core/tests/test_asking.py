@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +95,13 @@ PRICE = 0.1
 """Dollars of a call of `player` at these prices."""
 
 
-def play(plugins: Plugins, directory: Path, *overrides: str, **options: Any) -> Run:
+def play(
+    plugins: Plugins, directory: Path, *overrides: str, force: Mapping[str, bool] | None = None, **options: Any
+) -> Run:
     config = load("toy", [UNSAFE, *overrides], agent="historian", llm="mine", plugins=plugins)
     with Run.create(config, directory, plugins=plugins) as run:
         experiment = Experiment(run, plugins, Silent(), **options)
-        experiment.choose()
+        experiment.choose(**(force or {}))
         experiment.check()
         experiment.play()
     return run
@@ -271,6 +273,32 @@ def test_a_run_is_not_gone_on_with_by_another_model_of_the_same_name(
     with pytest.raises(UsageError, match=f"was played by another model: {re.escape(said)}"):
         play(plugins, tmp_path / "run")
     assert (server.requests, run.results_file.read_bytes()) == ([], before)
+
+
+def test_another_model_of_the_same_name_may_play_all_again(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve()
+    play(plugins, tmp_path / "run", "benchmark.tasks=[a, b]")
+    serve(model="second")
+    with pytest.raises(UsageError, match="play all of its tasks again"):
+        play(plugins, tmp_path / "run", "benchmark.tasks=a", force={"force_all": True})  # the first one's result of b
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def model() -> Any:
+        return json.loads((tmp_path / "run/run.json").read_text())["model"]["model"]
+
+    monkeypatch.setattr(Run, "forget", killed)
+    with pytest.raises(KeyboardInterrupt):
+        play(plugins, tmp_path / "run", "benchmark.tasks=[a, b]", force={"force_all": True})
+    assert model() == "m"  # whose results are there still
+    monkeypatch.undo()
+    server = serve(model="second")
+    run = play(plugins, tmp_path / "run", "benchmark.tasks=[a, b]", force={"force_all": True})
+    assert ([one.status for one in run.results.values()], len(server.requests)) == (["resolved"] * 2, 8)
+    assert model() == "second" and not any(" is now " in note for note in run.notes)
 
 
 def test_what_makes_no_answers_others_may_change_and_is_told(

@@ -6,9 +6,9 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from debug_gym_core import progress
 from debug_gym_core.agents.prompts import Prompt
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
     from debug_gym_core.runs.jobs import Job, Watch
-    from debug_gym_core.runs.run import Run
+    from debug_gym_core.runs.run import Key, Run
     from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.task import Task
 
@@ -78,6 +78,7 @@ class Players:
         self.refused = False
         self.trusted = self.attended or (self.model is None and agent_class.trusted)
         self.ledger = Ledger(run.directory / "spending.jsonl", Limits(config.run.max_cost))
+        self._model_record: dict[str, Any] | None = None
         self._mutex = threading.Lock()
         self._loading = threading.Lock()
         self._live: dict[EpisodeEnv, LLM | None] = {}
@@ -93,10 +94,14 @@ class Players:
         """What the config calls the model that plays; None: none does."""
         return self.model.name if self.model is not None else None
 
-    def check(self, job: Job) -> None:
+    def check(self, job: Job, again: Collection[Key] = ()) -> None:
         """Make sure that an episode could start: its task loads, there is a sandbox, the model is known and has a key.
 
-        Which model that is, is kept; results that there are must be its own.
+        Results that stay must be of that model.
+
+        Args:
+            job: the episode
+            again: of the results that are forgotten before it starts
 
         Raises:
             UsageError, PluginError, RequirementError: it could not
@@ -105,7 +110,8 @@ class Players:
         if self.model is not None:
             if agent.settings.system_prompt is not None:
                 Prompt(agent.settings.system_prompt, "agent.system_prompt").check()
-            for text in self.run.keep_model(self.model.check(self.ledger, self.note)):
+            self._model_record = self.model.check(self.ledger, self.note)
+            for text in self.run.check_model(self._model_record, again):
                 self.note(text)
         task = self._load(job)
         backend = self._backend(task)
@@ -114,6 +120,11 @@ class Players:
             Entrypoint.parse(entrypoint)
         if not backend.runs_images and task.repository is not None:
             pythons.find(task.repository, env.python or task.python)
+
+    def keep_model(self) -> None:
+        """Keep which model plays, as `check` has found it: from here on all results are its own."""
+        if self._model_record is not None:
+            self.run.keep_model(self._model_record)
 
     def play(self, job: Job) -> Result | None:
         """Play one episode, again when its sandbox is lost.

@@ -123,7 +123,7 @@ class Experiment:
             UsageError, PluginError, RequirementError: it could not
         """
         if self.pending:
-            self._players.check(self.pending[0])
+            self._players.check(self.pending[0], self._again)
 
     def play(self) -> None:
         """Play what is pending.
@@ -149,6 +149,7 @@ class Experiment:
         self.run.note_episodes(self._episodes)
         if self._again:
             self.run.forget(self._again, self._afresh)
+        self._players.keep_model()
         executing = threading.Thread(target=execute, name="executor", daemon=True)
         try:
             self._plugins.notify("debug_gym_run_started", run=self.run)

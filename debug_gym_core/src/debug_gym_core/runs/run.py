@@ -10,7 +10,7 @@ import re
 import secrets
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,11 +210,12 @@ class Run:
             self._write_record()
             return True
 
-    def keep_model(self, model: Mapping[str, Any]) -> list[str]:
-        """Keep in run.json which model plays; once there are results that count, they must be its own.
+    def check_model(self, model: Mapping[str, Any], again: Collection[Key] = ()) -> list[str]:
+        """Make sure that the results that count, and stay, are those of the model that is to play.
 
         Args:
             model: its backend and settings, nothing secret
+            again: of the results that are forgotten before it plays
 
         Returns:
             what has changed of it all the same, in words for people
@@ -222,14 +223,19 @@ class Run:
         Raises:
             UsageError: those results are another model's
         """
+        kept = self._record.get("model")
+        counts = any(result.status != "error" and key not in again for key, result in self.results.items())
+        return refuse_other_model(self.directory, kept, model) if isinstance(kept, dict) and counts else []
+
+    def keep_model(self, model: Mapping[str, Any]) -> None:
+        """Keep in run.json which model plays; results of another one must be forgotten by now.
+
+        Args:
+            model: its backend and settings, nothing secret
+        """
         with self._mutex:
-            kept = self._record.get("model")
-            changed: list[str] = []
-            if isinstance(kept, dict) and any(result.status != "error" for result in self.results.values()):
-                changed = refuse_other_model(self.directory, kept, model)
             self._record["model"] = dict(model)
             self._write_record()
-        return changed
 
     def note_python(self, python: Mapping[str, str]) -> None:
         """Note in run.json an interpreter that runs tasks' code.

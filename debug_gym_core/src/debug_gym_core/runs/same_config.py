@@ -17,6 +17,9 @@ FREE = frozenset((
 ))  # fmt: skip
 """Keys that may differ when a run is gone on with: they do not change what a task's result is."""
 
+ANOTHER = "Take another directory, or remove this one"
+"""What to do where a run cannot be gone on with."""
+
 SHOWN = 80
 """Characters of a value that an error shows."""
 
@@ -41,7 +44,7 @@ def refuse_other_config(directory: Path, kept: Mapping[str, Any], config: Config
             before, after = {"": before}, {"": after}
         differences += [words for key, words in _differences(section, before, after) if (section, key) not in free]
     if differences:
-        raise _other(directory, "holds a run with another config", differences)
+        raise _other(directory, "holds a run with another config", differences, ANOTHER)
 
 
 def refuse_other_model(directory: Path, kept: Mapping[str, Any], model: Mapping[str, Any]) -> list[str]:
@@ -61,7 +64,8 @@ def refuse_other_model(directory: Path, kept: Mapping[str, Any], model: Mapping[
     found = list(_differences("model", kept, model))
     differences = [words for key, words in found if key not in SAME_ANSWERS]
     if differences:
-        raise _other(directory, "was played by another model", differences)
+        mend = "Take another directory, or play all of its tasks again (--force-all)"
+        raise _other(directory, "was played by another model", differences, mend)
     return [words for key, words in found if key in MOVED]
 
 
@@ -73,11 +77,9 @@ def _differences(section: str, before: Mapping[str, Any], after: Mapping[str, An
             yield key, f"{name} was {_short(before.get(key))}, is now {_short(after.get(key))}"
 
 
-def _other(directory: Path, what: str, differences: Sequence[str]) -> UsageError:
+def _other(directory: Path, what: str, differences: Sequence[str], mend: str) -> UsageError:
     more = f"; {len(differences) - 3} more" if len(differences) > 3 else ""
-    return UsageError(
-        f"{directory} {what}: {'; '.join(differences[:3])}{more}.\nTake another directory, or remove this one"
-    )
+    return UsageError(f"{directory} {what}: {'; '.join(differences[:3])}{more}.\n{mend}")
 
 
 def joined_tasks(kept: Mapping[str, Any], new: Mapping[str, Any]) -> str | list[str] | None:
