@@ -234,10 +234,9 @@ def test_which_model_was_asked_is_kept_without_secrets(
 ) -> None:
     sent = {"extra_headers": {"x-api-key": "short", "x-team": "red"}}
     server = serve(model="first-model-2024", temperature=0.5, prices=PRICES, generate_kwargs=sent)
-    assert recorded(plugins.llms["wire"].Settings(model="m", endpoint="http://me:pw@one.example/v1")) == {
-        "model": "m",
-        "endpoint": "http://one.example/v1",
-    }
+    for given in ("me:pw@one.example/v1", "one.example/v1?api-key=pw&team=red", "one.example/v1#pw"):
+        settings = plugins.llms["wire"].Settings(model="m", endpoint=f"http://{given}")
+        assert recorded(settings) == {"model": "m", "endpoint": "http://one.example/v1"}
     play(plugins, tmp_path / "run", "benchmark.tasks=a")
     assert json.loads((tmp_path / "run/run.json").read_text())["model"] == {
         "backend": "wire",

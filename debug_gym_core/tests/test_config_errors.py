@@ -186,6 +186,7 @@ def test_a_date_is_a_text(quiz_plugins: Plugins, write_config: Any) -> None:
     "setting",
     [
         "endpoint: 'http://u:pw@127.0.0.1/v1'",
+        "endpoint: 'http://127.0.0.1/v1?api-key=pw'",
         "generate_kwargs: {extra_headers: {Authorization: Bearer x}}",
         "generate_kwargs: {extra_query: {api-key: x}}",
     ],
@@ -193,7 +194,10 @@ def test_a_date_is_a_text(quiz_plugins: Plugins, write_config: Any) -> None:
 def test_a_config_is_no_place_for_a_secret(quiz_plugins: Plugins, write_config: Any, setting: str) -> None:
     path = write_config(f"llm:\n  name: mine\n  {setting}\n")
     answer = refused(quiz_plugins, path)
-    assert "holds a secret, which the run's record would show; put it into the model's entry in llm.yaml" in answer
+    assert (
+        "holds what may be secret, which the run's record would show; put it into the model's entry in llm.yaml"
+        in answer
+    )
     assert answer.startswith(f"{path}:3: llm.") and "pw" not in answer
 
 

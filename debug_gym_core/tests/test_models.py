@@ -216,7 +216,7 @@ def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pyte
     path.write_text(
         f"good: {{model: m, tags: [wire], api_key: {KEY}, context_limit: 8, prices: {{prompt: 1, completion: 2}}}}\n"
         "keyless: {model: m, tags: [wire], api_key: '${NOWHERE}'}\nwrong: {tags: [wire]}\n"
-        "unprepared: {model: m, tags: [wire], dialect: keyed}\n"
+        "unprepared: {model: m, tags: [wire], dialect: keyed, endpoint: 'http://one.example/v1?api-key=hidden'}\n"
     )
     status, output = run("list", "--llm-config", str(path))
     assert status == 0 and KEY not in output
@@ -227,6 +227,7 @@ def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pyte
     assert lines[5].endswith("m: there is no key")
     status, output = run("list", "--llm-config", str(path), "--json")
     assert [row["problem"] is None for row in json.loads(output)] == [True, False, False, False] and KEY not in output
+    assert json.loads(output)[3]["endpoint"] == "http://one.example/v1"
     status, output = run("list")
     assert status == 0 and "debug-gym llm init" in output
 

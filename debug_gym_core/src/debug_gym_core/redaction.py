@@ -55,3 +55,10 @@ def redacted(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [redacted(one) for one in value]
     return value
+
+
+def address_alone(address: str) -> str:
+    """An address without what may be secret in it: who asks there, before its host, and all behind its path."""
+    scheme, slashes, rest = address.partition("://")
+    host, slash, path = rest.partition("/")
+    return re.sub(r"[?#].*", "", f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}", flags=re.DOTALL)

@@ -211,6 +211,7 @@ def _row(models: Models, name: str, plugins: Plugins) -> dict[str, Any]:
     """What is shown of an entry, without its key."""
     from debug_gym_core.errors import DebugGymError
     from debug_gym_core.models.service import ServiceLLM
+    from debug_gym_core.redaction import address_alone
 
     backend = problem = None
     values: dict[str, Any] = {}
@@ -224,6 +225,8 @@ def _row(models: Models, name: str, plugins: Plugins) -> dict[str, Any]:
     except DebugGymError as error:
         problem = str(error).partition("\n")[0]
     known = {key: values.get(key) for key in ("model", "endpoint", "context_limit", "prices", "tags")}
+    if isinstance(known["endpoint"], str):
+        known["endpoint"] = address_alone(known["endpoint"])
     return {"name": name, "backend": backend, **known, "problem": problem}
 
 

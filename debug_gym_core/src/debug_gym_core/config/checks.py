@@ -18,7 +18,7 @@ from debug_gym_core.config.paths import absolute
 from debug_gym_core.config.refusals import Place, Refusals, agent_names, steps_of
 from debug_gym_core.config.spellings import answer
 from debug_gym_core.errors import DebugGymError, UsageError
-from debug_gym_core.redaction import SENT_SECRET
+from debug_gym_core.redaction import SENT_SECRET, address_alone
 
 
 class Checker:
@@ -239,12 +239,12 @@ def _refuse_secrets(layer: Layer) -> None:
     """
     given = layer.data.get("llm")
     for path, value in leaves(given if isinstance(given, dict) else {}, ("llm",)):
-        address = path[1:] == ("endpoint",) and "@" in str(value).partition("://")[2].partition("/")[0]
+        address = path[1:] == ("endpoint",) and address_alone(str(value)) != str(value)
         sent = {"extra_headers", "extra_query"}.intersection(path) and SENT_SECRET.search(str(path[-1]))
         if address or sent:
             raise UsageError(
-                f"{layer.origin(path)}: {'.'.join(map(str, path))} holds a secret, which the run's record would show; "
-                "put it into the model's entry in llm.yaml"
+                f"{layer.origin(path)}: {'.'.join(map(str, path))} holds what may be secret, which the run's record "
+                "would show; put it into the model's entry in llm.yaml"
             )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from debug_gym_core.components.component import Settings
-from debug_gym_core.redaction import MASK, SENT_SECRET, redacted
+from debug_gym_core.redaction import MASK, SENT_SECRET, address_alone, redacted
 
 MOVED = frozenset(("endpoint", "prices"))
 """Settings of which a change is told: the same model may be served elsewhere, and cost something else."""
@@ -28,7 +28,7 @@ def recorded(settings: Settings) -> dict[str, Any]:
     """
     data = settings.model_dump(mode="json", exclude_defaults=True, exclude={"api_key"})
     if "endpoint" in data:
-        data["endpoint"] = _without_password(str(data["endpoint"]))
+        data["endpoint"] = address_alone(str(data["endpoint"]))
     sent = data.get("generate_kwargs")
     for name in ("extra_headers", "extra_query"):
         if isinstance(sent, dict) and isinstance(sent.get(name), dict):
@@ -56,10 +56,3 @@ def model_name(record: Mapping[str, Any]) -> str | None:
 def titled(llm: str, model: str | None) -> str:
     """A model by what a config calls it, and by what its service does where that is another name."""
     return llm if model in (None, llm) else f"{llm} ({model})"
-
-
-def _without_password(address: str) -> str:
-    """An address without who asks there, which may stand before its host."""
-    scheme, slashes, rest = address.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}"
