@@ -183,6 +183,21 @@ def test_numbers_that_json_has_not_are_refused(value: object) -> None:
         Waiting.check({"seconds": 1, "more": [value]})
 
 
+@pytest.mark.parametrize("value", [[1, True], {"a": [False]}])
+def test_flags_are_no_numbers_at_any_depth(value: Any) -> None:
+    class Summing(Tool):
+        """Add up."""
+
+        name = "summing"
+
+        def use(self, env: Any, parts: list[int] | dict[str, list[float]] | float, flag: bool = False) -> str:
+            raise NotImplementedError
+
+    assert Summing.check({"parts": 2, "flag": 1}) == {"parts": 2, "flag": True}
+    with pytest.raises(ActionError, match="argument 'parts': true and false are no numbers"):
+        Summing.check({"parts": value})
+
+
 def test_null_counts_as_left_out() -> None:
     assert Example.check({"path": "x", "depth": None, "deep": None}) == {"path": "x"}
 
@@ -195,6 +210,7 @@ def test_null_counts_as_left_out() -> None:
         ({"path": 3}, "argument 'path'.*say a text, got 3"),
         ({"path": "x", "depth": "many"}, r"argument 'depth' \(how deep\)"),
         ({"path": "x", "depth": 1.5}, "argument 'depth'"),
+        ({"path": "x", "depth": True}, "argument 'depth': true and false are no numbers, got true"),
         ({"path": "x", "pth": 1}, "unknown argument 'pth'; did you mean 'path'"),
         (["x"], "must be an object"),
     ],

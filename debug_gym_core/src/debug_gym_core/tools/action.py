@@ -349,7 +349,8 @@ def _accepts(schema: Mapping[str, Any], kind: str) -> bool:
 
 def _value(schema: Mapping[str, Any], word: str) -> Any:
     """A word as a value of the argument's type; text that does not fit stays text, and checking says so."""
-    if word in ("null", "None") and _accepts(schema, "null"):
+    left_out = _accepts(schema, "null") or ("default" in schema and not _accepts(schema, "string"))
+    if word in ("null", "None") and left_out:
         return None
     if _accepts(schema, "boolean") and word.lower() in ("true", "false", "yes", "no"):
         return word.lower() in ("true", "yes")

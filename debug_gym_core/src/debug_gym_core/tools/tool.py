@@ -205,6 +205,9 @@ class _Signature:
             raise ActionError(self._explain("the arguments are nested too deeply")) from None
         checked = {name: getattr(model, _field_of(name)) for name in given}
         for name, value in checked.items():
+            if _is_flag_for_number(given[name], value):
+                text = f"true and false are no numbers, got {_show(given[name])}"
+                raise ActionError(self._explain(f"argument {name!r}: {text}"))
             if (isinstance(value, int) and abs(value) >= LARGEST) or not strict_json.is_finite(value):
                 raise ActionError(self._explain(f"argument {name!r}: the number is too large, or none"))
         return checked
@@ -309,6 +312,17 @@ def _sample(annotation: Any) -> Any:
     """A value of a type, for an example."""
     samples = {str: "...", int: 1, float: 1.0, bool: True}
     return samples.get(annotation, "...")
+
+
+def _is_flag_for_number(given: Any, made: Any) -> bool:
+    """Whether true or false was taken for 1 or 0, as pydantic does, in lists and mappings too."""
+    if isinstance(given, bool):
+        return isinstance(made, int | float) and not isinstance(made, bool)
+    if isinstance(given, Mapping) and isinstance(made, Mapping):
+        return any(_is_flag_for_number(value, made.get(key)) for key, value in given.items())
+    if isinstance(given, list) and isinstance(made, list | tuple):
+        return any(map(_is_flag_for_number, given, made))
+    return False
 
 
 def _show(value: Any) -> str:
