@@ -200,6 +200,15 @@ def test_empty_sections_are_the_defaults(quiz_plugins: Plugins, write_config: An
     assert load(write_config("env:\nrun:\n"), plugins=quiz_plugins).env.run_timeout == 300
 
 
+def test_an_empty_mapping_is_all_defaults_and_an_empty_file_a_mistake(quiz_plugins: Plugins, write_config: Any) -> None:
+    path = write_config("{}  # see the docs\n")
+    assert load(path, plugins=quiz_plugins) == load("mini_nightmare", plugins=quiz_plugins)
+    path = write_config("# benchmark: {name: quiz}\n")
+    with pytest.raises(UsageError, match=r"config\.yaml is empty; `\{\}` means all defaults"):
+        load(path, plugins=quiz_plugins)
+    assert load(path, ["benchmark.name=quiz"], plugins=quiz_plugins).benchmark.name == "quiz"
+
+
 def test_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Config().env.run_timeout = 3

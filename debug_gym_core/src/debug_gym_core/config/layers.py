@@ -47,11 +47,13 @@ class Layer:
         data: nested mappings; lists and scalars are values
         origins: `config.yaml:3` or `-p env.run_timeout` by key path
         name: where values come from that have no origin of their own
+        blank: whether it was read of a text that says nothing at all, not even `{}`
     """
 
     data: dict[str, Any] = field(default_factory=dict)
     origins: dict[KeyPath, str] = field(default_factory=dict)
     name: str = "default"
+    blank: bool = False
 
     def origin(self, path: Sequence[str | int]) -> str:
         """Where the value at a path, or the nearest mapping above or value below it, was written."""
@@ -143,7 +145,7 @@ def read_text(text: str, name: str) -> Layer:
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
-        layer = Layer(name=name)
+        layer = Layer(name=name, blank=node is None)
         if node is None:
             return layer
         if not isinstance(node, yaml.MappingNode):

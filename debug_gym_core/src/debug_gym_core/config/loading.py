@@ -56,8 +56,9 @@ def load(
     written = _read_source(source, checker)
     explicit = [parse_override(text) for text in overrides]
     Refusals(checker.plugins).refuse_old_spellings(written, [path for path, _ in explicit])
-    if not written.data and not any(path[0] == "benchmark" for path, _ in explicit):
-        raise UsageError(f"{source} is empty; `debug-gym config show BENCHMARK` prints a config to start from")
+    if written.blank and not any(path[0] == "benchmark" for path, _ in explicit):
+        start = "`{}` means all defaults, and `debug-gym config show BENCHMARK` prints a config to start from"
+        raise UsageError(f"{source} is empty; {start}")
     options = {
         "--agent": (("agent", "name"), agent),
         "--llm": (("llm", "name"), llm),

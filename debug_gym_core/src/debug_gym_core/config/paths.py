@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import typing
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -24,7 +26,7 @@ def absolute(layer: Layer, plugins: Plugins, base: Path, *, but: Sequence[str] =
         base: where relative paths start
         but: keys of which only `~` is expanded
     """
-    result = Layer({}, layer.origins, layer.name).over(layer)
+    result = dataclasses.replace(layer, data=copy.deepcopy(layer.data), origins=dict(layer.origins))
     agents = [key for key in layer.data if key in plugins.agents]
     for data in [result.data, *(result.data[key] for key in agents if isinstance(result.data[key], dict))]:
         for _, mapping, key, sure in _paths(data, plugins):
