@@ -62,6 +62,7 @@ That should do it."""
             "I see it.\n\n> rewrite a.py 4:5 <<<\nview b.py\n>>>\n\nThat should do it.",
             ToolCall("rewrite", {"path": "a.py", "start": 4, "end": 5, "new_code": "view b.py\n"}),
         ),
+        ("I empty it.\n\nrewrite a.py <<<\n>>>\n\nSo.", ToolCall("rewrite", {"path": "a.py", "new_code": ""})),
         (
             "rewrite a.md <<<\nHow to test:\n\n```\neval\n```\n>>>",
             ToolCall("rewrite", {"path": "a.md", "new_code": "How to test:\n\n```\neval\n```\n"}),
@@ -102,9 +103,15 @@ def test_what_is_no_action_is_corrected_precisely(answer: str, said: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "answer", ["```python\n" * 60_000, "".join(f"{'`' * (3 + number % 40)}x\n" for number in range(6_000))]
+    "answer",
+    [
+        "```python\n" * 60_000,
+        "".join(f"{'`' * (3 + number % 40)}x\n" for number in range(6_000)),
+        "I see:\n\n" + "x <<<\n" * 60_000,
+        "I see:\n\n" + "{\n" * 100_000,
+    ],
 )
-def test_fences_are_paired_however_often_a_model_repeats_them(answer: str) -> None:
+def test_an_answer_is_read_at_once_however_often_a_model_repeats_itself(answer: str) -> None:
     with pytest.raises(ActionError, match="has no action"):
         find(answer, TOOLS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import json
 import re
@@ -22,6 +23,9 @@ KEY = "text_calls"
 
 DONE = "done"
 """What a model writes in place of an action when it has no more to do."""
+
+MOST_OBJECTS = 1000
+"""Lines of an answer, from below, that are tried as the beginning of a JSON object, each with all that follows it."""
 
 _THINKING = re.compile(
     r"\A(?:(?!<<<).)*?</think>|<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
@@ -263,20 +267,25 @@ def _fenced(text: str) -> list[str]:
 def _from_lines(text: str, tools: Mapping[str, type[Tool]]) -> Iterator[str]:
     """Actions that begin at a line's beginning, the last first; what stands in the block of one is none."""
     lines = text.split("\n")
-    found: list[str] = []
+    closings = [number for number, line in enumerate(lines) if line.strip() == ">>>"]
+    found: list[tuple[str, slice, str]] = []
     number = 0
     while number < len(lines):
         line = _DECORATION.sub("", lines[number].strip()).rstrip("` ")
         number += 1
-        if line.endswith("<<<"):
-            end = next((at for at in range(number, len(lines)) if lines[at].strip() == ">>>"), None)
-            if end is not None:
-                found.append("\n".join([line, *lines[number:end], ">>>"]))
-                number = end + 1
-                continue
-        found.append("\n".join([line, *lines[number:]]) if line.startswith("{") else line)
-    for one in reversed(found):
-        yield from _if_action(one, tools)
+        closing = bisect.bisect_left(closings, number)
+        if line.endswith("<<<") and closing < len(closings):
+            end = closings[closing]
+            found.append((line, slice(number, end), ">>>"))
+            number = end + 1
+        else:
+            found.append((line, slice(number, None if line.startswith("{") else number), ""))
+    objects = 0
+    for line, below, last in reversed(found):
+        objects += line.startswith("{")
+        if objects > MOST_OBJECTS and line.startswith("{"):
+            continue
+        yield from _if_action("\n".join([line, *lines[below], last]), tools)
 
 
 def _if_action(text: str, tools: Mapping[str, type[Tool]]) -> Iterator[str]:
