@@ -142,6 +142,8 @@ def _read_source(source: str, checker: Checker) -> Layer:
         known = shipped(source, [*names, *HOMES["benchmarks"]])
         hint = f"; the config of {known} is part of it now: debug-gym run {known}" if known else ""
         raise UsageError(f"{source}: No such file or directory{hint}")
+    if (path / "run.json").is_file() and source not in names:
+        raise UsageError(f"{source} is the directory of a run; to go on with it: debug-gym run --resume {source}")
     if path.is_dir() and source not in names:
         raise UsageError(f"{source} is a directory; for a repository of your own: repo -p benchmark.path={source}")
     benchmark, slash, task = source.partition("/")
