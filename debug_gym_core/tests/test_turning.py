@@ -70,6 +70,10 @@ BELIEVED = {
             break
     """,
     "helper": "check(value(), 5)",
+    "helper that changes a literal": "def assert_same(wanted, found):\n    wanted.sort()\n    assert wanted == found\n"
+    "    wanted.pop()\nfor _ in (1, 2):\n    assert_same([3, 1], value([1, 3]))",
+    "helper that changes a variable": "def assert_same(wanted, found):\n    wanted.sort()\n    assert wanted == found\n"
+    "expected = [3, 1]\nassert_same(expected, value([1, 3]))\nassert expected == value([1, 3])",
     "helper that compares": "assert same(value(), 5) and not same(value(), 6)",
     "helper that may fail": "try:\n    check(value(), 6)\nexcept AssertionError:\n    pass\nassert value() == 5",
     "inner function": "def inner():\n    assert value() == 5\ninner()",
@@ -508,6 +512,36 @@ def test_what_a_test_calls_with_arrives_as_it_is() -> None:
     first, second = space["seen"][:5], space["seen"][5:]
     assert first == second == [[1, "a"], "text", (1, 2), b"x", True]
     assert first[0] is not second[0] and first[1] is second[1] is space["TEXT"]
+
+
+@pytest.mark.parametrize("literal", ["[3, 1]", "{3, 1}", "{3: 1}", "[[3], {1: 2}]", "{'a': [3]}", "([3], {1})"])
+def test_who_changes_what_is_expected_changes_it_once(literal: str) -> None:
+    """Whether it is called with it, or compared."""
+    space = turned(
+        "seen = []\n"
+        "def spoil(given):\n"
+        "    inner = given.values() if type(given) is dict else given\n"
+        "    for one in [*inner, given]:\n"
+        "        getattr(one, 'clear', list)()\n"
+        "def value(given):\n"
+        "    seen.append([repr(given)])\n"
+        "    return spoil(given) is None\n"
+        "class Spoiling:\n"
+        "    def __init__(self):\n"
+        "        self.seen = []\n"
+        "        seen.append(self.seen)\n"
+        "    def __eq__(self, other):\n"
+        "        self.seen.append(repr(other))\n"
+        "        return spoil(other) is None\n"
+        "def test_it():\n"
+        "    for _ in range(2):\n"
+        f"        assert value({literal})\n"
+        f"        assert Spoiling() == {literal}\n"
+    )
+    with pytest.raises(AssertionError, match=SECRET):
+        space["test_it"]()
+    assert len(space["seen"]) == 4
+    assert all(repr(eval(literal)) in one for one in space["seen"])
 
 
 CONTEXTS = """

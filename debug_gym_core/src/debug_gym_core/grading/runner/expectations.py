@@ -7,7 +7,6 @@ that should fail makes it pass here, too, and is seen by that. See `turning`.
 import operator
 import os
 import sys
-from copy import deepcopy
 
 from .anything import Anything
 from .around import Around
@@ -17,7 +16,7 @@ from .opposites import Methods, in_order, turned_call, unequal, unordered
 from .pairs import Pairs
 from .raising import Raises, context_of, text_of
 from .tampering import NOBODY, PLUGINS, TESTS
-from .unlike import PLAIN, SCALARS, Nobody, is_data
+from .unlike import PLAIN, Nobody, is_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class Expectations(object):
         self.made = None  # type: Any
         self.kept = []  # type: list[object]
         self.keeps = keeps
-        self.literals = []  # type: list[Any]
+        self.literals = []  # type: list[Later]
         self.loading = 0  # modules that run just now; what they call at their end, as a script would, is no test
         self.hidden = {}  # type: dict[Hidden, Any]
         self.urandom = os.urandom
@@ -106,13 +105,12 @@ class Expectations(object):
 
     def literal(self, number: int, instead: object) -> "Any":
         """What a test expects, which stands nowhere in its code but something else instead."""
-        value = self.literals[number]
-        return value if type(value) in SCALARS else deepcopy(value)
+        return self.literals[number]()
 
     def named(self, number: int) -> "Any":
         """What a test calls by a name that stands nowhere in its code."""
         frame = _getframe(1)
-        first, *others = self.literals[number]
+        first, *others = self.literals[number]()
         known = frame.f_globals if first in frame.f_globals else frame.f_builtins
         if first not in known:
             raise NameError("name {!r} is not defined".format(first))

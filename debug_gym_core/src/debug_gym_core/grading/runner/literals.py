@@ -9,13 +9,15 @@ import ast
 import re
 import sys
 from collections import Counter
+from copy import deepcopy
 
 from .assertions import asserted_by, assertion, expecting, own_arguments
 from .bindings import bound_by, called
+from .unlike import SCALARS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterator
+    from collections.abc import Callable, Collection, Container, Iterator
     from typing import Any, Union
 
     Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
@@ -39,10 +41,10 @@ class Literals(object):
 
     Args:
         name: of the global that gives them back
-        values: those of other modules, to which this one's are added
+        values: what makes those of other modules, to which this one's are added
     """
 
-    def __init__(self, name: str, values: "list[object]") -> None:
+    def __init__(self, name: str, values: "list[Callable[[], Any]]") -> None:
         self.name = name
         self.values = values
         self.variables = {}  # type: dict[str, Union[int, None]]
@@ -124,7 +126,7 @@ class Literals(object):
 
     def add(self, value: object) -> int:
         """Keep a value; its number."""
-        self.values.append(sys.intern(value) if type(value) is str else value)  # as those in code are
+        self.values.append(maker(sys.intern(value) if type(value) is str else value))  # as those in code are
         return len(self.values) - 1
 
     def asked(self, number: int, instead: "ast.expr") -> ast.expr:
@@ -163,6 +165,20 @@ def literal(node: ast.AST) -> "Union[tuple[Any], None]":
         return (value,) if other != value else None
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
+
+
+def maker(value: "Any") -> "Callable[[], Any]":
+    """What makes a literal's value: a new one each time, where who is given it could change it."""
+    if is_fixed(value):
+        return lambda: value
+    flat = value.values() if type(value) is dict else value
+    is_flat = type(value) is not tuple and all(map(is_fixed, flat))
+    return value.copy if is_flat else lambda: deepcopy(value)
+
+
+def is_fixed(value: "Any") -> bool:
+    """Whether nothing in a literal's value can be changed."""
+    return type(value) in SCALARS or value is ... or (type(value) is tuple and all(map(is_fixed, value)))
 
 
 def changed(value: "Any") -> "Any":

@@ -17,7 +17,7 @@ from .taking import Taking
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterator
+    from collections.abc import Callable, Collection, Container, Iterator
     from typing import Any, Union
 
     Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
@@ -43,7 +43,7 @@ UNSHIELDED = (
 
 
 def turn(
-    tree: ast.Module, name: str, tests: "Collection[str]", literals: "list[object]", anything: bool = False
+    tree: ast.Module, name: str, tests: "Collection[str]", literals: "list[Callable[[], Any]]", anything: bool = False
 ) -> "dict[str, int]":
     """Rewrite a test module in place.
 
@@ -51,7 +51,7 @@ def turn(
         tree: the module
         name: of the global that is the `Expectations` when the module runs
         tests: names of its functions and methods that are tests
-        literals: of what is expected, for `Expectations.literal`; those of this module are added
+        literals: what makes what is expected, for `Expectations.literal`; those of this module are added
         anything: see `Bindings`
 
     Returns:
