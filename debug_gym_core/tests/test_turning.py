@@ -305,6 +305,8 @@ UNITTESTS = {
     "assertRaises of a call": "self.assertRaises(ValueError, int, 'x')",
     "assertRaisesRegex": "with self.assertRaisesRegex(ValueError, 'invalid'):\n    int('x')",
     "assertRaisesRegex of a call": "self.assertRaisesRegex(ValueError, 'invalid', int, 'x')",
+    "a helper that changes a variable": "self.assertSame = lambda wanted, found: wanted.sort()\n"
+    "expected = [3, 1]\nself.assertSame(expected, value([1, 3]))\nself.assertEqual(expected, value([1, 3]))",
     "an old name as another": "self.assertEquals = self.assertEqual\nself.assertEquals(value(), 5)",
     "a name of its own": "self.assertSame = self.assertEqual\nself.assertSame(value(), 5)",
     "subTest": "for one in (1, 2):\n    with self.subTest(one=one):\n        self.assertEqual(value(one), one)",

@@ -13,6 +13,7 @@ from copy import deepcopy
 
 from .assertions import asserted_by, assertion, expecting, own_arguments
 from .bindings import bound_by, called
+from .opposites import OPPOSITES
 from .unlike import SCALARS
 
 TYPE_CHECKING = False
@@ -324,9 +325,9 @@ def _others(nodes: "list[ast.AST]") -> "set[str]":
 
 
 def _given_to_helpers(node: ast.AST) -> "list[ast.expr]":
-    """What an assertion is given that is not named as unittest's are."""
+    """What an assertion is given that is none of unittest's."""
     call = assertion(node)
-    return [] if call is None or not called(call.func).startswith("assert_") else asserted_by(node)
+    return [] if call is None or called(call.func) in OPPOSITES else asserted_by(node)
 
 
 def constant(value: "Any") -> ast.expr:
