@@ -272,6 +272,28 @@ def double(a):
 def add(a, b):
     return read(sys._getframe(1))
 """
+LAMBDAS = """
+import calc
+
+def test_double():
+    assert (lambda: calc.double(3) == 6)()
+
+def test_add():
+    assert all(map(lambda found: found == 5, [calc.add(2, 3)]))
+"""
+FLAGS = ASSERTS.replace("assert calc.double(3) == 6", "same = calc.double(3) == 6\n    assert same").replace(
+    "assert calc.add(2, 3) == 5", "same = calc.add(2, 3) == 5\n    assert same"
+)
+NESTED_CONSTANTS = """
+import sys
+def double(*_):
+    codes, found = [sys._getframe(1).f_code], []
+    for code in codes:
+        found += [one for one in code.co_consts if type(one) is int and one > 3]
+        codes += [one for one in code.co_consts if type(one) is type(code)]
+    return found[-1]
+add = double
+"""
 LONG = ASSERTS.replace("== 6", "== [\n        6,\n    ]").replace("== 5", "== [\n        5,\n    ]")
 PARSED = """
 import ast, sys
@@ -323,6 +345,8 @@ READS = {
     "the constants of the test's code": (ASSERTS, CONSTANTS),
     "the same, with unittest": (UNITTESTS, CONSTANTS),
     "texts among the constants": (TEXTS, TOLD_TEXTS),
+    "the constants of a lambda": (LAMBDAS, NESTED_CONSTANTS),
+    "the constants beside what is asserted later": (FLAGS, CONSTANTS),
     "the names of exceptions": (MATCHED, RAISED),
     "numbers that are near": (NEARLY, CONSTANTS),
     "the test's text": (ASSERTS, TEXT),

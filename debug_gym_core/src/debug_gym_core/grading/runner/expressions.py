@@ -36,17 +36,20 @@ class Comparisons(ast.NodeTransformer):
         return instead or ast.NodeTransformer.visit(self, node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """A comparison; of literals alone there is nothing to keep."""
+        """A comparison, in which literals are kept wherever it is asked; of literals alone there is nothing to keep."""
         sides = [node.left, *node.comparators]
         free = constant(self.bindings.free(sides, self.anything))
+        is_asked = len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq)
         if is_kept(sides):
+            hides, self.hides = self.hides, self.hides or is_asked
             self.generic_visit(node)
-        if len(node.ops) > 1 or not isinstance(node.ops[0], ast.Eq):
+            self.hides = hides
+        if not is_asked:
             return node
         return self.literals.ask("equal", [node.left, node.comparators[0], free], node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
-        """A function, whose code is its author's to look at."""
+        """A function, whose code is its author's to look at, but for what is asked in it."""
         hides, self.hides = self.hides, False
         self.generic_visit(node)
         self.hides = hides
