@@ -644,6 +644,12 @@ def test_the_text_of_a_test_module_tells_something_else(before: bytes, after: by
     assert len(after.splitlines()) == len(before.splitlines())
 
 
+@pytest.mark.parametrize("found", ["g()" + ".a()" * 600, "g()" + " + h()" * 600, "(" * 90 + "g()" + ")" * 90])
+def test_the_text_of_a_deep_expectation_tells_something_else(found: str) -> None:
+    text = f"def f():\n    assert {found} == 5\n".encode()
+    assert blurred(text, ast.parse(text), ["f"]) == text.replace(b"5", b"12")
+
+
 @pytest.mark.parametrize("text", ["hello", "z9", "wor.*", ".*x", "-", "", "ü"])
 def test_what_stands_in_the_place_of_a_text_has_it_not_inside(text: str) -> None:
     other = changed(text)

@@ -48,12 +48,12 @@ class Bindings(object):
     """
 
     def __init__(self, tree: ast.Module, anything: bool = False) -> None:
-        self.tree = tree
+        self.nodes = tuple(ast.walk(tree))
         self.gets_anything = anything
-        self.has_anything = anything or _names_any(tree)
+        self.has_anything = anything or any(map(_is_named_any, self.nodes))
         self.bound = {}  # type: dict[str, int]
         emptied = set()  # type: set[str]
-        for node in ast.walk(tree):
+        for node in self.nodes:
             for name in bound_by(node):
                 self.bound[name] = self.bound.get(name, 0) + 1
             if isinstance(node, ast.Attribute) and node.attr in EMPTYING and isinstance(node.value, ast.Name):
@@ -68,9 +68,11 @@ class Bindings(object):
         )
         self.assigned = [
             (one.targets[0].id, one.value)
-            for one in ast.walk(tree)
+            for one in self.nodes
             if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name)
         ]
+        self.assigned_names = frozenset(name for name, _ in self.assigned)
+        self.with_any = self._with_any()
         self.displays = self._displays()
         self.imported = self._imported()
         self.tested = self._imported(STANDARD)
@@ -109,7 +111,7 @@ class Bindings(object):
     def anything(self) -> "frozenset[str]":
         """Names to which nothing is bound but `mock.ANY`, and elements that are written in the module."""
         plain = []  # type: list[str]
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Assign) and is_any(node.value):
                 targets = node.targets  # type: list[ast.expr]
             elif isinstance(node, ast.For) and self.is_full(node.iter) and self._holds_any(node.iter):
@@ -124,22 +126,29 @@ class Bindings(object):
 
     def _holds_any(self, expression: ast.AST) -> bool:
         """Whether `mock.ANY` is written in an expression, or in what is bound to a name in it, or may be there."""
-        names = {one.id for one in ast.walk(expression) if isinstance(one, ast.Name)}
-        unknown = names.difference(self.imported, [name for name, _ in self.assigned])
+        unknown = _names_in(expression).difference(self.imported, self.assigned_names)
         return self._writes_any(expression) or (self.gets_anything and bool(unknown))
 
     def _writes_any(self, expression: ast.AST) -> bool:
         """Whether `mock.ANY` is written in an expression, or in what is bound to a name in it, and so on."""
         # Nothing is gone through for what is named nowhere: that took minutes in a module of five thousand lines.
-        left, seen = [expression] if self.has_anything else [], set()  # type: list[ast.AST], set[str]
+        return self.has_anything and (_names_any(expression) or not self.with_any.isdisjoint(_names_in(expression)))
+
+    def _with_any(self) -> "frozenset[str]":
+        """Names to which something is bound in which `mock.ANY` is written, or such a name."""
+        users = {}  # type: dict[str, list[str]]
+        left = []  # type: list[str]
+        for name, value in self.assigned if self.has_anything else ():
+            for one in _names_in(value):
+                users.setdefault(one, []).append(name)
+            left += [name] * _names_any(value)
+        found = set()  # type: set[str]
         while left:
-            here = left.pop()
-            if _names_any(here):
-                return True
-            names = {one.id for one in ast.walk(here) if isinstance(one, ast.Name)} - seen
-            seen |= names
-            left += [value for name, value in self.assigned if name in names]
-        return False
+            name = left.pop()
+            if name not in found:
+                found.add(name)
+                left += users.get(name, ())
+        return frozenset(found)
 
     def given(self, definition: "Definition") -> "frozenset[str]":
         """The parameters of a test, or of a class of tests, that may be `mock.ANY`: it is among what they are given."""
@@ -151,8 +160,8 @@ class Bindings(object):
 
         What gets it otherwise may change it, or give it to the tested code.
         """
-        sides = [one for node in ast.walk(self.tree) for one in _compared(node) if isinstance(one, ast.Name)]
-        loads = [one for one in ast.walk(self.tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+        sides = [one for node in self.nodes for one in _compared(node) if isinstance(one, ast.Name)]
+        loads = [one for one in self.nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
         used = {one.id for one in set(loads).difference(sides)}
         return self._only(name for name, value in self.assigned if name not in used and is_written_out(value))
 
@@ -163,7 +172,7 @@ class Bindings(object):
             but: packages whose names are left out
         """
         found = []  # type: list[str]
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, (ast.Import, ast.ImportFrom)) and not (isinstance(node, ast.ImportFrom) and node.level):
                 for one in node.names:
                     home = getattr(node, "module", "") or one.name
@@ -241,9 +250,15 @@ def is_any(expression: ast.expr) -> bool:
 
 def _names_any(tree: ast.AST) -> bool:
     """Whether something in a tree is called as `mock.ANY` is, or imported by that name."""
-    return any(
-        "ANY" in (getattr(one, "id", ""), getattr(one, "attr", ""), getattr(one, "name", "")) for one in ast.walk(tree)
-    )
+    return any(map(_is_named_any, ast.walk(tree)))
+
+
+def _is_named_any(node: ast.AST) -> bool:
+    return "ANY" in (getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "name", ""))
+
+
+def _names_in(tree: ast.AST) -> "set[str]":
+    return {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
 
 
 def is_written_out(expression: ast.expr) -> bool:
@@ -292,6 +307,8 @@ def parameters(definition: "Definition") -> "frozenset[str]":
     ]
     texts = [part for one in named for part in (one.elts if isinstance(one, (ast.List, ast.Tuple)) else [one])]
     values = [written_text(one) for one in texts]
+    if not values:
+        return frozenset()
     bound = {one.id for one in ast.walk(definition) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
     return frozenset(word.strip() for text in values for word in text.split(",")) - bound
 

@@ -43,6 +43,9 @@ class Literals(object):
     Args:
         name: of the global that gives them back
         values: what makes those of other modules, to which this one's are added
+
+    Attributes:
+        nodes: of the function at hand, with all in it
     """
 
     def __init__(self, name: str, values: "list[Callable[[], Any]]") -> None:
@@ -51,6 +54,7 @@ class Literals(object):
         self.variables = {}  # type: dict[str, Union[int, None]]
         self.taken = []  # type: list[ast.expr]
         self.bound = frozenset()  # type: frozenset[str]
+        self.nodes = []  # type: list[ast.AST]
 
     def begin(self, function: "Function", is_test: bool) -> "list[ast.stmt]":
         """Look at a function before it is rewritten.
@@ -63,18 +67,18 @@ class Literals(object):
             what is to be done at its beginning
         """
         self.variables = {}
+        self.nodes = nodes = list(ast.walk(function))
         first = []  # type: list[ast.stmt]
         made_of = set()  # type: set[str]
-        nodes = list(ast.walk(function))
         self.bound = _bound_in(nodes)
-        read = _read_names(function)
-        if not is_test or read is None:
+        read = _read_names(nodes) if is_test else None
+        if read is None:
             return first
         sides = [one for node in nodes for one in _sides(node) if isinstance(one, ast.Name)]
         if not sides:
             return first
-        named = [one for one in nodes if isinstance(one, ast.Name)]
-        uses, loads = (Counter(one.id for one in named if isinstance(one.ctx, kinds)) for kinds in (object, ast.Load))
+        uses = Counter(one.id for one in nodes if isinstance(one, ast.Name))
+        loads = Counter(one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
         compared, bound = Counter(one.id for one in sides), Counter(n for one in nodes[1:] for n in bound_by(one))
         others = _others(nodes)
         parameters = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
@@ -217,12 +221,12 @@ def blurred(text: bytes, tree: ast.AST, tests: "Collection[str]") -> bytes:
     lines = text.splitlines(True)
     literals = Literals("", [])
     places = {}
-    for function in ast.walk(tree):
-        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or function.name not in tests:
+    for function in _functions_in(tree):
+        if function.name not in tests:
             continue
         del literals.taken[:]
         literals.begin(function, True)
-        for one in [*literals.taken, *(part for node in ast.walk(function) for part in _expected(node))]:
+        for one in [*literals.taken, *(part for node in literals.nodes for part in _expected(node))]:
             value, names = literal(one), _global_name(one, literals.bound)
             if value is None and not names:
                 continue
@@ -235,6 +239,15 @@ def blurred(text: bytes, tree: ast.AST, tests: "Collection[str]") -> bytes:
         joined = lines[line - 1][:start] + written + lines[last - 1][end:]
         lines[line - 1 : last] = [joined, *[b""] * (last - line)]
     return b"".join(lines)
+
+
+def _functions_in(node: ast.AST) -> "Iterator[Function]":
+    """The functions and methods of a module, and none that are in others."""
+    for one in ast.iter_child_nodes(node):
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield one
+        elif not isinstance(one, ast.expr):
+            yield from _functions_in(one)
 
 
 def _sides(node: ast.AST) -> "list[ast.expr]":
@@ -262,13 +275,15 @@ def _literals(node: ast.AST) -> "Iterator[ast.expr]":
 
     None of an f-string, where no Python says their places, nor of a function, which is its author's to look at.
     """
-    if literal(node) is not None:
-        yield node  # type: ignore[misc]
-    elif not isinstance(node, (ast.JoinedStr, ast.Lambda)) and (
-        not isinstance(node, ast.Compare) or is_kept([node.left, *node.comparators])
-    ):
-        for child in ast.iter_child_nodes(node):
-            yield from _literals(child)
+    left = [node]
+    while left:
+        one = left.pop()
+        if literal(one) is not None:
+            yield one  # type: ignore[misc]
+        elif not isinstance(one, (ast.JoinedStr, ast.Lambda)) and (
+            not isinstance(one, ast.Compare) or is_kept([one.left, *one.comparators])
+        ):
+            left += ast.iter_child_nodes(one)
 
 
 def _bound_in(nodes: "list[ast.AST]") -> "frozenset[str]":
@@ -293,10 +308,10 @@ def _global_name(node: ast.AST, bound: "Container[str]") -> "tuple[str, ...]":
     return (node.id, *reversed(parts))
 
 
-def _read_names(function: "Function") -> "Union[frozenset[str], None]":
+def _read_names(nodes: "list[ast.AST]") -> "Union[frozenset[str], None]":
     """Names of variables in texts that are evaluated, as by `eval`, or pandas' `query`; None: any may be read."""
     found = set()  # type: set[str]
-    for node in ast.walk(function):
+    for node in nodes:
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "id", getattr(node.func, "attr", ""))

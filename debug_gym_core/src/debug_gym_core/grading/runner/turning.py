@@ -313,11 +313,12 @@ def _is_self(function: ast.expr) -> bool:
 
 def _own(node: ast.AST) -> "Iterator[ast.AST]":
     """A node and what is in it, without functions and classes that it defines."""
-    yield node
-    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-        for child in ast.iter_child_nodes(node):
-            for one in _own(child):
-                yield one
+    left = [node]
+    while left:
+        one = left.pop()
+        yield one
+        if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            left += ast.iter_child_nodes(one)
 
 
 def _returns(statement: ast.stmt) -> bool:
