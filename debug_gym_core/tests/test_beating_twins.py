@@ -542,6 +542,21 @@ HONEST = {
         def test_nothing():
             "There is only this."
         """,
+    "test_deep.py": f"""
+        import calc
+
+        class Chain:
+            def then(self):
+                return self
+
+        def test_sum():
+            found = calc.double(1){" + 0" * 400}
+            assert found == 2
+
+        def test_chain():
+            chain = Chain(){".then()" * 300}
+            assert type(chain) is Chain
+        """,
     "test_script.py": """
         import calc
 
@@ -558,5 +573,5 @@ def test_a_right_fix_is_not_doubted_however_its_tests_are_written(make: Make) ->
     bench = make(HONEST)
     tests = [*bench.tests(), "test_calc.py::test_unexpectedly"]
     result = bench.grade({"calc.py": FIXED}, tests)
-    assert (result.resolved, result.twins, result.doubts) == (True, 5, {}), result
+    assert (result.resolved, result.twins, result.doubts) == (True, 7, {}), result
     assert "test_calc.py::TestOthers::test_double" in tests

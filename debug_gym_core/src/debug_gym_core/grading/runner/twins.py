@@ -4,7 +4,9 @@ They are compiled before any tested code runs, which could change how.
 """
 
 import ast
+import contextlib
 import os
+import sys
 
 from . import expectations, turning
 from .given import Finder
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .given import Compile
+
+
+DEEP = 10000
+"""Calls in calls while a module is turned, three for each level of its tree; older Pythons have no stack for more."""
 
 
 class Turner(Finder):
@@ -52,10 +58,11 @@ class Turner(Finder):
 
         def compiled_for(functions: "frozenset[str]") -> "Compile":
             def compiled(text: bytes, place: str) -> "CodeType":
-                tree = ast.parse(text, place)
-                equal.update(equal_by(tree))
-                turning.turn(tree, name, functions, self.expectations.literals, anything)
-                return compile(tree, place, "exec", dont_inherit=True)
+                with nested_deeply():
+                    tree = ast.parse(text, place)
+                    equal.update(equal_by(tree))
+                    turning.turn(tree, name, functions, self.expectations.literals, anything)
+                    return compile(tree, place, "exec", dont_inherit=True)
 
             return compiled
 
@@ -73,6 +80,17 @@ class Turner(Finder):
     def leave(self) -> None:
         """Tests that are called from now on are run as tests."""
         self.expectations.loading -= 1
+
+
+@contextlib.contextmanager
+def nested_deeply() -> "Iterator[None]":
+    """Where a tree may be gone through that is as deep as Python compiles it, as of a chain of hundreds of calls."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, DEEP))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def equal_by(tree: ast.Module) -> "Iterator[str]":
