@@ -1,4 +1,4 @@
-"""Threads, asyncio tasks and generators: where stops and steps are in them."""
+"""Threads and asyncio tasks: where stops and steps are in them."""
 
 from __future__ import annotations
 
@@ -332,90 +332,6 @@ def test_an_exception_in_a_task_goes_to_who_awaits_it(debug: Any) -> None:
     assert program.do("c")["status"] == 0
 
 
-# -- generators
-
-GENERATORS = """\
-    def numbers():
-        for n in range(2):
-            yield n
-            after = n
-        last = 1
-
-    def outer():
-        yield from numbers()
-        done = 1
-
-    total = 0
-    for number in outer():
-        total += number
-    after = 1
-    total = sum(numbers())
-    generator = numbers()
-    next(generator)
-    generator.close()
-    end = 1
-"""
-
-
-def lines(program: Any, command: str, count: int) -> list[int]:
-    return [program.do(command)["stop"]["line"] for _ in range(count)]
-
-
-def test_steps_over_yield_stay_in_the_generator(debug: Any) -> None:
-    program = debug("python app.py", dedent(GENERATORS))
-    program.do("tbreak 3")
-    program.do("c")
-    assert lines(program, "n", 6) == [4, 2, 3, 4, 2, 5]
-    # Then out of it, and out of the one around it, to what runs that.
-    seen: list[int] = []
-    while not seen or seen[-1] != 14:
-        seen += lines(program, "n", 1)
-        assert len(seen) < 6
-    assert set(seen) <= {8, 9, 12, 14}
-
-
-def test_return_from_a_generator_stops_in_what_runs_it(debug: Any) -> None:
-    program = debug("python app.py", dedent(GENERATORS))
-    program.do("tbreak 3")
-    program.do("c")
-    stop = program.do("r")["stop"]
-    assert stop["function"] == "outer" and stop["line"] in (8, 9)
-    stop = program.do("r")["stop"]
-    assert stop["function"] == "<module>" and stop["line"] in (12, 14)
-
-
-def test_a_generator_that_c_code_runs(debug: Any) -> None:
-    program = debug("python app.py", dedent(GENERATORS))
-    program.do("b 15")
-    program.do("c")
-    program.do("tbreak 5")
-    program.do("c")
-    assert lines(program, "n", 2) == [16, 17]
-
-
-def test_a_generator_that_raises(debug: Any) -> None:
-    program = debug(
-        "python app.py",
-        dedent(
-            """\
-            def fails():
-                yield 1
-                raise KeyError("in generator")
-            try:
-                for one in fails():
-                    here = one
-            except KeyError:
-                caught = 1
-            """
-        ),
-    )
-    program.do("b 3")
-    program.do("c")
-    assert program.do("n")["stop"]["reason"] == "exception"
-    assert program.do("n")["stop"]["line"] in (5, 7)
-    assert program.do("n")["stop"]["line"] in (7, 8)
-
-
 def test_a_thread_parses_while_breakpoints_are_compiled_in(debug: Any) -> None:
     """Python 3.11 gives up with a SystemError when two threads parse at once."""
     code = """\
@@ -489,59 +405,3 @@ def test_a_step_out_of_a_task_shows_what_it_returns(debug: Any, steps: list[str]
     stop = program.do("n")["stop"]
     assert (stop["reason"], stop["function"], stop["return"]) == ("return", "run", "2")
     assert program.do("n")["stop"]["function"] == "<module>"
-
-
-def test_a_step_out_of_a_generator_that_ends_in_a_return_statement_stops_there(debug: Any) -> None:
-    source = "def numbers():\n    yield 1\n    x = 2\ndef f():\n    return sum(numbers())\nf()\n"
-    program = debug("python app.py", {"app.py": source})
-    program.do("b 3")
-    program.do("c")
-    stop = program.do("n")["stop"]
-    assert (stop["reason"], stop["function"], stop["return"]) == ("return", "f", "1")
-
-
-SUSPENDED = """\
-def gen():
-    try:
-        for i in range(5):
-            yield i
-    finally:
-        done = True
-
-def first():
-    g = gen()
-    x = next(g)
-    return x
-
-def main():
-    a = first()
-    b = list(map(lambda n: n, gen()))
-    return b
-main()
-"""
-
-
-def test_a_step_out_of_a_function_goes_past_the_generators_that_it_leaves(debug: Any) -> None:
-    program = debug("python app.py", {"app.py": SUSPENDED})
-    program.do("b 11")
-    assert program.lines("c", "n", "n", "n") == [11, 11, 15, 16]
-
-
-def test_a_generator_that_was_returned_is_stepped_into(debug: Any) -> None:
-    """By who called the function as well, so that its caller has gone on by nothing."""
-    source = (
-        "def rows(n):\n    made = (x for x in range(n))\n    return made\ntotal = sum(map(sum, map(rows, [2, 3])))\n"
-    )
-    program = debug("python app.py", {"app.py": source})
-    program.do("b 3")
-    program.do("c")
-    stops = [program.do("s")["stop"] for _ in range(2)]
-    assert [stop["function"] for stop in stops] == ["rows", "<genexpr>"]
-
-
-def test_a_generator_that_goes_on_while_its_caller_does_not_is_stepped_into(debug: Any) -> None:
-    program = debug("python app.py", {"app.py": SUSPENDED})
-    program.do("b 15")
-    program.do("c")
-    stops = [program.do("s")["stop"] for _ in range(10)]
-    assert [stop["line"] for stop in stops if stop["function"] == "gen"][-2:] == [4, 3]
