@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from debugged_programs import dedent
 
 GENERATORS = """\
@@ -142,3 +143,62 @@ def test_a_generator_that_goes_on_while_its_caller_does_not_is_stepped_into(debu
     program.do("c")
     stops = [program.do("s")["stop"] for _ in range(10)]
     assert [stop["line"] for stop in stops if stop["function"] == "gen"][-2:] == [4, 3]
+
+
+IN_ITS_PLACE = """\
+def numbers({}):
+    try:
+        yield 1
+    finally:
+        pass
+
+class First:
+    def __radd__(self, other):
+        one, two = numbers(), numbers()
+        next(one), next(two)
+        return other
+
+class Second:
+    def __radd__(self, other):
+        return other + 1
+
+sum([First(), Second()])
+"""
+
+
+@pytest.mark.parametrize("variables", ["", "a=0", "a=0, b=0, c=0"])  # by which frames are as large as others
+def test_a_call_that_follows_the_end_of_a_generator_is_stepped_into(debug: Any, variables: str) -> None:
+    """Though its frame may be where that of the generator was, which is gone."""
+    program = debug("python app.py", {"app.py": IN_ITS_PLACE.format(variables)})
+    program.do("b 11")
+    program.do("c")
+    assert program.do("n")["stop"]["reason"] == "return"
+    assert program.do("s")["stop"]["line"] == 14
+
+
+ALIKE = """\
+from itertools import chain
+
+def numbers(n):
+    yield n
+    yield n
+
+def begun(n):
+    one = numbers(n)
+    next(one)
+    return one
+
+def rows(n):
+    gone = begun(n)
+    return begun(n)
+
+sum(chain.from_iterable(map(rows, [2, 3])))
+"""
+
+
+def test_a_generator_like_one_that_is_gone_is_stepped_into(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": ALIKE})
+    program.do("b 14")
+    program.do("c")
+    assert program.do("r")["stop"]["function"] == "rows"
+    assert program.do("s")["stop"]["line"] == 4

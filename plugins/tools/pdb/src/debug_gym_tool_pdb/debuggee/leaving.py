@@ -11,7 +11,7 @@ from .running import Running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType
+    from types import CodeType, FrameType
     from typing import Any, Iterator, Optional, Tuple
 
 _dispatch_line = bdb.Bdb.dispatch_line
@@ -23,6 +23,8 @@ _FRAME_OF = (
     (types.CoroutineType, "cr_frame"),
     (types.AsyncGeneratorType, "ag_frame"),
 )
+_NOTHING: "Tuple[Any, Optional[CodeType], int]" = (None, None, -1)
+_reference = weakref.ref  # bound once, so that a program that replaces it does not replace ours
 
 
 class Left:
@@ -33,11 +35,12 @@ class Left:
     """
 
     def __init__(self, frame: "FrameType", returned: "Any") -> None:
-        """Know what a frame leaves, at its return; but for what it returns, which goes on."""
-        caller = frame.f_back
-        self._caller = id(caller)
-        self._at = caller.f_lasti if caller is not None else -1
-        self._held = frozenset(map(id, _suspended(frame, returned)))
+        """Know what a frame leaves, at its return."""
+        self._caller = id(frame.f_back)  # it is there as long as this: its own return is an event
+        self._ending = 0
+        # A frame may come to be where one of these was, even in the call that ends it: its id alone is no proof.
+        self._held = {id(one): (_reference(value), one.f_code, one.f_lasti) for value, one in _suspended(frame)}
+        _frame_of(returned)  # made before the others' go, it is nowhere that they were
 
     def is_cleaned_up(self, frame: "FrameType") -> bool:
         """Whether a frame that is called is part of it."""
@@ -48,16 +51,32 @@ class Left:
             return False
         if top.f_code.co_name == "__del__" or top.f_code.co_filename in _WEAKREFS:
             return True
-        return id(top) in self._held and top.f_back.f_lasti == self._at  # else the caller has gone on, and resumed it
+        if frame is top:
+            self._ending = id(top) if self._ends(top) else 0
+        return id(top) == self._ending
+
+    def _ends(self, frame: "FrameType") -> bool:
+        """Whether a frame that is called is one that was held, of what is there no more."""
+        value, code, at = self._held.pop(id(frame), _NOTHING)
+        return code is frame.f_code and at == frame.f_lasti and value() is None
 
 
-def _suspended(frame: "FrameType", returned: "Any") -> "Iterator[FrameType]":
-    """Frames of other generators and coroutines that a function's variables hold; a class has them where it likes."""
+def _frame_of(value: "Any") -> "Optional[FrameType]":
+    """The frame of a generator or coroutine that has not ended."""
+    for kind, name in _FRAME_OF:
+        if type(value) is kind:
+            frame: "Optional[FrameType]" = getattr(value, name)
+            return frame
+    return None
+
+
+def _suspended(frame: "FrameType") -> "Iterator[Tuple[Any, FrameType]]":
+    """Generators and coroutines that a function's variables hold, and their frames; a class has its where it likes."""
     own = frame.f_locals if frame.f_code.co_flags & inspect.CO_OPTIMIZED else {}
     for value in list(own.values()):
-        for kind, name in _FRAME_OF:
-            if type(value) is kind and value is not returned:
-                yield getattr(value, name)
+        held = _frame_of(value)
+        if held is not None:
+            yield value, held
 
 
 class Leaving(Running):
