@@ -202,3 +202,37 @@ def test_a_generator_like_one_that_is_gone_is_stepped_into(debug: Any) -> None:
     program.do("c")
     assert program.do("r")["stop"]["function"] == "rows"
     assert program.do("s")["stop"]["line"] == 4
+
+
+DEEPER = """\
+class Thing:
+    pass
+
+def inner():
+    try:
+        yield 1
+    finally:
+        closed = 1
+
+def outer():
+    yield from inner()
+
+def f(n):
+    made = outer() if n == 0 else inner()
+    next(made)
+    thing = Thing()
+    thing.held = [made] if n == 1 else made
+    del made
+    return n
+
+f(0)
+f(1)
+f(2)
+end = 1
+"""
+
+
+def test_a_step_out_of_a_function_goes_past_generators_that_are_held_by_what_it_leaves(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": DEEPER})
+    program.do("b 19")
+    assert [program.lines("c", "s", "s") for _ in range(3)] == [[19, 19, line] for line in (22, 23, 24)]

@@ -1,6 +1,7 @@
 """Steps that leave a frame: where they go on, and what runs in between that nobody means."""
 
 import bdb
+import gc
 import inspect
 import types
 import weakref
@@ -12,19 +13,28 @@ from .running import Running
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import Any, Iterator, Optional, Tuple
+    from typing import Any, Iterator, List, Optional, Set, Tuple
 
 _dispatch_line = bdb.Bdb.dispatch_line
 _dispatch_return = bdb.Bdb.dispatch_return
 
 _WEAKREFS = frozenset((weakref.WeakSet.add.__code__.co_filename, weakref.finalize.__call__.__code__.co_filename))
-_FRAME_OF = (
-    (types.GeneratorType, "gi_frame"),
-    (types.CoroutineType, "cr_frame"),
-    (types.AsyncGeneratorType, "ag_frame"),
+_SUSPENDED = (
+    (types.GeneratorType, "gi_frame", "gi_yieldfrom"),
+    (types.CoroutineType, "cr_frame", "cr_await"),
+    (types.AsyncGeneratorType, "ag_frame", "ag_await"),
 )
+_ELSEWHERE = (type, types.ModuleType, types.FunctionType, types.CodeType, types.FrameType)
+"""What leads to all of the program."""
+_DEPTH = 4
+"""As of a generator in a list that an object has: its variables are a dictionary."""
+_MOST = 1000
+"""Objects that are looked at for what they hold."""
 _NOTHING: "Tuple[Any, Optional[CodeType], int]" = (None, None, -1)
-_reference = weakref.ref  # bound once, so that a program that replaces it does not replace ours
+
+# Bound once, so that a program that replaces them does not replace ours.
+_referents = gc.get_referents
+_reference = weakref.ref
 
 
 class Left:
@@ -40,7 +50,7 @@ class Left:
         self._ending = 0
         # A frame may come to be where one of these was, even in the call that ends it: its id alone is no proof.
         self._held = {id(one): (_reference(value), one.f_code, one.f_lasti) for value, one in _suspended(frame)}
-        _frame_of(returned)  # made before the others' go, it is nowhere that they were
+        _running(returned)  # made before the others' go, it is nowhere that they were
 
     def is_cleaned_up(self, frame: "FrameType") -> bool:
         """Whether a frame that is called is part of it."""
@@ -61,22 +71,34 @@ class Left:
         return code is frame.f_code and at == frame.f_lasti and value() is None
 
 
-def _frame_of(value: "Any") -> "Optional[FrameType]":
-    """The frame of a generator or coroutine that has not ended."""
-    for kind, name in _FRAME_OF:
+def _running(value: "Any") -> "Tuple[Optional[FrameType], Any]":
+    """The frame of a generator or coroutine that has not ended, and what it waits for; None: it is something else."""
+    for kind, frame, awaited in _SUSPENDED:
         if type(value) is kind:
-            frame: "Optional[FrameType]" = getattr(value, name)
-            return frame
-    return None
+            return getattr(value, frame), getattr(value, awaited)
+    return None, None
 
 
 def _suspended(frame: "FrameType") -> "Iterator[Tuple[Any, FrameType]]":
-    """Generators and coroutines that a function's variables hold, and their frames; a class has its where it likes."""
-    own = frame.f_locals if frame.f_code.co_flags & inspect.CO_OPTIMIZED else {}
-    for value in list(own.values()):
-        held = _frame_of(value)
-        if held is not None:
-            yield value, held
+    """Generators and coroutines that a function's variables hold, and their frames; a class has its where it likes.
+
+    Those that objects, lists and the like in a variable hold are among them, and frames of what they wait for.
+    """
+    values = list(frame.f_locals.values()) if frame.f_code.co_flags & inspect.CO_OPTIMIZED else []
+    seen: "Set[int]" = set()
+    for _ in range(_DEPTH):
+        within: "List[Any]" = []
+        for value in values[: _MOST - len(seen)]:
+            if id(value) in seen or issubclass(type(value), _ELSEWHERE):
+                continue
+            seen.add(id(value))
+            held, awaited = _running(value)
+            if held is None and (type(value) not in (list, tuple, dict, set) or len(value) < _MOST):
+                within.extend(_referents(value))
+            while held is not None:
+                yield value, held
+                held, awaited = _running(awaited)
+        values = within
 
 
 class Leaving(Running):

@@ -30,7 +30,6 @@ class Stopping(Tracing):
         """See Conversation."""
         super().__init__(channel, root)
         self._turn = Turn(channel.descriptor)
-        self._awaited: "Optional[str]" = None
 
     def converse(self, stop: "Stop", talk: "Callable[[], object]", wait: bool = True) -> bool:
         """Let one thread talk to the host while it is stopped.

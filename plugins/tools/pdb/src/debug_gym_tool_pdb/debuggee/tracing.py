@@ -55,6 +55,7 @@ class Tracing(Leaving):
         self._pid = _getpid()
         self._hits: "Dict[int, Hit]" = {}
         self._handled = (0, 0)
+        self._awaited: "Optional[str]" = None  # the file that a step from the entry goes to
         self._holds = Conditions().hold
         self._endless = False
 
@@ -271,7 +272,7 @@ class Tracing(Leaving):
         self.enterframe = None  # kept by newer versions of bdb for nothing that is used here
         if event == "return" and self.stepper == ident:
             self._arm(frame.f_back)  # bdb may have turned `next` into `step`
-            if self.stopframe is None:
+            if self.stopframe is None and self._awaited is None:
                 self._left = Left(frame, arg)
         if self.stepper != ident:
             self._trace(frame, self.finder.tracer(frame))
