@@ -353,6 +353,13 @@ def test_variables_that_assert_raises_has_cleared_are_said_to_be(debug: Any) -> 
     assert program.do("args")["out"].startswith("self = ")
 
 
+def test_variables_that_a_function_has_deleted_are_not_said_to_be_cleared(debug: Any) -> None:
+    source = "def f(a, *more):\n    del a, more\n    raise KeyError\nf(1)\n"
+    program = debug("python app.py", {"app.py": source})
+    assert "note" not in program.do("c")["stop"]
+    assert "undefined" in program.do("a")["out"]
+
+
 def test_unittest_stops_at_each_failing_test(debug: Any) -> None:
     source = """\
     import unittest

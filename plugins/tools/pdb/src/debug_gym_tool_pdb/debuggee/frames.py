@@ -17,6 +17,7 @@ MOST_IN_A_CYCLE = 4
 """Functions that call each other in a circle, for which a stack is folded."""
 
 _YIELDS = frozenset(dis.opmap[name] for name in ("YIELD_VALUE", "YIELD_FROM") if name in dis.opmap)
+_DELETES = ("DELETE_FAST", "DELETE_DEREF")
 
 
 def outwards(frame: "Optional[FrameType]") -> "Iterator[FrameType]":
@@ -79,8 +80,12 @@ def is_yielding(frame: "FrameType") -> bool:
 def is_cleared(frame: "FrameType") -> bool:
     """Whether the variables of a frame that has ended were cleared, as unittest's `assertRaises` does."""
     code = frame.f_code
-    takes = code.co_argcount + code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-    return bool(takes) and not frame.f_locals and frame not in outwards(sys._getframe())
+    takes = code.co_argcount + code.co_kwonlyargcount
+    takes += sum(1 for flag in (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS) if code.co_flags & flag)
+    if not takes or frame.f_locals or frame in outwards(sys._getframe()):
+        return False
+    deleted = {one.argval for one in dis.get_instructions(code) if one.opname in _DELETES}
+    return not deleted.issuperset(code.co_varnames[:takes])
 
 
 def is_hidden(frame: "FrameType") -> bool:
