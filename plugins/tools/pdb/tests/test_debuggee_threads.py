@@ -321,6 +321,36 @@ def test_steps_in_an_asynchronous_generator(debug: Any) -> None:
     }
 
 
+ASYNC_FOR = """\
+    import asyncio
+
+    async def numbers():
+        yield 1
+        await asyncio.sleep(0)
+
+    async def main():
+        async for n in numbers():
+            seen = n
+        await numbers().asend(None)
+        made = numbers()
+        await made.__anext__()
+        await made.__anext__()
+
+    asyncio.get_event_loop_policy().new_event_loop().run_until_complete(main())
+"""
+
+
+def test_the_end_of_an_async_for_is_no_failure(debug: Any) -> None:
+    program = debug("python app.py", dedent(ASYNC_FOR))
+    program.do("b 9")
+    program.do("c")
+    stops = [program.do("n")["stop"] for _ in range(7)]
+    assert [(stop["reason"], stop["line"]) for stop in stops] == [
+        *[("step", 8), ("step", 8), ("step", 10), ("step", 11), ("step", 12), ("step", 13)],
+        ("exception", 13),
+    ]
+
+
 def test_an_exception_in_a_task_goes_to_who_awaits_it(debug: Any) -> None:
     program = debug("python app.py", dedent(ASYNCIO))
     program.do("b 24")

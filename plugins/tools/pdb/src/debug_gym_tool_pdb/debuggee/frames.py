@@ -77,6 +77,12 @@ def is_yielding(frame: "FrameType") -> bool:
     return code[at] == dis.opmap["RESUME"] and code[at - 2] in _YIELDS  # from Python 3.13 on
 
 
+def ends_async_for(frame: "FrameType") -> bool:
+    """Whether a frame that has a StopAsyncIteration has it of an `async for`, which ends by it."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return at >= 4 and code[at - 4] == dis.opmap["GET_ANEXT"]
+
+
 def is_cleared(frame: "FrameType") -> bool:
     """Whether the variables of a frame that has ended were cleared, as unittest's `assertRaises` does."""
     code = frame.f_code

@@ -9,7 +9,7 @@ from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getpid, _
 
 from .channel import Channel, Room, _gettrace, _give_builtins, _take_back_builtins
 from .family import Turn
-from .frames import is_hidden, line_of, real_line
+from .frames import ends_async_for, is_hidden, line_of, real_line
 from .stop import Stop
 from .tracing import Tracing
 
@@ -155,6 +155,8 @@ class Stopping(Tracing):
             stop = Stop("exception", error=error, step=True)
             if isinstance(error, StopIteration) and exc_info[2] is None:  # what is awaited, or a generator, ended
                 stop = Stop("step", value=(error.value,), step=True)
+            elif isinstance(error, StopAsyncIteration) and ends_async_for(frame):
+                stop = Stop("step", step=True)
 
             def talk() -> None:
                 internal = "Internal " if not exc_info[2] and exc_info[0] is StopIteration else ""
