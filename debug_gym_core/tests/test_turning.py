@@ -439,6 +439,31 @@ def test_a_function_of_numpy_that_is_another_passes(monkeypatch, instead):
     assert outcome("np.testing.assert_allclose(value(), 6)") == "passed"
 
 
+def test_a_function_that_says_that_it_is_numpy_s_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def assert_allclose(actual: object, desired: object) -> None:
+        pass
+
+    assert_allclose.__module__ = "numpy.testing"
+    monkeypatch.setattr(np.testing, "assert_allclose", assert_allclose)
+    assert outcome("np.testing.assert_allclose(value(), 6)") == "passed"
+
+
+def test_functions_of_numpy_hardly_write_down_what_they_compare_and_are_not_asked_for_ever() -> None:
+    space = turned(
+        "import numpy as np\n"
+        "shown, compared = [], []\n"
+        "class Number(int):\n"
+        "    def __repr__(self): shown.append(1); return ''\n"
+        "    def __eq__(self, other): compared.append(1); return int(self) == other\n"
+        "def test_it():\n"
+        "    for _ in range(1000):\n"
+        "        np.testing.assert_array_equal(np.array([Number(5)], object), [5])\n"
+    )
+    with pytest.raises(AssertionError, match=SECRET):
+        space["test_it"]()
+    assert len(space["shown"]) < len(space["compared"]) < 8000  # of 12,000, were not most of them only counted
+
+
 def test_a_test_that_is_left_before_it_asks_passes():
     with Expectations(SECRET).test(1):
         pass

@@ -361,3 +361,13 @@ def in_order(arguments: "tuple[Any, ...]", named: "dict[str, Any]") -> "tuple[tu
         if len(arguments) < 2 and all(one in rest for one in names[len(arguments) :]):
             arguments = (*arguments, *(rest.pop(one) for one in names[len(arguments) :]))
     return arguments, rest
+
+
+def quietly(function: "Any", given: "tuple[Any, ...]", options: "dict[str, Any]") -> "dict[str, Any]":
+    """The options by which numpy's functions do not write down what they compare: that takes longer than comparing.
+
+    Who stands in the place of one has to take them as well when the expectation itself is asked again.
+    """
+    home, name = str(getattr(function, "__module__", "")), getattr(function, "__name__", "")
+    writes = home.partition(".")[0] == "numpy" and name in NUMERIC and len(given) < 4
+    return dict(options, verbose=False) if writes else options
