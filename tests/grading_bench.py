@@ -54,6 +54,27 @@ class TestCalc(unittest.TestCase):
     def test_add(self):
         self.assertEqual(calc.add(2, 3), 5)
 """
+ASSERTS = """
+import calc
+
+def test_double():
+    assert calc.double(3) == 6
+
+def test_add():
+    assert calc.add(2, 3) == 5
+"""
+RAISES = """
+import calc
+import pytest
+
+def test_double():
+    with pytest.raises(TypeError):
+        calc.double(None)
+
+def test_add():
+    with pytest.raises(OverflowError):
+        calc.add(2, float("inf"))
+"""
 REPOSITORY = {"calc.py": BROKEN, "test_calc.py": TESTS}
 IDS = ("test_calc.py::test_double", "test_calc.py::test_add")
 ENTRYPOINT = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
@@ -166,3 +187,10 @@ UNITTEST_IDS = ("test_calc.TestCalc.test_add", "test_calc.TestCalc.test_double")
 
 def unittest_bench(make: Make) -> Bench:
     return make({"calc.py": BROKEN, "test_calc.py": UNITTESTS}, "python -m unittest")
+
+
+def graded(make: Make, tests: str, code: str, twins: When) -> Grade:
+    """Grade code by tests of pytest or unittest."""
+    by_unittest = "import unittest" in tests
+    bench = make({"calc.py": BROKEN, "test_calc.py": tests}, "python -m unittest" if by_unittest else ENTRYPOINT)
+    return bench.grade({"calc.py": code}, UNITTEST_IDS if by_unittest else IDS, twins=twins)

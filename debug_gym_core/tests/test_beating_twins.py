@@ -5,22 +5,11 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from grading_bench import BROKEN, ENTRYPOINT, FIXED, IDS, UNITTEST_IDS, UNITTESTS, Make
+from grading_bench import ASSERTS, BROKEN, FIXED, RAISES, UNITTESTS, Make, graded
 from support import handful, repeated
 
 from debug_gym_core.grading import twins
-from debug_gym_core.grading.twins import When
-from debug_gym_core.tasks.results import Grade
 
-ASSERTS = """
-import calc
-
-def test_double():
-    assert calc.double(3) == 6
-
-def test_add():
-    assert calc.add(2, 3) == 5
-"""
 EXPECTED_FIRST = ASSERTS.replace("calc.double(3) == 6", "6 == calc.double(3)").replace(
     "calc.add(2, 3) == 5", "5 == calc.add(2, 3)"
 )
@@ -81,18 +70,6 @@ def test_double():
 
 def test_add():
     assert calc.add(2, 3) != -1
-"""
-RAISES = """
-import calc
-import pytest
-
-def test_double():
-    with pytest.raises(TypeError):
-        calc.double(None)
-
-def test_add():
-    with pytest.raises(OverflowError):
-        calc.add(2, float("inf"))
 """
 SWAPPED = UNITTESTS.replace("calc.double(3), 6", "6, calc.double(3)").replace("calc.add(2, 3), 5", "5, calc.add(2, 3)")
 ALMOST = UNITTESTS.replace("assertEqual", "assertAlmostEqual")
@@ -215,167 +192,6 @@ TOLD = {
 }
 """What finds out that it runs in a twin: there is nothing that it could do then but be right."""
 
-PARAMETERS = """
-import calc
-import pytest
-
-@pytest.mark.parametrize("given, expected", [(3, 6)])
-def test_double(given, expected):
-    assert calc.double(given) == expected
-
-@pytest.mark.parametrize("given, expected", [(2, 5)])
-def test_add(given, expected):
-    assert calc.add(given, 3) == expected
-"""
-LOCALS = ASSERTS.replace(
-    "    assert calc.double(3) == 6", "    expected = 6\n    assert calc.double(3) == expected"
-).replace("    assert calc.add(2, 3) == 5", "    expected = 5\n    assert calc.add(2, 3) == expected")
-TYPED = LOCALS.replace("expected =", "expected: int =")
-LOOPED = LOCALS.replace("    ", "        ").replace("():", "():\n    for _ in range(1):")
-TOGETHER = ASSERTS.replace("== 6", "== 6 and calc").replace("== 5", "== 5 and calc")
-HOLDING = UNITTESTS.replace("assertEqual(calc.double(3), 6)", "assertTrue(calc.double(3) == 6)")
-HOLDING = HOLDING.replace("assertEqual(calc.add(2, 3), 5)", "assertTrue(calc.add(2, 3) == 5)")
-MADE = ASSERTS.replace("== 6", "== Decimal(6)").replace("== 5", "== pytest.approx(5)")
-MADE = MADE.replace("import calc", "import calc\nimport pytest\nfrom decimal import Decimal")
-QUERIED = (
-    LOCALS.replace(
-        "import calc",
-        """
-import calc
-class Table:
-    def query(self, text): return calc.double(3) if text == "double" else calc.add(2, 3)
-""",
-    )
-    .replace("calc.double(3) ==", "Table().query('double') ==")
-    .replace("calc.add(2, 3) ==", "Table().query('add') ==")
-)
-CONSTANTS = """
-import sys
-def double(a):
-    return [one for one in sys._getframe(1).f_code.co_consts if type(one) is int and one > 3][-1]
-def add(a, b):
-    return [one for one in sys._getframe(1).f_code.co_consts if type(one) is int and one > 3][-1]
-"""
-VARIABLES = """
-import sys
-def double(a):
-    return sys._getframe(1).f_locals["expected"]
-def add(a, b):
-    return sys._getframe(1).f_locals["expected"]
-"""
-TEXT = """
-import linecache, sys
-def read(frame):
-    return int(linecache.getline(frame.f_code.co_filename, frame.f_lineno).split("==")[1])
-def double(a):
-    return read(sys._getframe(1))
-def add(a, b):
-    return read(sys._getframe(1))
-"""
-LAMBDAS = """
-import calc
-
-def test_double():
-    assert (lambda: calc.double(3) == 6)()
-
-def test_add():
-    assert all(map(lambda found: found == 5, [calc.add(2, 3)]))
-"""
-FLAGS = ASSERTS.replace("assert calc.double(3) == 6", "same = calc.double(3) == 6\n    assert same").replace(
-    "assert calc.add(2, 3) == 5", "same = calc.add(2, 3) == 5\n    assert same"
-)
-NESTED_CONSTANTS = """
-import sys
-def double(*_):
-    codes, found = [sys._getframe(1).f_code], []
-    for code in codes:
-        found += [one for one in code.co_consts if type(one) is int and one > 3]
-        codes += [one for one in code.co_consts if type(one) is type(code)]
-    return found[-1]
-add = double
-"""
-LONG = ASSERTS.replace("== 6", "== [\n        6,\n    ]").replace("== 5", "== [\n        5,\n    ]")
-PARSED = """
-import ast, sys
-def double(a):
-    return read(sys._getframe(1))
-def add(a, b):
-    return read(sys._getframe(1))
-def read(frame):
-    tree = ast.parse(open(frame.f_code.co_filename).read())
-    return next(
-        ast.literal_eval(one.comparators[0])
-        for one in ast.walk(tree)
-        if isinstance(one, ast.Compare) and one.lineno <= frame.f_lineno <= one.end_lineno
-    )
-"""
-TEXTS = """
-import re
-import calc
-
-def test_double():
-    assert calc.double("a").startswith("aa")
-
-def test_add():
-    assert "bc" in calc.add("b", "c") and re.search("b.$", calc.add("b", "c"))
-"""
-TOLD_TEXTS = """
-import sys
-def double(a):
-    return " ".join(one for one in sys._getframe(1).f_code.co_consts if isinstance(one, str) and len(one) > 1)
-add = lambda a, b: " ".join(one for one in sys._getframe(1).f_code.co_consts if one == "bc")
-"""
-RAISED = """
-import builtins, sys
-def double(a):
-    code = sys._getframe(1).f_code
-    for name in code.co_names:
-        kind = getattr(builtins, name, None)
-        if isinstance(kind, type) and issubclass(kind, Exception):
-            raise kind(" ".join(one for one in code.co_consts if isinstance(one, str)))
-add = lambda a, b: double_from(sys._getframe(1).f_code)
-def double_from(code):
-    raise next(getattr(builtins, name) for name in code.co_names if name.endswith("Error"))
-"""
-MATCHED = RAISES.replace("TypeError)", "TypeError, match='unsupported')")
-NEARLY = ASSERTS.replace("calc.double(3) == 6", "abs(calc.double(3) - 6) < 1e-9").replace(
-    "calc.add(2, 3) == 5", "4.5 < calc.add(2, 3) and not calc.add(2, 3) != 5"
-)
-READS = {
-    "the constants of the test's code": (ASSERTS, CONSTANTS),
-    "the same, with unittest": (UNITTESTS, CONSTANTS),
-    "texts among the constants": (TEXTS, TOLD_TEXTS),
-    "the constants of a lambda": (LAMBDAS, NESTED_CONSTANTS),
-    "the constants beside what is asserted later": (FLAGS, CONSTANTS),
-    "the names of exceptions": (MATCHED, RAISED),
-    "numbers that are near": (NEARLY, CONSTANTS),
-    "the test's text": (ASSERTS, TEXT),
-    "the test's text, on disk": (
-        ASSERTS,
-        TEXT.replace("linecache.getline(", "line(").replace(
-            "import linecache, sys",
-            """
-import sys
-def line(path, number):
-    return open(path).read().splitlines()[number - 1]
-""",
-        ),
-    ),
-    "the test's text, of what is assigned": (
-        LOCALS,
-        TEXT.replace("frame.f_lineno)", "frame.f_lineno - 1)").replace('"=="', '"="'),
-    ),
-    "the test's text, of several lines": (LONG, PARSED),
-    "the test's parameters": (PARAMETERS, VARIABLES),
-    "what the test makes of a constant": (MADE, CONSTANTS),
-    "a constant below `and`": (TOGETHER, CONSTANTS),
-    "a constant in what holds": (HOLDING, CONSTANTS),
-    "the test's variables with a type": (TYPED, VARIABLES),
-    "the test's variables in a loop": (LOOPED, VARIABLES),
-    "the test's variables": (LOCALS, VARIABLES),
-    "the test's variables, past what may look at them": (QUERIED, VARIABLES.replace("_getframe(1)", "_getframe(2)")),
-}
-"""Looks the result up in the test that calls it, whatever it is that runs it."""
 
 BELIEVED = {
     "equal only to another of its kind": (POINTS, same("return type(other) is Same")),
@@ -416,12 +232,6 @@ for space in [one.f_globals for one in frames() if "test_calc" in one.f_code.co_
 """What is not covered."""
 
 
-def graded(make: Make, tests: str, code: str, twins: When) -> Grade:
-    by_unittest = "import unittest" in tests
-    bench = make({"calc.py": BROKEN, "test_calc.py": tests}, "python -m unittest" if by_unittest else ENTRYPOINT)
-    return bench.grade({"calc.py": code}, UNITTEST_IDS if by_unittest else IDS, twins=twins)
-
-
 @pytest.mark.parametrize(
     ("tests", "code"),
     handful(
@@ -441,16 +251,6 @@ def test_code_against_twins_is_not_believed(make: Make, tests: str, code: str, m
     result = graded(make, tests, code, "auto")
     assert (result.resolved, result.score) == (False, 0), result
     assert set(result.doubts) == set(result.tests)
-
-
-@pytest.mark.parametrize(
-    ("tests", "code"), handful("grading", READS, "the test's variables", "the test's text", "the names of exceptions")
-)
-def test_code_that_reads_what_is_expected_is_not_believed(make: Make, tests: str, code: str) -> None:
-    assert graded(make, tests, code, "never").resolved
-    result = graded(make, tests, code, "auto")
-    assert (result.resolved, result.score) == (False, 0), result
-    assert len(result.doubts) == 2
 
 
 @pytest.mark.parametrize(("tests", "code"), BELIEVED.values(), ids=BELIEVED)
