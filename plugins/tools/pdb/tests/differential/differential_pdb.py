@@ -132,7 +132,7 @@ class ComesBack(Oracle):
         """Know of no frame yet."""
         super().__init__(*args)
         self.seen = {}
-        self.before = None
+        self.back = False
 
     def dispatch_call(self, frame, arg):
         """See bdb."""
@@ -142,19 +142,17 @@ class ComesBack(Oracle):
 
     def dispatch_line(self, frame):
         """See bdb."""
-        self.before = self.seen.get(id(frame))
-        self.seen[id(frame)] = frame.f_lineno, frame.f_lasti
+        line, offset = self.seen.get(id(frame), (0, 0))
+        name = os.path.basename(frame.f_code.co_filename)
+        last = self.about.get(name, {}).get("last", {}).get(str(frame.f_lineno), 0)
+        self.back = frame.f_lineno < line <= last and frame.f_lasti > offset
+        # It may be back there twice, as after a branch of a conditional expression.
+        self.seen[id(frame)] = line if self.back else frame.f_lineno, frame.f_lasti
         return super().dispatch_line(frame)
 
     def break_here(self, frame):
         """See bdb."""
-        name = os.path.basename(frame.f_code.co_filename)
-        last = self.about.get(name, {}).get("last", {}).get(str(frame.f_lineno))
-        if last is not None and self.before is not None:
-            line, offset = self.before
-            if frame.f_lineno < line <= last and frame.f_lasti > offset:
-                return False
-        return super().break_here(frame)
+        return not self.back and super().break_here(frame)
 
 
 class Evaluates(Oracle):
