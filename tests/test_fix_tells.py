@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 from pathlib import Path
@@ -12,6 +13,8 @@ from fixing import CALC, CTRL_C, RIGHT, TESTS, WRONG, at_a_terminal, ended, fixe
 from support import run_debug_gym
 
 from debug_gym_core import ToolCall
+from debug_gym_core.cli.own_tests import Standing
+from debug_gym_core.tasks.results import Grade
 from debug_gym_core.testing.chat_server import chat_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
 from debug_gym_core.usage import Usage
@@ -131,6 +134,16 @@ def test_hooks_of_the_projects_own_are_no_reason(project: Path) -> None:
     done = run_debug_gym(words(project, WRONG), project.parent)
     assert done.stdout.startswith("1 of 2 tests of project fail: test_calc.py::test_add\n"), done.stdout + done.stderr
     assert "\n1 of 2 tests fail with this change: test_calc.py::test_add (1 step, " in done.stdout, done.stdout
+
+
+def test_hooks_that_a_change_may_have_added_are_told_where_no_test_fails() -> None:
+    added = "a hook pytest_runtest_setup was added by calc"
+    grade = Grade(False, 0, 2, {"a": "passed", "b": "skipped"}, "clean", reason=added, undecided=True)
+    standing = Standing.of_grade("pytest", grade)
+    assert not standing.passes
+    assert standing.about_failing(with_it=" with this change") == f"no test fails with this change; {added}"
+    standing = Standing.of_grade("pytest", dataclasses.replace(grade, tests={"a": "passed", "b": "failed"}))
+    assert standing.about_failing() == "1 of 2 tests fail: b"
 
 
 @pytest.mark.people

@@ -218,17 +218,18 @@ def test_files_that_the_entrypoint_names_are_restored(build: Build, entrypoint: 
 
 PRODUCT = {
     "web/__init__.py": "",
-    "web/test.py": 'class Client:\n    """A client.\n\n    class T(Case):\n        def test(self): ...\n    """\n',
+    "web/test.py": '"""A client.\n\nclass T(Case):\n    def test(self): ...\n"""\n\nasync def test(): pass\n',
     "web/tests.py": "functions of templates",
     "web/test_utils.py": "more for users' tests",
     "web/own/test_shop.py": "",
     "web/own/test_base.py": "what the tests beside it are made of",
-    "web/nested_test.py": "class Client:\n    def wrap(self):\n        def test(): pass\n        return test\n",
     "web/suite/test_cases.py": "class Cases:\n    def test_a(self): pass\n",
+    "web/suite/test_case.py": "class Case:\r\f    def\\\r runTest(self): pass\r",
+    "web/suite/test_made.py": "def make(expected):\n    def test(): assert expected()\n    return test\n",
     "web/suite/test_later.py": "def make():\n    class Cases:\n        if 1:\n            async def test(self): pass\n",
     "web/suite/test_old.py": "if 1:\n    class Cases:\n        def test_a(self): print 'of Python 2'\n",
 }
-BY_NAME = ["web/test_utils.py", "web/nested_test.py"]
+BY_NAME = ["web/test_utils.py"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What a test expects stands nowhere in its code, variables and text; and who is given it gets it as it is."""
 
 import ast
+import copy
 import unittest
 
 import pytest
@@ -93,6 +94,13 @@ def test_who_changes_what_is_expected_changes_it_once(literal: str) -> None:
     assert all(repr(eval(literal)) in one for one in space["seen"])
 
 
+def test_nobody_else_makes_what_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = turned("def value(): return [[6]]\ndef test_it():\n    assert value() == [[6]]\n")
+    monkeypatch.setitem(copy._deepcopy_dispatch, list, lambda *_: [])  # type: ignore[attr-defined]
+    with pytest.raises(AssertionError, match=SECRET):
+        space["test_it"]()
+
+
 def test_parameters_are_not_seen_by_what_is_called() -> None:
     space = turned(
         "import sys\n"
@@ -103,6 +111,9 @@ def test_parameters_are_not_seen_by_what_is_called() -> None:
         "    assert value() + given == named\n"
         "    other = 5\n"
         "    assert value() == other\n"
+        "    another = 5\n"
+        "    same = value() == another\n"
+        "    assert same and [one for one in [0] if one + value() == another] == [0]\n"
         "    found = value()\n"
         "    assert found == 5\n"
         "    assert found + 0 == expected\n"
@@ -147,6 +158,10 @@ def test_parameters_are_not_seen_by_what_is_called() -> None:
         (b"def f():\n    def h():\n        assert g() == 5\n", b"def f():\n    def h():\n        assert g() == 12\n"),
         (b"def f():\n    x = g()\n    assert x == 5\n", b"def f():\n    x = g()\n    assert x == 12\n"),
         (b"def f():\n    assert g() == None\n", b"def f():\n    assert g() == None\n"),
+        (b"def f():\n    x = g(4) == 5\n    assert x\n", b"def f():\n    x = g(11) == 12\n    assert x\n"),
+        (b"def f():\n    assert h(lambda: g() == 5)\n", b"def f():\n    assert h(lambda: g() == 12)\n"),
+        (b"def f():\n    y = 5\n    x = g() == y\n", b"def f():\n    y = 12\n    x = g() == y\n"),
+        (b"def f():\n    x = f'{g() == 5}'\n", b"def f():\n    x = f'{g() == 5}'\n"),
     ],
 )
 def test_the_text_of_a_test_module_tells_something_else(before: bytes, after: bytes) -> None:

@@ -96,6 +96,13 @@ def test_a_predicate_that_the_repository_replaces_itself_is_not_forgiven(make: M
     assert not result.resolved and "math.isclose was replaced at the end" in result.reason, result
 
 
+def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved_there(make: Make) -> None:
+    tests = TESTS + "\nimport pytest\ndef test_more():\n    pytest.skip('no display')\n"
+    bench = make({"calc.py": BROKEN, "test_calc.py": tests, "conftest.py": CONFTEST, "hooks.py": HOOKS})
+    result = bench.grade({"calc.py": FIXED}, bench.tests())
+    assert (result.resolved, result.score, result.twins) == (True, 3, 2), result
+
+
 def test_hooks_that_may_be_forgiven_break_no_test(make: Make) -> None:
     bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": CONFTEST, "hooks.py": HOOKS})
     bench.task = replace(bench.task, tests=IDS[1:], pass_to_pass=IDS[:1])

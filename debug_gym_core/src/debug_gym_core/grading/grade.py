@@ -80,14 +80,14 @@ def grade(
     if why_not_started(task.entrypoint, run.measurement):
         with open_session() as session:  # the agent's doing, unless it is the same without the agent
             require_start(session, task.entrypoint, timeout)
-    skipped = clean.skipped_anyway(run.measurement, max_score)
+    undecided = is_undecided(run.measurement, twins)
+    skipped = clean.skipped_anyway(forgiven(run.measurement) if undecided else run.measurement, max_score)
     counted = [one for one in tests if one not in skipped]
 
     def resolves(measurement: Measurement) -> bool:
         return not run.rewritten and is_resolved(measurement, counted, max_score - len(skipped), task.pass_to_pass)
 
     measurement, found, before = run.measurement, None, None
-    undecided = is_undecided(measurement, twins)
     if undecided and resolves(forgiven(measurement)):
         before, undecided = dataclasses.replace(clean, changes={}).run().measurement, False
     known = forgivable(before) if before is not None else frozenset()
@@ -231,7 +231,7 @@ class _Clean:
         if not left:
             return frozenset()
         with self.open_session() as session:
-            pristine = measure(session, self.task.entrypoint, timeout=self.timeout)
+            pristine = forgiven(measure(session, self.task.entrypoint, timeout=self.timeout))
         before = pristine.outcomes
         same = pristine.valid and all(before.get(one) == SKIPPED == measurement.outcomes.get(one) for one in left)
         shown = any(before.get(one) not in PASSING for one in self.tests if one not in left)

@@ -36,7 +36,7 @@ from pathspec import GitIgnoreSpec
 from debug_gym_core.grading import pytest_plugins, pytest_sections
 from debug_gym_core.grading.build_files import build_files, named_files
 from debug_gym_core.grading.doctests import CountedDoctests
-from debug_gym_core.grading.methods import has_test_methods
+from debug_gym_core.grading.inner_tests import has_inner_tests
 from debug_gym_core.grading.places import Places
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
 from debug_gym_core.workspace.rules import Rules
@@ -274,7 +274,7 @@ class Infrastructure:
         if not there or not self._are_all_known or posixpath.dirname(path) in self._test_places:
             return False
         if path not in self._products:
-            self._products[path] = not has_test_methods(self._text(path).encode("utf-8", "surrogateescape"))
+            self._products[path] = not has_inner_tests(self._text(path).encode("utf-8", "surrogateescape"))
         return self._products[path]
 
     def _shadows(self, path: str) -> bool:

@@ -69,7 +69,7 @@ class Measurement:
         tampered: whether the report cannot be trusted at all
         problems: where it is only that something changed which must not: what
         otherwise: why it would not be valid without these
-        undecided: whether only such problems keep it from being valid as a clean grade may forgive
+        undecided: whether all that keeps it from being valid are problems that a clean grade may forgive
         seconds: wall-clock time
         unable: ids of collected tests that the marks in the repository say cannot pass (skipped, expected to fail)
         lost: whether what ran it in the sandbox died meanwhile, and the run with it
@@ -134,7 +134,7 @@ class Grade:
         broken: ids of tests that passed before (`Task.pass_to_pass`) and do not any more
         doubts: why a test that passed was not believed, by its id; it counts as failed
         twins: how many tests that passed were run again with what they expect turned; None: none was, nobody asked
-        undecided: whether the reason is only what would be forgiven, were all that counts to pass, where the unchanged
+        undecided: whether the reason is only what may be forgiven: where all that counts passes, it is if the unchanged
             repository shows it too
     """
 
@@ -168,14 +168,12 @@ def score(
         the score, and outcomes by test id: those reported, and `missing` for others that matter
     """
     outcomes = measurement.outcomes
-    if measurement.tampered:
-        return 0, {**dict.fromkeys((*tests, *pass_to_pass), MISSING), **outcomes}
     if measurement.kind == "exit_status":
         return (max_score if measurement.valid and measurement.exit_status == 0 else 0), outcomes
     reported = _Reported(measurement)
     counted = {test: reported.outcome(test) for test in tests}
     before = {test: reported.outcome(test) for test in pass_to_pass}
-    if all(outcome in PASSING for outcome in before.values()):
+    if not measurement.tampered and all(outcome in PASSING for outcome in before.values()):
         count = sum(outcome in PASSING for outcome in (counted or outcomes).values())
         whole = bool(tests) or (measurement.valid and measurement.exit_status == 0)
         count = min(count, max_score if whole else max(0, max_score - 1))

@@ -3,7 +3,7 @@
 import ast
 
 from .bindings import Bindings
-from .literals import FRAMES_OWN, Literals, constant, is_kept
+from .literals import FRAMES_OWN, Literals, constant, is_equality, is_kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Comparisons(ast.NodeTransformer):
         """A comparison, in which literals are kept wherever it is asked; of literals alone there is nothing to keep."""
         sides = [node.left, *node.comparators]
         free = constant(self.bindings.free(sides, self.anything))
-        is_asked = len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq)
+        is_asked = is_equality(node)
         if is_kept(sides):
             hides, self.hides = self.hides, self.hides or is_asked
             self.generic_visit(node)

@@ -9,7 +9,6 @@ import ast
 import re
 import sys
 from collections import Counter
-from copy import deepcopy
 
 from .assertions import asserted_by, assertion, expecting, own_arguments
 from .bindings import bound_by, called
@@ -150,6 +149,11 @@ def is_kept(sides: "list[ast.expr]") -> bool:
     return any(literal(one) is None for one in sides)
 
 
+def is_equality(node: ast.AST) -> bool:
+    """Whether two sides are equal, is asked."""
+    return isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq)
+
+
 def is_false(node: ast.AST) -> bool:
     """Whether an expression is a literal that does not hold, as in `assert False`."""
     try:
@@ -176,9 +180,13 @@ def maker(value: "Any") -> "Callable[[], Any]":
     """What makes a literal's value: a new one each time, where who is given it could change it."""
     if is_fixed(value):
         return lambda: value
-    flat = value.values() if type(value) is dict else value
-    is_flat = type(value) is not tuple and all(map(is_fixed, flat))
-    return value.copy if is_flat else lambda: deepcopy(value)
+    if type(value) is set:  # of what can be hashed, which is fixed
+        return value.copy
+    parts = [maker(one) for one in (value.values() if type(value) is dict else value)]
+    if type(value) is dict:
+        return lambda: {key: make() for key, make in zip(value, parts)}  # noqa: B905 - Python 3.6
+    kind = type(value)
+    return lambda: kind([make() for make in parts])
 
 
 def is_fixed(value: "Any") -> bool:
@@ -226,7 +234,9 @@ def blurred(text: bytes, tree: ast.AST, tests: "Collection[str]") -> bytes:
             continue
         del literals.taken[:]
         literals.begin(function, True)
-        for one in [*literals.taken, *(part for node in literals.nodes for part in _expected(node))]:
+        unplaced = {id(part) for one in literals.nodes if isinstance(one, ast.JoinedStr) for part in ast.walk(one)}
+        nodes = [one for one in literals.nodes if id(one) not in unplaced]
+        for one in [*literals.taken, *(part for node in nodes for part in _expected(node))]:
             value, names = literal(one), _global_name(one, literals.bound)
             if value is None and not names:
                 continue
@@ -251,16 +261,17 @@ def _functions_in(node: ast.AST) -> "Iterator[Function]":
 
 
 def _sides(node: ast.AST) -> "list[ast.expr]":
-    """What a statement expects something of, as it stands there."""
-    if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
-        sides = [node.test.left, *node.test.comparators]
+    """What something is expected of, as it stands there; an equality may be one wherever it stands."""
+    asked = node.test if isinstance(node, ast.Assert) and not is_equality(node.test) else node
+    if isinstance(asked, ast.Compare) and (asked is not node or is_equality(node)):
+        sides = [asked.left, *asked.comparators]
         return sides if is_kept(sides) else []
     return [*asserted_by(node), *(one for call in expecting(node) for one in call.args[: own_arguments(call)])]
 
 
 def _expected(node: ast.AST) -> "Iterator[ast.expr]":
-    """Literals in what a statement expects, and names of classes that it expects to be raised."""
-    parts = [node.test] if isinstance(node, ast.Assert) else asserted_by(node)
+    """Literals in what is expected, as it may be wherever something is equal, and classes that are to be raised."""
+    parts = [node.test] if isinstance(node, ast.Assert) else [node] if is_equality(node) else asserted_by(node)
     for call in expecting(node):
         kind = call.args[0]
         yield from kind.elts if isinstance(kind, ast.Tuple) else [kind]
