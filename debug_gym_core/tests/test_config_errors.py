@@ -199,6 +199,7 @@ def test_a_config_is_no_place_for_a_secret(quiz_plugins: Plugins, write_config: 
         in answer
     )
     assert answer.startswith(f"{path}:3: llm.") and "pw" not in answer
+    assert answer.endswith("a query as generate_kwargs: {extra_query: {name: value}}") is ("?" in setting)
 
 
 @pytest.mark.parametrize("setting", ["endpoint: 'http://[::1'", "generate_kwargs: {extra_headers: {X-Monkey: x}}"])

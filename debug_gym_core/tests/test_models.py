@@ -216,7 +216,8 @@ def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pyte
     path.write_text(
         f"good: {{model: m, tags: [wire], api_key: {KEY}, context_limit: 8, prices: {{prompt: 1, completion: 2}}}}\n"
         "keyless: {model: m, tags: [wire], api_key: '${NOWHERE}'}\nwrong: {tags: [wire]}\n"
-        "unprepared: {model: m, tags: [wire], dialect: keyed, endpoint: 'http://one.example/v1?api-key=hidden'}\n"
+        "unprepared: {model: m, tags: [wire], dialect: keyed, endpoint: 'http://me:pw@one.example/v1'}\n"
+        "queried: {model: m, tags: [wire], endpoint: 'http://one.example?api-key=hidden@end'}\n"
     )
     status, output = run("list", "--llm-config", str(path))
     assert status == 0 and KEY not in output
@@ -226,8 +227,9 @@ def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pyte
     assert "line 2: the environment has no NOWHERE" in lines[3] and "line 3: wrong: model: it is missing" in lines[4]
     assert lines[5].endswith("m: there is no key")
     status, output = run("list", "--llm-config", str(path), "--json")
-    assert [row["problem"] is None for row in json.loads(output)] == [True, False, False, False] and KEY not in output
-    assert json.loads(output)[3]["endpoint"] == "http://one.example/v1"
+    assert [row["problem"] is None for row in json.loads(output)] == [True, *[False] * 4] and KEY not in output
+    assert [row["endpoint"] for row in json.loads(output)[3:]] == ["http://one.example/v1", "http://one.example"]
+    assert json.loads(output)[4]["problem"].endswith("a query is generate_kwargs: {extra_query: {name: value}}")
     status, output = run("list")
     assert status == 0 and "debug-gym llm init" in output
 

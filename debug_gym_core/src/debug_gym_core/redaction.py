@@ -59,6 +59,6 @@ def redacted(value: Any) -> Any:
 
 def address_alone(address: str) -> str:
     """An address without what may be secret in it: who asks there, before its host, and all behind its path."""
-    scheme, slashes, rest = address.partition("://")
+    scheme, slashes, rest = re.split(r"[?#]", address, maxsplit=1)[0].partition("://")
     host, slash, path = rest.partition("/")
-    return re.sub(r"[?#].*", "", f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}", flags=re.DOTALL)
+    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}"

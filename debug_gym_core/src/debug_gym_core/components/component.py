@@ -87,7 +87,9 @@ def explain(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | N
         else:
             text = in_words(item)
             given = item.get("input")
-            secret = isinstance(given, Mapping) or SECRET.search(where)  # what holds a key is not repeated
+            secret = (
+                isinstance(given, Mapping) or SECRET.search(where) or where.endswith("endpoint")
+            )  # what holds a key is not repeated
             got = "" if secret else f" (got {redact(repr(given)):.80})"
             parts.append(f"{where}: {text}{got}" if where else text)
     return "; ".join(parts)

@@ -242,9 +242,12 @@ def _refuse_secrets(layer: Layer) -> None:
         address = path[1:] == ("endpoint",) and address_alone(str(value)) != str(value)
         sent = {"extra_headers", "extra_query"}.intersection(path) and SENT_SECRET.search(str(path[-1]))
         if address or sent:
+            query = (
+                ", a query as generate_kwargs: {extra_query: {name: value}}" if "?" in str(value) and address else ""
+            )
             raise UsageError(
                 f"{layer.origin(path)}: {'.'.join(map(str, path))} holds what may be secret, which the run's record "
-                "would show; put it into the model's entry in llm.yaml"
+                f"would show; put it into the model's entry in llm.yaml{query}"
             )
 
 

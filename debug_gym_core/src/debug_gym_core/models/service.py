@@ -117,6 +117,15 @@ class ServiceSettings(AnswerSettings):
     max_run_tokens: Count | None = None
     allow_unknown_price: Flag = False
 
+    @pydantic.field_validator("endpoint")
+    @classmethod
+    def _has_no_query(cls, endpoint: str | None) -> str | None:
+        if endpoint is not None and ("?" in endpoint or "#" in endpoint):
+            raise ValueError(
+                "ends with the path, without ? and #; a query is generate_kwargs: {extra_query: {name: value}}"
+            )
+        return endpoint
+
     @pydantic.field_validator("generate_kwargs")
     @classmethod
     def _check_extras(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:

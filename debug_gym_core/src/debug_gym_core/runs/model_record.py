@@ -26,13 +26,23 @@ def recorded(settings: Settings) -> dict[str, Any]:
     Args:
         settings: as they are, with what the environment was asked for
     """
-    data = settings.model_dump(mode="json", exclude_defaults=True, exclude={"api_key"})
+    return without_secrets(settings.model_dump(mode="json", exclude_defaults=True, exclude={"api_key"}))
+
+
+def without_secrets(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with secrets masked and the endpoint without its own; older versions kept some.
+
+    Args:
+        record: settings of a model, as JSON types
+    """
+    data = dict(record)
     if "endpoint" in data:
         data["endpoint"] = address_alone(str(data["endpoint"]))
     sent = data.get("generate_kwargs")
     for name in ("extra_headers", "extra_query"):
         if isinstance(sent, dict) and isinstance(sent.get(name), dict):
-            sent[name] = {key: MASK if SENT_SECRET.search(key) else value for key, value in sent[name].items()}
+            values = {key: MASK if SENT_SECRET.search(key) else value for key, value in sent[name].items()}
+            data["generate_kwargs"] = sent = {**sent, name: values}
     masked: dict[str, Any] = redacted(data)
     return masked
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
-from debug_gym_core.runs.model_record import MOVED, SAME_ANSWERS
+from debug_gym_core.runs.model_record import MOVED, SAME_ANSWERS, without_secrets
 from debug_gym_core.tasks.selection import ALL, NOT
 
 FREE = frozenset((
@@ -61,7 +61,7 @@ def refuse_other_model(directory: Path, kept: Mapping[str, Any], model: Mapping[
     Raises:
         UsageError: it is another one, or is asked in another way
     """
-    found = list(_differences("model", kept, model))
+    found = list(_differences("model", without_secrets(kept), model))
     differences = [words for key, words in found if key not in SAME_ANSWERS]
     if differences:
         mend = "Take another directory, or play all of its tasks again (--force-all)"

@@ -355,12 +355,13 @@ def test_a_temperature_that_would_do_nothing_is_refused(how: dict[str, Any]) -> 
 @pytest.mark.parametrize(("kind", "sent"), [("adaptive", False), ("disabled", True)])
 def test_other_thinking_is_the_services(service: Service, kind: str, sent: bool) -> None:
     more = {"thinking": {"type": kind}, "output_config": {"effort": "high"}, "extra_headers": {"anthropic-beta": "new"}}
+    more["extra_query"] = {"region": "eu"}
     temperature = 0.3 if sent else 1
     service.llm(answer(text("Hi")), temperature=temperature, generate_kwargs=more).ask(HELLO, TOOLS)
     (asked,) = service.requests
     assert asked.body["thinking"] == {"type": kind} and asked.body["output_config"] == {"effort": "high"}
     assert ("temperature" in asked.body) is sent and asked.headers["anthropic-beta"] == "new"
-    assert "extra_headers" not in asked.body
+    assert asked.query == "region=eu" and not {"extra_headers", "extra_query"} & set(asked.body)
 
 
 def test_an_answer_is_bounded_as_the_service_insists(service: Service) -> None:

@@ -8,7 +8,7 @@ import json
 import logging
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import pydantic
@@ -146,13 +146,10 @@ class Anthropic(ServiceLLM):
         client, translator = self._client()
         body = self._body(messages, tools)
         fields = {name: body[name] for name in ("model", "system", "tools", "messages", "thinking") if name in body}
-        extra = {name: value for name, value in self.settings.generate_kwargs.items() if name in COUNTED}
-        headers = self.settings.generate_kwargs.get("extra_headers")
+        fields.update(self._extras(COUNTED))
         try:
             with _translated(translator):
-                counted = client.messages.with_raw_response.count_tokens(
-                    **fields, extra_body=extra, extra_headers=headers, timeout=self._timeout()
-                )
+                counted = client.messages.with_raw_response.count_tokens(**fields, timeout=self._timeout())
                 return understand_count(json.loads(counted.text))
         except LLMUnavailable as error:
             log.info("%s; its tokens are estimated", error)
@@ -175,14 +172,18 @@ class Anthropic(ServiceLLM):
         """One request, and what is answered."""
         from debug_gym_llm_anthropic.answer import gather, understand
 
-        extra = dict(self.settings.generate_kwargs)
-        headers = extra.pop("extra_headers", None)
-        fields = {**body, "extra_body": extra, "extra_headers": headers, "timeout": self._timeout()}
+        fields = {**body, **self._extras(self.settings.generate_kwargs), "timeout": self._timeout()}
         if self.settings.stream:
             with client.messages.create(**fields, stream=True) as events:
                 return understand(gather(events))
         # As it came: the SDK's own classes would change the order of what goes back.
         return understand(json.loads(client.messages.with_raw_response.create(**fields).text))
+
+    def _extras(self, names: Collection[str]) -> dict[str, Any]:
+        """`generate_kwargs` as the SDK takes them: headers and a query, and of the others those of these names."""
+        given = self.settings.generate_kwargs
+        sent = {name: given.get(name) for name in ("extra_headers", "extra_query")}
+        return {**sent, "extra_body": {name: given[name] for name in given if name in names and name not in sent}}
 
     def _timeout(self) -> httpx.Timeout:
         import httpx
