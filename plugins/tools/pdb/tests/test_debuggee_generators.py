@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from debugged_programs import dedent
+
+from debug_gym_tool_pdb.debuggee import leaving
 
 GENERATORS = """\
     def numbers():
@@ -236,3 +242,57 @@ def test_a_step_out_of_a_function_goes_past_generators_that_are_held_by_what_it_
     program = debug("python app.py", {"app.py": DEEPER})
     program.do("b 19")
     assert [program.lines("c", "s", "s") for _ in range(3)] == [[19, 19, line] for line in (22, 23, 24)]
+
+
+@pytest.mark.parametrize("returned", ["[begun(n)]", "(begun(n),)", "{begun(n): 1}", "map(int, begun(n))"])
+def test_a_generator_in_what_is_returned_is_stepped_into_though_it_is_like_one_that_is_gone(
+    debug: Any, returned: str
+) -> None:
+    source = ALIKE.replace("    return begun(n)", f"    return {returned}")
+    if not returned.startswith("map"):
+        source = source.replace("map(rows, [2, 3])", "chain.from_iterable(map(rows, [2, 3]))")
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 14")
+    program.do("c")
+    assert program.do("r")["stop"]["function"] == "rows"
+    assert program.do("s")["stop"]["line"] == 4
+
+
+def test_a_generator_of_elsewhere_is_stepped_into_though_it_is_like_one_that_is_gone(debug: Any) -> None:
+    source = ALIKE.replace("return begun(n)", "return n").replace(
+        "sum(chain.from_iterable(map(rows, [2, 3])))", "other = begun(5)\nlist(zip(map(rows, [2, 3]), other))"
+    )
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 14")
+    program.do("c")
+    assert program.do("r")["stop"]["function"] == "rows"
+    assert program.do("s")["stop"]["line"] == 4
+
+
+def test_a_step_out_of_a_function_goes_past_a_generator_that_is_held_beside_many_numbers(debug: Any) -> None:
+    source = DEEPER.replace("    thing = Thing()\n", "    data = [float(i) for i in range(999)]; thing = Thing()\n")
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 19")
+    assert [program.lines("c", "s", "s") for _ in range(3)] == [[19, 19, line] for line in (22, 23, 24)]
+
+
+@pytest.mark.parametrize("kind", [deque, frozenset, Counter, dict.fromkeys, type("Rows", (list,), {})])
+def test_what_a_step_out_of_a_function_leaves_is_looked_at_within_bounds(
+    monkeypatch: pytest.MonkeyPatch, kind: Callable[[Any], Any]
+) -> None:
+    found = 0
+
+    def referents(*values: Any) -> list[Any]:
+        nonlocal found
+        of_these = gc.get_referents(*values)
+        found += len(of_these)
+        return of_these
+
+    def f() -> None:
+        large = [kind((i,) for i in range(2000)) for _ in range(100)]  # noqa: F841
+        many = [kind((i,) for i in range(990)) for _ in range(100)]  # noqa: F841
+        leaving.Left(sys._getframe())
+
+    monkeypatch.setattr(leaving, "_referents", referents)
+    f()
+    assert 0 < found < 25_000

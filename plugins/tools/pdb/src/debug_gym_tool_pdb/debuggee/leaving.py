@@ -1,19 +1,22 @@
 """Steps that leave a frame: where they go on, and what runs in between that nobody means."""
 
 import bdb
+import collections
 import gc
 import inspect
+import sys
 import types
 import weakref
 
 from .channel import Channel
 from .frames import is_yielding
 from .running import Running
+from .shown import Followed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import Any, Iterator, List, Optional, Set, Tuple
+    from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 _dispatch_line = bdb.Bdb.dispatch_line
 _dispatch_return = bdb.Bdb.dispatch_return
@@ -29,11 +32,15 @@ _ELSEWHERE = (type, types.ModuleType, types.FunctionType, types.CodeType, types.
 _DEPTH = 4
 """As of a generator in a list that an object has: its variables are a dictionary."""
 _MOST = 1000
-"""Objects that are looked at for what they hold."""
+"""Objects that are looked at for what they hold, and elements of one that is."""
+_MOST_REFERENCES = 20000
+"""What these hold together."""
+_SIZED = (list, tuple, dict, set, frozenset, collections.deque)
 _NOTHING: "Tuple[Any, Optional[CodeType], int]" = (None, None, -1)
 
 # Bound once, so that a program that replaces them does not replace ours.
 _referents = gc.get_referents
+_is_tracked = gc.is_tracked
 _reference = weakref.ref
 
 
@@ -44,13 +51,20 @@ class Left:
     alive while it steps, never sees it.
     """
 
-    def __init__(self, frame: "FrameType", returned: "Any") -> None:
+    def __init__(self, frame: "FrameType") -> None:
         """Know what a frame leaves, at its return."""
         self._caller = id(frame.f_back)  # it is there as long as this: its own return is an event
         self._ending = 0
-        # A frame may come to be where one of these was, even in the call that ends it: its id alone is no proof.
-        self._held = {id(one): (_reference(value), one.f_code, one.f_lasti) for value, one in _suspended(frame)}
-        _running(returned)  # made before the others' go, it is nowhere that they were
+        # A frame may come to be where one of these was, even in the call that ends it: its id alone is no proof. From
+        # Python 3.11 on that of a generator is made only when it is asked for, so that it may be just like it too; but
+        # none has traced it.
+        mark = Followed(int, 0)
+        mark.active = False
+        self._held: "Dict[int, Tuple[Any, CodeType, int]]" = {}
+        for value, one in _suspended(frame):
+            if sys.version_info >= (3, 11) and one.f_trace is None:
+                one.f_trace = mark
+            self._held[id(one)] = (_reference(value), one.f_code, one.f_lasti)
 
     def is_cleaned_up(self, frame: "FrameType") -> bool:
         """Whether a frame that is called is part of it."""
@@ -68,7 +82,9 @@ class Left:
     def _ends(self, frame: "FrameType") -> bool:
         """Whether a frame that is called is one that was held, of what is there no more."""
         value, code, at = self._held.pop(id(frame), _NOTHING)
-        return code is frame.f_code and at == frame.f_lasti and value() is None
+        if code is not frame.f_code or at != frame.f_lasti or value() is not None:
+            return False
+        return sys.version_info < (3, 11) or frame.f_trace is not None
 
 
 def _running(value: "Any") -> "Tuple[Optional[FrameType], Any]":
@@ -86,19 +102,30 @@ def _suspended(frame: "FrameType") -> "Iterator[Tuple[Any, FrameType]]":
     """
     values = list(frame.f_locals.values()) if frame.f_code.co_flags & inspect.CO_OPTIMIZED else []
     seen: "Set[int]" = set()
+    references = 0
     for _ in range(_DEPTH):
         within: "List[Any]" = []
-        for value in values[: _MOST - len(seen)]:
-            if id(value) in seen or issubclass(type(value), _ELSEWHERE):
+        for value in values:
+            if len(seen) >= _MOST or references >= _MOST_REFERENCES:
+                return
+            # A number, a text and the like lead nowhere: nothing that does is not tracked.
+            if id(value) in seen or not _is_tracked(value) or issubclass(type(value), _ELSEWHERE):
                 continue
             seen.add(id(value))
             held, awaited = _running(value)
-            if held is None and (type(value) not in (list, tuple, dict, set) or len(value) < _MOST):
-                within.extend(_referents(value))
+            if held is None and _length(value) < _MOST:
+                found = _referents(value)
+                references += len(found)
+                within.extend(found)
             while held is not None:
                 yield value, held
                 held, awaited = _running(awaited)
         values = within
+
+
+def _length(value: "Any") -> int:
+    """How many elements something has, as the type says that keeps them; 0: it is no collection."""
+    return next((kind.__len__(value) for kind in _SIZED if issubclass(type(value), kind)), 0)
 
 
 class Leaving(Running):

@@ -273,7 +273,7 @@ class Tracing(Leaving):
         if event == "return" and self.stepper == ident:
             self._arm(frame.f_back)  # bdb may have turned `next` into `step`
             if self.stopframe is None and self._awaited is None:
-                self._left = Left(frame, arg)
+                self._left = Left(frame)
         if self.stepper != ident:
             self._trace(frame, self.finder.tracer(frame))
         if self.stepper != ident or self.finder.waits:
