@@ -28,6 +28,8 @@ NAME = "<debug-gym>"
 
 BOOT = f"""\
 import sys
+if "linecache" in sys.modules:
+    sys.modules["linecache"].cache.pop("<string>", None)
 def unpack(data):
     import marshal
     from _frozen_importlib_external import MAGIC_NUMBER
@@ -69,6 +71,8 @@ def enter(codes, **given):
 
 What else `enter` is given are variables that each of the modules has from its beginning. They have built-in functions
 of their own too: a program that replaces some (as tests do with mocks) does not replace theirs.
+
+Python 3.13 keeps the text of `python -c` as that of all code from strings: a program would see it in its tracebacks.
 """
 
 _IMPORT = re.compile(rb"^[ \t]*(?:from ([\w.]+) import |import ([\w., ]+))", re.MULTILINE)

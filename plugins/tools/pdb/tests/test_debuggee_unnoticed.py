@@ -400,3 +400,10 @@ def test_where_there_is_no_next_it_is_refused(debug: Any) -> None:
     assert answer["failed"] and answer["out"].startswith(
         "*** There is no code at this line\nhint: near it there is code"
     )
+
+
+def test_code_from_strings_has_no_source_of_ours(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": "exec('a = 1\\nb = a\\nraise KeyError(b)')\n"})
+    assert program.do("c")["out"].splitlines()[-1] == "> <string>(3)<module>()"
+    program.do("c")
+    assert b"debug_gym" not in program.printed
