@@ -68,3 +68,15 @@ def test_functions_that_the_program_has_replaced_are_its_own(debug: Any) -> None
     names = "dict, frozenset, isinstance, eval, sorted"
     program.do(f"import builtins; {', '.join('builtins.' + name for name in names.split(', '))} = [lambda *a: 99] * 5")
     assert program.do("p any(row == limit for row in rows), eval('limit')")["out"] == "(True, 99)\n"
+
+
+def test_functions_that_are_typed_see_later_values_of_global_names(debug: Any) -> None:
+    source = "rate = 2\ndef f(limit):\n    global rate\n    rate = 3\n    return limit\nf(10)\n"
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 4")
+    program.do("c")
+    program.do("def both(): return rate, limit")
+    program.do("keep = [lambda: (rate, limit)]")
+    assert program.do("p both(), keep[0]()")["out"] == "((2, 10), (2, 10))\n"
+    program.do("n")
+    assert program.do("p both(), keep[0]()")["out"] == "((3, 10), (3, 10))\n"

@@ -13,6 +13,25 @@ if TYPE_CHECKING:
 _eval = eval  # the program may have another one meanwhile, which is for what is evaluated only
 
 
+class _Merged(dict):  # type: ignore[type-arg]
+    """Global and local names as one; functions that stay see what the global ones are later."""
+
+    def __init__(self, names: "Dict[str, Any]", local_names: "Dict[str, Any]") -> None:
+        """Take them as they are."""
+        super().__init__(names)
+        self.update(local_names)
+        self._names = names
+
+    def __missing__(self, name: str) -> "Any":
+        """A global name; also asked by LOAD_GLOBAL, since this is no plain dict."""
+        return self._names[name]
+
+    def leave(self, local_names: "FrozenSet[str]") -> None:
+        """Keep the local names alone, and what Python itself looks up here for a function that is made later."""
+        for name in self.keys() - local_names - {"__builtins__", "__name__", "__package__", "__spec__"}:
+            del self[name]
+
+
 class Prepared:
     """An expression or a statement, compiled; functions in it see the local names of the frame too."""
 
@@ -33,10 +52,8 @@ class Prepared:
         alone = names is local_names or not self._inside
         if alone or self._inside.isdisjoint(self._own.union(local_names)):
             return _eval(self._code, names, local_names)
-        merged = {**names, **local_names}
-        if not self._assigns:
-            return _eval(self._code, merged)
-        before = merged.copy()
+        merged = _Merged(names, local_names)
+        before = merged.copy() if self._assigns else merged
         try:
             return _eval(self._code, merged)
         finally:
@@ -45,6 +62,7 @@ class Prepared:
             for name, value in merged.items():
                 if name not in before or before[name] is not value:
                     (local_names if name in self._own else names)[name] = value
+            merged.leave(self._own.union(local_names))
 
 
 def evaluate(source: "Union[str, CodeType]", names: "Dict[str, Any]", local_names: "Dict[str, Any]") -> "Any":
