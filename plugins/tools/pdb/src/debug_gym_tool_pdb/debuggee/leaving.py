@@ -58,7 +58,7 @@ class Left:
         # A frame may come to be where one of these was, even in the call that ends it: its id alone is no proof. From
         # Python 3.11 on that of a generator is made only when it is asked for, so that it may be just like it too; but
         # none has traced it.
-        mark = Followed(int, 0)
+        mark = Followed(_forget_nothing, 0)
         mark.active = False
         self._held: "Dict[int, Tuple[Any, CodeType, int]]" = {}
         for value, one in _suspended(frame):
@@ -85,6 +85,10 @@ class Left:
         if code is not frame.f_code or at != frame.f_lasti or value() is not None:
             return False
         return sys.version_info < (3, 11) or frame.f_trace is not None
+
+
+def _forget_nothing(frame: int) -> None:
+    """What is to be done when a frame is gone that was not shown."""
 
 
 def _running(value: "Any") -> "Tuple[Optional[FrameType], Any]":
