@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -148,6 +149,21 @@ TOOLS: dict[str, type[Tool]] = {tool.name: tool for tool in (View, Rewrite, Pdb,
 def test_text_form(text: str, name: str, arguments: dict) -> None:
     call = parse(text, TOOLS)
     assert (call.name, dict(call.arguments)) == (name, arguments)
+
+
+def test_a_word_that_an_argument_may_be_is_not_null() -> None:
+    class Paint(Tool):
+        """Paint it."""
+
+        name = "paint"
+
+        def use(self, env, colour: Literal["None", "red", 1] = "red") -> str:
+            """Args:
+            colour: which
+            """
+            return str(colour)
+
+    assert dict(parse("paint None", {"paint": Paint}).arguments) == {"colour": "None"}
 
 
 def test_long_actions_cost_little() -> None:

@@ -224,5 +224,7 @@ def test_not_utf8_and_missing_files_are_said(quiz_plugins: Plugins, tmp_path: Pa
     assert "No such file" in refused(quiz_plugins, str(tmp_path / "missing.yaml"))
     assert "is a directory" in refused(quiz_plugins, str(tmp_path))
     (tmp_path / "run.json").touch()
+    assert "for a repository of your own" in refused(quiz_plugins, str(tmp_path))
+    (tmp_path / "results.jsonl").touch()
     assert f"to go on with it: debug-gym run --resume {tmp_path}" in refused(quiz_plugins, str(tmp_path))
     assert "unknown benchmark 'quizz'; did you mean 'quiz'?" in refused(quiz_plugins, "quizz")

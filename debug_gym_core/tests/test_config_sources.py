@@ -203,9 +203,10 @@ def test_empty_sections_are_the_defaults(quiz_plugins: Plugins, write_config: An
 def test_an_empty_mapping_is_all_defaults_and_an_empty_file_a_mistake(quiz_plugins: Plugins, write_config: Any) -> None:
     path = write_config("{}  # see the docs\n")
     assert load(path, plugins=quiz_plugins) == load("mini_nightmare", plugins=quiz_plugins)
-    path = write_config("# benchmark: {name: quiz}\n")
-    with pytest.raises(UsageError, match=r"config\.yaml is empty; `\{\}` means all defaults"):
-        load(path, plugins=quiz_plugins)
+    for text in ("# benchmark: {name: quiz}\n", "---\n# later\n...\n"):
+        path = write_config(text)
+        with pytest.raises(UsageError, match=r"config\.yaml is empty; `\{\}` means all defaults"):
+            load(path, plugins=quiz_plugins)
     assert load(path, ["benchmark.name=quiz"], plugins=quiz_plugins).benchmark.name == "quiz"
 
 

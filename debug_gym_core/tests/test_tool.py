@@ -183,8 +183,31 @@ def test_numbers_that_json_has_not_are_refused(value: object) -> None:
         Waiting.check({"seconds": 1, "more": [value]})
 
 
+def test_arguments_that_are_nested_too_deeply_are_refused() -> None:
+    class Taking(Tool):
+        """Take anything."""
+
+        name = "taking"
+
+        def use(self, env: Any, parts: list) -> str:  # type: ignore[type-arg]
+            raise NotImplementedError
+
+    outermost: list[Any] = []
+    inner = outermost
+    for depth in range(600):
+        inner.append({"a": []})
+        inner = inner[0]["a"]
+        if depth % 10 == 0:
+            try:
+                assert Taking.check({"parts": outermost}) == {"parts": outermost}
+            except ActionError as error:
+                assert "the arguments are nested too deeply" in str(error)
+                return
+    raise AssertionError("nothing is nested too deeply")
+
+
 @pytest.mark.parametrize("value", [[1, True], {"a": [False]}])
-def test_flags_are_no_numbers_at_any_depth(value: Any) -> None:
+def test_flags_are_no_numbers_in_lists_and_mappings(value: Any) -> None:
     class Summing(Tool):
         """Add up."""
 

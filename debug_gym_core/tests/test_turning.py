@@ -234,7 +234,7 @@ def test_what_is_slow_to_compare_is_not_asked_for_ever(monkeypatch: pytest.Monke
     space["clock"] = clock
     with pytest.raises(AssertionError, match=SECRET):
         space["test_it"]()
-    assert 300 < space["Slow"].asked < 1000  # of 2000 and more
+    assert 100 < space["Slow"].asked < 1900  # of 2000 and more; by the order 200 to 1500
 
 
 def test_who_guesses_the_order_in_which_it_is_asked_is_seldom_right():

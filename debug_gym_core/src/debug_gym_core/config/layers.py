@@ -145,8 +145,9 @@ def read_text(text: str, name: str) -> Layer:
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
-        layer = Layer(name=name, blank=node is None)
-        if node is None:
+        layer = Layer(name=name)
+        if node is None or (isinstance(node, yaml.ScalarNode) and not node.value and node.style is None):
+            layer.blank = True
             return layer
         if not isinstance(node, yaml.MappingNode):
             raise UsageError(f"{name}: a config is a mapping of sections, this is {_kind(node)}")

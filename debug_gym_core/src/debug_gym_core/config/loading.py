@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from debug_gym_core.components.catalogue import Plugins, installed
 from debug_gym_core.config.checks import Checker
 from debug_gym_core.config.layers import Layer, parse_override, read_file
 from debug_gym_core.config.model import AgentSection, BenchmarkSection, ComponentSection, Config
-from debug_gym_core.config.paths import absolute
+from debug_gym_core.config.paths import absolute, is_run
 from debug_gym_core.config.refusals import Refusals
 from debug_gym_core.config.spellings import shipped
 from debug_gym_core.environment.settings import DEFAULT_TOOLS, default_tools
@@ -142,8 +143,9 @@ def _read_source(source: str, checker: Checker) -> Layer:
         known = shipped(source, [*names, *HOMES["benchmarks"]])
         hint = f"; the config of {known} is part of it now: debug-gym run {known}" if known else ""
         raise UsageError(f"{source}: No such file or directory{hint}")
-    if (path / "run.json").is_file() and source not in names:
-        raise UsageError(f"{source} is the directory of a run; to go on with it: debug-gym run --resume {source}")
+    if is_run(path) and source not in names:
+        command = shlex.join(["debug-gym", "run", "--resume", source])
+        raise UsageError(f"{source} is the directory of a run; to go on with it: {command}")
     if path.is_dir() and source not in names:
         raise UsageError(f"{source} is a directory; for a repository of your own: repo -p benchmark.path={source}")
     benchmark, slash, task = source.partition("/")

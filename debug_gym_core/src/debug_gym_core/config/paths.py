@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
 import typing
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,11 @@ from debug_gym_core.config.layers import Layer, tool_name
 from debug_gym_core.config.model import COMPONENT_SECTIONS
 from debug_gym_core.sandbox.pythons import is_word
 from debug_gym_core.tasks.selection import FILE
+
+
+def is_run(directory: Path) -> bool:
+    """Whether a directory is surely a run's: others may have a file of such a name."""
+    return all(os.path.isfile(directory / name) for name in ("run.json", "results.jsonl"))  # noqa: PTH113 (never raises)
 
 
 def absolute(layer: Layer, plugins: Plugins, base: Path, *, but: Sequence[str] = ()) -> Layer:

@@ -282,9 +282,10 @@ def _from_lines(text: str, tools: Mapping[str, type[Tool]]) -> Iterator[str]:
             found.append((line, slice(number, None if line.startswith("{") else number), ""))
     objects = 0
     for line, below, last in reversed(found):
-        objects += line.startswith("{")
-        if objects > MOST_OBJECTS and line.startswith("{"):
-            continue
+        if line.startswith("{"):
+            objects += 1
+            if objects > MOST_OBJECTS:
+                continue
         yield from _if_action("\n".join([line, *lines[below], last]), tools)
 
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from debug_gym_core.config.paths import is_run
 from debug_gym_core.errors import UsageError
 from debug_gym_core.names import some
 
@@ -40,7 +41,7 @@ def refuse_other_contents(directory: Path) -> None:
         raise UsageError(f"{directory} is a file; -o names the directory of a run")
     if (directory / "run.json").exists():
         return
-    above = next((one for one in directory.absolute().parents if _is_run(one)), None)
+    above = next((one for one in directory.absolute().parents if is_run(one)), None)
     if above is not None:
         raise UsageError(f"{directory} lies in a run, {above}; name a directory outside of it")
     if not directory.exists():
@@ -48,11 +49,6 @@ def refuse_other_contents(directory: Path) -> None:
     others = sorted(path.name for path in directory.iterdir() if path.name != LOCK)
     if others:
         raise UsageError(f"{directory} is not empty ({others[0]!r}) and holds no run; name a new directory")
-
-
-def _is_run(directory: Path) -> bool:
-    """Whether a directory is surely a run's: others may have a file of such a name."""
-    return all(os.path.isfile(directory / name) for name in ("run.json", "results.jsonl"))  # noqa: PTH113 (never raises)
 
 
 def remove(directory: Path, made: Iterable[Path]) -> None:

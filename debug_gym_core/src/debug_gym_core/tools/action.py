@@ -343,14 +343,18 @@ def _why_not(error: ValueError) -> str:
     return "it ends with a backslash that stands before nothing; put it in quotes"
 
 
+_WORDLESS = ("boolean", "integer", "number", "array", "object")
+"""Types without a value that is written as a word such as `null` is; who has none of these may have any."""
+
+
 def _accepts(schema: Mapping[str, Any], kind: str) -> bool:
     return schema.get("type") == kind or any(one.get("type") == kind for one in schema.get("anyOf", ()))
 
 
 def _value(schema: Mapping[str, Any], word: str) -> Any:
     """A word as a value of the argument's type; text that does not fit stays text, and checking says so."""
-    left_out = _accepts(schema, "null") or ("default" in schema and not _accepts(schema, "string"))
-    if word in ("null", "None") and left_out:
+    wordless = not _accepts(schema, "string") and any(_accepts(schema, one) for one in _WORDLESS)
+    if word in ("null", "None") and (_accepts(schema, "null") or ("default" in schema and wordless)):
         return None
     if _accepts(schema, "boolean") and word.lower() in ("true", "false", "yes", "no"):
         return word.lower() in ("true", "yes")

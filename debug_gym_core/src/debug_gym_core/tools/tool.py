@@ -194,7 +194,7 @@ class _Signature:
             if parameter.required and parameter.name not in given:
                 raise ActionError(self._explain(f"missing argument {parameter.name!r}: {parameter.help}"))
         try:
-            model = self.model(**given)
+            return self._numbers_of(given, self.model(**given))
         except pydantic.ValidationError as error:
             item = error.errors()[0]
             name = str(item["loc"][0]) if item["loc"] else ""
@@ -203,6 +203,9 @@ class _Signature:
             raise ActionError(self._explain(text)) from None
         except RecursionError:
             raise ActionError(self._explain("the arguments are nested too deeply")) from None
+
+    def _numbers_of(self, given: Mapping[str, Any], model: pydantic.BaseModel) -> dict[str, Any]:
+        """What was made of arguments, in which each number is one."""
         checked = {name: getattr(model, _field_of(name)) for name in given}
         for name, value in checked.items():
             if _is_flag_for_number(given[name], value):

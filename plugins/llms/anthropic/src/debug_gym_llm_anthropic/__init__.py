@@ -145,7 +145,8 @@ class Anthropic(ServiceLLM):
 
         client, translator = self._client()
         body = self._body(messages, tools)
-        fields = {name: body[name] for name in ("model", "system", "tools", "messages", "thinking") if name in body}
+        counted_by = ("model", "system", "tools", "messages", "thinking")
+        fields: dict[str, Any] = {name: body[name] for name in counted_by if name in body}
         fields.update(self._extras(COUNTED))
         try:
             with _translated(translator):
