@@ -101,6 +101,8 @@ def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved_there
     bench = make({"calc.py": BROKEN, "test_calc.py": tests, "conftest.py": CONFTEST, "hooks.py": HOOKS})
     result = bench.grade({"calc.py": FIXED}, bench.tests())
     assert (result.resolved, result.score, result.twins) == (True, 3, 2), result
+    result = bench.grade({"hooks.py": HOOKS + "def pytest_runtest_call(item): pass\n", "calc.py": FIXED}, bench.tests())
+    assert (result.resolved, result.score) == (False, 0), result
 
 
 def test_hooks_that_may_be_forgiven_break_no_test(make: Make) -> None:

@@ -107,7 +107,7 @@ def grade(
         reason, undecided = f"the run wrote to the tests: {run.rewritten}", False
     return Grade(
         resolved=resolves(measurement),
-        score=0 if run.rewritten else count + len(skipped),
+        score=0 if run.rewritten or measurement.tampered else count + len(skipped),
         max_score=max_score,
         tests=outcomes,
         grading="exit_status" if measurement.kind == "exit_status" else "clean",
