@@ -1,10 +1,12 @@
 """What the text of a test module says of its names, and how many expectations a test asks in every run that passes."""
 
 import ast
+import sys
 import textwrap
 
 import pytest
 
+from debug_gym_core.grading.runner import bindings
 from debug_gym_core.grading.runner.bindings import Bindings, parameters
 from debug_gym_core.grading.runner.turning import turn
 
@@ -102,6 +104,42 @@ def test_what_comes_after_one_that_may_leave_a_loop_is_not_certain(leave: str) -
 )
 def test_names_of_what_equals_anything(text: str, names: set[str]) -> None:
     assert Bindings(ast.parse(text)).anything == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("d = c.x\nc = list(b)[0]\nb = a\na = f(1)", set("abcd")),
+        ("a = b\nb = a", set()),
+        ("a = f()\nb = a\na = 1", set()),
+        ("a = f()\na = f(a)\nb = g.a()", {"a"}),
+        ("a = f\nb = sorted(f)\nc = f.x()\nd = f().x", {"c", "d"}),
+        ("a = helpers()\nb = sys()\nc = 1", set()),
+    ],
+)
+def test_names_of_what_functions_return_that_are_imported(text: str, names: set[str]) -> None:
+    assert Bindings(ast.parse(f"import f, sys\nfrom tests import helpers\n{text}")).answers == names
+
+
+def test_a_chain_of_names_is_gone_through_once() -> None:
+    def calls(count: int) -> int:
+        made = 0
+
+        def watch(frame, event, _):
+            nonlocal made
+            made += event == "call" and frame.f_code.co_filename == bindings.__file__
+
+        tree = ast.parse("import f\na0 = f()\n" + "".join(f"a{one + 1} = a{one}\n" for one in range(count)))
+        before = sys.getprofile()
+        sys.setprofile(watch)
+        try:
+            names = Bindings(tree).answers
+        finally:
+            sys.setprofile(before)
+        assert len(names) == count + 1
+        return made
+
+    assert calls(200) < 3 * calls(100)
 
 
 @pytest.mark.parametrize(

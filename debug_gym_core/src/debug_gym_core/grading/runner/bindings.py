@@ -98,7 +98,7 @@ class Bindings(object):
         known = [
             is_written_out(one) or getattr(one, "id", None) in self.displays or self._writes_any(one) for one in sides
         ]
-        answers = [self._is_answer(side, self.answers) for side in sides]
+        answers = [self._is_answer(side) for side in sides]
         first = (known[0] or answers[1]) and not (known[1] or answers[0])
         return "l" * free[0] + "r" * free[1] + "E" * first + self.inside
 
@@ -182,32 +182,27 @@ class Bindings(object):
 
     def _answers(self) -> "frozenset[str]":
         """Names to which nothing is bound but what functions return that are imported, and what is in that."""
-        answers = frozenset()  # type: frozenset[str]
-        while True:
-            found = self._only(name for name, value in self.assigned if self._is_answer(value, answers))
-            if found == answers:
-                return found
-            answers = found
-
-    def _is_answer(self, expression: ast.expr, answers: "frozenset[str]") -> bool:
-        """Whether an expression is what a function that is imported returns, or something in it.
-
-        Args:
-            expression: it
-            answers: names that are
-        """
-        called_for = False
-        here = expression  # type: ast.AST
-        while not isinstance(here, ast.Name):
-            if isinstance(here, ast.Call):
-                if called(here.func) in KEEPING and here.args:
-                    return self._is_answer(here.args[0], answers)
-                called_for, here = True, here.func
-            elif isinstance(here, (ast.Attribute, ast.Subscript, ast.Await)):
-                here = here.value
+        users = {}  # type: dict[str, list[str]]
+        left = []  # type: list[str]
+        for name, value in self.assigned:
+            origin, is_called = _origin(value)
+            if is_called and origin in self.tested:
+                left.append(name)
             else:
-                return False
-        return here.id in answers or (called_for and here.id in self.tested)
+                users.setdefault(origin, []).append(name)
+        counts, found = {}, set()  # type: dict[str, int], set[str]
+        while left:
+            name = left.pop()
+            counts[name] = counts.get(name, 0) + 1
+            if counts[name] == self.bound[name]:
+                found.add(name)
+                left += users.get(name, ())
+        return frozenset(found)
+
+    def _is_answer(self, expression: ast.expr) -> bool:
+        """Whether an expression is what a function that is imported returns, or something in it."""
+        name, is_called = _origin(expression)
+        return name in self.answers or (is_called and name in self.tested)
 
     def _only(self, names: "Iterable[str]") -> "frozenset[str]":
         """Names to which nothing else is bound than what they are given for, once for each time that they are."""
@@ -241,6 +236,21 @@ class Bindings(object):
         if function.id == "zip":
             return all(self.is_full(one) for one in iterable.args)
         return function.id in WRAPPERS and self.is_full(iterable.args[0])
+
+
+def _origin(expression: ast.AST) -> "tuple[str, bool]":
+    """The name that an expression has something of, and whether what is there is called; no name: it is of others."""
+    is_called = False
+    while not isinstance(expression, ast.Name):
+        if isinstance(expression, ast.Call) and called(expression.func) in KEEPING and expression.args:
+            is_called, expression = False, expression.args[0]
+        elif isinstance(expression, ast.Call):
+            is_called, expression = True, expression.func
+        elif isinstance(expression, (ast.Attribute, ast.Subscript, ast.Await)):
+            expression = expression.value
+        else:
+            return "", False
+    return expression.id, is_called
 
 
 def is_any(expression: ast.expr) -> bool:
