@@ -279,6 +279,8 @@ def _functions_in(node: ast.AST) -> "Iterator[Function]":
 
 def _sides(node: ast.AST) -> "list[ast.expr]":
     """What something is expected of, as it stands there; an equality may be one wherever it stands."""
+    if not isinstance(node, (ast.Assert, ast.Compare, ast.Expr, ast.With)):
+        return []
     asked = node.test if isinstance(node, ast.Assert) and not is_equality(node.test) else node
     if isinstance(asked, ast.Compare) and (asked is not node or is_equality(node)):
         sides = [asked.left, *asked.comparators]

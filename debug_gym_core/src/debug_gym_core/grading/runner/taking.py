@@ -7,7 +7,7 @@ from .bindings import called, parameters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Union
 
     Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 TAKES = re.compile("rais|suppress|except|expect|error|fail|ignor|catch|throw|swallow", re.IGNORECASE)
 """In the name of what a `with` statement may enter that takes exceptions."""
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Taking(object):
     """Knows what names of one module may stand for, attributes by their last part.
 
     Args:
-        tree: the module
+        nodes: of the module, all
     """
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, nodes: "Sequence[ast.AST]") -> None:
         self.values = {}  # type: dict[str, list[ast.AST]]
-        for node in ast.walk(tree):
+        for node in nodes:
             for target, value in _bound(node):
                 for one in ast.walk(target):
                     if isinstance(one, (ast.Name, ast.Attribute)) and not isinstance(one.ctx, ast.Load):
                         self.values.setdefault(called(one), []).append(value)
         self.given = set()  # type: set[str]
-        for node in ast.walk(tree):
-            if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        for node in nodes:
+            if isinstance(node, DEFINITIONS):
                 self.given.update(self._given(node))
 
     def _given(self, definition: "Definition") -> "Iterator[str]":

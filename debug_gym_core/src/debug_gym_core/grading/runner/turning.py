@@ -41,6 +41,8 @@ UNSHIELDED = (
 )
 """Statements in whose bodies an expectation fails the test; what they are made of, too."""
 
+YIELDS = (ast.Yield, ast.YieldFrom)
+
 
 def turn(
     tree: ast.Module, name: str, tests: "Collection[str]", literals: "list[Callable[[], Any]]", anything: bool = False
@@ -92,7 +94,7 @@ class _Turner(ast.NodeTransformer):
         self.comparing = frozenset(_imported(tree.body, COMPARING))
         self.pytests = frozenset(_imported(tree.body, ("pytest",)))
         self.bindings = bindings
-        self.taking = Taking(tree)
+        self.taking = Taking(bindings.nodes)
         self.anything = self.everywhere = bindings.anything
         self.tests = {}  # type: dict[str, int]
         self.certain = 0
@@ -127,7 +129,9 @@ class _Turner(ast.NodeTransformer):
         if is_test:
             qualified = prefix + function.name
             self.tests[qualified] = self.certain
-            where = self.ask("test", [constant(self.certain), constant(_yields(function))], body[0])
+            # Few are generators: no other is gone through once more for that.
+            yields = any(isinstance(one, YIELDS) for one in self.literals.nodes) and _yields(function)
+            where = self.ask("test", [constant(self.certain), constant(yields)], body[0])
             body = [ast.copy_location(ast.With([ast.withitem(where, None)], body), body[0])]
         function.body[head:] = body
 
@@ -285,7 +289,7 @@ def _imported(body: "list[ast.stmt]", packages: "Container[str]") -> "Iterator[s
 
 
 def _yields(function: "Function") -> bool:
-    return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for part in function.body for one in _own(part))
+    return any(isinstance(one, YIELDS) for part in function.body for one in _own(part))
 
 
 def _later(expression: ast.expr) -> ast.expr:
@@ -311,15 +315,16 @@ def _is_self(function: ast.expr) -> bool:
     return isinstance(value, ast.Name) and value.id == "self"
 
 
-def _own(node: ast.AST) -> "Iterator[ast.AST]":
-    """A node and what is in it, without functions and classes that it defines."""
+def _own(node: ast.AST, leaves: "tuple[type[ast.AST], ...]" = ()) -> "Iterator[ast.AST]":
+    """A node and what is in it, without functions and classes that it defines, and not what is in some kinds."""
+    leaves += (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
     left = [node]
     while left:
         one = left.pop()
         yield one
-        if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        if not isinstance(one, leaves):
             left += ast.iter_child_nodes(one)
 
 
 def _returns(statement: ast.stmt) -> bool:
-    return any(isinstance(one, ast.Return) for one in _own(statement))
+    return any(isinstance(one, ast.Return) for one in _own(statement, (ast.expr,)))
