@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 from support import python_in, terminals
 
 from debug_gym_core import RepoEnv, Task, ToolCall
+from debug_gym_core.environment.dropped_changes import _about
 from debug_gym_core.errors import GradingError, SandboxLost
+from debug_gym_core.tasks.results import Grade
 from debug_gym_core.workspace import changes
 from debug_gym_tool_eval import DECIDED, NOT_THERE
 
@@ -189,6 +192,13 @@ def test_hooks_by_which_tests_pass_in_place_resolve_nothing(
     assert (reward, terminated, info["score"]) == (score, False, score), "as on the clean copy"
     text = f"All that counts passes here, but {score} of 2 tests pass on a clean copy ("
     assert observation["text"].startswith(text) and why in observation["text"].splitlines()[0]
+
+
+def test_a_run_that_cannot_be_trusted_says_why_also_where_tests_passed_before() -> None:
+    broken = Grade(False, 0, 1, {}, "clean", "1 test that passed before fails: a", broken=("a",))
+    assert _about(broken, others=True) == "on a clean copy 1 test that passed before fails: a"
+    said = _about(dataclasses.replace(broken, reason="the run wrote to the tests: b"), others=True)
+    assert said == "on a clean copy 1 test that passed before fails: a (the run wrote to the tests: b)"
 
 
 def test_nothing_is_forgiven_where_there_are_no_twins(make: Make) -> None:

@@ -241,6 +241,14 @@ def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved(
     assert (result.resolved, result.score) == (False, 1), result
 
 
+def test_a_test_that_skips_itself_anyway_is_worth_nothing_where_others_break(make: Make) -> None:
+    tests = TESTS + "\nimport pytest\ndef test_more(): pytest.skip()\n"
+    bench = make({"calc.py": BROKEN, "test_calc.py": tests}, ENTRYPOINT)
+    bench.task = dataclasses.replace(bench.task, pass_to_pass=IDS[:1])
+    result = bench.grade({"calc.py": FIXED.replace("2 * a", "3 * a")}, (IDS[1], "test_calc.py::test_more"))
+    assert (result.resolved, result.score, result.broken) == (False, 0, IDS[:1]), result
+
+
 @pytest.mark.parametrize("code", [BROKEN, BROKEN + "    raise unittest.SkipTest\n"])
 def test_a_test_that_the_task_names_is_never_skipped_anyway(make: Make, code: str) -> None:
     """That it is skipped may be the bug, and an id may stand for several tests."""

@@ -203,13 +203,14 @@ class DroppedChanges:
 
 def _about(grade: Grade, *, others: bool) -> str:
     """What a clean copy had to say, where in place all tests pass."""
+    lost = about_broken(grade.broken)
     if grade.grading == "exit_status":
         found = "the run fails on a clean copy"
-    elif grade.broken:
-        found = f"on a clean copy {about_broken(grade.broken)}"
+    elif lost:
+        found = f"on a clean copy {lost}"
     else:
         found = f"{about_score(grade.score, grade.max_score, others=others)} on a clean copy"
-    return found if not grade.reason or grade.broken else f"{found} ({grade.reason})"
+    return found if grade.reason in ("", lost) else f"{found} ({grade.reason})"
 
 
 def _differs(path: str, before: Changes, after: Changes) -> bool:

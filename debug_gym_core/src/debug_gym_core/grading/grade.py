@@ -82,10 +82,9 @@ def grade(
             require_start(session, task.entrypoint, timeout)
     undecided = is_undecided(run.measurement, twins)
     skipped = clean.skipped_anyway(forgiven(run.measurement) if undecided else run.measurement, max_score)
-    counted = [one for one in tests if one not in skipped]
 
     def resolves(measurement: Measurement) -> bool:
-        return not run.rewritten and is_resolved(measurement, counted, max_score - len(skipped), task.pass_to_pass)
+        return is_resolved(measurement, tests, max_score, task.pass_to_pass, skipped)
 
     measurement, found, before = run.measurement, None, None
     if undecided and resolves(forgiven(measurement)):
@@ -100,18 +99,15 @@ def grade(
             found = found.but(clean.doubted_anyway(found.doubts, known))
     doubts = found.doubts if found is not None else {}
     measurement = without(measurement, doubts)
-    count, outcomes = score(measurement, counted, max_score - len(skipped), task.pass_to_pass)
+    count, outcomes = score(measurement, tests, max_score, task.pass_to_pass, skipped)
     lost = broken(forgiven(measurement) if undecided else measurement, task.pass_to_pass)
-    reason = measurement.reason or about_doubts(tuple(doubts)) or about_broken(lost)
-    if run.rewritten:
-        reason, undecided = f"the run wrote to the tests: {run.rewritten}", False
     return Grade(
         resolved=resolves(measurement),
-        score=0 if run.rewritten or measurement.tampered else count + len(skipped),
+        score=count,
         max_score=max_score,
         tests=outcomes,
         grading="exit_status" if measurement.kind == "exit_status" else "clean",
-        reason=reason,
+        reason=measurement.reason or about_doubts(tuple(doubts)) or about_broken(lost),
         dropped=run.filtered.dropped,
         broken=lost,
         doubts=doubts,
@@ -127,12 +123,10 @@ class _Run:
     Attributes:
         filtered: which changes were taken over
         measurement: which tests passed
-        rewritten: a file with tests that the run wrote to; empty: none
     """
 
     filtered: Filtered
     measurement: Measurement
-    rewritten: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +156,10 @@ class _Clean:
             trusted, test_files = infrastructure.trusted(filtered.kept), infrastructure.test_files()
             given = given_modules(self.snapshot.members, test_files, filtered.kept)
             measurement = measure(session, task.entrypoint, timeout=self.timeout, trusted=trusted, given=given)
-            return _Run(filtered, measurement, _rewritten(session, self.snapshot, test_files, filtered.kept))
+            written = _rewritten(session, self.snapshot, test_files, filtered.kept)
+            if written:
+                measurement = measurement.spoilt(f"the run wrote to the tests: {written}")
+            return _Run(filtered, measurement)
 
     def twins(self, measurement: Measurement, known: frozenset[Problem] = frozenset()) -> Twins | None:
         """The tests that passed, with what they expect turned; None where there is nothing to run again.

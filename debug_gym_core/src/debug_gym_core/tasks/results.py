@@ -112,6 +112,15 @@ class Measurement:
         run = replace(self, valid=not self.otherwise, reason=self.otherwise, otherwise="")
         return replace(run, tampered=False, problems=frozenset(), undecided=False)
 
+    def spoilt(self, reason: str) -> Measurement:
+        """The same, which cannot be trusted at all, whatever else is the matter with it.
+
+        Args:
+            reason: why
+        """
+        run = replace(self, valid=False, reason=reason, tampered=True)
+        return replace(run, problems=frozenset(), otherwise="", undecided=False)
+
     @property
     def failures(self) -> tuple[TestResult, ...]:
         """What failed."""
@@ -152,7 +161,11 @@ class Grade:
 
 
 def score(
-    measurement: Measurement, tests: Sequence[str], max_score: int, pass_to_pass: Sequence[str] = ()
+    measurement: Measurement,
+    tests: Sequence[str],
+    max_score: int,
+    pass_to_pass: Sequence[str] = (),
+    skipped: Collection[str] = (),
 ) -> tuple[int, dict[str, str]]:
     """Count the tests that count and passed.
 
@@ -163,6 +176,7 @@ def score(
             failures
         max_score: how many tests count
         pass_to_pass: ids of tests that passed before; the score is 0 unless all of them pass
+        skipped: ids of tests that count and are skipped whatever is changed: none of them keeps a point back
 
     Returns:
         the score, and outcomes by test id: those reported, and `missing` for others that matter
@@ -174,7 +188,7 @@ def score(
     counted = {test: reported.outcome(test) for test in tests}
     before = {test: reported.outcome(test) for test in pass_to_pass}
     if not measurement.tampered and all(outcome in PASSING for outcome in before.values()):
-        count = sum(outcome in PASSING for outcome in (counted or outcomes).values())
+        count = sum(outcome in PASSING or test in skipped for test, outcome in (counted or outcomes).items())
         whole = bool(tests) or (measurement.valid and measurement.exit_status == 0)
         count = min(count, max_score if whole else max(0, max_score - 1))
     else:
@@ -228,7 +242,11 @@ def about_doubts(tests: Sequence[str]) -> str:
 
 
 def is_resolved(
-    measurement: Measurement, tests: Sequence[str], max_score: int, pass_to_pass: Sequence[str] = ()
+    measurement: Measurement,
+    tests: Sequence[str],
+    max_score: int,
+    pass_to_pass: Sequence[str] = (),
+    skipped: Collection[str] = (),
 ) -> bool:
     """Whether every test that counts or passed before passed, and the run can be believed.
 
@@ -237,8 +255,9 @@ def is_resolved(
         tests: as for `score`
         max_score: as for `score`
         pass_to_pass: as for `score`
+        skipped: as for `score`
     """
-    reached, _ = score(measurement, tests, max_score, pass_to_pass)
+    reached, _ = score(measurement, tests, max_score, pass_to_pass, skipped)
     # 1: tests failed that do not count; more is an interrupted run, unless a judge knows better.
     ended = measurement.exit_status in (0, 1) or measurement.kind == "log"
     return measurement.valid and ended and max_score > 0 and reached == max_score
@@ -256,8 +275,8 @@ def skipped_only(measurement: Measurement, tests: Sequence[str], max_score: int)
         return ()
     outcomes = measurement.outcomes
     left = tuple(one for one in tests if outcomes.get(one) == SKIPPED)
-    others = [one for one in tests if one not in left]
-    return left if left and others and is_resolved(measurement, others, max_score - len(left)) else ()
+    is_all = 0 < len(left) < len(tests) and is_resolved(measurement, tests, max_score, skipped=frozenset(left))
+    return left if is_all else ()
 
 
 class _Reported:
