@@ -5,10 +5,13 @@ Each row is a real exploit, as it is resolved where twins are never run.
 
 from __future__ import annotations
 
+import ast
 import textwrap
 
 import pytest
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, IDS, UNITTEST_IDS, UNITTESTS, Bench, Make
+
+from debug_gym_core.grading import twins
 
 TESTS = """
 import calc
@@ -166,3 +169,15 @@ def test_a_test_that_is_expected_to_fail_and_passes_is_believed(make: Make) -> N
     bench = make({"calc.py": BROKEN, "conftest.py": "import calc\n", "test_calc.py": tests}, ENTRYPOINT)
     result = bench.grade({"calc.py": FIXED}, IDS)
     assert (result.resolved, result.twins, result.doubts) == (True, 2, {})
+
+
+def test_a_module_of_another_python_has_no_twins_and_is_named(
+    make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def parse(text: bytes) -> ast.Module:
+        raise SyntaxError("invalid syntax")
+
+    monkeypatch.setattr(twins, "parse", parse)
+    result = on_pytest(make).grade({"calc.py": FIXED})
+    assert (result.resolved, result.twins, result.doubts) == (True, 0, {})
+    assert "cannot read test_calc.py, its tests have no twins: invalid syntax" in caplog.text

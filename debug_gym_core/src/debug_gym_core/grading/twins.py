@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import logging
+import platform
 import posixpath
 import re
 import secrets
@@ -24,6 +26,8 @@ from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.judge import Judge, Twinned
 from debug_gym_core.tasks.results import PASSING, Measurement, Problem, TestResult
 from debug_gym_core.workspace.snapshot import Snapshot
+
+log = logging.getLogger("debug_gym")
 
 When = Literal["auto", "always", "never"]
 
@@ -228,7 +232,12 @@ def _written(sources: Mapping[str, bytes]) -> dict[str, list[str]]:
     places: dict[str, list[str]] = {}
     for path, text in sources.items():
         parts = path.removesuffix(".py").split("/")
-        for name in _functions(text):
+        try:
+            names = _functions(text)
+        except (SyntaxError, ValueError, RecursionError) as error:  # which the sandbox's Python may well read
+            log.warning("Python %s cannot read %s, its tests have no twins: %s", platform.python_version(), path, error)
+            continue
+        for name in names:
             places[f"{path}::{name.replace('.', '::')}"] = [path]
             # unittest names a module from where it began to look for tests, which may be below the root.
             for first in range(len(parts)):
@@ -258,7 +267,11 @@ class _Written:
 
 
 def _functions(text: bytes) -> frozenset[str]:
-    """The qualified names of a module's functions and methods, of those too that a class has from another of it."""
+    """The qualified names of a module's functions and methods, of those too that a class has from another of it.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError: the module cannot be read
+    """
     found: set[str] = set()
     bases: dict[str, list[str]] = {}
 
@@ -274,10 +287,7 @@ def _functions(text: bytes) -> frozenset[str]:
                 for part in ("body", "orelse", "handlers", "finalbody"):
                     look(getattr(one, part, ()), prefix)
 
-    try:
-        look(parse(text).body, "")
-    except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
+    look(parse(text).body, "")
     for name, others in bases.items():  # A class comes after those that it is made of.
         for other in others:
             found |= {f"{name}.{one.removeprefix(other + '.')}" for one in found if one.startswith(other + ".")}
