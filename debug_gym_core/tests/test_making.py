@@ -177,14 +177,16 @@ def test_tests_of_another_copy_are_said_to_be_that(repository: Path, runner: str
         env.close()
 
 
-def test_a_module_that_holds_its_own_tests_is_said_to_be_all_there_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("modules", [["calc"], [f"calc{number:02}" for number in range(30)]], ids=["one", "many"])
+def test_modules_that_hold_their_own_tests_are_said_to_be_all_there_is(tmp_path: Path, modules: list[str]) -> None:
     test = "class A(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(add(1, 2), 3)\n"
     text = "import unittest\ndef add(a, b): return a - b\n"
-    (tmp_path / "calc.py").write_text(text + test)
+    for name in modules:
+        (tmp_path / f"{name}.py").write_text(text + test)
     given: dict[str, Any] = {"path": tmp_path, "terminal": "local", "allow_unsandboxed": True, "notify": print}
-    said = "all Python files of the repository hold tests that count, or belong to them (calc.py)"
-    for allowed, found in (([], 1), (["calc.py"], 0)):
-        env = make("repo", entrypoint="python -m unittest calc", allowed=allowed, **given)
+    said = "all Python files of the repository hold tests that count, or belong to them (calc"
+    for allowed, found in (([], 1), ([f"{modules[-1]}.py"], 0)):
+        env = make("repo", entrypoint=f"python -m unittest {' '.join(modules)}", allowed=allowed, **given)
         try:
             env.reset()
             assert len([note for note in env.notes if said in note]) == found

@@ -42,9 +42,6 @@ class Confirmed:
     unconfirmed: str = ""
 
 
-SMALL = 20
-"""Python files of a repository that are looked through before anything is changed."""
-
 NAMED = 3
 """Files that a note names at most."""
 
@@ -97,8 +94,10 @@ class DroppedChanges:
     def unfixable(self) -> str:
         """That nothing which could be fixed may change, as where a module holds its own tests; empty: something may."""
         infrastructure = self._infrastructure()
-        code = [path for path in self._sandbox.factory.graded.members if path.endswith(".py")][: SMALL + 1]
-        if not code or len(code) > SMALL or not all(map(infrastructure.reason, code)):
+        code = [path for path in self._sandbox.factory.graded.members if path.endswith(".py")]
+        # Others than those with tests first: nearly always one of them may change, and none has to be read for that.
+        held = infrastructure.test_files()
+        if not code or not all(map(infrastructure.reason, sorted(code, key=held.__contains__))):
             return ""
         return (
             f"all Python files of the repository hold tests that count, or belong to them ({some(code, NAMED)}):"
