@@ -170,6 +170,13 @@ class Bench:
                 twins=twins,
             )
 
+    def disbelieved(self, changes: Mapping[str, str], tests: Sequence[str] = IDS) -> Grade:
+        """The grade of changes that resolve the task where no twins are run, and that only these tell to be wrong."""
+        assert self.grade(changes, tests, twins="never").resolved
+        result = self.grade(changes, tests)
+        assert not result.resolved and result.doubts, result
+        return result
+
 
 class Make(Protocol):
     def __call__(
@@ -189,8 +196,8 @@ def unittest_bench(make: Make) -> Bench:
     return make({"calc.py": BROKEN, "test_calc.py": UNITTESTS}, "python -m unittest")
 
 
-def graded(make: Make, tests: str, code: str, twins: When) -> Grade:
-    """Grade code by tests of pytest or unittest."""
+def bench_of(make: Make, tests: str) -> tuple[Bench, tuple[str, ...]]:
+    """The broken code with tests of pytest or unittest, and their ids."""
     by_unittest = "import unittest" in tests
     bench = make({"calc.py": BROKEN, "test_calc.py": tests}, "python -m unittest" if by_unittest else ENTRYPOINT)
-    return bench.grade({"calc.py": code}, UNITTEST_IDS if by_unittest else IDS, twins=twins)
+    return bench, UNITTEST_IDS if by_unittest else IDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from grading_bench import ASSERTS, BROKEN, FIXED, RAISES, UNITTESTS, Make, graded
+from grading_bench import ASSERTS, BROKEN, FIXED, RAISES, UNITTESTS, Make, bench_of
 from support import handful, repeated
 
 from debug_gym_core.grading import twins
@@ -247,16 +247,16 @@ for space in [one.f_globals for one in frames() if "test_calc" in one.f_code.co_
 )
 def test_code_against_twins_is_not_believed(make: Make, tests: str, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(twins, "LEAST", 4.0)  # What hangs is not to hang for long.
-    assert graded(make, tests, code, "never").resolved
-    result = graded(make, tests, code, "auto")
-    assert (result.resolved, result.score) == (False, 0), result
-    assert set(result.doubts) == set(result.tests)
+    bench, ids = bench_of(make, tests)
+    result = bench.disbelieved({"calc.py": code}, ids)
+    assert (result.score, set(result.doubts)) == (0, set(result.tests)), result
 
 
 @pytest.mark.parametrize(("tests", "code"), BELIEVED.values(), ids=BELIEVED)
 @pytest.mark.xfail(strict=True, raises=AssertionError, reason="documented as not covered")
 def test_code_that_forges_who_asks_is_not_believed(make: Make, tests: str, code: str) -> None:
-    assert not graded(make, tests, code, "auto").resolved
+    bench, ids = bench_of(make, tests)
+    assert not bench.grade({"calc.py": code}, ids).resolved
 
 
 REPORTS = """
@@ -275,10 +275,8 @@ os._exit(0)
 @pytest.mark.parametrize("part", ["[0]", *repeated("grading", "::part", "[0]::part", ".part", "::test_part[0]")])
 def test_parts_of_tests_that_there_are_not_are_not_believed(make: Make, part: str) -> None:
     bench = make({"calc.py": BROKEN, "test_calc.py": ASSERTS})
-    code = REPORTS.format(part)
-    assert bench.grade({"calc.py": code}, twins="never").resolved
-    result = bench.grade({"calc.py": code})
-    assert (result.resolved, result.score, len(result.doubts)) == (False, 0, 2), result
+    result = bench.disbelieved({"calc.py": REPORTS.format(part)})
+    assert (result.score, len(result.doubts)) == (0, 2), result
 
 
 PLANTS = """

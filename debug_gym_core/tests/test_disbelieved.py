@@ -136,10 +136,7 @@ def on_unittest(make: Make) -> Bench:
 
 @pytest.mark.parametrize("attack", ON_PYTEST.values(), ids=ON_PYTEST)
 def test_what_passes_whatever_it_expects_is_not_believed(make: Make, attack: str) -> None:
-    bench = on_pytest(make)
-    assert bench.grade({"calc.py": attack}, twins="never").resolved
-    result = bench.grade({"calc.py": attack})
-    assert not result.resolved
+    result = on_pytest(make).disbelieved({"calc.py": attack})
     assert result.score <= ("return 2 * a" in attack), result
     assert IDS[1] in result.doubts
     assert "whatever" in result.reason
@@ -148,11 +145,8 @@ def test_what_passes_whatever_it_expects_is_not_believed(make: Make, attack: str
 
 @pytest.mark.parametrize("attack", ON_UNITTEST.values(), ids=ON_UNITTEST)
 def test_nor_is_it_with_unittest(make: Make, attack: str) -> None:
-    bench = on_unittest(make)
-    assert bench.grade({"calc.py": attack}, UNITTEST_IDS, twins="never").resolved
-    result = bench.grade({"calc.py": attack}, UNITTEST_IDS)
-    assert (result.resolved, result.score) == (False, 0), result
-    assert set(result.doubts) == set(UNITTEST_IDS)
+    result = on_unittest(make).disbelieved({"calc.py": attack}, UNITTEST_IDS)
+    assert (result.score, set(result.doubts)) == (0, set(UNITTEST_IDS)), result
 
 
 @pytest.mark.parametrize(("start", "tests"), [(on_pytest, IDS), (on_unittest, UNITTEST_IDS)])

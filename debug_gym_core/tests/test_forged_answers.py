@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from grading_bench import BROKEN, ENTRYPOINT, FIXED, UNITTESTS, Make
-
-from debug_gym_core.tasks.results import Grade
+from grading_bench import BROKEN, ENTRYPOINT, FIXED, UNITTESTS, Bench, Make
 
 TESTS = """
 import calc
@@ -220,19 +216,19 @@ FORGED = {
 }
 
 
-def graded(make: Make, tests: str, code: str, entrypoint: str = ENTRYPOINT) -> Callable[..., Grade]:
+def believing(make: Make, tests: str, entrypoint: str = ENTRYPOINT) -> tuple[Bench, tuple[str, ...]]:
+    """A bench that believes the right fix, and the tests that count."""
     bench = make({"calc.py": BROKEN, "test_calc.py": tests}, entrypoint)
     ids = bench.tests()
     assert bench.grade({"calc.py": FIXED}, ids).resolved
-    return lambda **settings: bench.grade({"calc.py": code}, ids, **settings)
+    return bench, ids
 
 
 @pytest.mark.parametrize(("tests", "code"), FORGED.values(), ids=FORGED)
 def test_what_equals_all_is_not_taken_for_the_tests_own(make: Make, tests: str, code: str) -> None:
-    grade = graded(make, tests, code)
-    assert grade(twins="never").resolved
-    found = grade()
-    assert (found.resolved, found.score, len(found.doubts)) == (False, 0, 2), found
+    bench, ids = believing(make, tests)
+    found = bench.disbelieved({"calc.py": code}, ids)
+    assert (found.score, len(found.doubts)) == (0, 2), found
 
 
 HONEST = """
@@ -457,7 +453,8 @@ def test_a_test_that_does_not_count_is_no_other_files(make: Make) -> None:
 @pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -m unittest"])
 def test_a_test_of_which_a_part_is_skipped_has_not_passed(make: Make, leave: str, entrypoint: str) -> None:
     code = f"import unittest, pytest\ndef double(a): {leave}\ndef add(a, b): {leave}\n"
-    found = graded(make, IN_PARTS, code, entrypoint)(twins="never")
+    bench, ids = believing(make, IN_PARTS, entrypoint)
+    found = bench.grade({"calc.py": code}, ids, twins="never")
     assert (found.resolved, found.score) == (False, 0), found
 
 
@@ -474,10 +471,9 @@ def test_a_table_that_is_emptied_while_its_test_runs(make: Make, entrypoint: str
             frame.f_globals["CASES"] = []
     sys.settrace(watch)
     """
-    grade = graded(make, tests, code, entrypoint)
-    assert grade(twins="never").resolved
-    found = grade()
-    assert (found.resolved, found.score, len(found.doubts)) == (False, 0, 2), found
+    bench, ids = believing(make, tests, entrypoint)
+    found = bench.disbelieved({"calc.py": code}, ids)
+    assert (found.score, len(found.doubts)) == (0, 2), found
 
 
 @pytest.mark.parametrize("watcher", ["watch", "Watcher()", "functools.partial(watch)"])
@@ -494,6 +490,7 @@ def test_a_profile_function_that_waits_for_tests_is_seen(make: Make, watcher: st
         def __call__(self, *given): watch(*given)
     sys.setprofile({watcher})
     """
-    found = graded(make, tests, code)()
+    bench, ids = believing(make, tests)
+    found = bench.grade({"calc.py": code}, ids)
     assert (found.resolved, found.score) == (False, 0), found
     assert "a profile function of the tested code's was there before test_calc.py::test_double" in found.reason

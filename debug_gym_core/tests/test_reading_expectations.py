@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from grading_bench import ASSERTS, RAISES, UNITTESTS, Make, graded
+from grading_bench import ASSERTS, RAISES, UNITTESTS, Make, bench_of
 from support import handful
 
 PARAMETERS = """
@@ -201,7 +201,6 @@ def line(path, number):
     ("tests", "code"), handful("grading", READS, "the test's variables", "the test's text", "the names of exceptions")
 )
 def test_code_that_reads_what_is_expected_is_not_believed(make: Make, tests: str, code: str) -> None:
-    assert graded(make, tests, code, "never").resolved
-    result = graded(make, tests, code, "auto")
-    assert (result.resolved, result.score) == (False, 0), result
-    assert len(result.doubts) == 2
+    bench, ids = bench_of(make, tests)
+    result = bench.disbelieved({"calc.py": code}, ids)
+    assert (result.score, len(result.doubts)) == (0, 2), result
