@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile_processes import PROCESSES
 from hostile_programs import PROGRAMS, Hostile
 from random_commands import Model, Outcome, commands
 from support import EXAMPLES
@@ -27,6 +28,8 @@ from debug_gym_core.debugging.breakpoints import Breakpoint
 from debug_gym_core.tools.observation import TEXT_LIMIT
 
 pytestmark = pytest.mark.debugger
+
+HOSTILE = {**PROCESSES, **PROGRAMS}
 
 COMMANDS = 700
 """Commands on each program through the tool, and a tenth of it with each interpreter."""
@@ -147,9 +150,9 @@ class Toolside:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", HOSTILE)
 def test_random_commands_in_an_environment(name: str, seed: int, tmp_path: Path) -> None:
-    hostile = PROGRAMS[name]
+    hostile = HOSTILE[name]
     (tmp_path / "app.py").write_text(hostile.source)
     source = random.Random(f"{name} {seed}")
     diary = Diary(name, seed)
@@ -175,7 +178,7 @@ def test_random_commands_in_an_environment(name: str, seed: int, tmp_path: Path)
 
 
 def test_there_are_enough_of_them() -> None:
-    assert sum(int(COMMANDS * hostile.share) for hostile in PROGRAMS.values()) >= 10_000
+    assert sum(int(COMMANDS * hostile.share) for hostile in HOSTILE.values()) >= 10_000
 
 
 class Bare:
@@ -234,9 +237,9 @@ class Bare:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", [name for name, hostile in PROGRAMS.items() if hostile.share > 0.2])
+@pytest.mark.parametrize("name", [name for name, hostile in HOSTILE.items() if hostile.share > 0.2])
 def test_random_commands_with_each_interpreter(name: str, seed: int, debug: Any) -> None:
-    hostile = PROGRAMS[name]
+    hostile = HOSTILE[name]
     source = random.Random(f"{name} {seed} bare")
     side = Bare(debug, hostile, Diary(name, seed))
     while side.carried_out < COMMANDS * hostile.share / 10:
