@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -206,19 +207,56 @@ def test_arguments_that_are_nested_too_deeply_are_refused() -> None:
     raise AssertionError("nothing is nested too deeply")
 
 
-@pytest.mark.parametrize("value", [[1, True], {"a": [False]}])
-def test_flags_are_no_numbers_in_lists_and_mappings(value: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (list[int] | float, [1, True]),
+        (list[int] | dict[str, list[float]] | float, {"a": [False]}),
+        (set[int], [True]),
+        (dict[int, float], {"1": True}),
+        (tuple[str, int] | None, ["a", False]),
+        (Annotated[int, pydantic.Field(ge=1)] | str, True),
+    ],
+)
+def test_flags_are_no_numbers_wherever_they_stand(kind: Any, value: Any) -> None:
+    said = r"argument 'parts' \(what to add\): true and false are no numbers, got (true|false)\n"
+    with pytest.raises(ActionError, match=said):
+        summing(kind).check({"parts": value})
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "made"),
+    [
+        (Annotated[int, pydantic.BeforeValidator(int)], True, 1),
+        (int | bool, True, True),
+        (list[bool | int], [False, 1], [False, 1]),
+        (bool, 1, True),
+        (float | int, 1, 1),
+        (list[Any], [True, 1.5], [True, 1.5]),
+        (Literal[True, "auto"], True, True),
+    ],
+)
+def test_flags_are_taken_where_the_type_says_so(kind: Any, value: Any, made: Any) -> None:
+    checked = summing(kind).check({"parts": value})["parts"]
+    assert repr(checked) == repr(made)
+
+
+def summing(kind: Any) -> type[Tool]:
+    """A tool whose argument is of a type."""
+
     class Summing(Tool):
         """Add up."""
 
         name = "summing"
 
-        def use(self, env: Any, parts: list[int] | dict[str, list[float]] | float, flag: bool = False) -> str:
+        def use(self, env: Any, parts: Any) -> str:
+            """Args:
+            parts: what to add
+            """
             raise NotImplementedError
 
-    assert Summing.check({"parts": 2, "flag": 1}) == {"parts": 2, "flag": True}
-    with pytest.raises(ActionError, match="argument 'parts': true and false are no numbers"):
-        Summing.check({"parts": value})
+    Summing.use.__annotations__["parts"] = kind
+    return Summing
 
 
 def test_null_counts_as_left_out() -> None:
@@ -233,7 +271,7 @@ def test_null_counts_as_left_out() -> None:
         ({"path": 3}, "argument 'path'.*say a text, got 3"),
         ({"path": "x", "depth": "many"}, r"argument 'depth' \(how deep\)"),
         ({"path": "x", "depth": 1.5}, "argument 'depth'"),
-        ({"path": "x", "depth": True}, "argument 'depth': true and false are no numbers, got true"),
+        ({"path": "x", "depth": True}, r"argument 'depth' \(how deep\): true and false are no numbers, got true"),
         ({"path": "x", "pth": 1}, "unknown argument 'pth'; did you mean 'path'"),
         (["x"], "must be an object"),
     ],

@@ -14,9 +14,10 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast, get_type_hints
 
 import pydantic
+from pydantic_core import CoreSchema, core_schema
 
 from debug_gym_core import strict_json
 from debug_gym_core.components.catalogue import cause_of
@@ -194,9 +195,9 @@ class _Signature:
             if parameter.required and parameter.name not in given:
                 raise ActionError(self._explain(f"missing argument {parameter.name!r}: {parameter.help}"))
         try:
-            return self._numbers_of(given, self.model(**given))
+            return self._checked(given, self.model(**given))
         except pydantic.ValidationError as error:
-            item = error.errors()[0]
+            item = max(error.errors(), key=lambda one: len(one["loc"]))  # of the choices of a type, what came furthest
             name = str(item["loc"][0]) if item["loc"] else ""
             expected = f" ({known[name].help})" if name in known and known[name].help else ""
             text = f"argument {name!r}{expected}: {in_words(item)}, got {_show(item['input'])}"
@@ -204,13 +205,10 @@ class _Signature:
         except RecursionError:
             raise ActionError(self._explain("the arguments are nested too deeply")) from None
 
-    def _numbers_of(self, given: Mapping[str, Any], model: pydantic.BaseModel) -> dict[str, Any]:
+    def _checked(self, given: Mapping[str, Any], model: pydantic.BaseModel) -> dict[str, Any]:
         """What was made of arguments, in which each number is one."""
         checked = {name: getattr(model, _field_of(name)) for name in given}
         for name, value in checked.items():
-            if _is_flag_for_number(given[name], value):
-                text = f"true and false are no numbers, got {_show(given[name])}"
-                raise ActionError(self._explain(f"argument {name!r}: {text}"))
             if (isinstance(value, int) and abs(value) >= LARGEST) or not strict_json.is_finite(value):
                 raise ActionError(self._explain(f"argument {name!r}: the number is too large, or none"))
         return checked
@@ -245,6 +243,35 @@ def _signature(tool: type[Tool]) -> _Signature:
         raise PluginError(f"tool {tool.name}: {cause_of(error)}") from error
 
 
+class _FlagsAreNoNumbers:
+    """Mark of a type whose numbers are not made of true and false, as pydantic makes 1 and 0 of them.
+
+    What has fields of its own (a model, a dataclass, a TypedDict) says itself how strict these are.
+    """
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: pydantic.GetCoreSchemaHandler) -> CoreSchema:
+        return cast("CoreSchema", _without_flags(handler(source)))
+
+
+def _without_flags(schema: Any) -> Any:
+    """A part of pydantic's schema of a type, in which nothing takes a flag for a number."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(map(_without_flags, schema))
+    if not isinstance(schema, dict):
+        return schema
+    schema = {key: _without_flags(value) for key, value in schema.items()}
+    if schema.get("type") not in ("int", "float"):
+        return schema
+    return core_schema.no_info_before_validator_function(_refuse_flag, cast("CoreSchema", schema))
+
+
+def _refuse_flag(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("true and false are no numbers")
+    return value
+
+
 def _field_of(argument: str) -> str:
     """What an argument is called in the model, where names such as `json`, `copy` and `_x` mean something else."""
     return f"argument_{argument}"
@@ -262,7 +289,10 @@ def _model_of(tool: type[Tool], fields: Mapping[str, Any]) -> type[pydantic.Base
     """
     config = pydantic.ConfigDict(extra="forbid", strict=False)
     try:
-        return pydantic.create_model(tool.__name__, __config__=config, **fields)
+        marked: dict[str, Any] = {
+            name: (Annotated[kind, _FlagsAreNoNumbers], field) for name, (kind, field) in fields.items()
+        }
+        return pydantic.create_model(tool.__name__, __config__=config, **marked)
     except pydantic.errors.PydanticSchemaGenerationError:
         if len(fields) > 1:
             for name, field in fields.items():  # It does not say which.
@@ -315,17 +345,6 @@ def _sample(annotation: Any) -> Any:
     """A value of a type, for an example."""
     samples = {str: "...", int: 1, float: 1.0, bool: True}
     return samples.get(annotation, "...")
-
-
-def _is_flag_for_number(given: Any, made: Any) -> bool:
-    """Whether true or false was taken for 1 or 0, as pydantic does, in lists and mappings too."""
-    if isinstance(given, bool):
-        return isinstance(made, int | float) and not isinstance(made, bool)
-    if isinstance(given, Mapping) and isinstance(made, Mapping):
-        return any(_is_flag_for_number(value, made.get(key)) for key, value in given.items())
-    if isinstance(given, list) and isinstance(made, list | tuple):
-        return any(map(_is_flag_for_number, given, made))
-    return False
 
 
 def _show(value: Any) -> str:
