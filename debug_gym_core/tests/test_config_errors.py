@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from quiz_components import refused
 from support import examples
 
+from debug_gym_core.components import component
 from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.components.component import Component
 from debug_gym_core.config.layers import read_text
 from debug_gym_core.config.loading import load
 from debug_gym_core.errors import UsageError
@@ -199,7 +202,23 @@ def test_a_config_is_no_place_for_a_secret(quiz_plugins: Plugins, write_config: 
         in answer
     )
     assert answer.startswith(f"{path}:3: llm.") and "pw" not in answer
-    assert answer.endswith("a query as generate_kwargs: {extra_query: {name: value}}") is ("?" in setting)
+    assert answer.endswith("; a query is generate_kwargs: {extra_query: {name: value}}") is ("?" in setting)
+
+
+class Lying(Component):
+    name = "lying"
+
+    class Settings(component.Settings):
+        addresses: list[int] = pydantic.Field(default=[], repr=False)
+        where: int = pydantic.Field(0, repr=False)
+        port: int = 0
+
+
+def test_a_value_that_settings_do_not_show_is_not_repeated() -> None:
+    with pytest.raises(UsageError) as caught:
+        Lying(addresses=[1, "pw"], where="pw", port="no")
+    said = "addresses.1: say a whole number; where: say a whole number; port: say a whole number (got 'no')"
+    assert str(caught.value) == f"lying: {said}"
 
 
 @pytest.mark.parametrize("setting", ["endpoint: 'http://[::1'", "generate_kwargs: {extra_headers: {X-Monkey: x}}"])

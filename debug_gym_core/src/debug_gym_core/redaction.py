@@ -23,6 +23,9 @@ PLACEHOLDERS = frozenset((
 ))  # fmt: skip
 """What people write, in small letters, where a server wants a key and checks none; models write it into code."""
 
+QUERY = "a query is generate_kwargs: {extra_query: {name: value}}"
+"""What to do with the query of an endpoint, which has none."""
+
 _secrets: set[str] = set()
 
 

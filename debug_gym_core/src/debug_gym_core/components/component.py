@@ -71,7 +71,8 @@ def explain(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | N
 
     Args:
         error: what pydantic raised
-        model: the model, to name the nearest known key when a key is unknown
+        model: the model, to name the nearest known key when a key is unknown, and to repeat no value of a field whose
+            `repr` is false
 
     Returns:
         `key.path: what is wrong`, several joined by `; `
@@ -82,14 +83,13 @@ def explain(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | N
     for item in error.errors():
         where = ".".join(str(step) for step in item["loc"])
         if item["type"] == "extra_forbidden" and model is not None:
-            known = _keys_at(model, item["loc"][:-1])
+            known = _fields_at(model, item["loc"][:-1])
             parts.append(f"unknown key {where!r}{nearest(str(item['loc'][-1]), known)}")
         else:
             text = in_words(item)
             given = item.get("input")
-            secret = (
-                isinstance(given, Mapping) or SECRET.search(where) or where.endswith("endpoint")
-            )  # what holds a key is not repeated
+            # What may hold a key is not repeated.
+            secret = isinstance(given, Mapping) or SECRET.search(where) or _is_hidden(model, item["loc"])
             got = "" if secret else f" (got {redact(repr(given)):.80})"
             parts.append(f"{where}: {text}{got}" if where else text)
     return "; ".join(parts)
@@ -138,12 +138,18 @@ _KINDS = {
 }
 
 
-def _keys_at(model: type[pydantic.BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """Field names of the model that lies at a path below `model`."""
+def _is_hidden(model: type[pydantic.BaseModel] | None, path: tuple[int | str, ...]) -> bool:
+    """Whether the value at a path below `model` is, or is part of, one that the model does not show of itself."""
+    fields = [_fields_at(model, path[:depth]).get(str(step)) for depth, step in enumerate(path)] if model else []
+    return any(field is not None and not field.repr for field in fields)
+
+
+def _fields_at(model: type[pydantic.BaseModel], path: tuple[int | str, ...]) -> Mapping[str, pydantic.fields.FieldInfo]:
+    """The fields of the model that lies at a path below `model`."""
     for step in path:
         field = model.model_fields.get(str(step))
         inner = field.annotation if field else None
         if not (inspect.isclass(inner) and issubclass(inner, pydantic.BaseModel)):
-            return []
+            return {}
         model = inner
-    return list(model.model_fields)
+    return model.model_fields

@@ -18,7 +18,7 @@ from debug_gym_core.config.paths import absolute
 from debug_gym_core.config.refusals import Place, Refusals, agent_names, steps_of
 from debug_gym_core.config.spellings import answer
 from debug_gym_core.errors import DebugGymError, UsageError
-from debug_gym_core.redaction import SENT_SECRET, address_alone
+from debug_gym_core.redaction import QUERY, SENT_SECRET, address_alone
 
 
 class Checker:
@@ -242,9 +242,7 @@ def _refuse_secrets(layer: Layer) -> None:
         address = path[1:] == ("endpoint",) and address_alone(str(value)) != str(value)
         sent = {"extra_headers", "extra_query"}.intersection(path) and SENT_SECRET.search(str(path[-1]))
         if address or sent:
-            query = (
-                ", a query as generate_kwargs: {extra_query: {name: value}}" if "?" in str(value) and address else ""
-            )
+            query = f"; {QUERY}" if address and "?" in str(value) else ""
             raise UsageError(
                 f"{layer.origin(path)}: {'.'.join(map(str, path))} holds what may be secret, which the run's record "
                 f"would show; put it into the model's entry in llm.yaml{query}"

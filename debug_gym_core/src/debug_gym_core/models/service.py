@@ -22,7 +22,7 @@ from debug_gym_core.errors import LLMError, LLMUnavailable, RequirementError
 from debug_gym_core.models.gate import LOOK, STOPPED, Gate, pause
 from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message, completed
 from debug_gym_core.models.stopping import Stopping
-from debug_gym_core.redaction import remember
+from debug_gym_core.redaction import QUERY, remember
 from debug_gym_core.usage import NOTHING, Usage
 
 log = logging.getLogger("debug_gym")
@@ -99,7 +99,7 @@ class ServiceSettings(AnswerSettings):
 
     model: str
     api_key: pydantic.SecretStr | None = None
-    endpoint: str | None = None
+    endpoint: str | None = Field(None, repr=False)  # a password may stand in it
     tags: tuple[str, ...] = ()
     context_limit: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
     tokenizer: str | None = None
@@ -121,9 +121,7 @@ class ServiceSettings(AnswerSettings):
     @classmethod
     def _has_no_query(cls, endpoint: str | None) -> str | None:
         if endpoint is not None and ("?" in endpoint or "#" in endpoint):
-            raise ValueError(
-                "ends with the path, without ? and #; a query is generate_kwargs: {extra_query: {name: value}}"
-            )
+            raise ValueError(f"ends with the path, without ? and #; {QUERY}")
         return endpoint
 
     @pydantic.field_validator("generate_kwargs")

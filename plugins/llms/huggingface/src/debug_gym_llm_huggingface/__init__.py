@@ -26,7 +26,7 @@ class HuggingFaceSettings(ChatSettings):
         chat_template_kwargs: for the model's chat template, such as {enable_thinking: false}
     """
 
-    endpoint: str
+    endpoint: str = Field(repr=False)
     chat_template_kwargs: Mapping[str, Any] = Field(default_factory=dict)
 
 
