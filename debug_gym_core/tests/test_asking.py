@@ -279,7 +279,8 @@ def test_another_model_of_the_same_name_may_play_all_again(
     serve()
     play(plugins, tmp_path / "run", "benchmark.tasks=[a, b]")
     serve(model="second")
-    with pytest.raises(UsageError, match="play all of its tasks again"):
+    command = re.escape(f"debug-gym run --resume {tmp_path / 'run'} --force-all")
+    with pytest.raises(UsageError, match=f"play all of its tasks again: {command}$"):
         play(plugins, tmp_path / "run", "benchmark.tasks=a", force={"force_all": True})  # the first one's result of b
 
     def killed(*_: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,8 @@ def refuse_other_model(directory: Path, kept: Mapping[str, Any], model: Mapping[
     found = list(_differences("model", without_secrets(kept), model))
     differences = [words for key, words in found if key not in SAME_ANSWERS]
     if differences:
-        mend = "Take another directory, or play all of its tasks again (--force-all)"
+        command = f"debug-gym run --resume {shlex.quote(str(directory))} --force-all"
+        mend = f"Take another directory, or play all of its tasks again: {command}"
         raise _other(directory, "was played by another model", differences, mend)
     return [words for key, words in found if key in MOVED]
 
