@@ -40,6 +40,21 @@ class Names(Exporter):
 def debug_gym_register_exporters():
     return [Names]
 """
+TOOL = """
+from debug_gym_core import Tool, hookimpl
+
+class Count(Tool):
+    '''Count words.'''
+    name = "wc"
+
+    def use(self, env):
+        return ""
+
+@hookimpl
+def debug_gym_register_tools():
+    return [Count]
+"""
+ENDED = [saved.step(1, saved.call("wc"), "3 words"), *saved.finished(saved.result())]
 
 
 class TestMessages(ExporterContract):
@@ -189,6 +204,24 @@ def test_a_plugins_format_is_listed_and_makes_a_file_or_a_directory(run: Path, t
     assert export(run, *of_plugin, "-o", tmp_path / "x.d")[0] == 0 and (tmp_path / "x.d/name").read_text() == "run"
     status, _, err = export(run, *of_plugin, "--resolved")
     assert status == 2 and "format names has no setting `resolved`" in err
+
+
+def test_tools_of_a_file_are_described_where_it_is_named(tmp_path: Path) -> None:
+    plugin = tmp_path / "my tool.py"
+    plugin.write_text(TOOL)
+    run = saved.write_run(tmp_path / "run", saved.result())
+    saved.write_episode(run, [saved.started(tools=["wc"]), saved.step(0, None, "Fix it."), *ENDED])
+    record = json.loads((run / "run.json").read_text())
+    record["versions"] = {"distributions": {"debug-gym-core": "0.1.0", str(plugin): "file"}}
+    (run / "run.json").write_text(json.dumps(record))
+    status, _, err = export(run)
+    assert status == 0 and "the description of tool wc is left out: unknown tool 'wc'" in err
+    assert err.endswith(f"; the run was played with --plugin-file '{plugin}'\n")
+    (line,) = lines(run, "--plugin-file", plugin)
+    assert [tool["function"]["description"] for tool in line["tools"]] == ["Count words."]
+    record["versions"] = {"distributions": None}
+    (run / "run.json").write_text(json.dumps(record))
+    assert "unknown tool 'wc'" in export(run)[2] and "--plugin-file" not in export(run)[2]
 
 
 def test_a_task_whose_place_leads_out_of_the_run_is_left_out(run: Path, tmp_path: Path) -> None:

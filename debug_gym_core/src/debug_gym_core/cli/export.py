@@ -97,7 +97,9 @@ def _make(name: str, settings: tuple[str, ...], plugins: Plugins, *, resolved: b
         if len(path) != 1:
             raise UsageError(f"-p {text}: a setting of a format is KEY=VALUE, without a dot")
         given[path[0]] = value
-    return found(**given)
+    exporter = found(**given)
+    exporter.plugins = plugins
+    return exporter
 
 
 def _only_run(place: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import json
 import logging
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,6 +17,7 @@ from debug_gym_core.errors import DebugGymError, UsageError
 from debug_gym_core.runs.jobs import Exporter
 
 if TYPE_CHECKING:
+    from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.models.llm import Message
     from debug_gym_core.runs.conversations import Conversation
 
@@ -42,6 +44,7 @@ class ConversationExporter(Exporter):
 
     Settings: ClassVar[type[Settings]] = ConversationSettings
     settings: ConversationSettings
+    _absent: Sequence[str] = ()
 
     @abc.abstractmethod
     def line(self, conversation: Conversation, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -54,17 +57,34 @@ class ConversationExporter(Exporter):
 
     def export(self, run: Path, target: Path) -> None:
         """Write the conversations; see `Exporter`."""
+        from debug_gym_core.runs.provenance import absent_files
         from debug_gym_core.runs.run import read_record, replaced
 
         if not run.is_dir():
             raise UsageError(f"{run}: there is no such directory")
-        read_record(run)
+        self._absent = absent_files(read_record(run), self._installed())
         try:
             with replaced(target) as path, path.open("w", encoding="utf-8", errors="backslashreplace") as file:
                 for line in self._lines(run):
                     file.write(json.dumps(line, ensure_ascii=False) + "\n")
         except OSError as error:
             raise UsageError(f"{target}: {error.strerror}") from error
+
+    def _installed(self) -> Plugins:
+        return self.plugins or installed()
+
+    def _schemas(self, names: Sequence[str], known: dict[str, Mapping[str, Any] | None]) -> list[Mapping[str, Any]]:
+        """What models are told of tools; a tool that is not installed is left out, and told once."""
+        for name in names:
+            if name not in known:
+                try:
+                    known[name] = self._installed().get("tools", name).schema()
+                except DebugGymError as error:
+                    known[name] = None
+                    files = "".join(f" --plugin-file {shlex.quote(path)}" for path in self._absent)
+                    mend = f"; the run was played with{files}" if files else ""
+                    log.warning("the description of tool %s is left out: %s%s", name, error, mend)
+        return [schema for name in names if (schema := known[name]) is not None]
 
     def _lines(self, run: Path) -> Iterator[dict[str, Any]]:
         """The lines of a run, in the order of its results."""
@@ -93,7 +113,7 @@ class ConversationExporter(Exporter):
                 about = {"task": task, "repeat": repeat, "agent": result.agent, "llm": result.llm}
                 about |= {"resolved": result.resolved, "score": result.score, "max_score": result.max_score}
                 about |= {"ended": result.ended, "steps": result.steps, "source": conversation.source, **several}
-                yield {**self.line(conversation, _schemas(conversation.tools, known)), **about}
+                yield {**self.line(conversation, self._schemas(conversation.tools, known)), **about}
 
 
 class Messages(ConversationExporter):
@@ -150,15 +170,3 @@ def _value(message: Message, names: Mapping[str | None, str]) -> str:
     said = [message.content] if message.content else []
     said += [f"<tool_call>\n{json.dumps(call.as_json(), ensure_ascii=False)}\n</tool_call>" for call in message.calls]
     return clean("\n".join(said))
-
-
-def _schemas(names: Sequence[str], known: dict[str, Mapping[str, Any] | None]) -> list[Mapping[str, Any]]:
-    """What models are told of tools; a tool that is not installed is left out, and told once."""
-    for name in names:
-        if name not in known:
-            try:
-                known[name] = installed().get("tools", name).schema()
-            except DebugGymError as error:
-                known[name] = None
-                log.warning("the description of tool %s is left out: %s", name, error)
-    return [schema for name in names if (schema := known[name]) is not None]

@@ -130,7 +130,13 @@ class Executor(Component, abc.ABC):
 
 
 class Exporter(Component, abc.ABC):
-    """A format that a finished run can be exported to."""
+    """A format that a finished run can be exported to.
+
+    Attributes:
+        plugins: what is there of tools and other components; None: what is installed
+    """
+
+    plugins: Plugins | None = None
 
     @abc.abstractmethod
     def export(self, run: Path, target: Path) -> None:

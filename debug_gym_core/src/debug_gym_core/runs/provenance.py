@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import platform
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from debug_gym_core.components.catalogue import FILE
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -26,6 +29,20 @@ def versions(plugins: Plugins | None) -> dict[str, Any]:
         "platform": platform.platform(),
         "distributions": dict(sorted(found.items())),
     }
+
+
+def absent_files(record: Mapping[str, Any], plugins: Plugins) -> list[str]:
+    """The unpackaged plugins that a run was played with, and that are not there, by their names.
+
+    Args:
+        record: the run.json
+        plugins: what is there
+    """
+    versions = record.get("versions")
+    found = versions.get("distributions") if isinstance(versions, dict) else None
+    here = {path.name for path in plugins.files}
+    known = found.items() if isinstance(found, dict) else ()
+    return [name for name, version in known if version == FILE and Path(name).name not in here]
 
 
 def commit(package: Path) -> dict[str, Any] | None:
