@@ -124,6 +124,7 @@ def test_works_with_clicks_runner() -> None:
         (["run", "toy", "--terminal", "docker"], 2, "terminal 'docker'"),
         (["run", "toy", "-p", "env.run_timout=3"], 2, "did you mean 'run_timeout'?"),
         (["run", "toy", "--agent", "chatter", "--llm", "gpt-9"], 4, "model 'gpt-9' is not configured"),
+        (["run", "toy", "--agent", "chatter", "--llm", "gpt-9", "--task", "d"], 2, "toy has no task 'd'"),
         (["run", "toy", "--agent", "chatter", "--llm", "echo"], 2, "isolates nothing"),
         (["run", "toy", "--agent", "chatter", "--llm", "echo", "--terminal", "auto"], 4, "no sandbox"),
         (["tasks", "toyy"], 2, "did you mean 'toy'?"),

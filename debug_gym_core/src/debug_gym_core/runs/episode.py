@@ -54,12 +54,12 @@ class Players:
         refused: whether the model's service refuses whatever it is asked, so that no further episode is begun
     """
 
-    def __init__(self, run: Run, plugins: Plugins, watch: Watch, stop: threading.Event, *, verbose: bool) -> None:
-        """Look up what the config names.
+    def __init__(self, run: Run, parts: EpisodeParts, watch: Watch, stop: threading.Event, *, verbose: bool) -> None:
+        """Look up the model that the config names.
 
         Args:
             run: the run
-            plugins: what is installed
+            parts: what its config names, as `find_parts` finds it
             watch: is told what happens
             stop: when it is set, episodes under way end without a result
             verbose: keep prompts and answers in the trajectories
@@ -69,11 +69,10 @@ class Players:
             PluginError: a plugin that is needed failed
         """
         self.config = config = run.config
-        self.run, self.plugins, self.watch, self.stopping, self.verbose = run, plugins, watch, stop, verbose
-        self._parts = _find_parts(config, plugins)
-        self.benchmark = self._parts.benchmark
-        agent_class = self._parts.agent_class
-        self.model = ChosenModel(config, plugins) if agent_class.needs_llm else None
+        self.run, self.watch, self.stopping, self.verbose = run, watch, stop, verbose
+        self._parts, self.plugins, self.benchmark = parts, parts.plugins, parts.benchmark
+        agent_class = parts.agent_class
+        self.model = ChosenModel(config, parts.plugins) if agent_class.needs_llm else None
         self.attended = self.model is not None and self.model.backend.trusted
         self.refused = False
         self.trusted = self.attended or (self.model is None and agent_class.trusted)
@@ -311,8 +310,17 @@ class Players:
         self.run.note_python(python)
 
 
-def _find_parts(config: Config, plugins: Plugins) -> EpisodeParts:
-    """The parts of the episodes; of an agent that nobody chose, and that is not here, with how one is chosen."""
+def find_parts(config: Config, plugins: Plugins) -> EpisodeParts:
+    """Look up what a run's config names; of an agent that nobody chose, and that is not here, say how one is chosen.
+
+    Args:
+        config: of the run
+        plugins: what is installed
+
+    Raises:
+        UsageError: a name is unknown, or a setting is wrong
+        PluginError: a plugin that is needed failed
+    """
     name = config.agent.name
     try:
         return EpisodeParts.of(config, plugins)

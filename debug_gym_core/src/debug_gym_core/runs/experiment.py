@@ -83,15 +83,16 @@ class Experiment:
             PluginError: a plugin that is needed failed
             RequirementError: a sandbox, a model or a key is missing
         """
-        from debug_gym_core.runs.episode import Players
+        from debug_gym_core.runs.episode import Players, find_parts
 
         self.run = run
         self._plugins = plugins
         self._watch = watch
         self._stop = threading.Event()
-        self._players = Players(run, plugins, watch, self._stop, verbose=verbose)
+        parts = find_parts(run.config, plugins)
+        self.jobs = plan(run.config, parts.benchmark)  # first: an unknown task is told before a model that is missing
+        self._players = Players(run, parts, watch, self._stop, verbose=verbose)
         self._workers = 1 if self._players.attended else workers or run.config.run.workers
-        self.jobs = plan(run.config, self._players.benchmark)
         for job in self.jobs:
             run.task_directory(job.task, job.repeat)
         self.pending = list(self.jobs)
