@@ -351,6 +351,59 @@ def test_the_end_of_an_async_for_is_no_failure(debug: Any) -> None:
     ]
 
 
+ENDS = {
+    "a method that is called often": """\
+    n = 20
+    async def __anext__(self):
+        self.n -= 1
+        if self.n < 0:
+            raise StopAsyncIteration
+        return self.n
+""",
+    "a method that is no coroutine": """\
+    def __anext__(self):
+        raise StopAsyncIteration
+""",
+    "a task that is cancelled": """\
+    async def __anext__(self):
+        loop.call_soon(task.cancel)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise StopAsyncIteration
+""",
+}
+LOOP = """
+async def main():
+    "A function with a text has its None behind it and the numbers."
+    {}
+    numbers = Numbers()
+    async for n in numbers:
+        seen = n
+    ended = True
+
+loop = asyncio.get_event_loop_policy().new_event_loop()
+task = loop.create_task(main())
+loop.run_until_complete(task)
+"""
+
+
+@pytest.mark.parametrize("constants", [1, 300])
+@pytest.mark.parametrize("end", ENDS)
+def test_no_end_of_an_async_for_is_a_failure(debug: Any, end: str, constants: int) -> None:
+    numbers = "import asyncio\n\nclass Numbers:\n    def __aiter__(self):\n        return self\n\n" + ENDS[end]
+    source = numbers + LOOP.format("; ".join(f"x = {n}.5" for n in range(constants)))
+    first = 1 + source.splitlines().index("    numbers = Numbers()")
+    program = debug("python app.py", {"app.py": source})
+    program.do(f"b {first}")
+    stop = program.do("c")["stop"]
+    reasons = []
+    while stop["line"] < first + 3:
+        stop = program.do("n")["stop"]
+        reasons.append(stop["reason"])
+    assert reasons == ["step"] * len(reasons)
+
+
 def test_an_exception_in_a_task_goes_to_who_awaits_it(debug: Any) -> None:
     program = debug("python app.py", dedent(ASYNCIO))
     program.do("b 24")

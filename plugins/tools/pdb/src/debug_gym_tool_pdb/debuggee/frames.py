@@ -17,6 +17,9 @@ MOST_IN_A_CYCLE = 4
 """Functions that call each other in a circle, for which a stack is folded."""
 
 _YIELDS = frozenset(dis.opmap[name] for name in ("YIELD_VALUE", "YIELD_FROM") if name in dis.opmap)
+_AWAITS = ("LOAD_CONST", "SEND", "YIELD_VALUE", "YIELD_FROM", "RESUME", "JUMP_BACKWARD_NO_INTERRUPT")
+_AWAITING = frozenset(dis.opmap[name] for name in (*_AWAITS, "CACHE", "EXTENDED_ARG") if name in dis.opmap)
+"""What follows the instruction that gets what is awaited, while that is awaited."""
 _DELETES = ("DELETE_FAST", "DELETE_DEREF")
 
 
@@ -80,7 +83,9 @@ def is_yielding(frame: "FrameType") -> bool:
 def ends_async_for(frame: "FrameType") -> bool:
     """Whether a frame that has a StopAsyncIteration has it of an `async for`, which ends by it."""
     code, at = frame.f_code.co_code, frame.f_lasti
-    return at >= 4 and code[at - 4] == dis.opmap["GET_ANEXT"]
+    while at > 0 and code[at] in _AWAITING:
+        at -= 2
+    return code[at] == dis.opmap["GET_ANEXT"]
 
 
 def is_cleared(frame: "FrameType") -> bool:
