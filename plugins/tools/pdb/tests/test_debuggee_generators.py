@@ -296,3 +296,17 @@ def test_what_a_step_out_of_a_function_leaves_is_looked_at_within_bounds(
     monkeypatch.setattr(leaving, "_referents", referents)
     f()
     assert 0 < found < 25_000
+
+
+def test_until_after_a_return_in_a_with_statement_goes_on_in_the_program(debug: Any) -> None:
+    source = "import contextlib\n@contextlib.contextmanager\ndef cm():\n    yield 1\n"
+    source += "def f():\n    with cm() as one:\n        return one\nwith cm() as two:\n    two = f()\nend = 1\n"
+    program = debug("python app.py", {"app.py": source})
+    if program.hello["python"] < [3, 10]:
+        pytest.skip("the end of a with statement has no line there: pdb goes into contextlib too")
+    program.do("b 7")
+    program.do("c")
+    assert program.do("r")["stop"]["reason"] == "return"
+    stops = [program.do("unt")["stop"] for _ in range(2)]
+    assert [(stop["file"], stop["line"]) for stop in stops][-1] == ("app.py", 10)
+    assert {stop["file"] for stop in stops} == {"app.py"}
