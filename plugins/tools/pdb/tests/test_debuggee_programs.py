@@ -322,6 +322,9 @@ def test_quit_is_told_first_and_ends_the_program(debug: Any) -> None:
     assert b"cleaned" in program.printed
 
 
+CLEARED = "its variables were deleted, or cleared by the test runner (assertRaises); `trace`, or a breakpoint at the"
+
+
 def test_variables_that_assert_raises_has_cleared_are_said_to_be(debug: Any) -> None:
     source = """\
     import unittest
@@ -333,31 +336,43 @@ def test_variables_that_assert_raises_has_cleared_are_said_to_be(debug: Any) -> 
         value = 1
         none()
 
+    def deletes(key):
+        try:
+            none()
+        except ValueError as key:
+            pass
+
     class TestIt(unittest.TestCase):
         def test_it(self):
             with self.assertRaises(ValueError):
                 f("a")
+
+        def test_that_it_might_have_deleted(self):
+            with self.assertRaises(ValueError):
+                deletes("a")
     """
     program = debug("python -m unittest -q test_it", {"test_it.py": textwrap.dedent(source)})
     program.do("b test_it.py:8")
     assert program.do("c")["stop"]["locals"]["changed"] == {"key": "'a'", "value": "1"}
-    cleared = (
-        "its variables were cleared by the test runner (assertRaises); `trace`, or a breakpoint at the line, shows"
-    )
-    stop = program.do("c")["stop"]
-    assert (stop["function"], stop.get("note")) == ("none", None)  # which has none
-    program.do("u")
-    assert program.do("args")["out"].startswith(cleared)
-    assert program.do("info locals")["out"].startswith(cleared)
-    program.do("u")
-    assert program.do("args")["out"].startswith("self = ")
+    for function in ("f", "deletes"):
+        stop = program.do("c")["stop"]
+        assert (stop["function"], stop.get("note")) == ("none", None)  # which has none
+        assert f"){function}()" in program.do("u")["out"]
+        assert program.do("args")["out"].startswith(CLEARED)
+        assert program.do("info locals")["out"].startswith(CLEARED)
+        program.do("u")
+        assert program.do("args")["out"].startswith("self = ")
 
 
-def test_variables_that_a_function_has_deleted_are_not_said_to_be_cleared(debug: Any) -> None:
-    source = "def f(a, *more):\n    del a, more\n    raise KeyError\nf(1)\n"
-    program = debug("python app.py", {"app.py": source})
-    assert "note" not in program.do("c")["stop"]
-    assert "undefined" in program.do("a")["out"]
+@pytest.mark.parametrize(
+    "deletes",
+    ["    del a, more\n", "    def g():\n        nonlocal a, more\n        del a, more\n    g(); del g\n"],
+    ids=["itself", "a function in it"],
+)
+def test_variables_that_a_function_has_deleted_are_said_to_be(debug: Any, deletes: str) -> None:
+    program = debug("python app.py", {"app.py": f"def f(a, *more):\n{deletes}    raise KeyError\nf(1)\n"})
+    assert program.do("c")["stop"]["note"].startswith(CLEARED)
+    assert program.do("a")["out"].startswith(CLEARED)
 
 
 def test_unittest_stops_at_each_failing_test(debug: Any) -> None:

@@ -15,7 +15,7 @@ from debug_gym_core.debugging.inside.limits import TimeLimit, repr_of
 from .channel import _GONE, _ORIGINAL_BUILTINS, Channel, _give_builtins, _take_back_builtins
 from .conversation import IGNORED, Conversation, documented, shortened
 from .evaluating import evaluate
-from .frames import folded, in_order, is_cleared, is_shown, line_of
+from .frames import folded, has_arguments, in_order, is_cleared, is_shown, line_of
 from .guide import DIFFERENCES, long_name, overview
 from .hints import MOST_NAMED
 from .locations import NAME, NO_LINE
@@ -114,11 +114,8 @@ class Looking(Conversation):
         assert frame is not None
         if is_cleared(frame):
             return self.message(CLEARED)
-        code = frame.f_code
-        if not code.co_argcount + code.co_kwonlyargcount and not code.co_flags & (
-            inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-        ):
-            self.message("{} has no arguments.".format(code.co_name))
+        if not has_arguments(frame.f_code):
+            self.message("{} has no arguments.".format(frame.f_code.co_name))
             return None
         return super().do_args(arg)
 

@@ -37,7 +37,8 @@ MOST_MEMBERS = (5, 3, 1)
 """Exceptions that are shown of a group, of one in it, and of one in that."""
 
 CLEARED = (
-    "its variables were cleared by the test runner (assertRaises); `trace`, or a breakpoint at the line, shows them"
+    "its variables were deleted, or cleared by the test runner (assertRaises); `trace`, or a breakpoint at the line, "
+    "shows them"
 )
 _COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
