@@ -356,6 +356,51 @@ def test_a_step_out_of_a_function_goes_to_its_caller(debug: Any, command: str) -
     assert program.do("s")["stop"]["function"] == "log"
 
 
+NOT_MEANT = {
+    "a coroutine that was never awaited": """\
+async def forgotten():
+    pass
+def f():
+    left = forgotten()
+    return 1
+f()
+b = 2
+""",
+    "a file that was not closed": """\
+def f():
+    left = open(__file__)
+    return 1
+f()
+b = 2
+""",
+    "an asynchronous generator": """\
+import asyncio
+async def numbers():
+    yield 1
+def f(held):
+    left = held.pop()
+    return 1
+async def main():
+    held = [numbers()]
+    await held[0].__anext__()
+    f(held)
+    b = 2
+asyncio.get_event_loop_policy().new_event_loop().run_until_complete(main())
+""",
+}
+
+
+@pytest.mark.parametrize("left", NOT_MEANT)
+def test_a_step_out_of_a_function_goes_not_to_what_the_interpreter_calls(debug: Any, left: str) -> None:
+    lines = [line.strip() for line in NOT_MEANT[left].splitlines()]
+    program = debug("python -W default app.py", {"app.py": NOT_MEANT[left]})
+    program.do(f"b {1 + lines.index('return 1')}")
+    program.do("c")
+    assert "--Return--" in program.do("s")["out"]
+    stop = program.do("s")["stop"]
+    assert (stop["file"], stop["line"]) == ("app.py", 1 + lines.index("b = 2"))
+
+
 def test_a_step_goes_into_a_destructor(debug: Any) -> None:
     source = "class Thing:\n    def __del__(self):\n        x = 1\na = Thing()\ndel a\nb = 2\n"
     program = debug("python app.py", {"app.py": source})

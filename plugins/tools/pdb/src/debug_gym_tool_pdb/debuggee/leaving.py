@@ -6,6 +6,7 @@ import gc
 import inspect
 import sys
 import types
+import warnings
 import weakref
 
 from .channel import Channel
@@ -22,6 +23,13 @@ _dispatch_line = bdb.Bdb.dispatch_line
 _dispatch_return = bdb.Bdb.dispatch_return
 
 _WEAKREFS = frozenset((weakref.WeakSet.add.__code__.co_filename, weakref.finalize.__call__.__code__.co_filename))
+_WARNS = ("_warn_unawaited_coroutine", "_showwarnmsg")
+_WARNINGS = frozenset(
+    function.__code__
+    for function in (warnings.WarningMessage.__init__, *(getattr(warnings, name, None) for name in _WARNS))
+    if function is not None
+)
+"""What the interpreter calls to warn, as of a coroutine that was never awaited and of a file that was not closed."""
 _SUSPENDED = (
     (types.GeneratorType, "gi_frame", "gi_yieldfrom"),
     (types.CoroutineType, "cr_frame", "cr_await"),
@@ -47,8 +55,9 @@ _reference = weakref.ref
 class Left:
     """A frame that has returned, and what runs because its variables are gone.
 
-    A step out of a function goes to its caller, not into what the end of its variables calls. pdb, which keeps them
-    alive while it steps, never sees it.
+    A step out of a function goes to its caller, not into what the end of its variables calls: destructors, finalizers,
+    warnings, what generators have still to do. pdb, which keeps them alive while it steps, never sees any of it. A
+    function that a weak reference calls by itself is not told from one that the caller calls, and stepped into.
     """
 
     def __init__(self, frame: "FrameType") -> None:
@@ -73,7 +82,10 @@ class Left:
             top = top.f_back
         if top.f_back is None:
             return False
-        if top.f_code.co_name == "__del__" or top.f_code.co_filename in _WEAKREFS:
+        code = top.f_code
+        if code.co_name == "__del__" or code.co_filename in _WEAKREFS or code in _WARNINGS:
+            return True
+        if code is getattr(sys.get_asyncgen_hooks().finalizer, "__code__", None):
             return True
         if frame is top:
             self._ending = id(top) if self._ends(top) else 0
