@@ -57,8 +57,8 @@ class Comparisons(ast.NodeTransformer):
         kept = given_to_lambda(node)
         for values in (node.args.defaults, node.args.kw_defaults):
             for place, one in enumerate(values):
-                if one in kept.values():
-                    values[place] = self.literals.ask("hide", [self.literals.hidden(one)], one)
+                if one is not None and one in kept.values():
+                    values[place] = self.literals.ask("hide", [self.literals.hidden(one) or one], one)
         hides, self.hides = self.hides, False
         given, self.given = self.given, self.given.union(kept)
         self.generic_visit(node)
