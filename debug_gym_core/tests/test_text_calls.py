@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -114,6 +117,22 @@ def test_what_is_no_action_is_corrected_precisely(answer: str, said: str) -> Non
 def test_an_answer_is_read_at_once_however_often_a_model_repeats_itself(answer: str) -> None:
     with pytest.raises(ActionError, match="has no action"):
         find(answer, TOOLS)
+
+
+@pytest.mark.parametrize("line", ["```python\n", "~~~\n", "x <<<\n", "{\n", "view\n<<<\n"])
+def test_what_an_answer_repeats_costs_a_call_for_each_time(line: str) -> None:
+    def calls(times: int) -> int:
+        counted = itertools.count()
+        before = sys.getprofile()
+        sys.setprofile(lambda *_: next(counted) and None)
+        try:
+            with contextlib.suppress(ActionError):
+                find("I see:\n\n" + line * times, TOOLS)
+        finally:
+            sys.setprofile(before)
+        return next(counted)
+
+    assert calls(400) < 3 * calls(200)
 
 
 @given(st.text() | st.text(alphabet='`view{}<>"\n pdbname:,', max_size=80))
