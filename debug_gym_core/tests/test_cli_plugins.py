@@ -18,50 +18,6 @@ from debug_gym_core.components.catalogue import of_core
 from debug_gym_core.components.entry_points import entry_points
 from debug_gym_core.plugins import load_plugins
 
-BAD = """
-from debug_gym_core import Agent, Benchmark, Settings, Terminal, Tool, hookimpl
-
-class Silent(Tool):
-    \"\"\"Explains no argument.\"\"\"
-    name = "silent"
-    def use(self, env, path: str):
-        \"\"\"Nothing.\"\"\"
-        return path
-
-class Greedy(Tool):
-    \"\"\"Takes anything.\"\"\"
-    name = "greedy"
-    def use(self, env, *words):
-        \"\"\"Nothing.\"\"\"
-        return "x"
-
-class Half(Terminal):
-    \"\"\"Leaves out most methods.\"\"\"
-    name = "half"
-
-class Wrong(Benchmark):
-    \"\"\"Ships a config that is refused.\"\"\"
-    name = "wrong"
-    config = {"env": {"run_timout": 3}}
-    def names(self): return []
-    def load(self, name): raise AssertionError
-
-class Alone(Agent):
-    \"\"\"Wants a tool that nobody has.\"\"\"
-    name = "alone"
-    tools = ("laser",)
-    def play(self, env, llm): pass
-
-@hookimpl
-def debug_gym_register_tools(): return [Silent, Greedy]
-@hookimpl
-def debug_gym_register_terminals(): return [Half]
-@hookimpl
-def debug_gym_register_benchmarks(): return [Wrong]
-@hookimpl
-def debug_gym_register_agents(): return [Alone]
-"""
-
 GOOD = """
 from debug_gym_core import Tool, hookimpl
 
@@ -73,6 +29,7 @@ class Good(Tool):
 @hookimpl
 def debug_gym_register_tools(): return [Good]
 """
+
 
 SECOND = """
 from debug_gym_core import Tool, hookimpl
@@ -236,123 +193,6 @@ def test_a_name_that_no_model_may_call_is_refused_when_it_is_loaded(inside: Any,
     assert (done.status, done.err) == (3, f"error: plugin file {spaced} failed to load: {said}\n")
 
 
-def test_check_is_silent_about_what_is_right(inside: Any) -> None:
-    done = inside("plugins", "--check")
-    assert done.status == 0 and done.err == ""
-    rows = [line.split(maxsplit=3) for line in done.out.splitlines()[1:]]
-    assert ["core", "plugin", "ok"] in [row[:3] for row in rows]
-    assert "failed" not in done.out
-    assert any("terminal local" in line and "works here" in line for line in done.out.splitlines())
-
-
-def test_a_tool_that_nobody_can_call_ends_a_run_before_it_begins(inside: Any, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.py"
-    bad.write_text(BAD)
-    done = inside("run", "toy", "--plugin-file", str(bad), "--agent", "quitter", "-p", "tools=[greedy]", "-o", "out")
-    said = "error: tool greedy: Greedy.use must name its arguments, not take *words\n"
-    assert (done.status, done.err) == (3, said) and not (tmp_path / "out" / "toy").exists()
-
-
-def test_check_names_what_is_wrong(inside: Any, broken: str, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.py"
-    bad.write_text(BAD)
-    done = inside("plugins", "--check", "--json", "--plugin-file", str(bad), "--plugin-file", broken)
-    assert done.status == 3
-    found = {(item["kind"], item["name"]): (item["state"], item["detail"]) for item in json.loads(done.out)
-             if item["plugin"] == "bad.py"}  # fmt: skip
-    assert found["tool", "silent"] == ("warning", "arguments that the docstring of use() does not explain: path")
-    assert found["tool", "greedy"][0] == "failed" and "must name its arguments" in found["tool", "greedy"][1]
-    assert found["terminal", "half"][0] == "failed" and "does not implement alive, open, start" in str(
-        found["terminal", "half"]
-    )
-    assert (
-        found["benchmark", "wrong"][0] == "failed" and "did you mean 'run_timeout'?" in found["benchmark", "wrong"][1]
-    )
-    assert found["agent", "alone"] == ("warning", "plays with tools that are not installed: laser")
-    assert any(item["plugin"] == "broken.py" and item["state"] == "failed" for item in json.loads(done.out))
-
-
-EVENTS = """
-from debug_gym_core import Tool, hookimpl, hookspec
-
-class Own:
-    @hookspec
-    def on_file_changed_twice(env, path):
-        "Specified here: no slip."
-    @hookspec
-    def on_opened(env, path):
-        "Another."
-
-def tool(title, **methods):
-    def use(self, env):
-        return "x"
-    return type(title, (Tool,), {"name": title, "__doc__": "A tool.", "use": use, **methods})
-
-TOOLS = [
-    tool("argument", on_file_changed=hookimpl(lambda self, env, file: None)),
-    tool("own_argument", on_opened=hookimpl(lambda self, file: None)),
-    tool("by_name", on_step=hookimpl(lambda self, *, env: None)),
-    tool("wrapper", on_step=hookimpl(wrapper=True)(lambda self, env: None)),
-    tool("unmarked", on_reset=lambda self, env: None, on_paint=lambda self: None),
-    tool("misspelled", on_file_change=hookimpl(lambda self, env: None)),
-    tool("own", on_file_changed_twice=hookimpl(lambda self, path: None), on_step=hookimpl(lambda self, extra=1: None)),
-    tool("elsewhere", on_moonrise=hookimpl(lambda self, moon: None)),
-]
-
-@hookimpl
-def debug_gym_register_tools(): return TOOLS
-"""
-
-
-def test_check_looks_at_the_methods_that_answer_events(inside: Any, tmp_path: Path) -> None:
-    plugin = tmp_path / "listens.py"
-    plugin.write_text(EVENTS)
-    done = inside("plugins", "--check", "--json", "--plugin-file", str(plugin))
-    assert done.status == 3
-    assert {item["name"]: (item["state"], item["detail"]) for item in json.loads(done.out)
-            if item["plugin"] == "listens.py" and item["kind"] == "tool"} == {
-        "argument": ("failed", "argument.on_file_changed: there is no argument 'file'; it has env, path, edits"),
-        "own_argument": ("failed", "own_argument.on_opened: there is no argument 'file'; it has env, path"),
-        "by_name": ("failed", "by_name.on_step: its arguments are given by position; take the * out"),
-        "wrapper": ("failed", "wrapper.on_step: an event has no wrappers; write @hookimpl alone"),
-        "unmarked": ("warning", "unmarked.on_reset is not marked @hookimpl and is never called"),
-        "misspelled": (
-            "warning",
-            "misspelled.on_file_change: there is no event 'on_file_change'; did you mean 'on_file_changed'?",
-        ),
-        "own": ("ok", "arguments: none"),
-        "elsewhere": ("ok", "arguments: none; answers what no plugin here specifies: on_moonrise"),
-    }  # fmt: skip
-    shown = " ".join(inside("plugins", "--check", "--plugin-file", str(plugin)).out.split())
-    assert "misspelled warning" in shown and "argument failed" in shown
-
-
-@pytest.mark.parametrize(
-    ("text", "state", "detail"),
-    [
-        (
-            "from debug_gym_core import hookimpl\n@hookimpl\ndef debug_gym_register_tools(): return []\n",
-            "warning",
-            "file, provides nothing: debug_gym_register_tools returns nothing",
-        ),
-        (
-            "from debug_gym_core import hookimpl\n@hookimpl\ndef debug_gym_register_llms(): return []\n"
-            "@hookimpl\ndef debug_gym_register_agents(): return ()\n",
-            "warning",
-            "file, provides nothing: debug_gym_register_agents, debug_gym_register_llms return nothing",
-        ),
-        ("from debug_gym_core import hookimpl\n@hookimpl\ndef debug_gym_run_started(run): pass\n", "ok", "file"),
-    ],
-)
-def test_check_warns_of_a_plugin_that_provides_nothing(
-    inside: Any, tmp_path: Path, text: str, state: str, detail: str
-) -> None:
-    (tmp_path / "empty.py").write_text(text)
-    done = inside("plugins", "--check", "--json", "--plugin-file", str(tmp_path / "empty.py"))
-    found = [item for item in json.loads(done.out) if item["plugin"] == "empty.py"]
-    assert [(item["kind"], item["state"], item["detail"]) for item in found] == [("plugin", state, detail)]
-
-
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
@@ -442,14 +282,6 @@ def test_what_a_plugin_returns_that_is_wrong_names_the_plugin(inside: Any, tmp_p
     said = ["--agent", "chatter", "-p", "llm.name=mute", "-p", "terminal.allow_unsandboxed=true", "--task", "a"]
     done = inside("run", "toy", "--plugin-file", "wrong.py", *said)
     assert "llm mute: complete() must return a Completion, not None" in done.out + done.err, (done.out, done.err)
-
-
-def test_check_with_warnings_only_is_status_0(inside: Any, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.py"
-    bad.write_text(BAD.replace("return [Silent, Greedy]", "return [Silent]").replace("[Half]", "[]")
-                   .replace("return [Wrong]", "return []"))  # fmt: skip
-    done = inside("plugins", "--check", "--plugin-file", str(bad))
-    assert done.status == 0 and "warning" in done.out
 
 
 def test_two_of_one_name(inside: Any, tmp_path: Path) -> None:
