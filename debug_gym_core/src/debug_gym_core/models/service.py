@@ -99,7 +99,7 @@ class ServiceSettings(AnswerSettings):
 
     model: str
     api_key: pydantic.SecretStr | None = None
-    endpoint: str | None = Field(None, repr=False)  # a password may stand in it
+    endpoint: str | None = Field(default=None, repr=False)  # a password may stand in it
     tags: tuple[str, ...] = ()
     context_limit: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
     tokenizer: str | None = None
