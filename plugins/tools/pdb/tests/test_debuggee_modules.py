@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from debugged_programs import place
-from support import version_of
 
 APP = """\
 import json
@@ -55,12 +53,43 @@ def test_functions_that_are_not_python_are_said_to_be(debug: Any, python: str) -
     }.items():
         answer = program.do(f"b {typed}")
         assert answer["failed"] and answer["out"] == f"*** {why}\n", typed
-    answer = program.do("b os.path.join")
-    if version_of(python) >= (3, 11):
-        why = "posixpath is part of the interpreter, which runs it without its file: no breakpoint stops in join"
-        assert answer["failed"] and answer["out"] == f"*** {why}\n"
-    else:
-        assert place(program.do("c")).split("/")[-1].startswith("posixpath.py:")
+
+
+FROZEN = """\
+import os, abc, codecs
+
+class Kind(metaclass=abc.ABCMeta):
+    pass
+
+os.path.join("a", "b")
+isinstance(1, Kind)
+os.getenv("PATH")
+codecs.getreader("utf-8")
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "file", "function", "source"),
+    [
+        ("os.path.join", "posixpath.py", "join", "a = os.fspath(a)"),
+        ("posixpath.py:join, a == 'a'", "posixpath.py", "join", "a = os.fspath(a)"),
+        ("os.py:getenv", "os.py", "getenv", "return environ.get(key, default)"),
+        ("codecs:getreader", "codecs.py", "getreader", "return lookup(encoding).streamreader"),
+        ("abc:ABCMeta.__instancecheck__", "abc.py", "__instancecheck__", ""),
+    ],
+)
+def test_code_that_is_frozen_with_the_interpreter_has_a_file(
+    debug: Any, python: str, backends: list[str], typed: str, file: str, function: str, source: str
+) -> None:
+    program = debug("python app.py", {"app.py": FROZEN}, backends=backends)
+    assert program.do(f"b {typed}")["out"].startswith("Breakpoint 1 at ")
+    stop = program.do("c")["stop"]
+    assert (stop["reason"], stop["file"].rpartition("/")[2], stop["function"]) == ("breakpoint", file, function)
+    assert source in dict(stop["source"])[stop["line"]]
+    assert program.do("w")["out"].splitlines()[-1].startswith("-> " + source)
+    assert program.do("cl 1")["failed"] is False
+    assert program.do(f"b {stop['line']}")["out"].startswith(f"Breakpoint 2 at {stop['file']}:{stop['line']}\n")
+    assert program.do("c")["status"] == 0
 
 
 def test_a_name_that_a_module_has_not_is_looked_for_among_its_own(debug: Any) -> None:

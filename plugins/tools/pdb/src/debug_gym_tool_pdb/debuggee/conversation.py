@@ -17,6 +17,7 @@ from .files import Files
 from .hints import Hints
 from .locations import Locations
 from .meaning import Meaning
+from .modules import FROZEN, file_of_frozen
 from .remembered import Remembered
 from .report import Reporter
 from .shown import Shown
@@ -325,7 +326,8 @@ class Conversation(pdb.Pdb):
         if stop is not None and stop.reason == "return" and frame is self.stack[-1][0]:
             shown, odd = self.guarded(reprlib.repr, stop.value[0])
             text += "->" + (shown if not odd else "<a value whose repr {}>".format(odd))
-        source, odd = self.guarded(linecache.getline, frame.f_code.co_filename, line, frame.f_globals)
+        file = self.files.with_lines(frame.f_code.co_filename)
+        source, odd = self.guarded(linecache.getline, file, line, frame.f_globals)
         return text + lprefix + shortened(source.strip()) if not odd and source.strip() else text
 
     def is_ignored(self, value: "Any") -> bool:
@@ -363,16 +365,22 @@ class Conversation(pdb.Pdb):
         return found[0] if len(found) == 1 else None
 
     def canonic(self, filename: str) -> str:
-        """The real path, so that a file is one file whatever links lead to it."""
+        """The real path, so that a file is one file whatever links lead to it, and when it is frozen."""
         name = self.fncache.get(filename)
         if name is None:
-            if filename[:1] == "<" and filename[-1:] == ">":
-                name = filename
+            frozen = filename[: len(FROZEN)] == FROZEN
+            if filename[:1] == "<" and filename[-1:] == ">" and not frozen:
+                name = filename  # without a call: the program may be near its recursion limit
             else:
                 with OwnBuiltins():
-                    name = os.path.realpath(os.path.join(self._cwd, filename))
+                    file = file_of_frozen(filename) if frozen else filename
+                    name = os.path.realpath(os.path.join(self._cwd, file)) if file else filename
             self.fncache[filename] = name
         return name
+
+    def defaultFile(self) -> str:
+        """See pdb."""
+        return self.files.with_lines(super().defaultFile())
 
 
 def shortened(text: str) -> str:

@@ -8,7 +8,7 @@ import re
 import sys
 
 from .guide import nearest
-from .modules import find_module
+from .modules import FROZEN, find_module
 from .places import python_files
 
 TYPE_CHECKING = False
@@ -44,6 +44,10 @@ class Files:
         """A file as the host shows it: relative to the repository when it lies inside."""
         name = self._canonic(filename)
         return name[len(self._inside) :] if name.startswith(self._inside) else name
+
+    def with_lines(self, filename: str) -> str:
+        """The file that has the source of code: of code that is frozen, its own name leads to none."""
+        return self._canonic(filename) if filename.startswith(FROZEN) else filename
 
     def is_own(self, filename: str) -> bool:
         """Whether a file is the repository's own code."""

@@ -126,7 +126,8 @@ class Locations:
         if not NAME.match(inside.strip()):
             more = "; commands are written one a line, or with ;; between them" if ";" in inside else ""
             raise NotUnderstood("Bad lineno: {}; b FILE:LINE, as b app.py:12{}".format(inside, more))
-        return self._function(inside.strip(), path, file if NAME.match(file) else "")
+        is_module = NAME.match(file) and not file.endswith(".py")
+        return self._function(inside.strip(), path, file if is_module else "")
 
     def _in_scope(self, name: str) -> "Optional[Tuple[str, Optional[str]]]":
         """Where the function is that a name stands for in the current frame; None: it stands for none.

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 MOST_FOLLOWED = 50
 """Names that are followed, from one module to another."""
+FROZEN = "<frozen "
+"""How the name of a code's file begins when it was compiled with the interpreter."""
 
+_LIBRARY = os.path.dirname(os.__file__)
 _IN_C = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
 
@@ -32,8 +35,9 @@ def find_module(name: str) -> "Optional[Tuple[str, str]]":
         which may be one in C, or empty, as of a directory and of what is part of the interpreter; None: an import would
         not find it
     """
+    places = [one for one in sys.path if type(one) is str]
     for one in (name, _own_name(name)):
-        file = "" if one in sys.builtin_module_names else _file_on_path(one)
+        file = "" if one in sys.builtin_module_names else _file_in(places, one)
         if file is not None:
             return one, file
     return None
@@ -46,9 +50,16 @@ def _own_name(name: str) -> str:
     return own if type(own) is str else name
 
 
-def _file_on_path(name: str) -> "Optional[str]":
+def file_of_frozen(filename: str) -> str:
+    """The file that has the source of frozen code, which has the name of its module; empty: it is not known.
+
+    Such is importlib, and from Python 3.11 on what every program needs: `abc`, `codecs`, `io`, `os`, `posixpath`, ...
+    """
+    return _file_in([_LIBRARY], filename[len(FROZEN) : -1]) or ""
+
+
+def _file_in(directories: "List[str]", name: str) -> "Optional[str]":
     file: "Optional[str]" = None
-    directories = [one for one in sys.path if type(one) is str]
     for part in name.split("."):
         file, directories = _in_directories(part, directories)
         if file is None:
@@ -127,7 +138,7 @@ class Installed:
             name: after that of its module
 
         Raises:
-            NoPythonCode: it is part of the interpreter or written in C
+            NoPythonCode: it is written in C
         """
         owner, _, method = name.rpartition(".")
         return _described(self._defined(name) or self._inherited(self._defined(owner), method))
@@ -144,8 +155,10 @@ class Installed:
             NoPythonCode: see `find`
         """
         owner, _, method = name.rpartition(".")
-        owned = self._in_module(owner, module, file) if owner else None
-        return _described(self._in_module(name, module, file) or self._inherited(owned, method))
+        found = self._in_module(name, module, file)
+        if found is None and owner:
+            found = self._inherited(self._in_module(owner, module, file), method)
+        return _described(found)
 
     def _inherited(self, owner: "Optional[Tuple[_Module, str]]", method: str) -> "Optional[Tuple[_Module, str]]":
         """The method that a class has from another one."""
@@ -204,9 +217,6 @@ def _described(found: "Optional[Tuple[_Module, str]]") -> "Optional[Definition]"
     if found is None:
         return None
     module, name = found
-    if importlib.machinery.FrozenImporter.find_spec(module.name) is not None:
-        text = "{} is part of the interpreter, which runs it without its file: no breakpoint stops in {}"
-        raise NoPythonCode(text.format(module.name, name))
     return definition(module.source, module.nodes, name, module.file)
 
 

@@ -174,7 +174,7 @@ class Reporter:
         return sorted(found, key=lambda one: str(one["name"]))[:MOST_THREADS]
 
     def _source(self, frame: "FrameType", line: int) -> "List[Tuple[int, str]]":
-        lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
+        lines = linecache.getlines(self._files.with_lines(frame.f_code.co_filename), frame.f_globals)
         first = max(1, line - SOURCE_LINES)
         window = lines[first - 1 : line + SOURCE_LINES]
         return [(number, text.rstrip("\r\n")[:SOURCE_WIDTH]) for number, text in enumerate(window, first)]
