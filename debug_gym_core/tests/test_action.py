@@ -140,6 +140,20 @@ TOOLS: dict[str, type[Tool]] = {tool.name: tool for tool in (View, Rewrite, Pdb,
         ("rewrite new_code=y path=<<<\nx\n>>>", "rewrite", {"path": "x\n", "new_code": "y"}),
         ("rewrite a.py <<<\n>>>\n", "rewrite", {"path": "a.py", "new_code": ""}),
         ("rewrite a.py 4 <<<\r\nx\r\n>>>\r\n", "rewrite", {"path": "a.py", "start": 4, "new_code": "x\r\n"}),
+        ("rewrite a.py 4:6 <<<    x = '>' << 1>>>", "rewrite",
+         {"path": "a.py", "start": 4, "end": 6, "new_code": "    x = '>' << 1"}),
+        ("rewrite a.py <<<x>>> \n", "rewrite", {"path": "a.py", "new_code": "x"}),
+        ("rewrite a.py start=8 new_code=<<<it's>>>", "rewrite", {"path": "a.py", "start": 8, "new_code": "it's"}),
+        ("rewrite '<<<x>>>' 4 \"y\"<<<>>>", "rewrite", {"path": "<<<x>>>", "start": 4, "end": "y", "new_code": ""}),
+        ("rewrite a.py 4 new_code='<<<x>>>'", "rewrite", {"path": "a.py", "start": 4, "new_code": "<<<x>>>"}),
+        ("note <<<it is>>>", "note", {"text": "it is"}),
+        ("note 1 <<< 2 >>> 3", "note", {"text": "1 <<< 2 >>> 3"}),
+        ("pdb <<<p '>>>'>>>", "pdb", {"command": "p '>>>'"}),
+        ("pdb entrypoint=pytest <<<b 4>>>", "pdb", {"command": "b 4", "entrypoint": "pytest"}),
+        ("pdb command=<<<c>>>", "pdb", {"command": "c"}),
+        ("pdb entrypoint=pytest command=<<<b 4>>>", "pdb", {"command": "b 4", "entrypoint": "pytest"}),
+        ("sh cat <<<x", "sh", {"command": "cat <<<x"}),
+        ("sh cat <<<x >>>y", "sh", {"command": "cat <<<x >>>y"}),
         ("submit The bug was 'here", "submit", {"message": "The bug was 'here"}),
         ("submit", "submit", {}),
         ('{"name": "view", "arguments": {"path": "a.py"}}', "view", {"path": "a.py"}),
@@ -168,7 +182,13 @@ def test_a_word_that_an_argument_may_be_is_not_null() -> None:
 
 def test_long_actions_cost_little() -> None:
     started = time.process_time()
-    for text in ("view x" + " " * 200_000 + "y", "view a.py " + "1" * 5000 + ":2", "pdb " + "<<<" * 50_000):
+    for text in (
+        "view x" + " " * 200_000 + "y",
+        "view a.py " + "1" * 5000 + ":2",
+        "pdb " + "<<<" * 50_000,
+        "view " + "<<<" * 50_000,
+        "view " + "'<<" * 50_000,
+    ):
         with contextlib.suppress(ActionError):
             parse(text, TOOLS)
     assert time.process_time() - started < 5
@@ -195,6 +215,12 @@ def test_a_model_that_writes_its_call_as_text_is_understood() -> None:
         ),
         ("view a.py 1 2 true 9", "too many words"),
         ("eval <<<\nx\n>>>", "takes no text"),
+        ("eval <<<x>>>", "takes no text"),
+        ("rewrite a.py 4 <<<x>>> end=5", "rewrite: nothing stands behind the >>> of a block on one line"),
+        ("rewrite a.py 4 <<<x >>> 1>>>", "one that has >>> in it stands on lines of its own"),
+        ("rewrite a.py <<<x>>> <<<\ny\n>>>", "nothing stands behind the >>>"),
+        ("rewrite a.py 4 <<<x\ny\n>>>", "a block of several lines begins on the line below <<<"),
+        ("rewrite a.py 4 <<<x", "is not closed; end it with >>> (a word that has <<< in it is put in quotes"),
         ("view path=a.py path=b.py", "path is given twice"),
         ("view a.py path=b.py", "path is given twice"),
         ("view stat=1 path=b.py", "unknown argument 'stat'; did you mean 'start'?"),
@@ -226,6 +252,16 @@ def test_a_block_is_taken_literally(code: str) -> None:
         return
     call = parse(f"rewrite a.py 1 <<<\n{body}>>>", TOOLS)
     assert call.arguments["new_code"] == body
+
+
+@given(st.text(alphabet=st.sampled_from("<> ='\"\\a"), max_size=12) | st.text(max_size=40))
+def test_a_block_on_one_line_is_taken_literally_or_refused(code: str) -> None:
+    try:
+        call = parse(f"rewrite a.py 1 <<<{code}>>>", TOOLS)
+    except ActionError:
+        assert ">>>" in code or "\n" in code or code.endswith(">")
+    else:
+        assert call.arguments == {"path": "a.py", "start": 1, "new_code": code}
 
 
 # The other way round

@@ -9,16 +9,15 @@ The text form is for models and people without function calling:
     >>>
 
 The first word is the tool. Words follow the shell's quoting; `key=value` names an argument, other words fill the
-arguments in order; a block between `<<<` at the end of a line and `>>>` alone on one is the last string argument, taken
-literally. A `command`, where nothing else is required, is the rest of the line (`pdb p x['a b']`; see `command_line`);
-so is a tool's only argument, if it is text, where that is more than one word.
+arguments in order; a block between `<<<` at the end of a line and `>>>` alone on one, or between the two on a line,
+is the last string argument, taken literally. A `command`, where nothing else is required, is the rest of the line
+(`pdb p x['a b']`; see `command_line`); so is a tool's only argument, if it is text, where that is more than one word.
 `START:END` fills `start` and `end` where a tool has both.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import re
 import shlex
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from debug_gym_core import strict_json
 from debug_gym_core.errors import ActionError
 from debug_gym_core.names import nearest
-from debug_gym_core.tools import command_line
+from debug_gym_core.tools import text_arguments
 
 if TYPE_CHECKING:
     from debug_gym_core.tools.tool import Tool
@@ -58,7 +57,6 @@ class ToolCall:
 _BLOCK = re.compile(r"\A(?P<head>[^\n]*)<<<[ \t]*\r?\n(?P<body>.*?)^>>>[ \t]*[\r\n]*\Z", re.DOTALL | re.MULTILINE)
 
 _OPENED = re.compile(r"[^\n]*<<<[ \t]*(\r?\n|\Z)")
-_BLOCK_EXAMPLE = "example:\nrewrite src/app.py 4:6 <<<\n    total += 1\n>>>"
 
 
 def parse(action: ToolCall | Mapping[str, Any] | str, tools: Mapping[str, type[Tool]]) -> ToolCall:
@@ -231,7 +229,7 @@ def _from_text(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall:
         name = text.split(maxsplit=1)[0]
         if name in tools:
             said = "the block after <<< is not closed; end it with >>> alone on a line"
-            raise ActionError(f"{name}: {said}\n{_BLOCK_EXAMPLE}")
+            raise ActionError(f"{name}: {said}\n{text_arguments.BLOCK_EXAMPLE}")
     name, rest = _first_word(text)
     name, newline, below = name.partition("\n")
     rest = f"{below} {rest}".strip() if newline and below else rest.strip()
@@ -240,7 +238,7 @@ def _from_text(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall:
     if name not in tools:
         return ToolCall(name)
     try:
-        return ToolCall(name, _arguments(tools[name], rest, body))
+        return ToolCall(name, text_arguments.read(tools[name], rest, body))
     except ActionError as error:
         raise ActionError(f"{error}\n{_example(tools, name)}") from None
 
@@ -279,98 +277,6 @@ def _where(error: Exception, text: str) -> str:
         what = error.msg
     near = text[max(0, error.pos - 20) : error.pos + 20]
     return f"{what} at line {error.lineno}, column {error.colno}, near {near!r}"
-
-
-def _arguments(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
-    schema = tool.schema()["parameters"]
-    properties: dict[str, Any] = schema["properties"]
-    required = schema.get("required", [])
-    strings = [name for name in properties if _accepts(properties[name], "string")]
-    arguments: dict[str, Any] = {}
-    if body is not None:
-        if not strings:
-            raise ActionError(f"{tool.name} takes no text, so no block between <<< and >>>")
-        last = [name for name in strings if name in required] or strings
-        arguments[last[-1]] = body
-    free = [name for name in properties if name not in arguments]
-    if required == [command_line.COMMAND] and free[:1] == required and required[0] in strings:
-        return command_line.read(rest, properties, functools.partial(_fitting, properties))
-    if len(rest) > command_line.LONGEST:
-        raise ActionError(
-            f"{tool.name}: {len(rest)} characters are too many for words; put a long text between <<< and >>>, or use"
-            " the JSON form"
-        )
-    alone = len(properties) == 1 and list(properties) == strings and not rest.startswith(f"{strings[0]}=")
-    try:
-        words = shlex.split(rest)
-    except ValueError as error:
-        if alone:
-            return {strings[0]: rest}
-        raise ActionError(f"{tool.name}: the words cannot be told apart: {_why_not(error)}") from None
-    if alone and body is None and len(words) > 1:
-        return {strings[0]: rest}
-    if body is not None and words and words[-1].endswith("=") and words[-1][:-1] in strings:
-        arguments = {words.pop()[:-1]: body}  # the block is the value of what is named just before it
-        free = [name for name in properties if name not in arguments]
-    for word in words:
-        key, equals, value = word.partition("=")
-        if equals and key in properties:
-            if key in arguments:
-                odd = next((one.partition("=")[0] for one in words if arguments[key] == one and "=" in one), "")
-                if odd.isidentifier():  # it was taken for the first argument, by its place
-                    raise ActionError(f"{tool.name}: unknown argument {odd!r}{nearest(odd, properties)}")
-                block = " (the block between <<< and >>> is one)" if body is not None else ""
-                raise ActionError(f"{tool.name}: {key} is given twice{block}")
-            arguments[key] = _value(properties[key], value)
-            free = [name for name in free if name != key]
-            continue
-        span = re.fullmatch(r"(\d{1,18}):(\d{1,18})", word)
-        if span and free[:2] == ["start", "end"]:
-            arguments.update(start=int(span[1]), end=int(span[2]))
-            free = free[2:]
-        elif free:
-            arguments[free[0]] = _value(properties[free[0]], word)
-            free = free[1:]
-        else:
-            raise ActionError(f"{tool.name}: too many words, from {word[:80]!r} on; quote an argument that has spaces")
-    return arguments
-
-
-def _why_not(error: ValueError) -> str:
-    """Why a line has no words, and what to do."""
-    if "quotation" in str(error):
-        return "a quote is opened and not closed; close it, or put the text in quotes of the other kind"
-    return "it ends with a backslash that stands before nothing; put it in quotes"
-
-
-_WORDLESS = ("boolean", "integer", "number", "array", "object")
-"""Types without a value that is written as a word such as `null` is; who has none of these may have any."""
-
-
-def _accepts(schema: Mapping[str, Any], kind: str) -> bool:
-    return schema.get("type") == kind or any(one.get("type") == kind for one in schema.get("anyOf", ()))
-
-
-def _value(schema: Mapping[str, Any], word: str) -> Any:
-    """A word as a value of the argument's type; text that does not fit stays text, and checking says so."""
-    wordless = not _accepts(schema, "string") and any(_accepts(schema, one) for one in _WORDLESS)
-    if word in ("null", "None") and (_accepts(schema, "null") or ("default" in schema and wordless)):
-        return None
-    if _accepts(schema, "boolean") and word.lower() in ("true", "false", "yes", "no"):
-        return word.lower() in ("true", "yes")
-    if (_accepts(schema, "integer") or _accepts(schema, "number")) and not _accepts(schema, "string"):
-        for convert in (int, float):
-            try:
-                return convert(word)
-            except ValueError:
-                continue
-    return word
-
-
-def _fitting(properties: Mapping[str, Any], name: str, word: str) -> Any:
-    """A word as a value of an argument; None: it is not of the argument's type."""
-    value = _value(properties[name], word)
-    return value if not isinstance(value, str) or _accepts(properties[name], "string") else None
 
 
 def _example(tools: Mapping[str, type[Tool]], name: object = None) -> str:

@@ -1,7 +1,7 @@
 """The text form of tools that carry out a command: what follows the tool's name is that command, quotes and all.
 
 Two things are taken off it, as with every tool: arguments that are named at its beginning, or behind a command in
-quotes, and quotes around the whole.
+quotes, and quotes around the whole, or `<<<` and `>>>`.
 
     pdb p x['a b']
     bash timeout=5 make test
@@ -24,8 +24,11 @@ LONGEST = 100_000
 """Characters in which words are told apart, which takes time that grows with the square of a word's length."""
 
 _WORD = r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+"""
-_NAMED = re.compile(rf"(?P<name>[A-Za-z_]\w*)=(?!=)(?P<value>{_WORD})(?=\s|\Z)\s*", re.DOTALL)
+_NAMED = re.compile(rf"(?P<name>[A-Za-z_]\w*)=(?!=|<<<)(?P<value>{_WORD})(?=\s|\Z)\s*", re.DOTALL)
 _COMMAND = re.compile(rf"{COMMAND}=(?=[^\s=])")
+BLOCK = re.compile(r"<<<(?P<body>.*)>>>", re.DOTALL)
+"""A text that is a block as a whole, in which anything may stand."""
+
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 
 
@@ -54,7 +57,10 @@ def read(rest: str, names: Collection[str], value: Callable[[str, str], Any]) ->
         more, behind = _named(left[quoted.end() :].lstrip(), others, value)
         if more and not behind:  # a program's name with a blank in it, which is given `timeout=5`, there is hardly any
             named, left = {**named, **more}, quoted[0]
-    if left:
+    block = BLOCK.fullmatch(left.removeprefix(f"{COMMAND}="))
+    if block:
+        named[COMMAND] = block["body"]
+    elif left:
         named[COMMAND] = shlex.split(left)[0] if len(left) > 2 and _QUOTED.fullmatch(left) else left
     return named
 

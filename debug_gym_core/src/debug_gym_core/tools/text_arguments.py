@@ -1,0 +1,151 @@
+"""The arguments of a tool in the text form: words and a block become values of its arguments."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from debug_gym_core.errors import ActionError
+from debug_gym_core.names import nearest
+from debug_gym_core.tools import command_line
+
+if TYPE_CHECKING:
+    from debug_gym_core.tools.tool import Tool
+
+_TO_BLOCK = re.compile(r"""(?:[^'"\\<]++|<(?!<<)|\\.|'[^']*'|"(?:[^"\\]|\\.)*+")*+<<<""", re.DOTALL)
+"""What stands before a block, in which quotes hide what is none; it never goes back, so that time grows with length."""
+
+BLOCK_EXAMPLE = "example:\nrewrite src/app.py 4:6 <<<\n    total += 1\n>>>"
+
+
+def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
+    """Read what stands behind a tool's name.
+
+    Args:
+        tool: the tool
+        rest: its words
+        body: the block of lines behind them; None: there is none
+
+    Returns:
+        values by the arguments' names, which are not checked yet
+
+    Raises:
+        ActionError: the words are none, are too many, or name an argument twice; a block is not closed, or not the last
+    """
+    schema = tool.schema()["parameters"]
+    properties: dict[str, Any] = schema["properties"]
+    required = schema.get("required", [])
+    strings = [name for name in properties if _accepts(properties[name], "string")]
+    if body is None and required == [command_line.COMMAND] == [*properties][:1] and required[0] in strings:
+        return command_line.read(rest, properties, functools.partial(_fitting, properties))
+    alone = len(properties) == 1 and list(properties) == strings and not rest.startswith(f"{strings[0]}=")
+    if not alone:
+        rest, body = _without_block(tool.name, rest, body)
+    elif body is None and (whole := command_line.BLOCK.fullmatch(rest)):
+        rest, body = "", whole["body"]
+    arguments: dict[str, Any] = {}
+    if body is not None:
+        if not strings:
+            raise ActionError(f"{tool.name} takes no text, so no block between <<< and >>>")
+        last = [name for name in strings if name in required] or strings
+        arguments[last[-1]] = body
+    free = [name for name in properties if name not in arguments]
+    if len(rest) > command_line.LONGEST:
+        raise ActionError(
+            f"{tool.name}: {len(rest)} characters are too many for words; put a long text between <<< and >>>, or use"
+            " the JSON form"
+        )
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        if alone:
+            return {strings[0]: rest}
+        raise ActionError(f"{tool.name}: the words cannot be told apart: {_why_not(error)}") from None
+    if alone and body is None and len(words) > 1:
+        return {strings[0]: rest}
+    if body is not None and words and words[-1].endswith("=") and words[-1][:-1] in strings:
+        arguments = {words.pop()[:-1]: body}  # the block is the value of what is named just before it
+        free = [name for name in properties if name not in arguments]
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and key in properties:
+            if key in arguments:
+                odd = next((one.partition("=")[0] for one in words if arguments[key] == one and "=" in one), "")
+                if odd.isidentifier():  # it was taken for the first argument, by its place
+                    raise ActionError(f"{tool.name}: unknown argument {odd!r}{nearest(odd, properties)}")
+                block = " (the block between <<< and >>> is one)" if body is not None else ""
+                raise ActionError(f"{tool.name}: {key} is given twice{block}")
+            arguments[key] = _value(properties[key], value)
+            free = [name for name in free if name != key]
+            continue
+        span = re.fullmatch(r"(\d{1,18}):(\d{1,18})", word)
+        if span and free[:2] == ["start", "end"]:
+            arguments.update(start=int(span[1]), end=int(span[2]))
+            free = free[2:]
+        elif free:
+            arguments[free[0]] = _value(properties[free[0]], word)
+            free = free[1:]
+        else:
+            raise ActionError(f"{tool.name}: too many words, from {word[:80]!r} on; quote an argument that has spaces")
+    return arguments
+
+
+def _without_block(tool: str, rest: str, body: str | None) -> tuple[str, str | None]:
+    """What stands before a block on one line, and the block; as they were given where there is none.
+
+    Raises:
+        ActionError: the block goes over several lines, or is not the end; it is never taken for a word
+    """
+    found = _TO_BLOCK.match(rest)
+    if found is None:
+        return rest, body
+    block, closed, behind = rest[found.end() :].partition(">>>")
+    if not closed:
+        said = "the block after <<< is not closed; end it with >>>"
+    elif "\n" in block:
+        said = "a block of several lines begins on the line below <<< and ends with >>> alone on a line"
+    elif behind or body is not None:
+        said = "nothing stands behind the >>> of a block on one line; one that has >>> in it stands on lines of its own"
+    else:
+        return rest[: found.end() - len("<<<")], block
+    raise ActionError(f"{tool}: {said} (a word that has <<< in it is put in quotes)\n{BLOCK_EXAMPLE}")
+
+
+def _why_not(error: ValueError) -> str:
+    """Why a line has no words, and what to do."""
+    if "quotation" in str(error):
+        return "a quote is opened and not closed; close it, or put the text in quotes of the other kind"
+    return "it ends with a backslash that stands before nothing; put it in quotes"
+
+
+_WORDLESS = ("boolean", "integer", "number", "array", "object")
+"""Types without a value that is written as a word such as `null` is; who has none of these may have any."""
+
+
+def _accepts(schema: Mapping[str, Any], kind: str) -> bool:
+    return schema.get("type") == kind or any(one.get("type") == kind for one in schema.get("anyOf", ()))
+
+
+def _value(schema: Mapping[str, Any], word: str) -> Any:
+    """A word as a value of the argument's type; text that does not fit stays text, and checking says so."""
+    wordless = not _accepts(schema, "string") and any(_accepts(schema, one) for one in _WORDLESS)
+    if word in ("null", "None") and (_accepts(schema, "null") or ("default" in schema and wordless)):
+        return None
+    if _accepts(schema, "boolean") and word.lower() in ("true", "false", "yes", "no"):
+        return word.lower() in ("true", "yes")
+    if (_accepts(schema, "integer") or _accepts(schema, "number")) and not _accepts(schema, "string"):
+        for convert in (int, float):
+            try:
+                return convert(word)
+            except ValueError:
+                continue
+    return word
+
+
+def _fitting(properties: Mapping[str, Any], name: str, word: str) -> Any:
+    """A word as a value of an argument; None: it is not of the argument's type."""
+    value = _value(properties[name], word)
+    return value if not isinstance(value, str) or _accepts(properties[name], "string") else None
