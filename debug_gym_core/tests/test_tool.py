@@ -272,6 +272,10 @@ def test_null_counts_as_left_out() -> None:
         ({"path": "x", "depth": "many"}, r"argument 'depth' \(how deep\)"),
         ({"path": "x", "depth": 1.5}, "argument 'depth'"),
         ({"path": "x", "depth": True}, r"argument 'depth' \(how deep\): true and false are no numbers, got true"),
+        (
+            {"depth": "x = 1"},
+            r"argument 'depth' \(how deep\): say a whole number, got \"x = 1\"; missing argument 'path': ",
+        ),
         ({"path": "x", "pth": 1}, "unknown argument 'pth'; did you mean 'path'"),
         (["x"], "must be an object"),
     ],

@@ -191,17 +191,20 @@ class _Signature:
         unknown = sorted(set(arguments) - set(known))
         if unknown:
             raise ActionError(self._explain(f"unknown argument {unknown[0][:80]!r}{nearest(unknown[0][:80], known)}"))
-        for parameter in self.parameters:
-            if parameter.required and parameter.name not in given:
-                raise ActionError(self._explain(f"missing argument {parameter.name!r}: {parameter.help}"))
+        lacking = next((one for one in self.parameters if one.required and one.name not in given), None)
         try:
             return self._checked(given, self.model(**given))
         except pydantic.ValidationError as error:
-            item = max(error.errors(), key=lambda one: len(one["loc"]))  # of the choices of a type, what came furthest
-            name = str(item["loc"][0]) if item["loc"] else ""
-            expected = f" ({known[name].help})" if name in known and known[name].help else ""
-            text = f"argument {name!r}{expected}: {in_words(item)}, got {_show(item['input'])}"
-            raise ActionError(self._explain(text)) from None
+            said = []
+            found = [one for one in error.errors() if one["type"] != "missing" or len(one["loc"]) > 1]
+            if found:
+                item = max(found, key=lambda one: len(one["loc"]))  # of the choices of a type, what came furthest
+                name = str(item["loc"][0]) if item["loc"] else ""
+                expected = f" ({known[name].help})" if name in known and known[name].help else ""
+                said.append(f"argument {name!r}{expected}: {in_words(item)}, got {_show(item['input'])}")
+            if lacking is not None:
+                said.append(f"missing argument {lacking.name!r}: {lacking.help}")
+            raise ActionError(self._explain("; ".join(said))) from None
         except RecursionError:
             raise ActionError(self._explain("the arguments are nested too deeply")) from None
 
