@@ -6,6 +6,7 @@ import contextlib
 import time
 from typing import Literal
 
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -178,6 +179,74 @@ def test_a_word_that_an_argument_may_be_is_not_null() -> None:
             return str(colour)
 
     assert dict(parse("paint None", {"paint": Paint}).arguments) == {"colour": "None"}
+
+
+class Label(Tool):
+    """Label it."""
+
+    name = "label"
+
+    def use(
+        self,
+        env,
+        tags: list[str],
+        sizes: dict[str, int] | list[int] | None = None,
+        place: Place | None = None,
+        note: str | list[str] = "",
+        single: list[int] | int = 0,
+    ) -> str:
+        """Label."""
+        return ""
+
+
+class Place(pydantic.BaseModel):
+    """Where."""
+
+    x: int
+
+
+LABEL: dict[str, type[Tool]] = {"label": Label}
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("label []", {"tags": []}),
+        ("""label '["a","b c"]'""", {"tags": ["a", "b c"]}),
+        ("""label tags='["a","b c"]' sizes='{"a": 1}'""", {"tags": ["a", "b c"], "sizes": {"a": 1}}),
+        ("label [] [1,2]", {"tags": [], "sizes": [1, 2]}),
+        ("""label [] place='{"x": 1}'""", {"tags": [], "place": {"x": 1}}),
+        ("label [] place=null note=[]", {"tags": [], "place": None, "note": "[]"}),
+        ("label [] single=3", {"tags": [], "single": 3}),
+        ("label [] single=[3]", {"tags": [], "single": [3]}),
+    ],
+)
+def test_a_list_or_mapping_is_json_in_a_word(text: str, arguments: dict[str, object]) -> None:
+    call = parse(text, LABEL)
+    assert call.arguments == arguments
+    Label.check(call.arguments)
+    assert parse(as_text(call, LABEL), LABEL).arguments == {k: v for k, v in arguments.items() if v is not None}
+    assert as_text(call, LABEL).startswith("label ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("label a", """label: argument 'tags': say it as JSON in quotes, such as tags='["a", "b"]', got 'a'"""),
+        ('label tags=["a"]', "got '[a]'"),
+        ("label '{\"a\": 1}'", "argument 'tags': say it as JSON"),
+        ("label " + "[" * 90_000, "argument 'tags': say it as JSON"),
+        ("label [] place=1", """such as place='{"a": 1}', got '1'"""),
+        (
+            "label tags=[] tags=[]",
+            """label: tags is given twice; say it as JSON in quotes, such as tags='["a", "b"]'""",
+        ),
+    ],
+)
+def test_what_is_no_list_is_answered_with_how_one_is_written(text: str, said: str) -> None:
+    with pytest.raises(ActionError) as error:
+        parse(text, LABEL)
+    assert said in str(error.value)
 
 
 def test_long_actions_cost_little() -> None:

@@ -149,6 +149,9 @@ def test_the_description_names_each_tool_with_its_arguments() -> None:
     assert "\nview path [start] [end] [line_numbers]\n" in said
     assert "    start (integer): first line to show, from 1\n" in said
     assert "    line_numbers (boolean, default true): " in said
+    tags = {"anyOf": [{"items": {"type": "string"}, "type": "array"}, {"type": "null"}]}
+    label = {"name": "label", "description": "Label.", "parameters": {"properties": {"tags": tags}}}
+    assert "\nlabel [tags]\n    Label.\n    tags (array as JSON in quotes)\n" in f"{describe([label])}\n"
 
 
 class Talker(LLM):

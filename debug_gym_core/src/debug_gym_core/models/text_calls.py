@@ -162,6 +162,8 @@ def describe(tools: Sequence[Mapping[str, Any]]) -> str:
         lines += ["", " ".join([tool["name"], *words]), f"    {tool['description']}".replace("\n", "\n    ")]
         for name, schema in properties.items():
             kinds = [one["type"] for one in (schema, *schema.get("anyOf", ())) if one.get("type", "null") != "null"]
+            if "string" not in kinds:
+                kinds = [f"{kind} as JSON in quotes" if kind in ("array", "object") else kind for kind in kinds]
             default = f", default {json.dumps(schema['default'])}" if schema.get("default") is not None else ""
             said = schema.get("description", "")
             lines.append(f"    {name} ({' or '.join(kinds) or 'any'}{default}){': ' if said else ''}{said}")

@@ -156,7 +156,7 @@ def _named(name: str, value: Any) -> str:
 def _word(value: Any) -> str:
     if isinstance(value, str):
         return shlex.quote(value)
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return shlex.quote(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def _alike(read: Mapping[str, Any], given: Mapping[str, Any]) -> bool:

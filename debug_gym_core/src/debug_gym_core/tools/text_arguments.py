@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core import strict_json
 from debug_gym_core.errors import ActionError
 from debug_gym_core.names import nearest
 from debug_gym_core.tools import command_line
@@ -36,7 +37,7 @@ def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
         ActionError: the words are none, are too many, or name an argument twice; a block is not closed, or not the last
     """
     schema = tool.schema()["parameters"]
-    properties: dict[str, Any] = schema["properties"]
+    properties = {name: _followed(one, schema.get("$defs", {})) for name, one in schema["properties"].items()}
     required = schema.get("required", [])
     strings = [name for name in properties if _accepts(properties[name], "string")]
     if body is None and required == [command_line.COMMAND] == [*properties][:1] and required[0] in strings:
@@ -77,8 +78,9 @@ def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
                 if odd.isidentifier():  # it was taken for the first argument, by its place
                     raise ActionError(f"{tool.name}: unknown argument {odd!r}{nearest(odd, properties)}")
                 block = " (the block between <<< and >>> is one)" if body is not None else ""
-                raise ActionError(f"{tool.name}: {key} is given twice{block}")
-            arguments[key] = _value(properties[key], value)
+                word = f"; {_as_json(key, properties[key])}" if _is_json(properties[key]) else ""
+                raise ActionError(f"{tool.name}: {key} is given twice{block}{word}")
+            arguments[key] = _named(tool.name, key, properties[key], value)
             free = [name for name in free if name != key]
             continue
         span = re.fullmatch(r"(\d{1,18}):(\d{1,18})", word)
@@ -86,7 +88,7 @@ def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
             arguments.update(start=int(span[1]), end=int(span[2]))
             free = free[2:]
         elif free:
-            arguments[free[0]] = _value(properties[free[0]], word)
+            arguments[free[0]] = _named(tool.name, free[0], properties[free[0]], word)
             free = free[1:]
         else:
             raise ActionError(f"{tool.name}: too many words, from {word[:80]!r} on; quote an argument that has spaces")
@@ -125,8 +127,42 @@ _WORDLESS = ("boolean", "integer", "number", "array", "object")
 """Types without a value that is written as a word such as `null` is; who has none of these may have any."""
 
 
+_STRUCTURES = {"array": list, "object": dict}
+"""Types whose values are written as JSON."""
+
+
+def _followed(schema: Mapping[str, Any], defined: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema with what it and its choices refer to in place."""
+    found = {**schema, **defined.get(schema.get("$ref", "").removeprefix("#/$defs/"), {})}
+    choices = found.get("anyOf") or found.get("oneOf") or ()
+    return {**found, "anyOf": [_followed(one, defined) for one in choices]}
+
+
 def _accepts(schema: Mapping[str, Any], kind: str) -> bool:
-    return schema.get("type") == kind or any(one.get("type") == kind for one in schema.get("anyOf", ()))
+    return schema.get("type") == kind or any(_accepts(one, kind) for one in schema["anyOf"])
+
+
+def _is_json(schema: Mapping[str, Any]) -> bool:
+    """Whether a value is a list or mapping, which is written as JSON, and no text."""
+    return any(_accepts(schema, one) for one in _STRUCTURES) and not _accepts(schema, "string")
+
+
+def _as_json(name: str, schema: Mapping[str, Any]) -> str:
+    """How a list or mapping is written."""
+    sample = '["a", "b"]' if _accepts(schema, "array") else '{"a": 1}'
+    return f"say it as JSON in quotes, such as {name}='{sample}'"
+
+
+def _named(tool: str, name: str, schema: Mapping[str, Any], word: str) -> Any:
+    """A word as a value of an argument.
+
+    Raises:
+        ActionError: the value is a list or mapping, and the word none
+    """
+    value = _value(schema, word)
+    if isinstance(value, str) and _is_json(schema):
+        raise ActionError(f"{tool}: argument {name!r}: {_as_json(name, schema)}, got {word[:80]!r}")
+    return value
 
 
 def _value(schema: Mapping[str, Any], word: str) -> Any:
@@ -142,6 +178,13 @@ def _value(schema: Mapping[str, Any], word: str) -> Any:
                 return convert(word)
             except ValueError:
                 continue
+    if _is_json(schema) and word.startswith(("[", "{")):
+        try:
+            loaded = strict_json.loads(word)
+        except (ValueError, RecursionError):
+            return word
+        if any(isinstance(loaded, made) and _accepts(schema, kind) for kind, made in _STRUCTURES.items()):
+            return loaded
     return word
 
 
