@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from debug_gym_core import RepoEnv, Tool, ToolCall, hookimpl, hookspec
+from debug_gym_core import Observation, RepoEnv, Tool, ToolCall, hookimpl, hookspec
 from debug_gym_core.testing.environments import Environments
 from debug_gym_core.testing.sample import FIXED_SHOP
 
@@ -128,6 +130,30 @@ def test_an_episode_says_why_it_ended(environments: Environments) -> None:
             assert (terminated or truncated, env.ended) == (over, wanted if over else None)
         env.reset()
         assert env.ended is None
+
+
+class Debugger(Tool):
+    """Sets a breakpoint."""
+
+    name = "pdb"
+
+    def use(self, env: RepoEnv, line: int, silent: bool = True) -> Observation:
+        """Set one."""
+        env.breakpoints.add("shop.py", line)
+        return Observation(self.name, "set", {} if silent else {"breakpoints": env.breakpoints.as_json()})
+
+
+def test_each_observation_has_the_breakpoints_for_programs(environments: Environments) -> None:
+    env = environments.make([Debugger(), "view"])
+    actions: list[Any] = ["pdb 1", "pdb 2 silent=false", "pdb x", "view shop.py", "nothing", {"arguments": {}}, ""]
+    steps = [env.reset(seed=0), *(env.step(action) for action in actions)]
+    for observation, *_, info in steps:
+        said = [one["data"] for one in json.loads(observation["json"]) if one["source"] == "pdb"]
+        (told,) = [data["breakpoints"] for data in said if "breakpoints" in data]
+        assert [f"{one['number']} at {one['file']}:{one['line']}" for one in told] == info["breakpoints"]
+    assert len(env.breakpoints) == 2 and not any("[pdb]" in observation["text"] for observation, *_ in steps)
+    env.withhold("pdb")
+    assert [one["source"] for one in json.loads(env.step("view shop.py")[0]["json"])] == ["view"]
 
 
 def test_a_call_that_makes_no_sense_is_marked_one_that_fails_is_not(environments: Environments) -> None:

@@ -35,6 +35,9 @@ _REPLACED = (
     "Programs that ran, and files outside of the repository, are gone."
 )
 
+DEBUGGER = "pdb"
+"""The tool that speaks of the breakpoints."""
+
 log = logging.getLogger("debug_gym")
 
 
@@ -68,7 +71,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         final_grade: the clean grade that `submit` made, else None
         ended: why the episode is over, else None: `submitted`, `resolved`, `max_steps`, `max_rewrites`, `time`, `lost`
         last_observations: what was said at the last reset or step, an Observation for each who spoke: first the tool
-            that was called, or `env`
+            that was called, or `env`; the debugger, where it is among the tools, in any case
     """
 
     # gymnasium's declaration; frames a second mean nothing to text, but its checker asks for a number.
@@ -321,7 +324,13 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             return "time"
         return ""
 
-    def _observe(self, observations: Sequence[Observation]) -> dict[str, str]:
+    def _observe(self, observations: list[Observation]) -> dict[str, str]:
+        """Render what was said; programs are told the breakpoints too where the debugger did not say them."""
+        breakpoints = self.breakpoints.as_json()
+        if DEBUGGER in self.tools and not any(
+            one.source == DEBUGGER and one.data.get("breakpoints") == breakpoints for one in observations
+        ):
+            observations.append(Observation(DEBUGGER, "", {"breakpoints": breakpoints}))
         self.last_observations = tuple(observations)
         observation = render(observations)
         self._last_text = observation["text"]

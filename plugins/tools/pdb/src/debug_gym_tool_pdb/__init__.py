@@ -150,16 +150,12 @@ class Pdb(Tool):
 
     @hookimpl
     def on_step(self, env: Environment, call: ToolCall) -> Observation | None:
-        """Say where the program is stopped while other tools are used; programs are told the breakpoints too."""
+        """Say where the program is stopped while other tools are used."""
         self._running = False
-        if call.name == self.name:
+        if call.name == self.name or self._live is None or self._stopped is None:
             return None
-        stopped = self._stopped if self._live is not None else None
-        breakpoints = env.breakpoints.as_json()
-        if stopped is None and not breakpoints:
-            return None
-        said = f"The debugger is stopped {place(stopped)}." if stopped is not None else ""
-        return Observation(self.name, said, {"breakpoints": breakpoints})
+        said = f"The debugger is stopped {place(self._stopped)}."
+        return Observation(self.name, said, {"breakpoints": env.breakpoints.as_json()})
 
     def _start(self, env: Environment, target: Target, call: Call, arguments: Sequence[str] | None) -> None:
         """Start a session in the place of any other; `arguments` take the place of the program's, if there are any."""
