@@ -113,7 +113,7 @@ TOOLS = [
     tool("wrapper", on_step=hookimpl(wrapper=True)(lambda self, env: None)),
     tool("unmarked", on_reset=lambda self, env: None, on_paint=lambda self: None),
     tool("misspelled", on_file_change=hookimpl(lambda self, env: None)),
-    tool("own", on_file_changed_twice=hookimpl(lambda self, path: None), on_step=hookimpl(lambda self, extra=1: None)),
+    tool("own", on_file_changed_twice=hookimpl(lambda self, path: None), on_reset=hookimpl(lambda self, extra=1: None)),
     tool("elsewhere", on_moonrise=hookimpl(lambda self, moon: None)),
 ]
 
@@ -135,14 +135,14 @@ def test_check_looks_at_the_methods_that_answer_events(inside: Any, tmp_path: Pa
         "wrapper": ("failed", "wrapper.on_step: an event has no wrappers; write @hookimpl alone"),
         "unmarked": ("warning", "unmarked.on_reset is not marked @hookimpl and is never called"),
         "misspelled": (
-            "warning",
+            "failed",
             "misspelled.on_file_change: there is no event 'on_file_change'; did you mean 'on_file_changed'?",
         ),
         "own": ("ok", "arguments: none"),
         "elsewhere": ("ok", "arguments: none; answers what no plugin here specifies: on_moonrise"),
     }  # fmt: skip
     shown = " ".join(inside("plugins", "--check", "--plugin-file", str(plugin)).out.split())
-    assert "misspelled warning" in shown and "argument failed" in shown
+    assert "misspelled failed" in shown and "argument failed" in shown
 
 
 @pytest.mark.parametrize(

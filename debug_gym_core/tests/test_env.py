@@ -289,6 +289,16 @@ def test_a_method_that_does_not_fit_its_event_is_an_error_at_once(make: Any) -> 
     assert str(caught.value) == words
 
 
+@pytest.mark.parametrize(("slip", "event"), [("on_stepped", "on_step"), ("evaluated", "on_evaluated")])
+def test_a_method_that_is_named_nearly_as_an_event_is_an_error_at_once(make: Any, slip: str, event: str) -> None:
+    def heard(self: Any) -> None: ...
+
+    marked = {slip: hookimpl(heard), "on_moonrise": hookimpl(heard), "on_announced": hookimpl(heard)}
+    kind = type("Slip", (Clumsy,), {"name": "slip", "__doc__": "Named wrongly.", **marked})
+    with pytest.raises(PluginError, match=f"^slip.{slip}: there is no event '{slip}'; did you mean '{event}'[?]$"):
+        make(kind(), Host())
+
+
 def test_who_misunderstands_an_added_event_is_named_and_not_who_added_it(make: Any) -> None:
     env = make(Watch(), Host(), Deaf())
     for _ in range(2):

@@ -166,8 +166,8 @@ def _of_tool(cls: type[Any], plugins: Plugins) -> str:
     for example in cls.examples:
         cls.check(example)
     found = examine(cls, [module.__name__ for module in plugins.manager.get_plugins()])
-    if found.wrong:
-        raise Wrong("; ".join(found.wrong))
+    if found.wrong or found.misspelled:
+        raise Wrong("; ".join(found.wrong + found.misspelled))
     doubts = list(found.doubtful)
     silent = sorted(name for name, about in parameters.items() if not about.get("description"))
     if silent:

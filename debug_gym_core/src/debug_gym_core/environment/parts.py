@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pydantic
@@ -12,9 +12,10 @@ from debug_gym_core.components.component import explain
 from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.image_repositories import image_settings
 from debug_gym_core.environment.settings import Conditions, EnvSection
-from debug_gym_core.errors import UsageError
+from debug_gym_core.errors import PluginError, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.sandbox.patterns import Patterns
+from debug_gym_core.tools.event_checks import examine
 from debug_gym_core.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def make_tools(choices: Sequence[Any] | Mapping[str, Mapping[str, Any] | None], 
 
     Raises:
         UsageError: a name is unknown or listed twice, a setting is wrong
-        PluginError: the plugin of a tool failed
+        PluginError: the plugin of a tool failed, or a method of it is named as an event nearly is
     """
     if isinstance(choices, Mapping):
         choices = [{name: settings} for name, settings in choices.items()]
@@ -105,7 +106,22 @@ def make_tools(choices: Sequence[Any] | Mapping[str, Mapping[str, Any] | None], 
         if made.name in tools:
             raise UsageError(f"tool {made.name!r} is listed twice")
         tools[made.name] = made
+    _refuse_misspelled(tools.values(), plugins)
     return tools
+
+
+def _refuse_misspelled(tools: Collection[Tool], plugins: Plugins) -> None:
+    """Refuse tools with a method that is marked as an event's and named only nearly as one: it would never be called.
+
+    A name that is like no event's may be that of one that a plugin adds later.
+
+    Raises:
+        PluginError: there is one; names the event that is meant
+    """
+    modules = [one.__name__ for one in plugins.manager.get_plugins()] + [type(one).__module__ for one in tools]
+    for made in tools:
+        for text in examine(type(made), modules).misspelled:
+            raise PluginError(text)
 
 
 def one_choice(choice: Any) -> tuple[str, dict[str, Any]]:

@@ -75,11 +75,13 @@ class Findings:
 
     Attributes:
         wrong: methods that cannot be called for their event
+        misspelled: methods that are marked as an event's, of no event, and nearly of the name of one
         doubtful: methods that are never called, and look as if they were to be
         unknown: events that are answered, and that nobody is known to specify
     """
 
     wrong: tuple[str, ...]
+    misspelled: tuple[str, ...]
     doubtful: tuple[str, ...]
     unknown: tuple[str, ...]
 
@@ -149,7 +151,7 @@ def examine(tool: type[Any], modules: Iterable[str] = ()) -> Findings:
     found = list(methods(tool))
     if any(one.event not in known for one in found):
         known = {**_written(dict.fromkeys([tool.__module__, *modules])), **CORE_EVENTS}
-    wrong, doubtful, unknown = [], [], []
+    wrong, misspelled, doubtful, unknown = [], [], [], []
     for one in found:
         called = f"{tool.name}.{one.name}"
         if one.event in known:
@@ -161,10 +163,10 @@ def examine(tool: type[Any], modules: Iterable[str] = ()) -> Findings:
         elif one.marked:
             near = difflib.get_close_matches(one.event, known, n=1, cutoff=NEAR)
             if near:
-                doubtful.append(f"{called}: there is no event {one.event!r}; did you mean {near[0]!r}?")
+                misspelled.append(f"{called}: there is no event {one.event!r}; did you mean {near[0]!r}?")
             else:
                 unknown.append(one.event)
-    return Findings(tuple(wrong), tuple(doubtful), tuple(unknown))
+    return Findings(tuple(wrong), tuple(misspelled), tuple(doubtful), tuple(unknown))
 
 
 def _written(modules: Iterable[str]) -> dict[str, Specification]:

@@ -33,7 +33,7 @@ def on_file_changed(env: Environment, path: str, edits: Sequence[Edit]) -> str |
 
 @hookspec
 def on_evaluated(env: Environment, result: Measurement) -> str | Observation | None:
-    """The tests were run in place."""
+    """The tests were run in place; what that is worth `env.score`, `env.max_score` and `env.resolved` say."""
 
 
 @hookspec
