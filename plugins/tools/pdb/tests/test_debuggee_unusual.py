@@ -207,6 +207,25 @@ def test_ignored_files_are_not_listed(debug: Any) -> None:
         assert answer["failed"] and "hidden" not in answer["out"]
 
 
+def test_no_breakpoint_is_set_in_an_ignored_file(debug: Any) -> None:
+    files = {
+        "app.py": "from secret import f\nf()\nx = 1\n",
+        "secret.py": "def f():\n    hidden = 1\n    return hidden\n",
+        "empty.py": "",
+    }
+    program = debug("python app.py", files, ignored=["secret.py", "empty.py"])
+    said = "*** {} is ignored in this task: no breakpoint is set in it\n"
+    for place in ("secret.py:2", "secret.py:99", "secret.py:f", "secret.py:g", "secret:2", "empty.py:1", "empty.py:f"):
+        answer = program.do(f"b {place}")
+        assert answer["failed"] and answer["out"] == said.format(f"{place.partition(':')[0].partition('.')[0]}.py")
+    program.do("n")
+    assert program.do("b f")["out"] == said.format("secret.py")
+    program.do("s")
+    for command in ("b 3", "tbreak 3"):
+        assert program.do(command)["out"] == said.format("secret.py")
+    assert program.do("b app.py:3")["out"].startswith("Breakpoint 1 at ")
+
+
 def test_several_files_of_a_name_are_told(debug: Any) -> None:
     files = {"app.py": "x = 1\n", "a/part.py": "y = 1\n", "b/part.py": "y = 1\n"}
     program = debug("python app.py", files)

@@ -427,8 +427,12 @@ def test_another_program_in_its_place_that_does_not_end(env: Environment) -> Non
 def test_breakpoint_in_an_ignored_file_is_refused(env: Environment, pdb: Pdb) -> None:
     env.session.write("secret.py", b"x = 1\n")
     text = pdb.use(env, "b secret.py:1\nb app.py:4").text
-    assert "Breakpoint 1 was cleared: secret.py is ignored" in text
-    assert len(env.breakpoints) == 0
+    assert "*** secret.py is ignored in this task: no breakpoint is set in it" in text
+    assert pdb.use(env, "b app.py:4").text == "Breakpoint 1 at /testbed/app.py:4"
+    env.workspace.ignored_files = lambda suffix: []  # it came later, when the session had begun
+    pdb.use(env, "restart")
+    assert "Breakpoint 2 was cleared: secret.py is ignored" in pdb.use(env, "b secret.py:1").text
+    assert [str(one) for one in env.breakpoints] == ["1 at app.py:4"]
 
 
 def test_breakpoints_that_do_not_persist(env: Environment) -> None:

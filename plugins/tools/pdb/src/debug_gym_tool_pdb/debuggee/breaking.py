@@ -5,7 +5,7 @@ import linecache
 import re
 
 from .conversation import documented
-from .locations import NotUnderstood, check_condition
+from .locations import IN_IGNORED, NotUnderstood, check_condition
 from .looking import Looking
 from .places import Source
 
@@ -66,6 +66,9 @@ class Breaking(Looking):
         Returns:
             the line that it stands for: the first one of its statement, or the next with code; 0: there is none
         """
+        if self.files.is_ignored(filename):  # by a line of where the program is stopped, or a function's name
+            self.error(IN_IGNORED.format(self.files.path(filename)))
+            return 0
         line = self._line_with_code(filename, lineno)
         statements = self.sources.statements(self.canonic(filename)) if line else None
         return statements.start(line) if statements is not None else line
@@ -80,7 +83,7 @@ class Breaking(Looking):
         first = statements.start(lineno) if statements is not None and not documents else lineno
         # What is inside a statement, be it blank, a comment or the end of a string, stands for its first line.
         empty = documents or (first == lineno and (not text or text[:1] == "#"))
-        if name in self.files.ignored or statements is None:
+        if statements is None:
             return self._checked(filename, lineno)
         if not empty and first in statements.places and first not in statements.doubtful:
             return first

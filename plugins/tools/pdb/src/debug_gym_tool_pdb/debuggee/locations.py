@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .files import Files
 
 NO_LINE = "the program is a runner of tests, which has no {} of its own to show: b FILE:LINE, then c"
+IN_IGNORED = "{} is ignored in this task: no breakpoint is set in it"
 NOT_ALL = "not all files of the repository were looked at: b FILE:{}"
 _CONDITION = Pattern(r"\s*(?:,\s*if\b|,)\s*|(?:\A|\s+)(?:if|when)(?=[\s(])\s*")
 _TRACEBACK_PLACE = Pattern(r'File "([^"]+)", line (\d+)(?:, in \S+)?\Z')
@@ -121,6 +122,8 @@ class Locations:
                     "{}.{}".format(file, inside.strip())
                 )  # a module without a file is refused with its reason
             raise NotUnderstood(self._files.missing(file))
+        if self._files.is_ignored(path):
+            raise NotUnderstood(IN_IGNORED.format(self._files.path(path)))
         if inside.strip().isdigit():
             return "{}:{}".format(path, int(inside)), None
         if not NAME.match(inside.strip()):
