@@ -8,6 +8,7 @@ from typing import Any
 from gymnasium.envs.registration import EnvSpec
 
 from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.config.shipped import benchmark_settings, env_arguments
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import UsageError
 from debug_gym_core.names import some
@@ -24,12 +25,16 @@ def make(
     """Make an environment of a task by its id.
 
     The caller counts as untrusted: without a sandbox there is no environment, unless `allow_unsandboxed` is true.
+    What the benchmark ships as config for itself, `env`, `tools` and `terminal` holds where the arguments do not say
+    otherwise, key by key, so that the task is the same as in a run.
 
     Args:
         task: `benchmark/task`, or `repo` with `path=` and `entrypoint=`
-        tools: names, `{name: settings}` or Tool instances, or a mapping of names to settings; None: view, listdir,
-            rewrite, eval and pdb, and submit if `end_on_resolved` is false
-        terminal: a backend's name, `auto`, or `{name: settings}`
+        tools: names, `{name: settings}` or Tool instances, or a mapping of names to settings; None: those that the
+            benchmark ships; where it ships none, view, listdir, rewrite, eval and pdb, and submit if
+            `end_on_resolved` is false
+        terminal: a backend's name, `{name: settings}`, or `auto`: the one that the benchmark ships; where it ships
+            none, docker for a task with an image, else bubblewrap
         settings: what else `RepoEnv` takes; and the benchmark's settings (`path`, `source`, `split`, ...)
 
     Returns:
@@ -47,7 +52,7 @@ def make(
     plugins: Plugins = settings.pop("plugins", None) or default_plugins()
     benchmark_class = plugins.get("benchmarks", benchmark_name)
     of_benchmark = {key: settings.pop(key) for key in list(settings) if key in benchmark_class.Settings.model_fields}
-    benchmark = benchmark_class(**of_benchmark)
+    benchmark = benchmark_class(**benchmark_settings(benchmark_class, of_benchmark))
     if not task_name:
         names = task_names(benchmark)
         if len(names) != 1:
@@ -56,7 +61,8 @@ def make(
                 f"(in gymnasium.make: task=NAME), as {some(names, 3)}"
             )
         task_name = names[0]
-    env = RepoEnv(load_task(benchmark, task_name), tools, terminal, plugins=plugins, **settings)
+    arguments = env_arguments(benchmark_class, plugins, tools=tools, terminal=terminal, settings=settings)
+    env = RepoEnv(load_task(benchmark, task_name), plugins=plugins, **arguments)
     env.spec = EnvSpec(
         f"debug_gym/{benchmark_name}-v0",
         entry_point="debug_gym_core.envs:make_benchmark",

@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import pytest
 
 from debug_gym_core.config import loading
+from debug_gym_core.config.shipped import benchmark_settings, env_arguments
 from debug_gym_core.errors import UsageError
+from debug_gym_core.plugins import default_plugins
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.task import Benchmark, Task
 from debug_gym_core.testing.component import ComponentContract
@@ -43,7 +45,7 @@ class BenchmarkContract(ComponentContract):
     @pytest.fixture
     def made(self) -> Benchmark:
         """The benchmark; to be overridden where it needs a place that only a test knows."""
-        return self.benchmark(**self.settings)
+        return self.benchmark(**benchmark_settings(self.benchmark, self.settings))
 
     def tasks(self, made: Benchmark) -> list[Task]:
         """The tasks that are looked at."""
@@ -145,10 +147,11 @@ class BenchmarkContract(ComponentContract):
         name = self.terminal if isinstance(self.terminal, str) else next(iter(self.terminal))
         if reason := unusable(name):
             pytest.skip(reason)
-        with Environments(tmp_path, self.terminal) as environments:
+        shipped = env_arguments(self.benchmark, default_plugins(), tools=(), terminal=self.terminal, settings={})
+        with Environments(tmp_path) as environments:
             for task in map(made.load, self.validated):
                 before = state_of(task.repository) if task.repository is not None else {}
-                env = environments.make(task=task)
+                env = environments.make(task=task, **shipped)
                 grade = env.grade()
                 assert not grade.resolved, f"{task.id}: the tests pass without a fix"
                 assert not (task.pass_to_pass and grade.score), f"{task.id}: score {grade.score} without a fix"

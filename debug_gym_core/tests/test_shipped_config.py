@@ -1,0 +1,126 @@
+"""What a benchmark ships as config holds wherever its tasks are made, and stands below what the caller says."""
+
+from __future__ import annotations
+
+import tempfile
+import types
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium
+import pytest
+
+from debug_gym_core import Benchmark, RepoEnv, Task, UsageError, make
+from debug_gym_core.components.catalogue import PluginRecord, Plugins
+from debug_gym_core.config.loading import load
+from debug_gym_core.environment.parts import with_terminal
+from debug_gym_core.names import nearest
+from debug_gym_core.plugins import load_plugins
+from debug_gym_core.runs.parts import EpisodeParts
+from debug_gym_core.testing import BenchmarkContract, write_sample
+
+SETUP = ("echo VALUE = 2 > made.py",)
+GOLD = b"--- a/app.py\n+++ b/app.py\n@@ -1 +1 @@\n-VALUE = 1\n+VALUE = 2\n"
+TEST = "def test_value():\n    import app, made\n    assert app.VALUE == made.VALUE\n"
+
+
+class Prepared(Benchmark):
+    """A bug in a repository that the shipped setup completes."""
+
+    name = "prepared"
+    config: ClassVar[dict[str, Any]] = {
+        "benchmark": {"mode": "hidden", "tasks": ["a"]},
+        "env": {"run_timeout": 60, "end_on_resolved": False},
+        "terminal": {"name": "local", "allow_unsandboxed": True, "pids": 300, "setup": list(SETUP)},
+        "tools": ["view", {"pdb": {"timeout": 9}}],
+        "agent": {"name": "noop_agent", "max_steps": 3},
+        "llm": {"name": "nobody"},
+        "run": {"task_timeout": 5},
+    }
+    _directory: ClassVar[tempfile.TemporaryDirectory[str] | None] = None
+
+    def names(self) -> list[str]:
+        return ["a", "b"]
+
+    def load(self, name: str) -> Task:
+        if name not in self.names():
+            raise UsageError(f"no task {name!r}{nearest(name, self.names())}")
+        Prepared._directory = Prepared._directory or tempfile.TemporaryDirectory()
+        repository = write_sample(Path(Prepared._directory.name) / name, {"app.py": "VALUE = 1\n", "test_app.py": TEST})
+        tests, entrypoint = ("test_app.py::test_value",), "python -m pytest -q"
+        return Task(self.name, name, repository, entrypoint, tests=tests, gold_patch=GOLD, mode=self.settings.mode)
+
+
+class TestPrepared(BenchmarkContract):
+    """Its gold patch is right where the setup ran."""
+
+    benchmark = Prepared
+    registered = False
+    validated = ("a",)
+
+
+@pytest.fixture(scope="module")
+def plugins() -> Plugins:
+    loaded = load_plugins()
+    record = PluginRecord("prepared", "prepared", "1")
+    loaded.add(record, types.ModuleType("prepared_plugin"), {"benchmarks": [Prepared]})
+    return loaded
+
+
+@pytest.fixture
+def made(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setattr("debug_gym_core.making.default_plugins", lambda: plugins)
+    environments: list[RepoEnv] = []
+
+    def made(task: str = "prepared/a", **settings: Any) -> RepoEnv:
+        environments.append(make(task, notify=lambda text: None, **settings))
+        return environments[-1]
+
+    yield made
+    for env in environments:
+        env.close()
+
+
+def facts(env: RepoEnv) -> tuple[Any, ...]:
+    terminal = env._sandbox.backend.check_settings(env._sandbox._settings)
+    tools = {name: tool.settings for name, tool in env.tools.items()}
+    return env.task, env.settings, tools, env.terminal_name, terminal
+
+
+def test_the_task_is_the_same_as_in_a_run(made: Any, plugins: Plugins) -> None:
+    env = made()
+    parts = EpisodeParts.of(load("prepared", ["agent.name=tool_agent", "llm.name=human"], plugins=plugins), plugins)
+    backend = plugins.get("terminals", parts.config.terminal.name)
+    with closing(RepoEnv(parts.load("a"), **parts.env_arguments(backend))) as of_run:
+        assert facts(env) == facts(of_run)
+    assert (env.task.mode, env.run_timeout, list(env.tools)) == ("hidden", 60, ["view", "pdb"])
+    assert env.max_steps is None and env.max_seconds is None  # those are of the agent and the run
+    with closing(gymnasium.make(env.spec)) as again:
+        assert facts(again.unwrapped) == facts(env)  # type: ignore[arg-type]
+
+
+def test_what_the_caller_says_wins_key_by_key(made: Any) -> None:
+    env = made(tools=["eval"], terminal={"auto": {"pids": 200}}, run_timeout=7, mode="visible")
+    task, settings, tools, name, terminal = facts(env)
+    assert (task.mode, settings.run_timeout, settings.end_on_resolved, list(tools)) == ("visible", 7, False, ["eval"])
+    assert (name, terminal.pids, terminal.setup) == ("local", 200, SETUP)
+    assert facts(made(terminal={"local": {"setup": []}}))[-1].setup == ()
+
+
+def test_another_terminal_takes_what_it_knows_of_what_is_shipped(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[tuple[str, dict[str, Any]]] = []
+
+    def taking(task: Task, terminal: Any, *rest: Any, **more: Any) -> Any:
+        taken.extend(terminal.items())
+        return with_terminal(task, "local", *rest, **more)
+
+    monkeypatch.setattr("debug_gym_core.environment.env.with_terminal", taking)
+    monkeypatch.setitem(Prepared.config, "terminal", {"name": "docker", "user": "root", "setup": list(SETUP)})
+    for terminal in ("bubblewrap", "auto"):
+        make("prepared/a", terminal=terminal, plugins=plugins, allow_unsandboxed=True).close()
+    setup = {"setup": list(SETUP)}
+    assert taken == [("bubblewrap", setup), ("docker", {"user": "root", **setup})]
