@@ -24,10 +24,16 @@ class QuizSettings(BenchmarkSettings):
     """Settings of the quiz.
 
     Attributes:
+        source: where the questions are
+        revision: of the questions
+        path: where the answers are
         level: how hard it is
         notes: a file with hints
     """
 
+    source: str | None = None
+    revision: str | None = None
+    path: Path | None = None
     level: int = 1
     notes: Path | None = None
 

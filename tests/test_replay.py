@@ -154,7 +154,11 @@ def test_a_run_of_local_is_not_trusted_for_what_it_says(run: Path) -> None:
     [
         ("terminal", {"network": "host"}, "terminal.network is host: the sandbox can reach the network"),
         ("terminal", {"name": "docker", "volumes": ["/etc:/etc2"]}, "terminal.volumes has /etc: "),
-        ("benchmark", {"source": "https://example.org/x"}, "benchmark.source is https://example.org/x"),
+        (
+            "benchmark",
+            {"name": "quixbugs", "source": "https://example.org/x"},
+            "benchmark.source is https://example.org/x",
+        ),
         ("benchmark", {"name": "repo", "path": "/home"}, "benchmark.path is /home"),
         ("env", {"python": "/opt/evil"}, "env.python is /opt/evil"),
     ],

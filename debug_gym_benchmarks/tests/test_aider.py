@@ -164,7 +164,7 @@ def test_hidden_tests_are_only_in_the_patch(track: Path) -> None:
 
 @pytest.mark.parametrize(("settings", "said"), [
     ({"mode": "debug"}, "mode: say visible or hidden"),
-    ({"split": "test"}, "has no splits: leave benchmark.split out"),
+    ({"split": "test"}, "unknown key 'split'"),
 ])  # fmt: skip
 def test_settings_without_a_use_are_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(UsageError, match=said):

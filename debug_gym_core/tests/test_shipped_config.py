@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 import types
 from collections.abc import Iterator
@@ -61,11 +62,21 @@ class TestPrepared(BenchmarkContract):
     validated = ("a",)
 
 
+class Bare(Prepared):
+    """Takes nothing that its base does not, and has one mode."""
+
+    name = "bare"
+    config: ClassVar[dict[str, Any]] = {"terminal": {"name": "local", "allow_unsandboxed": True}}
+
+    def load(self, name: str) -> Task:
+        return dataclasses.replace(super().load(name), mode="visible")
+
+
 @pytest.fixture(scope="module")
 def plugins() -> Plugins:
     loaded = load_plugins()
     record = PluginRecord("prepared", "prepared", "1")
-    loaded.add(record, types.ModuleType("prepared_plugin"), {"benchmarks": [Prepared]})
+    loaded.add(record, types.ModuleType("prepared_plugin"), {"benchmarks": [Prepared, Bare]})
     return loaded
 
 
@@ -124,3 +135,19 @@ def test_another_terminal_takes_what_it_knows_of_what_is_shipped(
         make("prepared/a", terminal=terminal, plugins=plugins, allow_unsandboxed=True).close()
     setup = {"setup": list(SETUP)}
     assert taken == [("bubblewrap", setup), ("docker", {"user": "root", **setup})]
+
+
+@pytest.mark.parametrize("key", ["source", "split", "revision", "path"])
+def test_what_a_benchmark_has_no_field_for_is_refused(made: Any, plugins: Plugins, key: str) -> None:
+    with pytest.raises(UsageError, match=rf"^-p benchmark\.{key}: bare has no {key}; leave it out \(got "):
+        load("bare", [f"benchmark.{key}=/x"], plugins=plugins)
+    with pytest.raises(UsageError, match=rf"^env: unknown key '{key}'"):
+        made("bare/a", **{key: "/x"})
+    assert load("bare", [f"benchmark.{key}=null"], plugins=plugins).benchmark.name == "bare"
+
+
+def test_a_mode_that_a_task_has_not_is_refused(made: Any) -> None:
+    for mode in ("hidden", "debug"):
+        with pytest.raises(UsageError, match=f"bare/a cannot be played in mode {mode}, only visible"):
+            made("bare/a", mode=mode)
+    assert made("bare/a", mode="visible").task.mode == "visible"

@@ -32,6 +32,9 @@ REPOSITORY = Path(__file__).parent / "toy_repository"
 
 
 class ToySettings(BenchmarkSettings):
+    source: str | None = None
+    split: str | None = None
+    revision: str | None = None
     extra_tasks: int = 0
     journal: Path | None = None
     predicts: bool = False

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import pydantic
-
 from debug_gym_benchmarks import cache, clones, git
 from debug_gym_core import BenchmarkSettings, UsageError
 from debug_gym_core.places import expanded
@@ -47,13 +45,9 @@ class CheckoutSettings(BenchmarkSettings):
         mode: visible, as published: the tests are in the workspace; hidden: only grading has them
     """
 
+    source: str | None = None
+    revision: str | None = None
     mode: Literal["visible", "hidden"] = "visible"
-
-    @pydantic.field_validator("split")
-    @classmethod
-    def _refuse_splits(cls, split: str | None) -> None:
-        if split is not None:
-            raise ValueError("it has no splits: leave benchmark.split out")
 
 
 def open_checkout(published: Published, source: str | None = None, revision: str | None = None) -> Checkout:

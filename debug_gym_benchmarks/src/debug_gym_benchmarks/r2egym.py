@@ -80,6 +80,9 @@ class R2EGymSettings(BenchmarkSettings):
         mode: hidden, as published: the tests that count are not in the workspace; debug: they are, in `r2e_tests`
     """
 
+    source: str | None = None
+    split: str | None = None
+    revision: str | None = None
     mode: Literal["hidden", "debug"] = "hidden"
 
 
@@ -88,6 +91,7 @@ class R2EGym(Benchmark):
 
     name = "r2egym"
     Settings: ClassVar[type[BenchmarkSettings]] = R2EGymSettings
+    settings: R2EGymSettings
     # The images' Python lies below root's home directory.
     config: ClassVar[Mapping[str, Any]] = {
         "benchmark": {"mode": "hidden"},

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import ClassVar, Literal
 
-from debug_gym_benchmarks.refusing import refuse_other_data
-from debug_gym_core import Benchmark, Task, UsageError
+from debug_gym_core import Benchmark, BenchmarkSettings, Task, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.places import expanded
+
+
+class RepoSettings(BenchmarkSettings):
+    """What the `benchmark` section says of your repository.
+
+    Attributes:
+        path: where it is
+        mode: visible: the tests are in the workspace
+    """
+
+    path: Path | None = None
+    mode: Literal["visible"] = "visible"
 
 
 class Repo(Benchmark):
     """Your own repository, named by `path`; how its tests run is `env.entrypoint`."""
 
     name = "repo"
-
-    def __init__(self, **settings: Any) -> None:
-        """Check the settings.
-
-        Raises:
-            UsageError: a setting is wrong, or one that the benchmark has no use for
-        """
-        super().__init__(**settings)
-        refuse_other_data(self)
+    Settings: ClassVar[type[BenchmarkSettings]] = RepoSettings
+    settings: RepoSettings
 
     def names(self) -> Sequence[str]:
         """The repository's name, its one task."""

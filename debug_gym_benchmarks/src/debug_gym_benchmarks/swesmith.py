@@ -61,6 +61,9 @@ class SWESmithSettings(BenchmarkSettings):
         mode: hidden, as published: the files of the tests that show the bug are not in the workspace; debug: they are
     """
 
+    source: str | None = None
+    split: str | None = None
+    revision: str | None = None
     mode: Literal["hidden", "debug"] = "hidden"
 
 
@@ -69,6 +72,7 @@ class SWESmith(Benchmark):
 
     name = "swesmith"
     Settings: ClassVar[type[BenchmarkSettings]] = SWESmithSettings
+    settings: SWESmithSettings
     config: ClassVar[Mapping[str, Any]] = {"benchmark": {"mode": "hidden"}, "terminal": {"name": "docker"}}
 
     def names(self) -> Sequence[str]:

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import ClassVar, Literal
 
 import yaml
 
 from debug_gym_benchmarks import plain_pytest
-from debug_gym_benchmarks.refusing import refuse_other_data
-from debug_gym_core import Benchmark, Task, UsageError
+from debug_gym_core import Benchmark, BenchmarkSettings, Task, UsageError
 from debug_gym_core.names import nearest
 
 TASKS = Path(__file__).parent
+
+
+class MiniNightmareSettings(BenchmarkSettings):
+    """What the `benchmark` section says of mini_nightmare.
+
+    Attributes:
+        mode: visible: the tests are in the workspace
+    """
+
+    mode: Literal["visible"] = "visible"
 
 
 class MiniNightmare(Benchmark):
     """Ten small hand-made bugs that are hard to find without a debugger; works offline."""
 
     name = "mini_nightmare"
-
-    def __init__(self, **settings: Any) -> None:
-        """Check the settings.
-
-        Raises:
-            UsageError: a setting is wrong, or one that the benchmark has no use for
-        """
-        super().__init__(**settings)
-        refuse_other_data(self)
+    Settings: ClassVar[type[BenchmarkSettings]] = MiniNightmareSettings
 
     def names(self) -> Sequence[str]:
         """The ten tasks in alphabetical order."""

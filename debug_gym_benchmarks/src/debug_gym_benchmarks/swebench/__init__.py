@@ -61,12 +61,18 @@ class SWEBenchSettings(BenchmarkSettings):
     """What the `benchmark` section says of SWE-bench.
 
     Attributes:
+        source: a .json, .jsonl or .parquet file with the rows or a directory of them; `hub:OWNER/NAME`: another data
+            set
         split: lite, verified or full, and after a slash a split of that data set (test); or only a split of lite
+        revision: branch, tag or commit of the data set on the hub; null: the newest when it is fetched
         mode: hidden: only grading has the tests that count; `swebench-debug` is the benchmark that shows them
         image: the name of an instance's image; `{id}` is its id, `{name}` the id as the official images have it (lower
             case, `_1776_` for `__`); null: what the row says, else the official name
     """
 
+    source: str | None = None
+    split: str | None = None
+    revision: str | None = None
     mode: Literal["hidden", "debug"] = "hidden"
     image: str | None = None
 

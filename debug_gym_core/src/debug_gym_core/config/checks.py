@@ -13,7 +13,7 @@ from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import Component
 from debug_gym_core.components.homes import HOMES
 from debug_gym_core.config.layers import Layer, leaves, tool_name
-from debug_gym_core.config.model import COMPONENT_SECTIONS, ComponentSection, Config
+from debug_gym_core.config.model import COMPONENT_SECTIONS, BenchmarkSection, ComponentSection, Config, TaskChoice
 from debug_gym_core.config.paths import absolute
 from debug_gym_core.config.refusals import Place, Refusals, agent_names, steps_of
 from debug_gym_core.config.spellings import answer
@@ -147,6 +147,8 @@ class Checker:
             cls = self._component(section, name, layer)
             allowed = {*model.model_fields, *self._fields(section, cls)}
             found += [_unknown((section, key)) for key in given if key not in allowed]
+            if section == "benchmark" and cls is not None:
+                found += _without_use(given, cls)
             if cls is not None:
                 try:
                     cls.Settings(**self._given(layer, section, cls))
@@ -275,6 +277,21 @@ def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unknown(loc: Place) -> dict[str, Any]:
     return {"type": "extra_forbidden", "loc": loc, "msg": "unknown key", "input": None}
+
+
+def _without_use(given: Mapping[str, Any], benchmark: type[Component]) -> list[Any]:
+    """Values for a benchmark that does not take them, though others do."""
+    known = {*TaskChoice.model_fields, *benchmark.Settings.model_fields}
+    refused = {
+        key: given[key]
+        for key, field in BenchmarkSection.model_fields.items()
+        if key in given and key not in known and given[key] != field.default
+    }
+    why = f"{benchmark.name} has no {{}}; leave it out"
+    return [
+        {"type": "no_use", "loc": ("benchmark", key), "msg": why.format(key), "input": value}
+        for key, value in refused.items()
+    ]
 
 
 def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:

@@ -67,7 +67,19 @@ class TaskChoice(ComponentSection):
 
 # Fields stand in the order of the bases, the last one first; its `model_config` counts, too.
 class BenchmarkSection(BenchmarkSettings, TaskChoice):
-    """Which bugs to fix."""
+    """Which bugs to fix.
+
+    Attributes:
+        source: a local file or checkout instead of the published one
+        split: a named part of the benchmark
+        revision: version of the published data
+        path: your repository, for the benchmark `repo`
+    """
+
+    source: str | None = None
+    split: str | None = None
+    revision: str | None = None
+    path: Path | None = None
 
 
 class TerminalSection(SandboxSettings, ComponentSection):

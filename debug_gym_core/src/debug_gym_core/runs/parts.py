@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.errors import UsageError
 from debug_gym_core.tasks.selection import load_task
 
 if TYPE_CHECKING:
@@ -69,11 +68,7 @@ class EpisodeParts:
         Raises:
             UsageError: there is no such task, or it cannot be played in the mode of the run
         """
-        task = load_task(self.benchmark, name)
-        wanted = self.config.benchmark.mode
-        if task.mode != wanted != "visible":
-            raise UsageError(f"{task.id} cannot be played in mode {wanted}, only {task.mode}: see benchmark.mode")
-        return task
+        return load_task(self.benchmark, name)
 
     def env_arguments(self, backend: type[Terminal]) -> dict[str, Any]:
         """The arguments of an episode's `RepoEnv` that the config decides: all but its task, and for whom it is.

@@ -40,12 +40,15 @@ def load_task(benchmark: Benchmark, name: str) -> Task:
     """Load a task.
 
     Raises:
-        UsageError: there is no task of that name
+        UsageError: there is no task of that name, or it cannot be played in the mode that was asked for
         PluginError: what the benchmark loads is none
     """
     task = benchmark.load(name)
     if not isinstance(task, Task):
         raise PluginError(f"benchmark {benchmark.name}: load({name!r}) must return a Task, not {task!r:.80}")
+    wanted = getattr(benchmark.settings, "mode", task.mode)
+    if task.mode != wanted != "visible":
+        raise UsageError(f"{task.id} cannot be played in mode {wanted}, only {task.mode}: see benchmark.mode")
     return task
 
 

@@ -106,20 +106,15 @@ class Task:
 class BenchmarkSettings(Settings):
     """What the `benchmark` section of a config says beyond the name and the choice of tasks.
 
+    A benchmark that takes more says so by a field of its own: `source`, `split`, `revision` (texts) or `path`, which
+    the section has for all of them, or any other. What it has no field for is refused.
+
     Attributes:
-        source: a local file or checkout instead of the published one
-        split: a named part of the benchmark
-        revision: version of the published data
         mode: visible (the tests that count are in the workspace), hidden (only grading has them), or debug (they are
             in the workspace although the benchmark publishes them hidden); a benchmark may know one only
-        path: your repository, for the benchmark `repo`
     """
 
-    source: str | None = None
-    split: str | None = None
-    revision: str | None = None
     mode: Mode = "visible"
-    path: Path | None = None
 
 
 class Benchmark(Component, abc.ABC):
