@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 
 import debug_gym_core
 import debug_gym_core.envs
-from debug_gym_core import RepoEnv, ToolCall
+from debug_gym_core import RepoEnv, ToolCall, UsageError
 
 ACTIONS = [
     ToolCall("eval"),
@@ -59,6 +59,13 @@ def test_made_through_the_registry(sandbox: str) -> None:
     assert reward == info["score"]
     assert not terminated and not truncated
     env.close()
+
+
+def test_a_reset_has_no_options(env: RepoEnv) -> None:
+    with pytest.raises(UsageError, match=r"reset takes no options \('task'\): `make` takes the task"):
+        env.reset(options={"task": "purr"})
+    for nothing in (None, {}):
+        assert env.reset(seed=0, options=nothing)[1]["step"] == 0
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

@@ -23,7 +23,7 @@ from debug_gym_core.environment.parts import (
 )
 from debug_gym_core.environment.settings import default_tools
 from debug_gym_core.environment.spaces import ActionSpace, TextSpace
-from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.errors import SandboxError, SandboxLost, UsageError
 from debug_gym_core.tools.observation import Observation, render
 
 if TYPE_CHECKING:
@@ -169,10 +169,14 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             options: none exist
 
         Raises:
+            UsageError: there is an option
             RequirementError: something is missing on this machine
             TaskError: the repository has no test that could pass, or the entrypoint cannot be started in it
             SandboxError: the sandbox did not start
         """
+        if options:
+            given = ", ".join(map(repr, options))
+            raise UsageError(f"reset takes no options ({given}): `make` takes the task, and how it is played")
         super().reset(seed=seed)
         if seed is not None:
             self._sandbox.seed = seed
