@@ -61,6 +61,12 @@ def test_made_through_the_registry(sandbox: str) -> None:
     env.close()
 
 
+def test_the_registry_takes_the_id_of_a_task() -> None:
+    made = gymnasium.make("debug_gym_core.envs:debug_gym/mini_nightmare-v0", task="mini_nightmare/purr")
+    assert made.unwrapped.task.id == "mini_nightmare/purr"  # type: ignore[attr-defined]
+    made.close()
+
+
 def test_a_reset_has_no_options(env: RepoEnv) -> None:
     with pytest.raises(UsageError, match=r"reset takes no options \('task'\): `make` takes the task"):
         env.reset(options={"task": "purr"})

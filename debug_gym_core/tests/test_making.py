@@ -82,6 +82,20 @@ def test_the_limit_of_a_run_is_the_tasks_where_nobody_says_otherwise(
         assert env.run_timeout == limit
 
 
+def test_who_mistypes_is_told_what_a_caller_may_say(made: Any) -> None:
+    with pytest.raises(UsageError) as refused:
+        made(foo=3)
+    start, _, known = str(refused.value).partition("; known: ")
+    assert start == "env: unknown key 'foo'"
+    assert {"path", "mode", "run_timeout", "max_steps", "terminal", "tools"} <= set(known.split(", "))
+    assert not {"notify", "plugins", "run", "trusted", "source"} & set(known.split(", "))
+
+
+def test_an_environment_is_of_a_task_not_of_its_id() -> None:
+    with pytest.raises(UsageError, match=r"takes a Task, not 'repo/x'; debug_gym_core\.make takes the id of one"):
+        RepoEnv("repo/x")  # type: ignore[arg-type]
+
+
 def test_a_task_that_is_no_text_is_refused() -> None:
     for task in (None, 3):
         with pytest.raises(UsageError, match="say which task"):

@@ -19,10 +19,10 @@ def make_benchmark(benchmark: str, task: str | None = None, **settings: Any) -> 
 
     Args:
         benchmark: name of the benchmark
-        task: name of the task; None where the benchmark has only one
+        task: name or id of the task; None where the benchmark has only one
         settings: see `debug_gym_core.make`
     """
-    return make(f"{benchmark}/{task}" if task else benchmark, **settings)
+    return make(f"{benchmark}/{task.removeprefix(f'{benchmark}/')}" if task else benchmark, **settings)
 
 
 def register_benchmarks() -> None:

@@ -10,6 +10,7 @@ from gymnasium.envs.registration import EnvSpec
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.shipped import benchmark_settings, env_arguments
 from debug_gym_core.environment.env import RepoEnv
+from debug_gym_core.environment.parts import refuse_unknown
 from debug_gym_core.errors import UsageError
 from debug_gym_core.names import some
 from debug_gym_core.plugins import default_plugins
@@ -52,6 +53,7 @@ def make(
     plugins: Plugins = settings.pop("plugins", None) or default_plugins()
     benchmark_class = plugins.get("benchmarks", benchmark_name)
     of_benchmark = {key: settings.pop(key) for key in list(settings) if key in benchmark_class.Settings.model_fields}
+    refuse_unknown(settings, benchmark_class.Settings.model_fields)
     benchmark = benchmark_class(**benchmark_settings(benchmark_class, of_benchmark))
     if not task_name:
         names = task_names(benchmark)

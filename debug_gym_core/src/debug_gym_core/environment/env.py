@@ -24,10 +24,10 @@ from debug_gym_core.environment.parts import (
 from debug_gym_core.environment.settings import default_tools
 from debug_gym_core.environment.spaces import ActionSpace, TextSpace
 from debug_gym_core.errors import SandboxError, SandboxLost, UsageError
+from debug_gym_core.tasks.task import Task
 from debug_gym_core.tools.observation import Observation, render
 
 if TYPE_CHECKING:
-    from debug_gym_core.tasks.task import Task
     from debug_gym_core.tools.action import ToolCall
 
 _REPLACED = (
@@ -117,6 +117,8 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             PluginError: a plugin that is needed failed, or a tool's method does not fit the event that it answers
             RequirementError: there is no sandbox, or something else is missing
         """
+        if not isinstance(task, Task):
+            raise UsageError(f"RepoEnv takes a Task, not {task!r:.80}; debug_gym_core.make takes the id of one")
         check_conditions(
             trusted=trusted, allow_unsandboxed=allow_unsandboxed, max_steps=max_steps, max_rewrites=max_rewrites,
             max_seconds=max_seconds, run=run, render_mode=render_mode,

@@ -31,18 +31,35 @@ ELSEWHERE = {
 """Bounds of an episode that a config has for runs, and where they are in Python."""
 
 
+INTERNAL = ("notify", "plugins", "run", "trusted")
+"""Arguments of an environment that are for those who build on it; nobody is told of them who mistyped another."""
+
+
+def refuse_unknown(settings: Iterable[str], more: Iterable[str] = ()) -> None:
+    """Refuse keyword arguments that mean nothing.
+
+    Args:
+        settings: their names
+        more: names that are known beside those of an environment
+
+    Raises:
+        UsageError: one is unknown
+    """
+    known = {*EnvSection.model_fields, *Conditions.model_fields, "terminal", "tools", *more}
+    for name in settings:
+        if name in ELSEWHERE:
+            raise UsageError(f"env: {name} {ELSEWHERE[name]}")
+        if name not in known and name not in INTERNAL:
+            raise UsageError(f"env: unknown key {name!r}{nearest(name, known.difference(INTERNAL))}")
+
+
 def checked_settings(settings: Mapping[str, Any]) -> EnvSection:
     """Check keyword arguments as the `env` section of a config.
 
     Raises:
         UsageError: a key is unknown or a value wrong
     """
-    for name in settings:
-        if name in ELSEWHERE:
-            raise UsageError(f"env: {name} {ELSEWHERE[name]}")
-        if name not in EnvSection.model_fields:
-            known = [*EnvSection.model_fields, *Conditions.model_fields, "plugins", "notify", "terminal", "tools"]
-            raise UsageError(f"env: unknown key {name!r}{nearest(name, known)}")
+    refuse_unknown(settings)
     try:
         return EnvSection(**settings)
     except pydantic.ValidationError as error:
