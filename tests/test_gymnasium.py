@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 
 import debug_gym_core
 import debug_gym_core.envs
-from debug_gym_core import RepoEnv, ToolCall, UsageError
+from debug_gym_core import RepoEnv, Tool, ToolCall, UsageError
 
 ACTIONS = [
     ToolCall("eval"),
@@ -65,6 +65,22 @@ def test_the_registry_takes_the_id_of_a_task() -> None:
     made = gymnasium.make("debug_gym_core.envs:debug_gym/mini_nightmare-v0", task="mini_nightmare/purr")
     assert made.unwrapped.task.id == "mini_nightmare/purr"  # type: ignore[attr-defined]
     made.close()
+
+
+def test_every_tool_is_in_the_action_space(sandbox: str) -> None:
+    class Count(Tool):
+        """Count the letters of a file."""
+
+        name = "count"
+
+        def use(self, env: RepoEnv, path: str) -> str:
+            """Count."""
+            return str(len(env.workspace.read_text(path)))
+
+    env = debug_gym_core.make("mini_nightmare/purr", [Count()], sandbox)
+    assert repr(env.action_space) == 'ActionSpace(["count"])'
+    assert env.action_space.sample() == ToolCall("count", {"path": "..."})
+    env.close()
 
 
 def test_a_reset_has_no_options(env: RepoEnv) -> None:

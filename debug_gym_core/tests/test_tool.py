@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+import json
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from debug_gym_core import ActionError, Tool
 from debug_gym_core.errors import PluginError
 from debug_gym_core.tools.observation import bound
+from debug_gym_core.tools.tool import examples
 
 
 class Example(Tool):
@@ -45,6 +48,52 @@ class Short(Tool):
         """Args:
             path: the file
         """  # fmt: skip
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Node(pydantic.BaseModel):
+    name: str
+    above: Node | None
+    below: list[Node]
+
+
+class Demanding(Tool):
+    """Ask for a lot, and give no example."""
+
+    name = "demanding"
+
+    def use(
+        self,
+        env: Any,
+        path: str,
+        count: Annotated[int, pydantic.Field(ge=3)],
+        kind: Literal["slow", "fast"],
+        color: Color,
+        either: float | str,
+        names: list[str],
+        pair: tuple[int, bool],
+        node: Node,
+        more: dict[str, int],
+        left_out: int = 1,
+    ) -> str:
+        """Take it all."""
+        return path
+
+
+def test_an_example_is_made_up_of_what_is_required() -> None:
+    (made,) = examples(Demanding)
+    assert made == {
+        "path": "...", "count": 3, "kind": "slow", "color": "red", "either": 1.0, "names": ["..."], "pair": [1, True],
+        "node": {"name": "...", "above": None, "below": []}, "more": {},
+    }  # fmt: skip
+    assert Demanding.check(made)["color"] is Color.RED
+    with pytest.raises(ActionError) as refused:
+        Demanding.check({})
+    assert json.loads(str(refused.value).partition("example: ")[2]) == {"name": "demanding", "arguments": made}
+    assert examples(Example) == Example.examples and examples(Short) == ({"path": "..."},)
 
 
 def test_schema() -> None:

@@ -14,7 +14,6 @@ from debug_gym_core.components.catalogue import Plugins, installed
 from debug_gym_core.environment.dispatch import Dispatcher
 from debug_gym_core.environment.live_task import LiveTask
 from debug_gym_core.environment.parts import (
-    bare_call,
     check_conditions,
     checked_settings,
     make_tools,
@@ -26,6 +25,7 @@ from debug_gym_core.environment.spaces import ActionSpace, TextSpace
 from debug_gym_core.errors import SandboxError, SandboxLost, UsageError
 from debug_gym_core.tasks.task import Task
 from debug_gym_core.tools.observation import Observation, render
+from debug_gym_core.tools.tool import examples
 
 if TYPE_CHECKING:
     from debug_gym_core.tools.action import ToolCall
@@ -146,7 +146,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             "gymnasium.Space[dict[str, str]]", gymnasium.spaces.Dict({"text": TextSpace(), "json": TextSpace()})
         )
         self.action_space = ActionSpace(
-            [(name, one) for name, tool in self.tools.items() for one in (tool.examples or bare_call(tool))]
+            [(name, one) for name, tool in self.tools.items() for one in examples(type(tool))]
         )
 
     def _start_over(self) -> None:

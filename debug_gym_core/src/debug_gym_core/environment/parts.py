@@ -153,11 +153,6 @@ def one_choice(choice: Any) -> tuple[str, dict[str, Any]]:
     raise UsageError(f"say a name or {{name: settings}}, not {choice!r:.80}")
 
 
-def bare_call(made: Tool) -> tuple[Mapping[str, Any], ...]:
-    """The call without arguments, where a tool takes that."""
-    return ({},) if not type(made).schema()["parameters"].get("required") else ()
-
-
 def with_terminal(
     task: Task,
     terminal: str | Mapping[str, Mapping[str, Any] | None],

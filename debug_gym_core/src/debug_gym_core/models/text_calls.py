@@ -13,6 +13,7 @@ from debug_gym_core.errors import ActionError
 from debug_gym_core.models.llm import LLM, Completion, Message, WrappedLLM
 from debug_gym_core.tools import action
 from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.tool import examples
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
@@ -203,7 +204,7 @@ def find(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall | None:
     if wrong is not None:
         raise wrong
     first = next(iter(tools.values()))
-    example = action.as_text(ToolCall(first.name, first.examples[0] if first.examples else {}), tools)
+    example = action.as_text(ToolCall(first.name, examples(first)[0]), tools)
     raise ActionError(
         f"Your answer has no action. End it with one in a block of its own: a line that begins with a tool"
         f" ({', '.join(tools)}), or {DONE} when nothing is left to do. Example:\n```\n{example}\n```"

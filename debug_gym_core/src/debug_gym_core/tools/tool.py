@@ -24,6 +24,7 @@ from debug_gym_core.components.catalogue import cause_of
 from debug_gym_core.components.component import Component, in_words
 from debug_gym_core.errors import ActionError, PluginError
 from debug_gym_core.names import nearest
+from debug_gym_core.tools.samples import sample
 
 if TYPE_CHECKING:
     from debug_gym_core.tools.observation import Observation
@@ -226,11 +227,14 @@ class _Signature:
 
     def example(self) -> str:
         """A call that is right, as JSON."""
+        return json.dumps({"name": self.tool.name, "arguments": self.examples()[0]}, ensure_ascii=False)
+
+    def examples(self) -> tuple[dict[str, Any], ...]:
+        """Arguments that are right: the tool's own examples, else those required, made up."""
         if self.tool.examples:
-            arguments = self.tool.examples[0]
-        else:
-            arguments = {p.name: _sample(p.annotation) for p in self.parameters if p.required}
-        return json.dumps({"name": self.tool.name, "arguments": arguments}, ensure_ascii=False)
+            return self.tool.examples
+        parameters = json.loads(self.schema_json)["parameters"]
+        return (sample(parameters, parameters.get("$defs", {})),)
 
 
 @cache
@@ -344,12 +348,6 @@ def _arguments_of(doc: str) -> dict[str, str]:
     return found
 
 
-def _sample(annotation: Any) -> Any:
-    """A value of a type, for an example."""
-    samples = {str: "...", int: 1, float: 1.0, bool: True}
-    return samples.get(annotation, "...")
-
-
 def _show(value: Any) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False)
@@ -366,6 +364,11 @@ def usage(tool: type[Tool]) -> str:
 def example(tool: type[Tool]) -> str:
     """A call of a tool that is right, as JSON."""
     return _signature(tool).example()
+
+
+def examples(tool: type[Tool]) -> tuple[dict[str, Any], ...]:
+    """Arguments of a tool that are right: its own examples, else those that are required, made up."""
+    return _signature(tool).examples()
 
 
 def as_observation(tool: str, answer: str | Observation) -> Observation:
