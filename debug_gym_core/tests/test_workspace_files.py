@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +204,14 @@ def test_listing_leaves_out_what_is_ignored_and_marks_what_is_readonly(live: Liv
         live.workspace.list("run.sh/")
     with pytest.raises(ActionError, match="there is no directory"):
         live.workspace.list("nowhere")
+
+
+def test_an_entry_is_its_path(live: Live) -> None:
+    found = live.workspace.list("pkg")
+    assert "pkg/app.py" in found and sorted(found) == sorted(entry.path for entry in found)
+    assert json.loads(json.dumps(found)) == [str(entry) for entry in found] == [f"{entry}" for entry in found]
+    for again in (copy.copy(found[0]), pickle.loads(pickle.dumps(found[0]))):
+        assert (again, again.kind, again.size) == (found[0], found[0].kind, found[0].size)
 
 
 def test_a_file_is_listed_as_its_only_entry(live: Live) -> None:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from debug_gym_core.workspace.rules import Rules
 
 
-@dataclass(frozen=True)
-class WorkspaceEntry:
-    """One entry of a listing.
+@dataclass(frozen=True, eq=False)
+class WorkspaceEntry(str):
+    """One entry of a listing: its path, and what is known of it.
 
     Attributes:
         path: relative to the root
@@ -28,6 +28,10 @@ class WorkspaceEntry:
     readonly: bool
     size: int = 0
     target: str | None = None
+
+    def __new__(cls, path: str, *facts: object, **named: object) -> WorkspaceEntry:
+        """The path is the text."""
+        return super().__new__(cls, path)
 
 
 def listed(entries: Iterable[Entry], rules: Rules) -> Iterator[WorkspaceEntry]:
