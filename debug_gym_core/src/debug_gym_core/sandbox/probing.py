@@ -76,7 +76,7 @@ def editable(directory):
                 except (OSError, SyntaxError, ValueError):
                     continue
                 for node in ast.walk(tree):
-                    value = getattr(node, "value", getattr(node, "s", None))
+                    value = node.value if hasattr(node, "value") else getattr(node, "s", None)
                     if isinstance(value, str) and os.path.isabs(value) and os.path.exists(value):
                         yield os.path.normpath(value)
             elif line and not line.startswith("#"):

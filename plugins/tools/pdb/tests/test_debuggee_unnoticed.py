@@ -267,6 +267,37 @@ def test_a_program_s_warnings_are_its_own(debug: Any, python: str) -> None:
     assert [one for one, _ in count] == [other for _, other in count] and count[0][0] >= 1 and count[2] == (0, 0)
 
 
+@pytest.mark.parametrize("flags", ["-W error", "-X warn_default_encoding -W error"])
+def test_warnings_that_are_errors_do_not_come_of_the_debugger(back: Any, flags: str) -> None:
+    code = """\
+        '''Doc.'''
+        def f(x):
+            '''Doc f.'''
+            y = x
+            return y
+        class C:
+            '''Doc C.'''
+            kept = [f(n) for n in range(2)]
+        f(1)
+        assert not C.kept, "at the end"
+        """
+    program = back(f"python {flags} app.py", dedent(code))
+    commands = ("b f", "b missing", "b app.py:9, f(0) == 0", "tb 6", "s", "s", "c", "n", "until", "r", "p x = 2", "w")
+    answers = [program.do(one) for one in (*commands, "ll", "whatis f", "display f", "back", "cl all", "c", "up", "c")]
+    assert not [one for one in answers if "Warning" in one.get("out", "") + str(one.get("stop", {}))]
+    assert answers[-1]["t"] == "exit" and answers[-1]["exception"]["type"] == "AssertionError"
+    program._drain()
+    assert b"Warning" not in program.printed
+
+
+def test_a_jump_past_variables_is_one_where_warnings_are_errors(debug: Any) -> None:
+    program = debug("python -W error app.py", dedent("def f():\n    x = 1\n    y = 2\n    return y\nf()\n"))
+    program.do("b 2")
+    program.do("c")
+    assert program.do("j 4")["stop"]["line"] == 4
+    assert program.do("c")["t"] == "prompt" or program.hello["python"] >= [3, 12]  # y has no value: earlier, an error
+
+
 ALARM = """\
 import signal, sys, time
 class Timeout(Exception):

@@ -303,3 +303,19 @@ def test_a_test_that_fails_as_expected_is_said_to(trace_tests: Follow) -> None:
     found = trace_tests("def f():\n    return 1\n", entrypoint=pytest_quietly, files={"test_a.py": tests})
     assert [one["outcome"] for one in found.messages if one["t"] == "test"] == ["xfailed"]
     assert found.last["tests"] == {"xfailed": 1}
+
+
+@pytest.mark.parametrize("flags", ["-W error", "-X warn_default_encoding -W error"])
+def test_warnings_that_are_errors_do_not_come_of_the_tracing(trace: Follow, flags: str) -> None:
+    program = """\
+        def f(n):
+            '''Doc f.'''
+            n += sum(one for one in [n, 2])
+            return [n, C]
+        class C:
+            '''Doc C.'''
+        f(1)
+        """
+    followed = trace(code(program), entrypoint=f"python {flags} app.py")
+    assert followed.status == 0 and followed.printed == ""
+    assert followed.lines[-1].endswith("returned [4, <class '__main__.C'>]")

@@ -351,7 +351,7 @@ def _read_names(nodes: "list[ast.AST]") -> "Union[frozenset[str], None]":
             return None
         if name in ("eval", "exec", "query"):
             for one in (inner for argument in node.args for inner in ast.walk(argument)):
-                text = getattr(one, "value", getattr(one, "s", None))  # `s`: Python 3.7
+                text = one.value if hasattr(one, "value") else getattr(one, "s", None)  # the latter: Python 3.7
                 found.update(re.findall(r"\w+", text) if isinstance(text, str) else ())
     return frozenset(found)
 

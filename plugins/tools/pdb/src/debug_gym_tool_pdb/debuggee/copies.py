@@ -338,7 +338,7 @@ def _children(process: int) -> "List[int]":
     directory = "/proc/{}/task".format(process)
     with contextlib.suppress(OSError):  # it has ended
         for task in _listdir(directory):
-            with open("{}/{}/children".format(directory, task)) as file:
+            with open("{}/{}/children".format(directory, task), "rb") as file:
                 found += map(int, file.read().split())
     return found
 

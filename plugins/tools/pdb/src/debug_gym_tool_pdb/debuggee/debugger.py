@@ -101,12 +101,9 @@ class Debugger(Stopping):
     def _install(self) -> None:
         _signal(INTERRUPT_SIGNAL, self.interrupt)
         _signal(ARM_SIGNAL, self.arm)
-        try:
+        with contextlib.suppress(OSError, AttributeError, ValueError):
             # A descriptor of its own: the program may close standard error, and the terminal must not hang up then.
-            self._stack_output = os.fdopen(high_copy(2), "w")
-            faulthandler.register(STACK_SIGNAL, self._stack_output, all_threads=True)
-        except (OSError, AttributeError, ValueError):
-            pass
+            faulthandler.register(STACK_SIGNAL, high_copy(2), all_threads=True)
         self.take_hooks()
         self.tracers.install()
         watch_forks(self.before_fork, self.in_child)

@@ -26,8 +26,9 @@ def executed(body: "Block") -> "Block":
 
 
 def _is_text(node: ast.AST) -> bool:
-    kinds = ("Constant", "Str")
-    return type(node).__name__ in kinds and isinstance(getattr(node, "value", getattr(node, "s", None)), str)
+    if type(node).__name__ == "Str":  # up to Python 3.7; only there may its class be asked for without a warning
+        return True
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 class Layout:

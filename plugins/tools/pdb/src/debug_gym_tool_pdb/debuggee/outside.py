@@ -33,7 +33,7 @@ ENDING = 20
 """Milliseconds in which a thread ends that Python has joined."""
 
 _TIMERS = (signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
-_LOCK = re.compile(r"^lock:", re.MULTILINE)
+_LOCK = re.compile(rb"^lock:", re.MULTILINE)
 _current_frames = sys._current_frames
 _fstat = os.fstat
 _ftruncate = os.ftruncate
@@ -114,7 +114,7 @@ class Outside:
             if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
                 raise Unsuited("the program has a pipe or a socket open")
             if stat.S_ISREG(mode):
-                with open("/proc/self/fdinfo/{}".format(descriptor)) as file:
+                with open("/proc/self/fdinfo/{}".format(descriptor), "rb") as file:
                     if _LOCK.search(file.read()):
                         raise Unsuited("the program holds a lock on a file")
             elif not (stat.S_ISDIR(mode) or stat.S_ISCHR(mode)):
@@ -123,7 +123,7 @@ class Outside:
 
 def most_copies(limit: int) -> int:
     """How many copies, `limit` at most, there may be of the memory that the program has for itself."""
-    with open("/proc/self/statm") as file:
+    with open("/proc/self/statm", "rb") as file:
         _, resident, shared = map(int, file.read().split()[:3])
     used = (resident - shared) * resource.getpagesize()
     return min(limit, ROOM // max(used, 1)) if used * 2 <= ROOM else 0

@@ -3,6 +3,7 @@
 import codeop
 import re
 import sys
+import warnings
 
 from debug_gym_core.debugging.inside.process import _settrace
 
@@ -121,7 +122,13 @@ class Running(Breaking):
             self.error("Jump failed: " + refused)
             return None
         before = frame.f_lasti
-        result = super().do_jump(str(line))
+        try:
+            result = super().do_jump(str(line))
+        except RuntimeWarning as warning:  # of variables that have no value yet (Python 3.12), where it is an error
+            self.message("RuntimeWarning: {}".format(warning))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                result = super().do_jump(str(line))
         self.jumped(frame, before)
         return result
 
