@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
 from debugged_programs import dedent
+
+from debug_gym_core.debugging import inside
+from debug_gym_tool_pdb.boot import DEBUGGEE
 
 
 def test_a_mocked_print_is_not_pdb_s(debug: Any) -> None:
@@ -138,3 +145,56 @@ def test_a_stop_that_cannot_be_described_is_a_stop(debug: Any) -> None:
     assert "cannot be described: RuntimeError: replaced" in program.do("c")["stop"]["note"]
     assert program.do("p 40 + 2")["out"] == "42\n"
     assert program.do("c")["stop"]["line"] == 8
+
+
+MOCKING = """\
+    import importlib, types
+    from unittest import mock
+    KINDS = types.FunctionType, types.BuiltinFunctionType
+    def functions(module, named):
+        found = [name for name, one in vars(module).items() if isinstance(one, KINDS)]
+        return [module.__name__ + "." + name for name in found if name in named or EVERY and name[:1] != "_"]
+    def after(n):
+        v = n
+        return v + 1
+    for module, named in NAMED.items():
+        for name in functions(importlib.import_module(module), named):
+            with mock.patch(name, side_effect=ValueError("mocked")):
+                after(1)
+    with mock.patch("threading.Thread.name", b"mocked"):
+        name = "Thread.name"
+        after(1)
+    """
+
+
+def named_by_the_debuggee() -> dict[str, list[str]]:
+    """The standard modules that the debuggee imports where it begins, and what its code names of each."""
+    places = [Path(importlib.import_module(name).__path__[0]) for name in (DEBUGGEE, inside.__name__)]
+    trees = [ast.parse(file.read_text()) for place in places for file in place.glob("*.py")]
+    modules = {one.name for tree in trees for node in tree.body if isinstance(node, ast.Import) for one in node.names}
+    named = {module: set[str]() for module in {*modules, "posixpath"}}
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Attribute):
+            named.get({"os.path": "posixpath"}.get(name := ast.unparse(node.value), name), set()).add(node.attr)
+    # Debuggers are built on these, whoever replaces them; doctest has linecache show its examples.
+    apart = {"_signal", "bdb", "builtins", "cmd", "linecache", "pdb"}
+    return {module: sorted(names) for module, names in named.items() if module not in apart}
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.debugger)])
+def test_what_a_program_mocks_is_not_what_the_debugger_calls(debug: Any, every: bool) -> None:
+    settings = f"NAMED, EVERY = {named_by_the_debuggee()!r}, {every}\n"
+    program = debug("python app.py", {"app.py": settings + textwrap.dedent(MOCKING)})
+    program.do("b after")
+    commands = ("p 40 + 2", "w", "n", "p v + 40", "up", "tb nowhere", "whatis v", "tb 14", "cl 2", "ll", "r")
+    mocked: list[str] = []
+    while True:
+        stopped = program.do("c")
+        if stopped["t"] == "exit":
+            break
+        assert stopped["stop"]["line"] == 9, (mocked[-1:], stopped)
+        mocked.append(program.do("p name")["out"])
+        answers = [stopped, *map(program.do, commands)]
+        assert not [one for one in answers if "ValueError: mocked" in one["out"] + str(one.get("stop", ""))], mocked[-1]
+        assert (answers[1]["out"], answers[4]["out"]) == ("42\n", "41\n"), mocked[-1]
+    assert stopped["status"] == 0 and len(mocked) > (500 if every else 80)

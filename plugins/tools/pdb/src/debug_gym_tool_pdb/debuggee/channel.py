@@ -1,18 +1,25 @@
 """The conversation with the host, and what the rest of the debuggee is built on."""
 
 import _signal as _signal_in_c  # type: ignore[import-not-found]
+import ast
 import builtins
 import contextlib
+import dis
 import genericpath
+import inspect
 import io
 import os
 import posixpath
 import re
 import signal
+import stat
 import sys
+import threading
+import tokenize
+import traceback
 import types
 
-from debug_gym_core.debugging.inside.process import Messages, _get_ident
+from debug_gym_core.debugging.inside.process import Messages, _get_ident, _getframe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +35,8 @@ OUTPUT_LIMIT = 64 * 1024
 
 # Bound once, so that a program that replaces them (as tests do with mocks) does not replace ours.
 _gettrace = sys.gettrace
+_getrecursionlimit = sys.getrecursionlimit
+_setrecursionlimit = sys.setrecursionlimit
 _compile = compile
 _compile_pattern = re.compile
 _ATTRIBUTES = vars(types.ModuleType)["__dict__"]
@@ -36,12 +45,18 @@ _SIG_DFL = _signal_in_c.SIG_DFL
 _SIG_IGN = _signal_in_c.SIG_IGN
 _BUILTINS = vars(builtins)
 _ORIGINAL_BUILTINS = dict(_BUILTINS)
-_FINDING = (genericpath, posixpath)
-_OF_OS = ("fsdecode", "fsencode", "fspath", "getcwd", "listdir", "lstat", "readlink", "scandir", "stat")
+_MODULES = (ast, dis, genericpath, inspect, posixpath, re, stat, tokenize, traceback)
+"""Modules of which all functions are original ones at a stop; not linecache, which doctest has show its examples."""
+_NAMES = (
+    (os, ("fsdecode", "fsencode", "fspath", "getcwd", "listdir", "lstat", "readlink", "scandir", "stat")),
+    (sys, ("_current_frames", "_getframe", "exc_info", "getrecursionlimit", "setrecursionlimit")),
+    (threading, ("current_thread", "get_ident", "main_thread")),
+)
+_KINDS = (types.FunctionType, types.BuiltinFunctionType)
 _ORIGINALS: "List[Tuple[Dict[str, Any], Dict[str, Any]]]" = [
     (_BUILTINS, _ORIGINAL_BUILTINS),
-    (vars(os), {name: getattr(os, name) for name in _OF_OS}),
-    *((vars(one), {name: f for name, f in vars(one).items() if isinstance(f, types.FunctionType)}) for one in _FINDING),
+    *((vars(one), {name: getattr(one, name) for name in names}) for one, names in _NAMES),
+    *((vars(one), {name: f for name, f in vars(one).items() if isinstance(f, _KINDS)}) for one in _MODULES),
 ]
 """Functions that we, pdb and the standard library use, by the namespaces that they are looked up in."""
 _GONE = object()
@@ -83,7 +98,7 @@ def _all_modules() -> "Iterator[Tuple[str, Any]]":
 
 
 def _take_back_builtins() -> "Replaced":
-    """Make Python's built-in functions, and those that find files, what they were at the start.
+    """Make Python's built-in functions, and others that we and pdb call, what they were at the start.
 
     Returns:
         those that the program had in their place, for `_give_builtins`
@@ -110,7 +125,7 @@ def _give_builtins(replaced: "Replaced") -> None:
 class OwnBuiltins:
     """Python's built-in functions are the original ones meanwhile, for what we ask of the standard library.
 
-    So are those that find files, which tests replace by mocks that count their calls.
+    So are others that tests replace by mocks: those that find files, look at code, or search text.
 
     Our own modules have theirs for good.
     """
@@ -239,18 +254,18 @@ class Room:
     _raised: "Optional[Tuple[int, int]]" = None
 
     def __enter__(self) -> None:
-        limit, depth = sys.getrecursionlimit(), 0
+        limit, depth = _getrecursionlimit(), 0
         if Room._raised is not None and Room._raised[1] == limit:
             limit = Room._raised[0]
-        frame: "Optional[FrameType]" = sys._getframe()
+        frame: "Optional[FrameType]" = _getframe()
         while frame is not None:
             depth += 1
             frame = frame.f_back
         if depth > limit - ROOM:
             Room._raised = limit, depth + 2 * ROOM
-            sys.setrecursionlimit(depth + 2 * ROOM)
+            _setrecursionlimit(depth + 2 * ROOM)
 
     def __exit__(self, *error: object) -> None:
-        if Room._raised is not None and sys.getrecursionlimit() == Room._raised[1]:
+        if Room._raised is not None and _getrecursionlimit() == Room._raised[1]:
             with contextlib.suppress(RecursionError):
-                sys.setrecursionlimit(Room._raised[0])
+                _setrecursionlimit(Room._raised[0])

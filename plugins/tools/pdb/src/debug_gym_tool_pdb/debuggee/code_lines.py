@@ -1,5 +1,6 @@
 """Lines of compiled code: where each begins, and the one that no statement has."""
 
+import dis
 import sys
 
 TYPE_CHECKING = False
@@ -28,8 +29,6 @@ def line_starts(code: "CodeType") -> "Iterator[Tuple[int, int]]":
                 yield offset, line
             before = line if line is not None else before
         return
-    import dis
-
     for offset, line in dis.findlinestarts(code):
         if line is not None:
             yield offset, line
@@ -46,8 +45,6 @@ def jumps_inside_lines(code: "CodeType") -> "Tuple[FrozenSet[int], FrozenSet[int
     """
     if not ONE_FRAME:
         return frozenset(), frozenset()
-    import dis
-
     lines = {
         offset: line for first, end, line in code.co_lines() for offset in range(first, end, 2) if line is not None
     }

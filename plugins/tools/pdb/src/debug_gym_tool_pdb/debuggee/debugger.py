@@ -15,6 +15,7 @@ from debug_gym_core.debugging.inside.process import (
     INTERRUPT_SIGNAL,
     OURS,
     _get_ident,
+    _getframe,
     _getpid,
     _settrace,
     _signal,
@@ -54,7 +55,7 @@ class Debugger(Stopping):
         self._install()
         try:
             self._stop_at_entry()
-            self.botframe = sys._getframe()
+            self.botframe = _getframe()
             if not self._continuing:
                 self._awaited = self.canonic(program.filename)
                 self.set_step()
@@ -86,7 +87,7 @@ class Debugger(Stopping):
 
         def entry() -> None:
             names.pop(name, None)
-            frame = sys._getframe(1)
+            frame = _getframe(1)
             self.botframe = frame
             self.converse(Stop("entry"), lambda: self.interaction(frame, None))
             self.shown.left(id(frame))

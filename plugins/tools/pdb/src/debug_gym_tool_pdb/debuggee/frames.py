@@ -4,7 +4,7 @@ import dis
 import inspect
 import sys
 
-from debug_gym_core.debugging.inside.process import _get_ident
+from debug_gym_core.debugging.inside.process import _current_frames, _get_ident, _getframe
 
 from .code_lines import NOWHERE, line_starts
 
@@ -64,7 +64,7 @@ def folded(keys: "List[Any]") -> "List[Tuple[int, int, int]]":
 
 def other_frames() -> "Dict[int, FrameType]":
     """Where the other threads are; a frame that holds itself would keep the program's objects alive."""
-    frames = sys._current_frames()
+    frames = _current_frames()
     frames.pop(_get_ident(), None)
     return frames
 
@@ -98,7 +98,7 @@ def is_cleared(frame: "FrameType") -> bool:
 
     That the function has deleted them is the same to see: code that deletes some need not have run, and others may.
     """
-    return has_arguments(frame.f_code) and not frame.f_locals and frame not in outwards(sys._getframe())
+    return has_arguments(frame.f_code) and not frame.f_locals and frame not in outwards(_getframe())
 
 
 def is_hidden(frame: "FrameType") -> bool:

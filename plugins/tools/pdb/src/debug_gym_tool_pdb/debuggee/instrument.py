@@ -13,7 +13,7 @@ import os
 import sys
 import types
 
-from debug_gym_core.debugging.inside.process import _get_ident, _settrace
+from debug_gym_core.debugging.inside.process import _current_frames, _get_ident, _getframe, _settrace
 
 from .channel import _ORIGINAL_BUILTINS, OwnBuiltins, Room, _all_modules, _compile, _gettrace
 from .insertion import HOOK, insert, without
@@ -139,7 +139,7 @@ class Instrument:
                     return True
         if not self.started:
             return False
-        for top in list(sys._current_frames().values()):
+        for top in list(_current_frames().values()):
             frame: "Optional[FrameType]" = top
             while frame is not None:
                 if same(frame.f_code.co_filename):
@@ -227,7 +227,7 @@ class Instrument:
         self._plain.add(file)
 
     def _make_hook(self) -> "Callable[..., None]":
-        reached, getframe = self._reached, sys._getframe
+        reached, getframe = self._reached, _getframe
 
         def hook(line: int, outcome: int = 0) -> None:
             frame = getframe(1)
@@ -250,13 +250,13 @@ class Instrument:
             **options: "Any",
         ) -> "Any":
             if not dont_inherit:
-                flags |= sys._getframe(1).f_code.co_flags & FUTURE
+                flags |= _getframe(1).f_code.co_flags & FUTURE
             if mode == "exec" and not flags & ast.PyCF_ONLY_AST and not options:
                 with Untraced():
                     self._adopt()
                     file = self._file(filename)
                     placed = self._wanted.get(file)
-                    if placed and self._is_for_a_file(sys._getframe(1)):
+                    if placed and self._is_for_a_file(_getframe(1)):
                         return _compile(source, filename, mode, flags, True, optimize)
                     if placed:
                         with OwnBuiltins():

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _dispatch_line = bdb.Bdb.dispatch_line
 _dispatch_return = bdb.Bdb.dispatch_return
+_get_asyncgen_hooks = sys.get_asyncgen_hooks
 
 _WEAKREFS = frozenset((weakref.WeakSet.add.__code__.co_filename, weakref.finalize.__call__.__code__.co_filename))
 _WARNS = ("_warn_unawaited_coroutine", "_showwarnmsg")
@@ -85,7 +86,7 @@ class Left:
         code = top.f_code
         if code.co_name == "__del__" or code.co_filename in _WEAKREFS or code in _WARNINGS:
             return True
-        if code is getattr(sys.get_asyncgen_hooks().finalizer, "__code__", None):
+        if code is getattr(_get_asyncgen_hooks().finalizer, "__code__", None):
             return True
         if frame is top:
             self._ending = id(top) if self._ends(top) else 0

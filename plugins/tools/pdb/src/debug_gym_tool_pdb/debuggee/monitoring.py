@@ -6,7 +6,7 @@
 import sys
 from opcode import opmap
 
-from debug_gym_core.debugging.inside.process import OURS
+from debug_gym_core.debugging.inside.process import OURS, _current_frames, _getframe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Monitoring:
         known, self._codes = self._codes, {}
         for code, _, _ in known.values():
             self._learn(code)
-        for top in sys._current_frames().values():
+        for top in _current_frames().values():
             frame: "Optional[FrameType]" = top
             while frame is not None:
                 self._learn(frame.f_code)
@@ -184,12 +184,12 @@ class Monitoring:
         return None if kept else MONITORING.DISABLE
 
     def _on_line(self, code: "CodeType", line: int) -> "Any":
-        return self._at_line(code, line, sys._getframe(1))
+        return self._at_line(code, line, _getframe(1))
 
     def _on_jump(self, code: "CodeType", offset: int, to: int) -> "Any":
         if offset not in self._passes(code):
             return MONITORING.DISABLE
-        frame = sys._getframe(1)
+        frame = _getframe(1)
         return self._at_line(code, frame.f_lineno, frame)
 
     def _at_line(self, code: "CodeType", line: int, frame: "FrameType") -> "Any":
@@ -207,22 +207,22 @@ class Monitoring:
         return None
 
     def _on_return(self, code: "CodeType", offset: int, value: "Any") -> "Any":
-        frame = sys._getframe(1)
+        frame = _getframe(1)
         if frame in self.awaited:
             self._stepped(frame, "return", value)
 
     def _on_unwind(self, code: "CodeType", offset: int, error: BaseException) -> "Any":
-        frame = sys._getframe(1)
+        frame = _getframe(1)
         if frame in self.awaited:
             self._stepped(frame, "return", None)
 
     def _on_raise(self, code: "CodeType", offset: int, error: BaseException) -> "Any":
-        frame = sys._getframe(1)
+        frame = _getframe(1)
         if frame in self.awaited:
             self._stepped(frame, "exception", (type(error), error, error.__traceback__))
 
     def _on_stop_iteration(self, code: "CodeType", offset: int, error: BaseException) -> "Any":
-        frame = sys._getframe(1)
+        frame = _getframe(1)
         if frame in self.awaited:
             self._stepped(frame, "exception", (StopIteration, error, None))
 

@@ -9,7 +9,7 @@ import stat
 import sys
 import time
 
-from debug_gym_core.debugging.inside.process import _getpid, _getsignal, _setitimer, _signal
+from debug_gym_core.debugging.inside.process import _current_frames, _getpid, _getsignal, _setitimer, _signal
 
 from .channel import _SIG_IGN
 
@@ -34,7 +34,6 @@ ENDING = 20
 
 _TIMERS = (signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _LOCK = re.compile(rb"^lock:", re.MULTILINE)
-_current_frames = sys._current_frames
 _fstat = os.fstat
 _ftruncate = os.ftruncate
 _getitimer = signal.getitimer

@@ -1,7 +1,6 @@
 """Stops at each failing test of pytest."""
 
-import sys
-
+from debug_gym_core.debugging.inside.process import _getframe
 from debug_gym_core.debugging.inside.pytests import Pytest
 
 from .stop import Stop
@@ -40,7 +39,7 @@ def pytest_plugin(debugger: "Stops") -> object:
         @pytest.hookimpl(trylast=True)
         def pytest_exception_interact(self, node: "Any", call: "Any", report: "Any") -> None:
             stop = Stop("test failed", test=node.nodeid, when=getattr(call, "when", None))
-            debugger.post_mortem(_underlying(call.excinfo.value), stop, sys._getframe(1))
+            debugger.post_mortem(_underlying(call.excinfo.value), stop, _getframe(1))
             if debugger.quitting:
                 pytest.exit("the debugger quit", returncode=0)
 

@@ -245,8 +245,12 @@ class Reporter:
 
 
 def _thread_names() -> "Dict[Optional[int], str]":
-    """Names of threads; those that `_thread` started have none, and asking for the current one's would make one up."""
-    return {thread.ident: thread.name for thread in list(threading._active.values())}  # type: ignore[attr-defined]
+    """Names of threads; those that `_thread` started have none, and asking for the current one's would make one up.
+
+    What a program has in the place of a thread's name, as tests have mocks, is not asked.
+    """
+    known = list(threading._active.items())  # type: ignore[attr-defined]
+    return {ident: str(vars(thread).get("_name", "")) for ident, thread in known}
 
 
 def _current_task() -> "Any":

@@ -1,9 +1,8 @@
 """Finds breakpoints by `sys.settrace`: always right, and what single steps are made of."""
 
 import bdb
-import threading
 
-from debug_gym_core.debugging.inside.process import OURS, _settrace
+from debug_gym_core.debugging.inside.process import OURS, _get_ident, _main_thread, _settrace
 
 from .code_lines import lines_of
 
@@ -81,7 +80,7 @@ class Settrace:
         Args:
             stay: whether threads other than the main one stay traced: no signal can reach them when that changes
         """
-        traced = stay and threading.current_thread() is not threading.main_thread()
+        traced = stay and _get_ident() != _main_thread().ident
         _settrace(self.on_call if traced or not self.idle else None)
 
     def _make_on_call(self) -> "Callable[[FrameType, str, Any], Optional[Tracer]]":

@@ -3,13 +3,13 @@
 import contextlib
 import os
 import signal
-import threading
 
 from debug_gym_core.debugging.inside.process import (
     INTERRUPT_SIGNAL,
     _get_ident,
     _getpid,
     _getsignal,
+    _main_thread,
     _setitimer,
     _signal,
 )
@@ -41,7 +41,7 @@ class Signals:
 
     def hold(self) -> None:
         """From now on no handler of the program's is called, and its timer stands still."""
-        if _get_ident() != threading.main_thread().ident or self._holding:
+        if _get_ident() != _main_thread().ident or self._holding:
             return
         self._holding = True
         for number in _NUMBERS:
@@ -56,7 +56,7 @@ class Signals:
 
     def release(self) -> None:
         """All is as it was before; signals that came meanwhile still wait for `deliver`."""
-        if not self._holding or _get_ident() != threading.main_thread().ident:
+        if not self._holding or _get_ident() != _main_thread().ident:
             return
         self._holding = False
         while self._handlers:
@@ -76,7 +76,7 @@ class Signals:
 
     def deliver(self, frame: "Optional[FrameType]") -> None:
         """Call the handlers of the signals that came while they were held back, as if `frame` was interrupted."""
-        while self._waiting and not self._holding and _get_ident() == threading.main_thread().ident:
+        while self._waiting and not self._holding and _get_ident() == _main_thread().ident:
             number = self._waiting.pop(0)
             handler = _getsignal(number)
             if callable(handler):

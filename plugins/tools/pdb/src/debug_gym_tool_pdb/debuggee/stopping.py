@@ -5,7 +5,7 @@ import pdb
 import sys
 import traceback
 
-from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getpid, _settrace
+from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getframe, _getpid, _settrace
 
 from .channel import Channel, Room, _gettrace, _give_builtins, _take_back_builtins
 from .family import Turn
@@ -245,7 +245,7 @@ class Stopping(Tracing):
 
     def hook(self, *args: "Any", **kwargs: "Any") -> None:
         """Stop where the program calls `breakpoint()` or `pdb.set_trace()`."""
-        frame = sys._getframe(1)
+        frame = _getframe(1)
         if _getpid() == self._pid and not self.quitting and _get_ident() not in self.busy:
             if kwargs.get("header") is not None:
                 self.message(kwargs["header"])

@@ -5,9 +5,8 @@ import functools
 import pdb
 import signal
 import sys
-import threading
 
-from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getpid, _settrace
+from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getpid, _main_thread, _settrace
 from debug_gym_core.debugging.inside.signals import is_of_a_handler
 
 from .channel import ARM_SIGNAL, Channel, OwnBuiltins, Room, _gettrace
@@ -33,6 +32,8 @@ if hasattr(pdb, "find_first_executable_line"):  # from Python 3.13 on
     pdb.find_first_executable_line = first_real_line
 
 # For each event that is traced: `super()` would look through all the classes.
+_exc_info = sys.exc_info
+_pthread_kill = signal.pthread_kill
 _trace_dispatch = bdb.Bdb.trace_dispatch
 
 
@@ -115,7 +116,7 @@ class Tracing(Leaving):
             return
         if self.finder.waits_for(frame) or (frame.f_trace == self.trace_dispatch and _gettrace() is not None):
             return
-        error = sys.exc_info()[1] if outcome == RAISED else None
+        error = _exc_info()[1] if outcome == RAISED else None
         if error is not None and is_of_a_handler(error):
             raise error
         if not self.finder.is_compiled(frame.f_code.co_filename, line, frame.f_code.co_firstlineno):
@@ -343,7 +344,7 @@ class Tracing(Leaving):
 
     def _reach_other_threads(self) -> None:
         """Trace frames that other threads are in, for breakpoints set since they were called."""
-        main = threading.main_thread().ident
+        main = _main_thread().ident
         for ident, top in other_frames().items():
             frame: "Optional[FrameType]" = top
             while frame is not None:
@@ -353,7 +354,7 @@ class Tracing(Leaving):
                         self._trace(frame, tracer)
                 frame = frame.f_back
             if ident == main:
-                signal.pthread_kill(ident, ARM_SIGNAL)
+                _pthread_kill(ident, ARM_SIGNAL)
 
     def arm(self, signum: int, frame: "Optional[FrameType]") -> None:
         """Handle the signal that makes the main thread trace itself."""

@@ -2,7 +2,8 @@
 
 import bdb
 import functools
-import sys
+
+from debug_gym_core.debugging.inside.process import _getframe
 
 from .stop import Stop
 
@@ -24,7 +25,7 @@ def watch_unittest(debugger: "Stops") -> None:
             problem = args[-1]
             if problem is not None and problem[1] is not None:
                 stop = Stop("test failed", test=(args[0] if len(args) > 1 else test).id())
-                debugger.post_mortem(problem[1], stop, sys._getframe(1))
+                debugger.post_mortem(problem[1], stop, _getframe(1))
                 if debugger.quitting:
                     raise bdb.BdbQuit
             return result
