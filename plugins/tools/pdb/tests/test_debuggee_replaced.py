@@ -198,3 +198,34 @@ def test_what_a_program_mocks_is_not_what_the_debugger_calls(debug: Any, every: 
         assert not [one for one in answers if "ValueError: mocked" in one["out"] + str(one.get("stop", ""))], mocked[-1]
         assert (answers[1]["out"], answers[4]["out"]) == ("42\n", "41\n"), mocked[-1]
     assert stopped["status"] == 0 and len(mocked) > (500 if every else 80)
+
+
+@pytest.mark.parametrize(
+    "clear", ["with mock.patch.dict(sys.modules, {'mine': sys}, clear=True):", "if not sys.modules.clear():"]
+)
+def test_a_program_without_modules_is_debugged(debug: Any, clear: str) -> None:
+    code = f"""\
+        import sys
+        from unittest import mock
+        def f(n):
+            v = n
+            return v + 1
+        kept = dict(sys.modules)
+        {clear}
+            f(1)
+        sys.modules.update(kept)
+        print("end")
+        """
+    program = debug("python app.py", dedent(code))
+    program.do("b f")
+    assert program.do("c")["stop"]["line"] == 4
+    commands = ("p n + 1", "whatis n", "pp n", "display n", "ll", "w", "b 9", "b nowhere", "tb os.path.join", "n", "r")
+    answers = [program.do(one) for one in commands]
+    said = [one["out"] for one in answers]
+    assert said[:3] == ["2\n", "<class 'int'>\n", "1\n"] and "Breakpoint 2 at" in said[6] and "return v + 1" in said[4]
+    assert not [one for one in said if "Error" in one]
+    assert program.do("p 'unittest' in sys.modules, ('mine' in sys.modules) == (len(sys.modules) > 0)")["out"] == (
+        "(False, True)\n"
+    )
+    assert program.do("c")["stop"]["line"] == 9
+    assert program.do("c")["status"] == 0

@@ -97,6 +97,11 @@ def _all_modules() -> "Iterator[Tuple[str, Any]]":
             yield name, module
 
 
+def keep_modules() -> None:
+    """Have all modules that are there now at stops too, where the program takes them away or puts others in place."""
+    _ORIGINALS.append((sys.modules, dict(sys.modules)))
+
+
 def _take_back_builtins() -> "Replaced":
     """Make Python's built-in functions, and others that we and pdb call, what they were at the start.
 
