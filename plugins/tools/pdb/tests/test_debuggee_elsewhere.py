@@ -93,3 +93,15 @@ def test_an_excepthook_that_ends_the_program_leaves_the_stop(debug: Any, end: st
     assert (stop["reason"], stop["line"]) == ("exception", 5)
     if end.startswith("sys"):
         assert program.do("c")["status"] == 3
+
+
+def test_source_that_only_the_compiler_refuses_says_so_without_us(debug: Any) -> None:
+    nested = "".join("    " * depth + f"for n{depth} in range(1):\n" for depth in range(22))
+    files = {"app.py": "import deep\n", "deep.py": "y = 0\n" + nested + "    " * 22 + "x = 1\n"}
+    program = debug("python app.py", files, backends=["instrument", "settrace"])
+    program.do("b deep.py:1")
+    assert [one["type"] for one in program.do("c")["stop"]["exceptions"]] == ["SyntaxError"]
+    assert program.do("c")["exception"]["type"] == "SyntaxError"
+    program._drain()
+    assert b"too many statically nested blocks" in program.printed
+    assert b"debug-gym" not in program.printed and b"During handling" not in program.printed

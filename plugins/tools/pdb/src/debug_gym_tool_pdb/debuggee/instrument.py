@@ -7,6 +7,7 @@ trace function in every respect. What is compiled in has a line number of its ow
 
 import ast
 import builtins
+import contextlib
 import gc
 import importlib.machinery
 import os
@@ -294,16 +295,13 @@ class Instrument:
             tree = parsed(source, filename, "exec", flags, optimize)
         done = insert(tree, placed)
         self.has_conditions = self.has_conditions or any(done.values())
-        try:
+        code = None
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # as a name declared global further down
             code = _compile(tree, filename, "exec", flags, True, optimize)
-        except (SyntaxError, ValueError, RecursionError):  # such as a name that is declared global further down
+        if code is None:  # an error of the program's own is raised again, and is not one that came of another
             self._loaded(file)
             self._lost(file)
-            return (
-                _compile(source, filename, "exec", flags, True, optimize)
-                if source is not tree
-                else _compile(without(tree), filename, "exec", flags, True, optimize)
-            )
+            return _compile(source if source is not tree else without(tree), filename, "exec", flags, True, optimize)
         self._pending.discard(file)
         self._placed.setdefault(file, []).append(done)
         if any(line not in done for line in placed):
