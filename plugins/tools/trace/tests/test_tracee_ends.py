@@ -318,4 +318,4 @@ def test_warnings_that_are_errors_do_not_come_of_the_tracing(trace: Follow, flag
         """
     followed = trace(code(program), entrypoint=f"python {flags} app.py")
     assert followed.status == 0 and followed.printed == ""
-    assert followed.lines[-1].endswith("returned [4, <class '__main__.C'>]")
+    assert followed.lines[-1].endswith("returned [4, <class C>] (line 4)")
