@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,3 +127,16 @@ def test_an_ignored_file_has_no_functions_by_its_modules(debug: Any) -> None:
     }
     program = debug("python app.py", files, ignored=["lib/hidden.py"])
     assert program.do("b lib.task")["failed"]
+
+
+def test_breakpoints_in_a_zipped_module_are_set_while_it_runs(debug: Any, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "lib.zip", "w") as archive:
+        archive.writestr("zipped.py", "def f(n):\n    v = n\n\n    return v\n")
+    code = "import sys\nsys.path.insert(0, 'lib.zip')\nfrom zipped import f\nf(1)\nf(2)\n"
+    program = debug("python app.py", {"app.py": code})
+    program.do("b 4")
+    program.lines("c", "s", "s")
+    assert program.do("b 2")["out"] == f"Breakpoint 2 at {tmp_path}/lib.zip/zipped.py:2\n"
+    assert program.do("b 3")["failed"]
+    assert not program.do("b 4")["failed"]
+    assert program.lines("c", "c", "c", "c") == [4, 2, 4, 0]

@@ -112,8 +112,12 @@ class Breaking(Looking):
         return 0
 
     def _checked(self, filename: str, lineno: int) -> int:
-        """The line if pdb thinks that it has code; 0: said why not."""
-        line = super().checkline(filename, lineno)
+        """The line if pdb thinks that it has code; 0: said why not.
+
+        pdb has the module's loader asked for source that is in no file, as of a zipped module: by the name by which
+        the breakpoint is then set.
+        """
+        line = super().checkline(self.canonic(filename), lineno)
         self._failed = self._failed or not line
         return line
 
