@@ -437,3 +437,29 @@ def test_code_from_strings_has_no_source_of_ours(debug: Any) -> None:
     assert program.do("c")["out"].splitlines()[-1] == "> <string>(3)<module>()"
     program.do("c")
     assert b"debug_gym" not in program.printed
+
+
+def test_tools_that_the_program_monitors_itself_with_have_the_number_of_debuggers(debug: Any) -> None:
+    code = """\
+        import sys
+        seen, tools = [], sys.monitoring
+        for number in range(6):
+            tools.free_tool_id(number)
+        tools.use_tool_id(tools.DEBUGGER_ID, "mine")
+        tools.register_callback(tools.DEBUGGER_ID, tools.events.LINE, lambda code, line: seen.append(line))
+        def f():
+            x = 1
+            return x
+        tools.set_local_events(tools.DEBUGGER_ID, f.__code__, tools.events.LINE)
+        f()
+        tools.free_tool_id(tools.DEBUGGER_ID)
+        print("seen", seen)
+        """
+    program = debug("python app.py", dedent(code))
+    if program.hello["python"] < [3, 12]:
+        pytest.skip("sys.monitoring came with Python 3.12")
+    program.do("b 8")
+    program.do("b 13")
+    assert program.lines("c", "n", "c", "c") == [8, 9, 13, 0]
+    program._drain()
+    assert b"seen [8, 9]" in program.printed

@@ -3,6 +3,7 @@
 `next`, `until` and `return` need no trace function either: only the frame that they wait for is looked at.
 """
 
+import functools
 import sys
 from opcode import opmap
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 NAME = "debug-gym"
 MONITORING: "Any" = getattr(sys, "monitoring", None)
 _RESUME = opmap.get("RESUME", 0)
-TOOL_NUMBERS = (0, 3, 4)
-"""Numbers that a debugger may have: its own, then those that nothing is meant for."""
+TOOL_NUMBERS = (3, 4, 0)
+"""Numbers that a debugger may have: those that nothing is meant for, then its own, as the program may be one itself."""
 
 
 class Monitoring:
@@ -71,6 +72,7 @@ class Monitoring:
             except ValueError:
                 continue
             self._tool = tool
+            MONITORING.free_tool_id = _kept(MONITORING.free_tool_id, tool)
             for event, callback in self._callbacks():
                 MONITORING.register_callback(tool, event, callback)
             break
@@ -225,6 +227,17 @@ class Monitoring:
         frame = _getframe(1)
         if frame in self.awaited:
             self._stepped(frame, "exception", (StopIteration, error, None))
+
+
+def _kept(free: "Callable[[int], None]", ours: int) -> "Callable[[int], None]":
+    """What a program frees numbers for tools with, as some do with all of them: ours is not freed."""
+
+    @functools.wraps(free)
+    def free_tool_id(tool_id: int) -> None:
+        if tool_id != ours:
+            free(tool_id)
+
+    return free_tool_id
 
 
 def _begins_unseen(code: "CodeType") -> bool:
