@@ -30,6 +30,7 @@ from debug_gym_core.errors import UsageError
         ("benchmark.tasks=[a", "put the value in quotes"),
         ("env.run_timeout.x=3", "has no keys|unknown key|section|number"),
         ("env.run_timout=3", "-p env.run_timout: unknown key env.run_timout; did you mean 'run_timeout'?"),
+        ("llm.api_key=abc", "-p llm.api_key: a key stands in the model's entry in llm.yaml only"),
         ("evn.run_timeout=3", "unknown key evn; did you mean 'env'?"),
         ("env.max_steps=3", "unknown key env.max_steps; did you mean agent.max_steps?"),
         ("agent.dept=3", "unknown key agent.dept; did you mean 'depth'?"),

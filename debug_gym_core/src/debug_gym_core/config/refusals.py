@@ -93,6 +93,8 @@ class Refusals:
         where = layer.origin(loc)
         place = where if where == f"-p {shown}" else f"{where}: {shown}"
         if item["type"] == "extra_forbidden":
+            if loc == ("llm", "api_key"):
+                return f"{place}: a key stands in the model's entry in llm.yaml only: the run's record would show it"
             owners = self._owners(steps_of(loc))
             if owners:
                 section = f"{under}.{loc[0]}" if under else loc[0]
