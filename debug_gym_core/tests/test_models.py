@@ -7,17 +7,22 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from debug_gym_core.cli import main
 from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.config.layers import read_text
 from debug_gym_core.config.llm_yaml import Models, read_models, unknown
+from debug_gym_core.config.model import Config
 from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.redaction import redact, redacted
+from debug_gym_core.runs.chosen_model import ChosenModel
+from debug_gym_core.runs.ledger import Ledger, Limits
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
 
 WIRE = Path(__file__).parent / "wire_plugin.py"
@@ -99,6 +104,40 @@ def test_an_entry_becomes_a_model(tmp_path: Path, plugins: Plugins, monkeypatch:
     again = models(tmp_path, f"mine: {{model: a-model-of-theirs, tags: [wire], api_key: {KEY}}}\n")
     again.make("mine", plugins, {})
     assert redact("a-model-of-theirs") == "a-model-of-theirs", "nothing but secrets is masked"
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({}, {"temperature": 0.3, "max_completion_tokens": 5, "seed": 1, "extra_body": {"stream": True, "k": 2}}),
+        ({"temperature": 0.9}, {"max_completion_tokens": 5, "seed": 1, "extra_body": {"stream": True, "k": 2}}),
+        ({"max_tokens": 9}, {"temperature": 0.3, "seed": 1, "extra_body": {"stream": True, "k": 2}}),
+        ({"stream": False}, {"temperature": 0.3, "max_completion_tokens": 5, "seed": 1, "extra_body": {"k": 2}}),
+        ({"generate_kwargs": {"seed": 2}}, {"seed": 2}),
+    ],
+)
+def test_what_a_config_says_takes_the_place_of_what_the_entry_sends(
+    tmp_path: Path, plugins: Plugins, given: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    more = "{temperature: 0.3, max_completion_tokens: 5, seed: 1, extra_body: {stream: true, k: 2}}"
+    found = models(tmp_path, f"mine:\n  model: m\n  tags: [wire]\n  generate_kwargs: {more}\n")
+    llm = found.make("mine", plugins, {"temperature": None, **given})
+    assert isinstance(llm, ServiceLLM)
+    assert llm.settings.generate_kwargs == sent
+    assert all(getattr(llm.settings, name) == value for name, value in given.items())
+
+
+@pytest.mark.parametrize("setting", ["temperature: 0.9", "max_tokens: 9"])
+def test_a_config_that_says_a_setting_twice_is_refused(tmp_path: Path, plugins: Plugins, setting: str) -> None:
+    models(tmp_path, "mine: {model: m, tags: [wire]}\n")
+    sent = "generate_kwargs: {temperature: 0.3, max_completion_tokens: 5}"
+    section = read_text(f"{{name: mine, {setting}, {sent}}}", "run.yaml").data
+    config = Config.model_validate({"llm": section, "llm_config_file_path": tmp_path / "llm.yaml"})
+    model = ChosenModel(config, plugins)
+    with pytest.raises(
+        UsageError, match=r"^llm\.\w+ and llm\.generate_kwargs\.\w+ say the same: leave one of them out$"
+    ):
+        model.make(Ledger(None, Limits(None)))
 
 
 @pytest.mark.parametrize(

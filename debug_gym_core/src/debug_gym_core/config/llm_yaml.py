@@ -105,18 +105,22 @@ class Models:
         Args:
             name: an entry
             plugins: what is installed
-            given: settings that a config has for it; None counts as left out
+            given: settings that a config has for it; None counts as left out. They take the place of the entry's, also
+                of those that its `generate_kwargs` have
 
         Raises:
             UsageError: a key of the entry is unknown, or a value is wrong
             RequirementError: a variable of the environment that the entry names is not set, or the backend is missing
         """
-        from debug_gym_core.models.service import ServiceLLM
+        from debug_gym_core.models.service import ServiceLLM, without
 
         cls = self.backend(name, plugins)
         values = self._resolved(name)
         known = cls.Settings.model_fields
-        settings = {**values, **{key: value for key, value in given.items() if value is not None and key in known}}
+        chosen = {key: value for key, value in given.items() if value is not None and key in known}
+        if isinstance(values.get("generate_kwargs"), Mapping):
+            values["generate_kwargs"] = without(values["generate_kwargs"], chosen)
+        settings = {**values, **chosen}
         try:
             try:
                 cls.Settings(**settings)

@@ -9,7 +9,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Annotated, Any, ClassVar
 
@@ -346,6 +346,19 @@ class ServiceLLM(LLM):
     def interrupt(self) -> None:
         """End a wait for the service; an answer that is under way has some seconds to come, as it is paid for."""
         self.stopping.begin()
+
+
+def without(sent: Mapping[str, Any], settings: Collection[str]) -> dict[str, Any]:
+    """`generate_kwargs` less what settings say too: by the same name, or an answer's bound by another one.
+
+    Args:
+        sent: the `generate_kwargs`
+        settings: names of the settings
+    """
+    names = {*settings, *(BOUNDS if "max_tokens" in settings else ())}
+    rest = {name: value for name, value in sent.items() if name not in names}
+    body = rest.get("extra_body")
+    return {**rest, "extra_body": without(body, settings)} if isinstance(body, Mapping) else rest
 
 
 def _says_nothing(completion: Completion) -> bool:

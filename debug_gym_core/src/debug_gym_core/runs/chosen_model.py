@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.config.llm_yaml import Models, read_models, unknown
-from debug_gym_core.errors import RequirementError
+from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.models.gate import Gate
-from debug_gym_core.models.service import ServiceLLM
+from debug_gym_core.models.service import ServiceLLM, without
 from debug_gym_core.runs.ledger import Ledger, Limits
 from debug_gym_core.runs.model_record import recorded
 
@@ -64,8 +64,11 @@ class ChosenModel:
 
         Args:
             ledger: what the run may spend; gets the model's own bound
+
+        Raises:
+            UsageError: a setting is wrong, or said twice
         """
-        given = self._config.llm.settings_for(self.backend)
+        given = self._given()
         if self.name in self._entries.names:
             llm = self._entries.make(self.name, self._plugins, given)
         else:
@@ -74,6 +77,18 @@ class ChosenModel:
             llm.gate = self._gate
             ledger.limits = Limits(self._config.run.max_cost, llm.settings.max_run_tokens)
         return llm
+
+    def _given(self) -> dict[str, Any]:
+        """What the config says of the model."""
+        given = self._config.llm.settings_for(self.backend)
+        sent = given.get("generate_kwargs")
+        if isinstance(sent, Mapping):
+            said = {key for key, value in given.items() if value is not None}
+            twice = next(iter(sent.keys() - without(sent, said)), None)
+            if twice is not None:
+                other = twice if twice in said else "max_tokens"
+                raise UsageError(f"llm.{other} and llm.generate_kwargs.{twice} say the same: leave one of them out")
+        return given
 
     def check(self, ledger: Ledger, note: Callable[[str], None]) -> dict[str, Any]:
         """Make sure that it can be asked, and that what it may cost can be bounded.
