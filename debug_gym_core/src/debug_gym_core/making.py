@@ -54,7 +54,7 @@ def make(
     benchmark_class = plugins.get("benchmarks", benchmark_name)
     of_benchmark = {key: settings.pop(key) for key in list(settings) if key in benchmark_class.Settings.model_fields}
     refuse_unknown(settings, benchmark_class.Settings.model_fields)
-    benchmark = benchmark_class(**benchmark_settings(benchmark_class, of_benchmark))
+    benchmark = benchmark_class.made(**benchmark_settings(benchmark_class, of_benchmark))
     if not task_name:
         names = task_names(benchmark)
         if len(names) != 1:

@@ -97,7 +97,7 @@ def _make(name: str, settings: tuple[str, ...], plugins: Plugins, *, resolved: b
         if len(path) != 1:
             raise UsageError(f"-p {text}: a setting of a format is KEY=VALUE, without a dot")
         given[path[0]] = value
-    exporter = found(**given)
+    exporter = found.made(**given)
     exporter.plugins = plugins
     return exporter
 

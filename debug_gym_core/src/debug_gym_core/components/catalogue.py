@@ -188,6 +188,7 @@ class Plugins:
         self._modules[record.name, record.distribution] = module
         for kind, classes in components.items():
             for cls in classes:
+                cls.brought_by = str(record)
                 self._components[kind].setdefault(cls.name, []).append((record, cls))
 
     def module_of(self, record: PluginRecord) -> ModuleType | None:

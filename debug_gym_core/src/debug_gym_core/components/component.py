@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import pydantic
 
-from debug_gym_core.errors import UsageError
+from debug_gym_core.errors import DebugGymError, PluginError, UsageError, place_of
 from debug_gym_core.redaction import SECRET, redact
 
 
@@ -28,10 +28,12 @@ class Component:
 
     Attributes:
         name: what a config calls it; unique among the components of its kind
+        brought_by: the plugin that registered it, as errors name it
         settings: the checked settings of this instance
     """
 
     name: ClassVar[str]
+    brought_by: ClassVar[str] = "its plugin"
     Settings: ClassVar[type[Settings]] = Settings
 
     def __init__(self, **settings: Any) -> None:
@@ -44,6 +46,25 @@ class Component:
             UsageError: a setting is unknown or has a wrong type
         """
         self.settings = self.check_settings(settings)
+
+    @classmethod
+    def made(cls, **settings: Any) -> Self:
+        """Make one, as all who do not write its class do.
+
+        Args:
+            settings: fields of `Settings`
+
+        Raises:
+            UsageError: a setting is unknown or has a wrong type
+            PluginError: its constructor fails otherwise
+        """
+        try:
+            return cls(**settings)
+        except DebugGymError:
+            raise
+        except Exception as error:
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            raise PluginError(f"{cls.name}: {cls.brought_by} cannot make it: {said} ({place_of(error)})") from error
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> _Checked:

@@ -135,7 +135,7 @@ class Models:
             said = f"{gone!r} {ENTRY[str(gone)]}" if gone in ENTRY else explain(error, cls.Settings)
             raise UsageError(redact(f"{where}: {name}: {said}")) from None
         try:
-            llm = cls(**settings)
+            llm = cls.made(**settings)
         except UsageError as error:
             raise UsageError(f"{self.layer.origin((name,))}: {name}: {error}") from None
         if isinstance(llm, ServiceLLM):

@@ -54,7 +54,7 @@ def repository_of(
     """
     if task.repository is not None:
         return task.repository
-    terminal = backend(**settings)
+    terminal = backend.made(**settings)
     facts = f"{terminal.identify_image()} {task.image_directory}"
     place = directory() / hashlib.sha256(facts.encode()).hexdigest()[:32]
     # Of many workers one takes it; another process does it again, and the first one's stays.

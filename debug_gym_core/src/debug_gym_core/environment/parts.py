@@ -119,7 +119,7 @@ def make_tools(choices: Sequence[Any] | Mapping[str, Mapping[str, Any] | None], 
             made = choice
         else:
             name, settings = one_choice(choice)
-            made = plugins.get("tools", name)(**settings)
+            made = plugins.get("tools", name).made(**settings)
         if made.name in tools:
             raise UsageError(f"tool {made.name!r} is listed twice")
         tools[made.name] = made

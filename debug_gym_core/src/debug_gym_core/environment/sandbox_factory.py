@@ -123,7 +123,7 @@ class SandboxFactory:
             SandboxError: the sandbox did not start
         """
         prepared = self._prepare() if self._setup and self.terminal.keeps_setup else None
-        terminal = self.terminal(**self.settings)
+        terminal = self.terminal.made(**self.settings)
         fields: dict[str, Any] = {"protects": bool(self.protected), "masked": () if graded else self.task.masked}
         if prepared is not None:
             fields |= {"image": prepared.kept.image or None, "interpreter": prepared.interpreter}
@@ -195,7 +195,7 @@ class SandboxFactory:
         with self._preparing:
             if self._prepared is None:
                 build = Build(
-                    lambda: self.terminal(**self.settings),
+                    lambda: self.terminal.made(**self.settings),
                     start,
                     self.snapshot,
                     interpreter=self.interpreter,

@@ -72,7 +72,7 @@ class ChosenModel:
         if self.name in self._entries.names:
             llm = self._entries.make(self.name, self._plugins, given)
         else:
-            llm = self.backend(**{key: value for key, value in given.items() if value is not None})
+            llm = self.backend.made(**{key: value for key, value in given.items() if value is not None})
         if isinstance(llm, ServiceLLM):
             llm.gate = self._gate
             ledger.limits = Limits(self._config.run.max_cost, llm.settings.max_run_tokens)

@@ -133,7 +133,7 @@ class Experiment:
             KeyboardInterrupt: it was interrupted; everything under way has been stopped and what was done is kept. A
                 second interrupt comes through at once.
         """
-        executor: Executor = self._plugins.get("executors", self.run.config.run.executor)()
+        executor: Executor = self._plugins.get("executors", self.run.config.run.executor).made()
         failures: list[BaseException] = []
         done = threading.Event()
 

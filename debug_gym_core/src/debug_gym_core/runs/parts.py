@@ -51,13 +51,13 @@ class EpisodeParts:
         settings = config.tool_settings()
         names = list(settings) if agent_class.tools is None else agent_class.tools
         for name in names:
-            plugins.get("tools", name)(**settings.get(name, {}))
+            plugins.get("tools", name).made(**settings.get(name, {}))
         tools = [{name: settings[name]} if settings.get(name) else name for name in names]
         return cls(config, plugins, make_benchmark(config, plugins), agent_class, tools)
 
     def new_agent(self) -> Agent:
         """An agent for one episode."""
-        return self.agent_class(**self.config.agent.settings_for(self.agent_class))
+        return self.agent_class.made(**self.config.agent.settings_for(self.agent_class))
 
     def load(self, name: str) -> Task:
         """Load a task.
@@ -100,4 +100,4 @@ def make_benchmark(config: Config, plugins: Plugins) -> Benchmark:
         PluginError: its plugin failed
     """
     benchmark: type[Benchmark] = plugins.get("benchmarks", config.benchmark.name)
-    return benchmark(**config.benchmark.settings_for(benchmark))
+    return benchmark.made(**config.benchmark.settings_for(benchmark))
