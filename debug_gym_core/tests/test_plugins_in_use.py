@@ -57,3 +57,40 @@ def test_what_cannot_be_made_names_its_plugin(
     assert done.status == 3, done.err
     said = "failing: plugin file plug.py cannot make it: OSError: no licence (plug.py:"
     assert said in done.err and "in __init__)" in done.err
+
+
+SECOND = """
+from debug_gym_core import Agent, Tool, ToolCall, hookimpl
+
+class Sh(Tool):
+    \"\"\"Another tool of a name that is taken.\"\"\"
+    name = "sh"
+    def use(self, env, command: str):
+        \"\"\"Args:
+            command: not looked at
+        \"\"\"
+        return env.session.run("printf 42 > answer").output + "the other sh"
+
+class Owner(Agent):
+    \"\"\"Has a tool of its own.\"\"\"
+    name = "owner"
+    tools = ("sh",)
+    needs_llm = False
+    def play(self, env, llm): env.step(ToolCall("sh", {"command": "x"}))
+
+@hookimpl
+def debug_gym_register_tools(): return [Sh]
+@hookimpl
+def debug_gym_register_agents(): return [Owner]
+"""
+
+
+def test_a_config_says_which_of_two_tools_an_agents_own_is(inside: Any, tmp_path: Path) -> None:
+    (tmp_path / "second.py").write_text(SECOND)
+    command = ("run", "toy", "--plugin-file", "second.py", "--task", "a", "--agent", "owner")
+    assert inside(*command).status == 3
+    done = inside(*command, "-p", "tools=[second.py:sh]", "-vv")
+    assert done.status == 0 and "the other sh" in done.out
+    assert "note: tools:" not in done.err and "only the settings" not in done.err
+    done = inside("plugins", "--check", "--plugin-file", "second.py")
+    assert "plays with tools that are provided twice: sh" in done.out and "not installed: sh" not in done.out

@@ -202,7 +202,10 @@ def _of_benchmark(cls: type[Any], plugins: Plugins) -> str:
 
 
 def _of_agent(cls: type[Any], plugins: Plugins) -> str:
-    missing = [name for name in cls.tools or () if name not in plugins.tools]
+    twice = {name for kind, name, _ in plugins.clashes() if kind == "tools"}.intersection(cls.tools or ())
+    missing = [name for name in cls.tools or () if name not in plugins.tools and name not in twice]
+    if twice:
+        raise Doubtful(f"plays with tools that are provided twice: {', '.join(sorted(twice))}")
     if missing:
         raise Doubtful(f"plays with tools that are not installed: {', '.join(missing)}")
     return "asks a model" if cls.needs_llm else "asks no model"

@@ -31,8 +31,11 @@ def without_effect(config: Config, agent: type[Agent], model: ChosenModel | None
         agent: plays
         model: drives it; None: none does, and the config's is not looked at
     """
-    named, usual = set(config.tool_settings()), {tool_name(one) for one in DEFAULT_TOOLS}
-    if agent.tools is not None and named - {"submit"} != usual and named != set(agent.tools):
+    own_tools = set(agent.tools or ())
+    listed = [name.rpartition(":") for name in config.tool_settings()]
+    named = {name for distribution, _, name in listed if not (distribution and name in own_tools)}
+    usual = {tool_name(one) for one in DEFAULT_TOOLS}
+    if agent.tools is not None and named and named - {"submit"} != usual and named != own_tools:
         own = ", ".join(agent.tools)
         yield f"tools: {agent.name} plays with tools of its own ({own}), of which only the settings are taken"
     if model is None:

@@ -49,7 +49,10 @@ class EpisodeParts:
         """
         agent_class: type[Agent] = plugins.get("agents", config.agent.name)
         settings = config.tool_settings()
-        names = list(settings) if agent_class.tools is None else agent_class.tools
+        # Where two plugins provide a tool of an agent's, the config says which: by its distribution.
+        listed = {name.rpartition(":")[2]: name for name in settings}
+        own = agent_class.tools
+        names = list(settings) if own is None else [listed.get(name, name) for name in own]
         for name in names:
             plugins.get("tools", name).made(**settings.get(name, {}))
         tools = [{name: settings[name]} if settings.get(name) else name for name in names]
