@@ -273,6 +273,23 @@ def test_a_run_is_not_gone_on_with_by_another_model_of_the_same_name(
     assert (server.requests, run.results_file.read_bytes()) == ([], before)
 
 
+def test_the_entry_of_the_model_that_plays_may_stand_elsewhere_by_now(
+    serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path
+) -> None:
+    serve()
+    first, second, third = (tmp_path / name for name in ("llm.yaml", "l2.yaml", "l3.yaml"))
+    first.rename(second)
+    run = play(plugins, tmp_path / "run", "benchmark.tasks=a", f"llm_config_file_path={second}")
+    third.write_text(second.read_text())
+    second.unlink()
+    Run.resume(run.directory, plugins=plugins, overrides=[f"llm_config_file_path={third}"]).close()
+    play(plugins, run.directory, "benchmark.tasks=[a, b]", f"llm_config_file_path={third}")
+    assert json.loads((run.directory / "run.json").read_text())["config"]["llm_config_file_path"] == str(third)
+    third.write_text(third.read_text().replace('"model": "m"', '"model": "second"'))
+    with pytest.raises(UsageError, match="was played by another model"):
+        play(plugins, run.directory, "benchmark.tasks=all", f"llm_config_file_path={third}")
+
+
 def test_another_model_of_the_same_name_may_play_all_again(
     serve: Callable[..., ModelServer], plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,8 +101,14 @@ def command(
     config = None
     if source is not None:
         config = _load(source, overrides, tasks, choices, plugins)
-    elif tasks or any(choices[key] for key in ("agent", "llm", "llm_config", "terminal", "repeats")):
-        raise click.UsageError("--resume goes on with the run's own config; say -n, or -p of what may differ", context)
+    else:
+        given = {"task": tasks, **{key: choices[key] for key in ("agent", "llm", "terminal", "repeats")}}
+        refused = [f"--{key}" for key, value in given.items() if value]
+        if refused:
+            said = f"--resume goes on with the run's own config, without {refused[0]}"
+            raise click.UsageError(f"{said}; say -n, --llm-config, or -p of what may differ", context)
+        if choices["llm_config"] is not None:
+            overrides = (*overrides, f"llm_config_file_path={json.dumps(str(choices['llm_config']))}")
     own = () if config is not None else overrides
     if only_list:
         _list(config, resume or output, plugins, force_all, force_failed, own)

@@ -15,8 +15,12 @@ from debug_gym_core.tasks.selection import ALL, NOT
 
 FREE = frozenset((
     *(("run", key) for key in ("workers", "output", "executor", "max_retries", "max_cost")), ("llm", "max_run_tokens"),
+    ("llm_config_file_path", ""),
 ))  # fmt: skip
-"""Keys that may differ when a run is gone on with: they do not change what a task's result is."""
+"""Keys that may differ when a run is gone on with: they do not change what a task's result is.
+
+Which model answers is compared for itself, wherever its entry stands.
+"""
 
 ANOTHER = "Take another directory, or remove this one"
 """What to do where a run cannot be gone on with."""
