@@ -127,6 +127,19 @@ def test_what_a_config_says_takes_the_place_of_what_the_entry_sends(
     assert all(getattr(llm.settings, name) == value for name, value in given.items())
 
 
+def test_a_run_names_entries_that_it_does_not_use_and_that_are_wrong(tmp_path: Path, plugins: Plugins) -> None:
+    models(
+        tmp_path,
+        "mine: {model: m, tags: [wire]}\nother: {model: m, tags: [wire], api_key: '${NOWHERE}', endpiont: x}\n"
+        "elsewhere: {model: m, tags: [anthropic], endpiont: x}\n",
+    )
+    config = Config.model_validate({"llm": {"name": "mine"}, "llm_config_file_path": tmp_path / "llm.yaml"})
+    notes: list[str] = []
+    ChosenModel(config, plugins).check(Ledger(None, Limits(None)), notes.append)
+    said = "llm.yaml:2: other: unknown key 'endpiont'; did you mean 'endpoint'?; other is not played here"
+    assert notes == [f"{tmp_path}/{said}"]
+
+
 @pytest.mark.parametrize("setting", ["temperature: 0.9", "max_tokens: 9"])
 def test_a_config_that_says_a_setting_twice_is_refused(tmp_path: Path, plugins: Plugins, setting: str) -> None:
     models(tmp_path, "mine: {model: m, tags: [wire]}\n")
@@ -247,6 +260,8 @@ def test_the_name_that_the_original_gave_to_init(tmp_path: Path) -> None:
     assert done.returncode == 0 and read_models(tmp_path / "llm.yaml").names == ["gpt-4o"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and "is there already" in done.stderr and "Traceback" not in done.stderr
+    done = subprocess.run([command[0], "-h"], capture_output=True, text=True)
+    assert done.returncode == 0 and "-h, --help" in done.stdout
 
 
 def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +274,7 @@ def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pyte
         "queried: {model: m, tags: [wire], endpoint: 'http://one.example?api-key=hidden@end'}\n"
     )
     status, output = run("list", "--llm-config", str(path))
-    assert status == 0 and KEY not in output
+    assert status == 2 and KEY not in output, "there are entries that are wrong"
     lines = output.splitlines()
     assert lines[0] == f"{path}:" and str(path) not in "".join(lines[1:])
     assert lines[2].split() == ["good", "wire", "m", "8k", "1/2", "ready"]
@@ -271,6 +286,11 @@ def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pyte
     assert json.loads(output)[4]["problem"].endswith("a query is generate_kwargs: {extra_query: {name: value}}")
     status, output = run("list")
     assert status == 0 and "debug-gym llm init" in output
+    path.write_text("keyless: {model: m, tags: [wire], api_key: '${NOWHERE}'}\n")
+    assert run("list", "--llm-config", str(path))[0] == 0, "what is missing is not wrong"
+    path.write_text("keyless: {model: m, tags: [wire], api_key: '${NOWHERE}', endpiont: x}\n")
+    status, output = run("list", "--llm-config", str(path))
+    assert status == 2 and "unknown key 'endpiont'; did you mean 'endpoint'?" in output
 
 
 def test_check_asks_once_and_says_what_is_wrong(tmp_path: Path) -> None:
@@ -299,6 +319,13 @@ def test_check_asks_once_and_says_what_is_wrong(tmp_path: Path) -> None:
         status, output = run("check", "mine", "--llm-config", str(path))
         assert status == 1 and "status 503" in output
         assert len(server.requests) == 4 and server.requests[0].headers["authorization"] == KEY
+        with path.open("a") as file:
+            file.write(f"lost: {{tags: [wire]}}\nother: {{model: o, tags: [wire], endpoint: '{server.url}'}}\n")
+        replies += [Reply({"text": ""}), Reply({"text": ""})]
+        status, output = run("check", "--llm-config", str(path))
+        assert status == 2 and "mine answered in " in output and "other answered in " in output
+        assert f"error: {path}:2: lost: model: it is missing" in output and len(server.requests) == 6
+    assert run("check")[0] == 4 and "there is no llm.yaml; debug-gym llm init" in run("check")[1]
     status, output = run("check", "min", "--llm-config", str(path))
     assert status == 2 and "did you mean 'mine'?" in output
 

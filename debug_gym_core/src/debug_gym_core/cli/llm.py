@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from debug_gym_core.cli import Command, guarded, prepare_streams
+from debug_gym_core.cli import Command, guarded, prepare_streams, say_error
 from debug_gym_core.cli.options import common, llm_config
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.llm_yaml import Models
+    from debug_gym_core.errors import DebugGymError
 
 TEMPLATE = """\
 # The language models of debug-gym: one entry per model, chosen with --llm NAME.
@@ -115,19 +116,24 @@ def init(directory: Path | None, force: bool) -> None:
 @llm_config
 @click.option("--json", "as_json", is_flag=True, help="Write a JSON array, an object per model.")
 @common()
-def list_(llm_config: Path | None, as_json: bool, plugins: Plugins, verbose: int) -> None:
-    """List the models of llm.yaml, and what each lacks."""
+def list_(llm_config: Path | None, as_json: bool, plugins: Plugins, verbose: int) -> int:
+    """List the models of llm.yaml, and what each lacks.
+
+    The exit status is 2 when an entry is wrong; a key or package that is missing is only shown.
+    """
     from debug_gym_core.config.llm_yaml import read_models
+    from debug_gym_core.errors import UsageError
 
     models = read_models(llm_config)
-    rows = [_row(models, name, plugins) for name in models.names]
+    looked_at = [_row(models, name, plugins) for name in models.names]
+    rows = [row for row, _ in looked_at]
+    status = max((error.exit_status for _, error in looked_at if isinstance(error, UsageError)), default=0)
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
+        return status
     if not rows:
-        where = f"{models.path} has no models" if models.path else "there is no llm.yaml"
-        click.echo(f"{where}; debug-gym llm init writes one to start from")
-        return
+        click.echo(_without_models(models))
+        return status
     from debug_gym_core.cli.tables import make_console, new_table, show_table
 
     table = new_table()
@@ -142,35 +148,61 @@ def list_(llm_config: Path | None, as_json: bool, plugins: Plugins, verbose: int
         table.add_row(row["name"], row["backend"] or "", row["model"] or "", context, cost, state)
     click.echo(f"{models.path}:")
     show_table(table, make_console())
+    return status
 
 
 @command.command(
     "check",
     cls=Command,
     epilog="""
+    debug-gym llm check
     debug-gym llm check gpt-4o
     """,
 )
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="[NAME]", required=False)
 @llm_config
 @common()
-def check(name: str, llm_config: Path | None, plugins: Plugins, verbose: int) -> None:
-    """Send a model one tiny request, and say what is wrong when it fails.
+def check(name: str | None, llm_config: Path | None, plugins: Plugins, verbose: int) -> int:
+    """Send a model, or each of llm.yaml, one tiny request, and say what is wrong when it fails.
 
     The request has a tool, so that it also shows whether the model calls tools. It costs about a hundred tokens.
     """
     from debug_gym_core.config.llm_yaml import read_models, unknown
-    from debug_gym_core.errors import DebugGymError
-    from debug_gym_core.models.llm import Message
+    from debug_gym_core.errors import DebugGymError, RequirementError
     from debug_gym_core.models.service import ServiceLLM
 
     models = read_models(llm_config)
+    if name is None:
+        if not models.names:
+            raise RequirementError(_without_models(models))
+        statuses = []
+        for one in models.names:
+            try:
+                _ask(models, one, plugins)
+            except DebugGymError as error:
+                say_error(str(error))
+                statuses.append(error.exit_status)
+        return statuses[0] if statuses else 0
     if name not in models.names:
         backend = plugins.llms.get(name)
         if backend is not None and not issubclass(backend, ServiceLLM):
             click.echo(f"{name} asks no service: it needs no entry in llm.yaml, and there is nothing to check")
-            return
+            return 0
         raise unknown(name, models, plugins)
+    _ask(models, name, plugins)
+    return 0
+
+
+def _ask(models: Models, name: str, plugins: Plugins) -> None:
+    """Send the model of an entry the request, and write what it took.
+
+    Raises:
+        DebugGymError: it fails
+    """
+    from debug_gym_core.errors import DebugGymError
+    from debug_gym_core.models.llm import Message
+    from debug_gym_core.models.service import ServiceLLM
+
     llm = models.make(name, plugins, {})
     messages = [Message("system", "You test a connection."), Message("user", 'Call the tool `ready` with word "yes".')]
     tools = [_READY] if not isinstance(llm, ServiceLLM) or llm.settings.function_calling else []
@@ -207,13 +239,19 @@ _READY = {
 }
 
 
-def _row(models: Models, name: str, plugins: Plugins) -> dict[str, Any]:
-    """What is shown of an entry, without its key."""
+def _without_models(models: Models) -> str:
+    where = f"{models.path} has no models" if models.path else "there is no llm.yaml"
+    return f"{where}; debug-gym llm init writes one to start from"
+
+
+def _row(models: Models, name: str, plugins: Plugins) -> tuple[dict[str, Any], DebugGymError | None]:
+    """What is shown of an entry, without its key, and what is wrong with it."""
     from debug_gym_core.errors import DebugGymError
     from debug_gym_core.models.service import ServiceLLM
     from debug_gym_core.redaction import address_alone
 
-    backend = problem = None
+    backend: str | None = None
+    problem: DebugGymError | None = None
     values: dict[str, Any] = {}
     try:
         values = models.values(name)
@@ -223,11 +261,12 @@ def _row(models: Models, name: str, plugins: Plugins) -> dict[str, Any]:
             with contextlib.closing(llm):
                 llm.prepare()
     except DebugGymError as error:
-        problem = str(error).partition("\n")[0]
+        problem = error
     known = {key: values.get(key) for key in ("model", "endpoint", "context_limit", "prices", "tags")}
     if isinstance(known["endpoint"], str):
         known["endpoint"] = address_alone(known["endpoint"])
-    return {"name": name, "backend": backend, **known, "problem": problem}
+    said = None if problem is None else str(problem).partition("\n")[0]
+    return {"name": name, "backend": backend, **known, "problem": said}, problem
 
 
 def init_command() -> None:
@@ -236,4 +275,9 @@ def init_command() -> None:
 
     prepare_streams()
     arguments = sys.argv[1:]
-    sys.exit(guarded(lambda: init.main(arguments, "debug-gym-init-llm-config", standalone_mode=False), arguments))
+    named: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
+    def run() -> Any:
+        return init.main(arguments, "debug-gym-init-llm-config", standalone_mode=False, **named)
+
+    sys.exit(guarded(run, arguments))

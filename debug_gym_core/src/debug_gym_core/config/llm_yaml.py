@@ -99,6 +99,27 @@ class Models:
                 where = self.layer.origin((name, "tags"))
                 raise UsageError(f"{where}: {name}: no backend has the tag {tag!r}; did you mean {near[0]!r}?")
 
+    def refuse_unknown_keys(self, name: str, plugins: Plugins) -> None:
+        """Refuse an entry that says what nobody reads, whatever of the environment it needs.
+
+        Args:
+            name: an entry
+            plugins: what is installed
+
+        Raises:
+            UsageError: it does, or is wrong otherwise
+            RequirementError: its backend is not installed
+        """
+        known = self.backend(name, plugins).Settings
+        for key in self.values(name):
+            if known.model_config.get("extra") == "forbid" and key not in known.model_fields:
+                gone = (
+                    f"{key!r} {ENTRY[key]}"
+                    if key in ENTRY
+                    else f"unknown key {key!r}{nearest(key, known.model_fields)}"
+                )
+                raise UsageError(f"{self.layer.origin((name, key))}: {name}: {gone}")
+
     def make(self, name: str, plugins: Plugins, given: Mapping[str, Any]) -> LLM:
         """A model, ready to be asked.
 
@@ -114,6 +135,7 @@ class Models:
         """
         from debug_gym_core.models.service import ServiceLLM, without
 
+        self.refuse_unknown_keys(name, plugins)
         cls = self.backend(name, plugins)
         values = self._resolved(name)
         known = cls.Settings.model_fields
@@ -129,11 +151,8 @@ class Models:
                 settings = self._typed(name, settings, wrong)
                 cls.Settings(**settings)
         except pydantic.ValidationError as error:
-            first = error.errors()[0]
-            where = self.layer.origin((name, *map(str, first["loc"])))
-            gone = first["loc"][0] if first["type"] == "extra_forbidden" and first["loc"] else None
-            said = f"{gone!r} {ENTRY[str(gone)]}" if gone in ENTRY else explain(error, cls.Settings)
-            raise UsageError(redact(f"{where}: {name}: {said}")) from None
+            where = self.layer.origin((name, *map(str, error.errors()[0]["loc"])))
+            raise UsageError(redact(f"{where}: {name}: {explain(error, cls.Settings)}")) from None
         try:
             llm = cls.made(**settings)
         except UsageError as error:
@@ -208,7 +227,10 @@ def read_models(given: Path | None = None) -> Models:
         return Models()
     if not path.exists():
         source = "" if given else f"${VARIABLE}: "
-        raise UsageError(f"{source}{path}: there is no such file; debug-gym llm init writes one to start from")
+        raise UsageError(
+            f"{source}{path}: there is no such file; debug-gym llm init writes one to start from, "
+            "--llm-config FILE names another"
+        )
     return Models(path, read_file(path))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.config.llm_yaml import Models, read_models, unknown
-from debug_gym_core.errors import RequirementError, UsageError
+from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 from debug_gym_core.models.gate import Gate
 from debug_gym_core.models.service import ServiceLLM, without
 from debug_gym_core.runs.ledger import Ledger, Limits
@@ -104,6 +104,13 @@ class ChosenModel:
             UsageError, PluginError, RequirementError: it cannot
         """
         llm = self.make(ledger)
+        for other in self._entries.names:
+            try:
+                self._entries.refuse_unknown_keys(other, self._plugins)
+            except UsageError as error:
+                note(f"{error}; {other} is not played here")
+            except DebugGymError:
+                continue  # such as a backend that is not installed
         if isinstance(llm, ServiceLLM):
             self._check_prices(llm, note)
             with contextlib.closing(llm):
