@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,41 @@ def debug_gym_register_tools(): return [Sh]
 @hookimpl
 def debug_gym_register_agents(): return [Owner]
 """
+
+
+FAULTY = """
+from debug_gym_core import Agent, Tool, ToolCall, hookimpl
+
+class Faulty(Tool):
+    \"\"\"Fails whenever it is called.\"\"\"
+    name = "faulty"
+    def use(self, env):
+        \"\"\"Use it.\"\"\"
+        raise OSError("no licence")
+
+class User(Agent):
+    \"\"\"Calls it.\"\"\"
+    name = "user"
+    needs_llm = False
+    def play(self, env, llm):
+        for _ in range(3):
+            env.step(ToolCall("faulty", {}))
+
+@hookimpl
+def debug_gym_register_tools(): return [Faulty]
+@hookimpl
+def debug_gym_register_agents(): return [User]
+"""
+
+
+def test_a_tool_that_fails_by_its_own_errors_is_noted_once(inside: Any, tmp_path: Path) -> None:
+    (tmp_path / "plug.py").write_text(FAULTY)
+    tools = ("--agent", "user", "-p", "tools=[faulty, sh]")
+    done = inside("run", "toy", "--plugin-file", "plug.py", "--task", "[ab]", *tools, "-o", "out")
+    said = "tool faulty failed by an error of its own: OSError: no licence; see the log.txt of toy/a"
+    assert done.status == 0 and (done.out + done.err).count("faulty failed") == 1 and said in done.out + done.err
+    assert json.loads((tmp_path / "out/run.json").read_text())["notes"].count(said) == 1
+    assert "no licence" in (tmp_path / "out/toy/a/log.txt").read_text()
 
 
 def test_a_config_says_which_of_two_tools_an_agents_own_is(inside: Any, tmp_path: Path) -> None:

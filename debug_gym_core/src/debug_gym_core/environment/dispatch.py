@@ -27,6 +27,7 @@ class Dispatcher:
 
     Attributes:
         call: what the last action was understood as; None: as nothing
+        fault: what its tool raised that no tool may; None: nothing
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Dispatcher:
         self._files = files
         self._dropped = dropped
         self.call: ToolCall | None = None
+        self.fault: BaseException | None = None
 
     def carry_out(self, action: Any, observations: list[Observation]) -> None:
         """Carry out an action, with the events that it causes.
@@ -66,7 +68,7 @@ class Dispatcher:
         if self._sandbox.failure is not None:
             raise SandboxLost(str(self._sandbox.failure))
         tools = self._env.tools
-        call = None
+        self.fault = call = None
         malformed = {"malformed": True}
         try:
             self.call = call = actions.parse(action, {name: type(made) for name, made in tools.items()})
@@ -108,6 +110,7 @@ class Dispatcher:
         except SandboxLost:
             raise
         except (Exception, SystemExit) as error:
+            self.fault = error
             tool = type(self._env.tools[name])
             wanted = f"expected: {usage(tool)}\nexample: {example(tool)}"
             return Observation(name, f"{failed(name, error)}\n{wanted}", error=True)

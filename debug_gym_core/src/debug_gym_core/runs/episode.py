@@ -24,7 +24,7 @@ from debug_gym_core.runs.episode_env import EpisodeEnv
 from debug_gym_core.runs.ledger import Ledger, Limits, OutOfBudget, RunIsSpent
 from debug_gym_core.runs.parts import EpisodeParts
 from debug_gym_core.runs.recorder import Recorder
-from debug_gym_core.runs.trajectory import Event, Result
+from debug_gym_core.runs.trajectory import Event, Result, describe
 from debug_gym_core.runs.transcript import Transcript
 from debug_gym_core.sandbox import pythons
 from debug_gym_core.tasks.entrypoint import Entrypoint
@@ -82,6 +82,7 @@ class Players:
         self._loading = threading.Lock()
         self._live: dict[EpisodeEnv, LLM | None] = {}
         self._fails: dict[str, bool] = {}
+        self._faulty: set[str] = set()
         self._found_out: dict[str, threading.Lock] = {}
         for text in weakened(config):
             run.note(text)
@@ -304,6 +305,21 @@ class Players:
         """Note for the run's record what weakens it, and tell it once."""
         if text and self.run.note(text):
             self.watch.note(text)
+
+    def note_fault(self, tool: str, error: BaseException, task: str) -> None:
+        """Note that a tool raised what no tool may, once a tool: the agent alone is told each time.
+
+        Args:
+            tool: its name
+            error: what it raised
+            task: of the episode, whose log has the traceback
+        """
+        with self._mutex:
+            known = tool in self._faulty
+            self._faulty.add(tool)
+        if not known:
+            said = ": ".join(describe(error).values())
+            self.note(f"tool {tool} failed by an error of its own: {said:.300}; see the log.txt of {task}")
 
     def note_python(self, python: Mapping[str, str]) -> None:
         """Keep which interpreter runs the task's code: its `path` and `version`."""

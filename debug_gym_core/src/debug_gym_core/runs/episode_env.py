@@ -103,6 +103,9 @@ class EpisodeEnv(RepoEnv):
         started = time.monotonic()
         observation, reward, terminated, truncated, info = super().step(action)
         self.episode.run.stop_if_asked()
+        fault, call = self._dispatcher.fault, self.last_call
+        if fault is not None and call is not None:
+            self.episode.run.note_fault(call.name, fault, self.task.id)
         said = self.last_call or (action if isinstance(action, str | Mapping) or hasattr(action, "name") else None)
         self._record(said, observation, reward, terminated, truncated, started)
         return observation, reward, terminated, truncated, info
