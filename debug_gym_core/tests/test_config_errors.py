@@ -244,6 +244,8 @@ def test_not_utf8_and_missing_files_are_said(quiz_plugins: Plugins, tmp_path: Pa
     assert "not UTF-8" in refused(quiz_plugins, str(tmp_path / "c.yaml"))
     assert "No such file" in refused(quiz_plugins, str(tmp_path / "missing.yaml"))
     assert "is a directory" in refused(quiz_plugins, str(tmp_path))
+    (tmp_path / "my répo").mkdir()
+    assert f": repo -p 'benchmark.path={tmp_path}/my répo'" in refused(quiz_plugins, str(tmp_path / "my répo"))
     (tmp_path / "run.json").touch()
     assert "for a repository of your own" in refused(quiz_plugins, str(tmp_path))
     (tmp_path / "results.jsonl").touch()

@@ -147,7 +147,9 @@ def _read_source(source: str, checker: Checker) -> Layer:
         command = shlex.join(["debug-gym", "run", "--resume", source])
         raise UsageError(f"{source} is the directory of a run; to go on with it: {command}")
     if path.is_dir() and source not in names:
-        raise UsageError(f"{source} is a directory; for a repository of your own: repo -p benchmark.path={source}")
+        raise UsageError(
+            f"{source} is a directory; for a repository of your own: repo -p {shlex.quote(f'benchmark.path={source}')}"
+        )
     benchmark, slash, task = source.partition("/")
     if not slash or not ("." in benchmark or benchmark == ""):
         checker.plugins.get("benchmarks", benchmark)
