@@ -98,6 +98,30 @@ def test_what_is_wrong_is_asked_once(serve: Callable[..., ModelServer], status: 
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (LLMError("no such thing"), "mine (model-1): no such thing"),
+        (LLMError("model-1: no such thing"), "model-1: no such thing"),
+        (LLMUnavailable("busy"), "mine (model-1): busy; it was asked once"),
+        (ContextOverflow("too long"), "mine (model-1): too long"),
+        (ValueError("no JSON"), "mine (model-1): the backend careless failed: ValueError: no JSON (test_service.py:"),
+    ],
+)
+def test_what_a_backend_raises_names_its_model(raised: Exception, said: str) -> None:
+    class Careless(ServiceLLM):
+        name = "careless"
+
+        def ask(self, messages: Any, tools: Any) -> Any:
+            raise raised
+
+    llm = Careless(model="model-1", max_retries=0)
+    llm.entry = "mine"
+    with pytest.raises(type(raised) if isinstance(raised, ContextOverflow) else LLMError) as caught:
+        llm.complete(ASKED, [])
+    assert str(caught.value).startswith(said)
+
+
 def test_being_told_to_wait_does_not_count(serve: Callable[..., ModelServer]) -> None:
     server = serve(*[Reply({}, status=429)] * 6, GOOD)
     assert wire(server, max_retries=0).complete(ASKED, []).message.content == "Hello."

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from debug_gym_core.components.component import Settings
 from debug_gym_core.components.values import Count, Dollars, Flag, Seconds
-from debug_gym_core.errors import LLMError, LLMUnavailable, RequirementError
+from debug_gym_core.errors import DebugGymError, LLMError, LLMUnavailable, RequirementError, place_of
 from debug_gym_core.models.gate import LOOK, STOPPED, Gate, pause
 from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message, completed
 from debug_gym_core.models.stopping import Stopping
@@ -286,7 +286,7 @@ class ServiceLLM(LLM):
         """What `ask` returns or raises; it is left alone when the run is being stopped and no answer comes.
 
         Raises:
-            LLMError: it was, or `ask` raises it
+            LLMError: it was, or `ask` raises it or what it must not; the text names the model
         """
         answer: Future[Completion] = Future()
 
@@ -303,6 +303,11 @@ class ServiceLLM(LLM):
         error = answer.exception()
         if self.stopping.is_over() and isinstance(error, LLMUnavailable):
             raise LLMError(STOPPED, charged=None if error.charged == NOTHING else error.charged) from error
+        if isinstance(error, LLMError) and not str(error).startswith((self.title, self.settings.model)):
+            error.args = (f"{self.title}: {error}",)
+        elif isinstance(error, Exception) and not isinstance(error, DebugGymError):
+            said = f"{type(error).__name__}: {error}"
+            raise LLMError(f"{self.title}: the backend {self.name} failed: {said} ({place_of(error)})") from error
         return answer.result()
 
     def estimate(
