@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from debug_gym_core import Environment, Observation, Tool, ToolCall
-from debug_gym_core.cli.steps import Steps, error_text
+from debug_gym_core.cli.steps import Steps, error_line, error_text
 from debug_gym_core.runs.jobs import Job
 from debug_gym_core.runs.trajectory import Event
 from debug_gym_core.usage import Usage
@@ -106,3 +106,21 @@ def test_what_would_steer_the_terminal_is_escaped() -> None:
 def test_errors_name_their_class_unless_it_is_ours() -> None:
     assert error_text({"kind": "RequirementError", "message": "no sandbox"}) == "no sandbox"
     assert error_text({"kind": "KeyError", "message": "'x'"}) == "KeyError: 'x'"
+
+
+def test_of_a_long_error_the_end_is_told_too() -> None:
+    said = f"terminal.setup: 'pip install x' ended with status 1: {'fetching / ' * 90}No matching distribution"
+    told = error_line({"kind": "RequirementError", "message": said})
+    assert told.startswith("terminal.setup: 'pip install x' ended with status 1: fetching")
+    assert told.endswith("fetching / No matching distribution") and len(told) == 300
+    assert error_line({"kind": "RequirementError", "message": "no\nsandbox"}) == "no sandbox"
+
+
+def test_a_long_line_is_cut_unless_all_is_asked_for() -> None:
+    facts: Any = {"step": 3, "seconds": 0.1, "score": 0, "max_score": 2, "reward": 0.0}
+    facts |= {"terminated": False, "truncated": False, "observation": {"text": "x" * 20_000, "json": "[]"}}
+    event = Event.step(action=ToolCall("eval", {}), **facts)
+    assert lines(Steps(50, {}, whole=False), event)[1:] == [
+        f"    {'x' * 1000} (and 19000 more characters; -vv shows them)"
+    ]
+    assert lines(Steps(50, {}, whole=True), event)[1:] == [f"    {'x' * 20_000}"]

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from debug_gym_core.cli.figures import clock, count_text, money_text, plural, score_text
-from debug_gym_core.cli.steps import Steps, error_text, shorten
+from debug_gym_core.cli.steps import Steps, error_line
 from debug_gym_core.cli.task_table import table_of_tasks
 from debug_gym_core.progress import listening
 from debug_gym_core.runs.trajectory import Event, EventKind, Result
@@ -241,7 +241,7 @@ def describe(result: Result | None) -> str:
     if result is None:
         return "stopped"
     if result.error is not None:
-        return f"error: {shorten(error_text(result.error), 300)}"
+        return f"error: {error_line(result.error)}"
     parts = [
         result.status,
         f"score {score_text(result.score, result.max_score)}",

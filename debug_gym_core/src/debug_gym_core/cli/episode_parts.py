@@ -9,7 +9,7 @@ from typing import Any
 
 from debug_gym_core.cli.figures import count_text, duration, money_text, score_text
 from debug_gym_core.cli.shown_paths import shown_path
-from debug_gym_core.cli.steps import Steps, action_text, error_text
+from debug_gym_core.cli.steps import Steps, action_text, error_line, error_text
 from debug_gym_core.cli.verdicts import why_unresolved
 from debug_gym_core.names import some
 from debug_gym_core.runs.jobs import Job
@@ -128,12 +128,12 @@ class Account:
         result = self.result
         if result is None:
             if self.state == "error":
-                return f"error: {error_text(self.trajectory.of(EventKind.ERROR)[-1].data['error'])}"
+                return f"error: {error_line(self.trajectory.of(EventKind.ERROR)[-1].data['error'])}"
             playing = self.state == "playing"
             words = "being played now" if playing else "did not come to its end: it was stopped or killed"
             return f"{words}, score {self.score}" if self.trajectory.steps else words
         if result.error is not None:
-            return f"error: {error_text(result.error)}"
+            return f"error: {error_line(result.error)}"
         grading = f", graded {result.grading}" if result.grading != "clean" else ""
         why = why_unresolved(result) if result.status == "unresolved" else ""
         return f"{result.status}, score {self.score}{grading}{f': {why}' if why else ''}"

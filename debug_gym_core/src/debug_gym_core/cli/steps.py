@@ -21,6 +21,12 @@ SHORT = 8
 LONG_ACTION = 40
 """Lines of an action that `-v` shows."""
 
+LONG_LINE = 1000
+"""Characters of a line that `-v` shows."""
+
+ERROR_ENDS = (100, 195)
+"""Characters of the beginning and of the end of an error that is told in a line: a program says the cause last."""
+
 
 class Steps:
     """Writes the events of many episodes, and knows what of each it has shown already.
@@ -154,6 +160,13 @@ def error_text(error: Mapping[str, str]) -> str:
     return error["message"] if ours else f"{error['kind']}: {error['message']}"
 
 
+def error_line(error: Mapping[str, str]) -> str:
+    """An error of a result in one line, of a long one the beginning and the end."""
+    text = " ".join(error_text(error).split())
+    head, tail = ERROR_ENDS
+    return text if len(text) <= head + tail else f"{text[:head]} ... {text[-tail:]}"
+
+
 def shorten(text: str, length: int) -> str:
     """The text in one line and at most that long."""
     text = " ".join(text.split())
@@ -189,6 +202,8 @@ def _body(text: str, limit: int | None, *, indent: str = "    ", style: str = ""
     shown = lines if limit is None or len(lines) <= limit else lines[: limit - 1]
     for number, line in enumerate(shown):
         margin = indent if number == 0 else " " * len(indent)
-        yield Text(f"{margin}{printable(line)}" if line else margin.rstrip(), style)
+        cut = len(line) - LONG_LINE if limit is not None else 0
+        more = f" (and {cut} more characters; -vv shows them)" if cut > 0 else ""
+        yield Text(f"{margin}{printable(line[:LONG_LINE] if more else line)}{more}" if line else margin.rstrip(), style)
     if len(shown) < len(lines):
         yield Text(f"    (and {len(lines) - len(shown)} more lines; -vv shows them)", "dim")

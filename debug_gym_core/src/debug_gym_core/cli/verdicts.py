@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from debug_gym_core.cli.steps import error_text, shorten
+from debug_gym_core.cli.steps import error_line, shorten
 from debug_gym_core.runs.trajectory import FAILED, Result
 
 TASKS = 20
@@ -18,7 +18,7 @@ NUMBERS = 5
 """Repeats that a line names at most."""
 
 LENGTH = 300
-"""Characters of an error."""
+"""Characters of why a run does not count."""
 
 ENDED = {
     "max_steps": "out of steps",
@@ -133,7 +133,7 @@ def _errors(results: Iterable[Result]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for result in results:
         if result.error is not None:
-            found.setdefault(shorten(error_text(result.error), LENGTH), []).append(result.task)
+            found.setdefault(error_line(result.error), []).append(result.task)
     return found
 
 
