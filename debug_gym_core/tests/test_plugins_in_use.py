@@ -60,6 +60,23 @@ def test_what_cannot_be_made_names_its_plugin(
     assert said in done.err and "in __init__)" in done.err
 
 
+def test_what_a_run_was_played_with_and_is_gone_is_named(inside: Any, tmp_path: Path) -> None:
+    assert inside("run", "toy", "--task", "a", "-o", "out").status == 0
+    path = tmp_path / "out/run.json"
+    record = json.loads(path.read_text())
+    record["config"]["benchmark"]["name"] = "zed"
+    path.write_text(json.dumps(record))
+    for command in (("run", "--resume", "out"), ("replay", "out")):
+        done = inside(*command)
+        assert done.status == 2 and "unknown benchmark 'zed'" in done.err and "was played with" not in done.err
+    record["versions"]["distributions"] |= {"acme-benchmark-zed": "1.2", "/gone/plug.py": "file"}
+    path.write_text(json.dumps(record))
+    for command in (("run", "--resume", "out"), ("replay", "out")):
+        done = inside(*command)
+        said = "The run was played with what is not here: acme-benchmark-zed 1.2, --plugin-file /gone/plug.py"
+        assert done.status == 2 and "unknown benchmark 'zed'" in done.err and said in done.err
+
+
 SECOND = """
 from debug_gym_core import Agent, Tool, ToolCall, hookimpl
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.components.catalogue import FILE
+from debug_gym_core.errors import UsageError
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -31,6 +33,35 @@ def versions(plugins: Plugins | None) -> dict[str, Any]:
     }
 
 
+@contextlib.contextmanager
+def naming_absent(record: Mapping[str, Any], plugins: Plugins | None) -> Iterator[None]:
+    """In its block the config of a run is understood; what it names may be of a plugin that is not there.
+
+    Args:
+        record: the run.json
+        plugins: what is there
+
+    Raises:
+        UsageError: the block raised it; the text names what the run was played with, and is not there
+    """
+    try:
+        yield
+    except UsageError as error:
+        here = versions(plugins)["distributions"]
+        gone = {name: version for name, version in _distributions(record).items() if name not in here}
+        if not gone:
+            raise
+        told = [f"--plugin-file {name}" if version == FILE else f"{name} {version}" for name, version in gone.items()]
+        raise UsageError(f"{error}\nThe run was played with what is not here: {', '.join(told)}") from error
+
+
+def _distributions(record: Mapping[str, Any]) -> dict[str, str]:
+    """The versions of the distributions that a run was played with."""
+    kept = record.get("versions")
+    found = kept.get("distributions") if isinstance(kept, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
 def absent_files(record: Mapping[str, Any], plugins: Plugins) -> list[str]:
     """The unpackaged plugins that a run was played with, and that are not there, by their names.
 
@@ -38,11 +69,8 @@ def absent_files(record: Mapping[str, Any], plugins: Plugins) -> list[str]:
         record: the run.json
         plugins: what is there
     """
-    versions = record.get("versions")
-    found = versions.get("distributions") if isinstance(versions, dict) else None
     here = {path.name for path in plugins.files}
-    known = found.items() if isinstance(found, dict) else ()
-    return [name for name, version in known if version == FILE and Path(name).name not in here]
+    return [name for name, version in _distributions(record).items() if version == FILE and Path(name).name not in here]
 
 
 def commit(package: Path) -> dict[str, Any] | None:

@@ -23,6 +23,7 @@ from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 from debug_gym_core.postponed import postponed_interrupts, wait_for
 from debug_gym_core.redaction import redact
 from debug_gym_core.runs.parts import EpisodeParts
+from debug_gym_core.runs.provenance import naming_absent
 from debug_gym_core.runs.reading import Episode, Trajectory, as_action, was_malformed
 from debug_gym_core.runs.run import read_record
 from debug_gym_core.tools.action import ToolCall
@@ -116,7 +117,8 @@ class Replayer:
         """
         record = read_record(run)
         self.run, self.plugins, self._terminal, self._trusted = run, plugins, terminal, trusted
-        self.config = from_data(record["config"], str(run / "run.json"), plugins)
+        with naming_absent(record, plugins):
+            self.config = from_data(record["config"], str(run / "run.json"), plugins)
         self.agent_class: type[Agent] = plugins.get("agents", self.config.agent.name)
         if not trusted:
             self._refuse_what_is_not_believed()

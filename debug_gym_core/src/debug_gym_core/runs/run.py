@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.json_lines import JsonLines
-from debug_gym_core.runs.provenance import commit, versions
+from debug_gym_core.runs.provenance import commit, naming_absent, versions
 from debug_gym_core.runs.run_directory import hold, refuse_other_contents, remove, require_run
 from debug_gym_core.runs.same_config import joined_tasks, refuse_other_config, refuse_other_model
 from debug_gym_core.runs.trajectory import Result, read_results
@@ -319,7 +319,8 @@ def _agreed(
     kept = record["config"]
     if config is None:
         where = str(directory / "run.json")
-        config = from_data(kept, where, plugins, overrides)
+        with naming_absent(record, plugins):
+            config = from_data(kept, where, plugins, overrides)
         if not overrides:
             return config  # an older version may have written it, which knew fewer keys
         kept = from_data(kept, where, plugins).model_dump(mode="json")
