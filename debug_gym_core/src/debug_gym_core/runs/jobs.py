@@ -89,6 +89,9 @@ class LiveRun(Protocol):
     def note(self, text: str) -> None:
         """Tell a person, and keep, what they should read."""
 
+    def note_fault(self, tool: str, error: BaseException, task: str) -> None:
+        """Note that a tool raised what no tool may, once a tool: its name, the error, the task of the episode."""
+
     def note_python(self, python: Mapping[str, str]) -> None:
         """Keep which interpreter runs the task's code: its `path` and `version`."""
 
