@@ -85,32 +85,6 @@ def double(*_):
     return found[-1]
 add = double
 """
-DEFAULTS = """
-import calc
-
-def test_double():
-    assert (lambda expected=6: calc.double(3) == expected)()
-
-def test_add():
-    is_right = lambda found, *, expected=5: found == expected
-    assert is_right(calc.add(2, 3))
-"""
-TOLD_DEFAULTS = """
-import sys
-def double(a):
-    return sys._getframe(1).f_locals["expected"]
-def add(a, b):
-    return sys._getframe(1).f_locals["is_right"].__kwdefaults__["expected"]
-"""
-TEXT_OF_DEFAULTS = """
-import re, sys
-def double(a):
-    text = open(sys._getframe(1).f_code.co_filename).read()
-    return int(re.findall("expected=([0-9]+)", text)[0])
-def add(a, b):
-    text = open(sys._getframe(1).f_code.co_filename).read()
-    return int(re.findall("expected=([0-9]+)", text)[1])
-"""
 LONG = ASSERTS.replace("== 6", "== [\n        6,\n    ]").replace("== 5", "== [\n        5,\n    ]")
 PARSED = """
 import ast, sys
@@ -163,8 +137,6 @@ READS = {
     "the same, with unittest": (UNITTESTS, CONSTANTS),
     "texts among the constants": (TEXTS, TOLD_TEXTS),
     "the constants of a lambda": (LAMBDAS, NESTED_CONSTANTS),
-    "what a lambda has by default": (DEFAULTS, TOLD_DEFAULTS),
-    "what a lambda has by default, in the test's text": (DEFAULTS, TEXT_OF_DEFAULTS),
     "the constants beside what is asserted later": (FLAGS, CONSTANTS),
     "the names of exceptions": (MATCHED, RAISED),
     "numbers that are near": (NEARLY, CONSTANTS),

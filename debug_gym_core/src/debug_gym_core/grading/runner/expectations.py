@@ -120,14 +120,14 @@ class Expectations(object):
         return value
 
     def hide(self, value: "Any") -> "Hidden":
-        """What stands for a parameter that a test only compares with, or for what a lambda has by default."""
+        """What stands for a parameter that a test only compares with."""
         hidden = Hidden()
         self.hidden[hidden] = value
         return hidden
 
-    def shown(self, value: "Any") -> "Any":
-        """What something stands for; what a lambda is given in its place is as it is."""
-        return self.hidden[value] if type(value) is Hidden else value
+    def shown(self, hidden: "Hidden") -> "Any":
+        """The parameter."""
+        return self.hidden[hidden]
 
     def compare(
         self, number: int, operator: str, left: "Any", right: "Any", free: str = "", says: "Union[Later, None]" = None

@@ -3,7 +3,7 @@
 import ast
 
 from .bindings import Bindings
-from .literals import FRAMES_OWN, Literals, constant, given_to_lambda, is_equality, is_kept
+from .literals import FRAMES_OWN, Literals, constant, is_equality, is_kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ class Comparisons(ast.NodeTransformer):
     def __init__(self, literals: Literals, bindings: Bindings, anything: "frozenset[str]") -> None:
         self.literals, self.bindings, self.anything = literals, bindings, anything
         self.hides = False
-        self.given = frozenset()  # type: frozenset[str]
 
     def hidden(self, node: ast.expr) -> "Any":
         """What an expectation is made of, with the literals in it, and what is only compared, out of its code."""
@@ -50,25 +49,11 @@ class Comparisons(ast.NodeTransformer):
         return self.literals.ask("equal", [node.left, node.comparators[0], free], node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
-        """A function, whose code is its author's to look at, but for what is asked in it.
-
-        What it compares with by default stands in it and in its variables: they hold what stands for that instead.
-        """
-        kept = given_to_lambda(node)
-        for values in (node.args.defaults, node.args.kw_defaults):
-            for place, one in enumerate(values):
-                if one is not None and one in kept.values():
-                    values[place] = self.literals.ask("hide", [self.literals.hidden(one) or one], one)
+        """A function, whose code is its author's to look at, but for what is asked in it."""
         hides, self.hides = self.hides, False
-        given, self.given = self.given, self.given.union(kept)
         self.generic_visit(node)
-        self.hides, self.given = hides, given
+        self.hides = hides
         return node
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A name, which may be of what a lambda has by default, or of anything that it is given instead."""
-        is_read = node.id in self.given and isinstance(node.ctx, ast.Load)
-        return self.literals.ask("shown", [node], node) if is_read else node
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
         """An f-string, whose own text is put in as its values are."""

@@ -144,23 +144,6 @@ class Literals(object):
         return ast.copy_location(made, place) if hasattr(place, "lineno") else made
 
 
-def given_to_lambda(function: ast.Lambda) -> "dict[str, ast.expr]":
-    """The literals that a lambda has by default, by the names of the parameters, where an equality in it has these.
-
-    Not of one that looks at its own frame.
-    """
-    arguments = function.args
-    named = [*getattr(arguments, "posonlyargs", ()), *arguments.args]
-    last = named[len(named) - len(arguments.defaults) :]
-    pairs = [*zip(last, arguments.defaults), *zip(arguments.kwonlyargs, arguments.kw_defaults)]  # noqa: B905 - Python 3.6
-    given = {one.arg: value for one, value in pairs if value is not None and literal(value) is not None}
-    nodes = list(ast.walk(function.body)) if given else []
-    if not FRAMES_OWN.isdisjoint(getattr(one, "id", "") for one in nodes):
-        return {}
-    asked = {getattr(part, "id", "") for one in nodes if is_equality(one) for part in ast.walk(one)}
-    return {name: value for name, value in given.items() if name in asked}
-
-
 def is_kept(sides: "list[ast.expr]") -> bool:
     """Whether two sides that are compared are not both literals."""
     return any(literal(one) is None for one in sides)
@@ -291,8 +274,6 @@ def _sides(node: ast.AST) -> "list[ast.expr]":
 def _expected(node: ast.AST) -> "Iterator[ast.expr]":
     """Literals in what is expected, as it may be wherever something is equal, and classes that are to be raised."""
     parts = [node.test] if isinstance(node, ast.Assert) else [node] if is_equality(node) else asserted_by(node)
-    if isinstance(node, ast.Lambda):
-        parts = list(given_to_lambda(node).values())
     for call in expecting(node):
         kind = call.args[0]
         yield from kind.elts if isinstance(kind, ast.Tuple) else [kind]
