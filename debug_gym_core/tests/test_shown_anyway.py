@@ -26,6 +26,16 @@ def test_a_right_fix_counts_where_the_repository_adds_hooks_itself(make: Make) -
     assert not bench.grade({"calc.py": FIXED}, twins="never").resolved
 
 
+def test_it_counts_also_where_the_repository_wrote_to_its_tests(make: Make) -> None:
+    bug = "\nopen('test_calc.py', 'a').write('#')\n"
+    bench = make({"calc.py": BROKEN + bug, "test_calc.py": TESTS, "conftest.py": CONFTEST, "hooks.py": HOOKS})
+    result = bench.grade({"calc.py": FIXED})
+    assert (result.resolved, result.score, result.reason) == (True, 2, ""), result
+    result = bench.grade({"calc.py": FIXED + bug})
+    assert (result.resolved, result.score, result.undecided) == (False, 0, False), result
+    assert result.reason == "the run wrote to the tests: test_calc.py"
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -84,7 +84,7 @@ def grade(
     skipped = clean.skipped_anyway(forgiven(run.measurement) if undecided else run.measurement, max_score)
 
     def resolves(measurement: Measurement) -> bool:
-        return is_resolved(measurement, tests, max_score, task.pass_to_pass, skipped)
+        return not run.rewritten and is_resolved(measurement, tests, max_score, task.pass_to_pass, skipped)
 
     measurement, found, before = run.measurement, None, None
     if undecided and resolves(forgiven(measurement)):
@@ -99,8 +99,10 @@ def grade(
             found = found.but(clean.doubted_anyway(found.doubts, known))
     doubts = found.doubts if found is not None else {}
     measurement = without(measurement, doubts)
-    count, outcomes = score(measurement, tests, max_score, task.pass_to_pass, skipped)
     lost = broken(forgiven(measurement) if undecided else measurement, task.pass_to_pass)
+    if run.rewritten:  # Only what it scores hangs on that: not what is told of its tests, nor what another run shows.
+        measurement, undecided = measurement.spoilt(f"the run wrote to the tests: {run.rewritten}"), False
+    count, outcomes = score(measurement, tests, max_score, task.pass_to_pass, skipped)
     return Grade(
         resolved=resolves(measurement),
         score=count,
@@ -123,10 +125,12 @@ class _Run:
     Attributes:
         filtered: which changes were taken over
         measurement: which tests passed
+        rewritten: a file with tests that the run wrote to; empty: none
     """
 
     filtered: Filtered
     measurement: Measurement
+    rewritten: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,10 +160,7 @@ class _Clean:
             trusted, test_files = infrastructure.trusted(filtered.kept), infrastructure.test_files()
             given = given_modules(self.snapshot.members, test_files, filtered.kept)
             measurement = measure(session, task.entrypoint, timeout=self.timeout, trusted=trusted, given=given)
-            written = _rewritten(session, self.snapshot, test_files, filtered.kept)
-            if written:
-                measurement = measurement.spoilt(f"the run wrote to the tests: {written}")
-            return _Run(filtered, measurement)
+            return _Run(filtered, measurement, _rewritten(session, self.snapshot, test_files, filtered.kept))
 
     def twins(self, measurement: Measurement, known: frozenset[Problem] = frozenset()) -> Twins | None:
         """The tests that passed, with what they expect turned; None where there is nothing to run again.
