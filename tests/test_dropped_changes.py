@@ -199,6 +199,8 @@ def test_a_run_that_cannot_be_trusted_says_why_also_where_tests_passed_before() 
     assert _about(broken, others=True) == "on a clean copy 1 test that passed before fails: a"
     said = _about(dataclasses.replace(broken, reason="the run wrote to the tests: b"), others=True)
     assert said == "on a clean copy 1 test that passed before fails: a (the run wrote to the tests: b)"
+    said = _about(dataclasses.replace(broken, broken=(), reason="the run wrote to the tests: b"), others=True)
+    assert said == "0 of 1 test that failed before passes on a clean copy (the run wrote to the tests: b)"
 
 
 def test_nothing_is_forgiven_where_there_are_no_twins(make: Make) -> None:

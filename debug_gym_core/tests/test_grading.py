@@ -53,6 +53,15 @@ def test_tests_that_the_run_rewrites_do_not_count(make: Make) -> None:
     assert (result.score, result.reason) == (0, "the run wrote to the tests: tests/test_later.py")
 
 
+def test_a_run_that_wrote_to_the_tests_breaks_only_what_fails_in_it(make: Make) -> None:
+    bench = make()
+    bench.task = dataclasses.replace(bench.task, pass_to_pass=IDS[:1])
+    writes = "\nopen('test_calc.py', 'a').write('#')\n"
+    result = bench.grade({"calc.py": FIXED + writes}, IDS[1:])
+    said = (0, (), "the run wrote to the tests: test_calc.py")
+    assert (result.score, result.broken, result.reason) == said and result.tests[IDS[0]] == "passed", result
+
+
 def test_a_test_that_the_run_makes_huge_is_not_read_whole(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     read, plain = [], Session.read
 
