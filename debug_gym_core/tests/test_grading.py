@@ -258,6 +258,15 @@ def test_a_test_that_skips_itself_anyway_is_worth_nothing_where_others_break(mak
     assert (result.resolved, result.score, result.broken) == (False, 0, IDS[:1]), result
 
 
+def test_tests_that_skip_themselves_anyway_are_worth_nothing_where_others_are_doubted(make: Make) -> None:
+    skip = "\nimport pytest\n" + "".join(f"def test_{one}(): pytest.skip()\n" for one in ("more", "most", "yet"))
+    bench = make({"calc.py": BROKEN, "test_calc.py": TESTS + skip}, ENTRYPOINT)
+    cheat = "class Same(int):\n    __eq__ = lambda one, other: True\nadd = double = lambda *_: Same()\n"
+    result = bench.grade({"calc.py": cheat}, bench.tests())
+    assert (result.resolved, result.score, len(result.doubts)) == (False, 0, 2), result
+    assert bench.grade({"calc.py": FIXED}, bench.tests()).score == 5
+
+
 @pytest.mark.parametrize("code", [BROKEN, BROKEN + "    raise unittest.SkipTest\n"])
 def test_a_test_that_the_task_names_is_never_skipped_anyway(make: Make, code: str) -> None:
     """That it is skipped may be the bug, and an id may stand for several tests."""

@@ -99,12 +99,13 @@ def grade(
             found = found.but(clean.doubted_anyway(found.doubts, known))
     doubts = found.doubts if found is not None else {}
     measurement = without(measurement, doubts)
+    resolved = resolves(measurement)
     lost = broken(forgiven(measurement) if undecided else measurement, task.pass_to_pass)
     if run.rewritten:  # Only what it scores hangs on that: not what is told of its tests, nor what another run shows.
         measurement, undecided = measurement.spoilt(f"the run wrote to the tests: {run.rewritten}"), False
-    count, outcomes = score(measurement, tests, max_score, task.pass_to_pass, skipped)
+    count, outcomes = score(measurement, tests, max_score, task.pass_to_pass, skipped if resolved else ())
     return Grade(
-        resolved=resolves(measurement),
+        resolved=resolved,
         score=count,
         max_score=max_score,
         tests=outcomes,
