@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import version_of
 
 APP = """\
 import json
@@ -92,6 +93,20 @@ def test_code_that_is_frozen_with_the_interpreter_has_a_file(
     assert program.do("cl 1")["failed"] is False
     assert program.do(f"b {stop['line']}")["out"].startswith(f"Breakpoint 2 at {stop['file']}:{stop['line']}\n")
     assert program.do("c")["status"] == 0
+
+
+@pytest.mark.parametrize("condition", ["", ", path == 'a'"])
+@pytest.mark.parametrize("typed", ["ntpath.join", "zipimport:zipimporter.__init__"])
+def test_frozen_code_that_is_not_loaded_yet_is_found(
+    debug: Any, python: str, backends: list[str], typed: str, condition: str
+) -> None:
+    if "zipimport" in typed and version_of(python) < (3, 8):
+        pytest.skip("it is written in C")
+    source = "import ntpath, zipimport\nntpath.join('a', 'b')\nzipimport.zipimporter('a')\n"
+    program = debug("python app.py", {"app.py": source}, backends=backends)
+    assert program.do(f"b {typed}{condition}")["out"].startswith("Breakpoint 1 at ")
+    stop = program.do("c")["stop"]
+    assert (stop["reason"], stop["function"], "note" in stop) == ("breakpoint", typed.rpartition(".")[2], False)
 
 
 def test_a_name_that_a_module_has_not_is_looked_for_among_its_own(debug: Any) -> None:

@@ -18,6 +18,7 @@ from debug_gym_core.debugging.inside.process import _current_frames, _get_ident,
 
 from .channel import _ORIGINAL_BUILTINS, OwnBuiltins, Room, _all_modules, _compile, _gettrace
 from .insertion import HOOK, insert, without
+from .modules import is_file_of_frozen
 from .statements import parsed
 
 TYPE_CHECKING = False
@@ -121,7 +122,7 @@ class Instrument:
         """What was compiled into the code that the program has of a file."""
         known = self._placed.get(file, [])
         if file not in self._plain and file not in self._pending and not known:
-            (self._plain if self._is_loaded(file) else self._pending).add(file)
+            (self._plain if is_file_of_frozen(file) or self._is_loaded(file) else self._pending).add(file)
         return [{}, *known] if file in self._plain else known
 
     def _is_loaded(self, file: str) -> bool:

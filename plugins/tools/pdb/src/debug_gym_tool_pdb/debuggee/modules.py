@@ -3,8 +3,10 @@
 import ast
 import importlib.machinery
 import os
+import re
 import sys
 import types
+from _imp import is_frozen
 
 from .channel import _ATTRIBUTES
 from .places import Definition, Source, definition
@@ -56,6 +58,12 @@ def file_of_frozen(filename: str) -> str:
     Such is importlib, and from Python 3.11 on what every program needs: `abc`, `codecs`, `io`, `os`, `posixpath`, ...
     """
     return _file_in([_LIBRARY], filename[len(FROZEN) : -1]) or ""
+
+
+def is_file_of_frozen(file: str) -> bool:
+    """Whether a file has the source of frozen code: an import of its module does not read it."""
+    name = re.sub(r"(/__init__)?\.py\Z", "", os.path.relpath(file, os.path.realpath(_LIBRARY)))
+    return is_frozen(name.replace("/", "."))
 
 
 def _file_in(directories: "List[str]", name: str) -> "Optional[str]":
