@@ -109,6 +109,15 @@ def test_frozen_code_that_is_not_loaded_yet_is_found(
     assert (stop["reason"], stop["function"], "note" in stop) == ("breakpoint", typed.rpartition(".")[2], False)
 
 
+def test_what_is_called_to_compile_breakpoints_in_stops_nowhere(debug: Any, backends: list[str]) -> None:
+    modules = {f"{name}.py": "def f(a):\n    return a\n" for name in ("foo", "bar", "baz")}
+    source = "import foo, bar, baz\nfoo.f(1)\n"
+    program = debug("python app.py", {"app.py": source, **modules}, backends=backends)
+    for typed in ("foo.py:2, a == 2", "os.path.join", "os.path.realpath"):
+        program.do(f"b {typed}")
+    assert program.do("c")["status"] == 0
+
+
 def test_a_name_that_a_module_has_not_is_looked_for_among_its_own(debug: Any) -> None:
     program = debug("python app.py", {"app.py": APP})
     answer = program.do("b json.lodas")

@@ -2,10 +2,12 @@
 
 import bdb
 
+from debug_gym_core.debugging.inside.process import _get_ident
+
 from .channel import OwnBuiltins
 from .code_lines import jumps_inside_lines
 from .insertion import places_of
-from .instrument import Instrument
+from .instrument import Instrument, Untraced
 from .monitoring import MONITORING, Monitoring
 from .settrace import MOST_CODES, Settrace, lines_in
 
@@ -46,11 +48,12 @@ class Finder:
             canonic: makes one file name of all that a file has
         """
         self.allowed: "Sequence[str]" = BACKENDS
+        self._reached = reached
         self._canonic = canonic
         self._sources = sources
         self._settrace = Settrace(reached, shown, self._lines, canonic)
         self.instrument = Instrument(hooked, self._lost, canonic)
-        self._monitoring = Monitoring(lambda frame: reached(frame, None), stepped, self._lines, self._passes, canonic)
+        self._monitoring = Monitoring(self._monitored, stepped, self._lines, self._passes, canonic)
         self._begun: "Dict[Tuple[int, int], Tuple[CodeType, int]]" = {}
         self._jumps: "Dict[int, Tuple[CodeType, FrozenSet[int], FrozenSet[int]]]" = {}
         self._compiled: "Dict[str, Set[int]]" = {}
@@ -93,6 +96,10 @@ class Finder:
     def traces_threads(self) -> bool:
         """Whether new threads must be traced from their start, for breakpoints that are set later."""
         return not self.steps
+
+    def _monitored(self, frame: "FrameType") -> None:
+        if _get_ident() not in Untraced.threads:
+            self._reached(frame, None)
 
     def wait_for(self, *frames: "FrameType") -> None:
         """Have the events of these frames, where `steps`; none: stop waiting."""

@@ -24,7 +24,7 @@ from .statements import parsed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+    from typing import Any, Callable, ClassVar, Dict, List, Optional, Set, Tuple
 
     from .insertion import Placed
 
@@ -47,16 +47,26 @@ _SOURCE_TO_CODE = _LOADER.source_to_code.__code__
 
 
 class Untraced:
-    """What the program calls for us is no code of its own to step into."""
+    """What the program calls for us is no code of its own to step into, or to stop in.
+
+    Attributes:
+        threads: those that are in such a call; `sys.monitoring` cannot be told to leave them out
+    """
+
+    threads: "ClassVar[Set[int]]" = set()
 
     def __enter__(self) -> None:
         """Stop tracing."""
         self._tracer = _gettrace()
         if self._tracer is not None:
             _settrace(None)
+        self._nested = _get_ident() in self.threads
+        self.threads.add(_get_ident())
 
     def __exit__(self, *error: "Any") -> None:
         """Go on tracing."""
+        if not self._nested:
+            self.threads.discard(_get_ident())
         if self._tracer is not None:
             _settrace(self._tracer)
 
@@ -207,7 +217,8 @@ class Instrument:
             return
 
         def read_pyc(source: "Any", *args: "Any", **kwargs: "Any") -> "Any":
-            file = self._canonic(os.fspath(source) if hasattr(source, "__fspath__") else str(source))
+            with Untraced():
+                file = self._canonic(os.fspath(source) if hasattr(source, "__fspath__") else str(source))
             if self._wanted.get(file):
                 return None
             code = read(source, *args, **kwargs)
@@ -216,7 +227,9 @@ class Instrument:
             return code
 
         def write_pyc(state: "Any", code: "Any", *args: "Any", **kwargs: "Any") -> "Any":
-            if self._placed.get(self._canonic(code.co_filename)):
+            with Untraced():
+                file = self._canonic(code.co_filename)
+            if self._placed.get(file):
                 return False
             return write(state, code, *args, **kwargs)
 
