@@ -109,6 +109,20 @@ def test_frozen_code_that_is_not_loaded_yet_is_found(
     assert (stop["reason"], stop["function"], "note" in stop) == ("breakpoint", typed.rpartition(".")[2], False)
 
 
+def test_functions_in_scope_may_be_frozen(debug: Any) -> None:
+    source = "import os\nfrom os.path import join, join as glue\nend = 1\n"
+    program = debug("python app.py", {"app.py": source, "util.py": "def join(a):\n    return a\n"})
+    program.do("n")
+    program.do("n")
+    for typed, file, note in (
+        ("os.environ.get", "/_collections_abc.py:", ""),
+        ("join", "/posixpath.py:", ""),
+        ("glue", "/posixpath.py:", "note: glue is the function join here\n"),
+    ):
+        out = program.do(f"b {typed}")["out"]
+        assert out.startswith(note + "Breakpoint ") and file in out, out
+
+
 def test_what_is_called_to_compile_breakpoints_in_stops_nowhere(debug: Any, backends: list[str]) -> None:
     modules = {f"{name}.py": "def f(a):\n    return a\n" for name in ("foo", "bar", "baz")}
     source = "import foo, bar, baz\nfoo.f(1)\n"

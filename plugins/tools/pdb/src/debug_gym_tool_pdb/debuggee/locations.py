@@ -145,9 +145,11 @@ class Locations:
             return None
         inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
         function = inspect.unwrap(inner) if isinstance(inner, types.FunctionType) else inner
-        if not isinstance(function, types.FunctionType) or function.__code__.co_filename[:1] == "<":
+        if not isinstance(function, types.FunctionType):
             return None
         code = function.__code__
+        if self._debugger.canonic(code.co_filename)[:1] == "<":
+            return None
         if code.co_name != name.rpartition(".")[2]:
             with contextlib.suppress(NotUnderstood):
                 written = self._as_written(name)
