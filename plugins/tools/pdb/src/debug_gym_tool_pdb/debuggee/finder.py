@@ -7,7 +7,7 @@ from debug_gym_core.debugging.inside.process import _get_ident
 from .channel import OwnBuiltins
 from .code_lines import jumps_inside_lines
 from .insertion import places_of
-from .instrument import Instrument, Untraced
+from .instrument import UNTRACED, Instrument
 from .monitoring import MONITORING, Monitoring
 from .settrace import MOST_CODES, Settrace, lines_in
 
@@ -98,7 +98,7 @@ class Finder:
         return not self.steps
 
     def _monitored(self, frame: "FrameType") -> None:
-        if _get_ident() not in Untraced.threads:
+        if _get_ident() not in UNTRACED:
             self._reached(frame, None)
 
     def wait_for(self, *frames: "FrameType") -> None:

@@ -24,7 +24,7 @@ from .statements import parsed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import Any, Callable, ClassVar, Dict, List, Optional, Set, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
     from .insertion import Placed
 
@@ -45,28 +45,25 @@ def _call_with_frames_removed(self, fullname):
 _LOADER = importlib.machinery.SourceFileLoader
 _SOURCE_TO_CODE = _LOADER.source_to_code.__code__
 
+UNTRACED: "Set[int]" = set()
+"""Threads that are in a call for us, which `sys.monitoring` does not leave out."""
+
 
 class Untraced:
-    """What the program calls for us is no code of its own to step into, or to stop in.
-
-    Attributes:
-        threads: those that are in such a call; `sys.monitoring` cannot be told to leave them out
-    """
-
-    threads: "ClassVar[Set[int]]" = set()
+    """What the program calls for us is no code of its own to step into, or to stop in."""
 
     def __enter__(self) -> None:
         """Stop tracing."""
         self._tracer = _gettrace()
         if self._tracer is not None:
             _settrace(None)
-        self._nested = _get_ident() in self.threads
-        self.threads.add(_get_ident())
+        self._nested = _get_ident() in UNTRACED
+        UNTRACED.add(_get_ident())
 
     def __exit__(self, *error: "Any") -> None:
         """Go on tracing."""
         if not self._nested:
-            self.threads.discard(_get_ident())
+            UNTRACED.discard(_get_ident())
         if self._tracer is not None:
             _settrace(self._tracer)
 
