@@ -109,6 +109,15 @@ def test_frozen_code_that_is_not_loaded_yet_is_found(
     assert (stop["reason"], stop["function"], "note" in stop) == ("breakpoint", typed.rpartition(".")[2], False)
 
 
+def test_frozen_code_is_listed_as_other_code(debug: Any) -> None:
+    program = debug("python app.py", {"app.py": FROZEN})
+    program.do("b os.getenv")
+    program.do("c")
+    for typed in ("ll", "source getenv"):
+        assert "def getenv(key, default=None):\n" in program.do(typed)["out"]
+    assert program.do("p [name for name in sys.modules['linecache'].cache if name[:1] == '<']")["out"] == "[]\n"
+
+
 def test_functions_in_scope_may_be_frozen(debug: Any) -> None:
     source = "import os\nfrom os.path import join, join as glue\nend = 1\n"
     program = debug("python app.py", {"app.py": source, "util.py": "def join(a):\n    return a\n"})

@@ -3,6 +3,9 @@
 On the host a file is called by its path in the repository.
 """
 
+import contextlib
+import inspect
+import linecache
 import os
 import re
 import sys
@@ -13,7 +16,7 @@ from .places import python_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, FrozenSet, List, Optional
+    from typing import Any, Callable, FrozenSet, Iterator, List, Optional
 
 MOST_FILES_SEARCHED = 20000
 MOST_NEAR = 3
@@ -48,6 +51,23 @@ class Files:
     def with_lines(self, filename: str) -> str:
         """The file that has the source of code: of code that is frozen, its own name leads to none."""
         return self._canonic(filename) if filename.startswith(FROZEN) else filename
+
+    @contextlib.contextmanager
+    def lines_of(self, value: "Any") -> "Iterator[None]":
+        """Have the lines of code that is frozen found under its own name meanwhile, as `inspect` looks for them."""
+        try:
+            name = inspect.getfile(inspect.unwrap(value))
+        except (TypeError, ValueError, OSError):
+            name = ""
+        file = self.with_lines(name)
+        if file == name:
+            yield
+            return
+        linecache.cache[name] = (0, None, linecache.getlines(file), file)
+        try:
+            yield
+        finally:
+            linecache.cache.pop(name, None)
 
     def is_own(self, filename: str) -> bool:
         """Whether a file is the repository's own code."""

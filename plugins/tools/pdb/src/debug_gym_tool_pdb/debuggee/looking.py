@@ -159,7 +159,10 @@ class Looking(Conversation):
     def do_longlist(self, arg: str) -> "Any":  # noqa: D102
         if self._has_no_line("source"):
             return None
-        return self.error(IGNORED) if self._is_in_ignored() else super().do_longlist(arg)
+        if self._is_in_ignored():
+            return self.error(IGNORED)
+        with self.files.lines_of(self.curframe):
+            return super().do_longlist(arg)
 
     do_ll = do_longlist
 
@@ -186,18 +189,20 @@ class Looking(Conversation):
         return self._with_expression("source", arg, self._show_source)
 
     def _show_source(self, arg: str) -> "Any":
-        evaluate = self._getval
+        evaluate, found = self._getval, contextlib.ExitStack()
 
         def checked(text: str) -> "Any":
             value = evaluate(text)
             if self.is_ignored(value):
                 self.error(IGNORED)
                 raise ValueError(IGNORED)
+            found.enter_context(self.files.lines_of(value))
             return value
 
         self._getval = checked  # type: ignore[method-assign, assignment]
         try:
-            return super().do_source(arg)
+            with found:
+                return super().do_source(arg)
         finally:
             del self._getval
 
