@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import TypedDict
 
 from debug_gym_core import ActionError, Tool
 from debug_gym_core.errors import PluginError
@@ -256,6 +259,34 @@ def test_arguments_that_are_nested_too_deeply_are_refused() -> None:
     raise AssertionError("nothing is nested too deeply")
 
 
+class Size(enum.IntEnum):
+    SMALL = 0
+    LARGE = 1
+
+
+class Pair(NamedTuple):
+    word: str
+    times: int
+
+
+class Counted(TypedDict):
+    count: float
+
+
+@dataclass
+class Kept:
+    count: int
+
+
+class Link(pydantic.BaseModel):
+    count: int
+    next: Link | None = None
+
+
+class Lit(pydantic.BaseModel):
+    lit: bool
+
+
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
@@ -265,11 +296,22 @@ def test_arguments_that_are_nested_too_deeply_are_refused() -> None:
         (dict[int, float], {"1": True}),
         (tuple[str, int] | None, ["a", False]),
         (Annotated[int, pydantic.Field(ge=1)] | str, True),
+        (Literal[1, 2], True),
+        (Literal["all", 1], True),
+        (Size, True),
+        (enum.Enum("Share", {"HALF": 0.5, "ALL": 1.0}), True),
+        (tuple[float, ...], [0.5, True]),
+        (Mapping[str, int], {"a": True}),
+        (Pair, ["a", True]),
+        (Counted, {"count": True}),
+        (list[Kept], [{"count": 1}, {"count": True}]),
+        (Link | None, {"count": 1, "next": {"count": True}}),
+        (dict[str, Annotated[int, pydantic.Field(examples=[{"type": "int"}])]], {"a": True}),
     ],
 )
 def test_flags_are_no_numbers_wherever_they_stand(kind: Any, value: Any) -> None:
-    said = r"argument 'parts' \(what to add\): true and false are no numbers, got (true|false)\n"
-    with pytest.raises(ActionError, match=said):
+    said = f"argument 'parts' (what to add): true and false are no numbers, got {json.dumps(value)}\n"
+    with pytest.raises(ActionError, match=re.escape(said)):
         summing(kind).check({"parts": value})
 
 
@@ -277,6 +319,11 @@ def test_flags_are_no_numbers_wherever_they_stand(kind: Any, value: Any) -> None
     ("kind", "value", "made"),
     [
         (Annotated[int, pydantic.BeforeValidator(int)], True, 1),
+        (list[Annotated[int, pydantic.WrapValidator(lambda given, take: take(int(given)))]], [True], [1]),
+        (Annotated[bool, pydantic.AfterValidator(int)], True, 1),
+        (list[int] | list[bool], [True], [True]),
+        (Annotated[bool, pydantic.Field(json_schema_extra={"type": ["boolean", "null"]})], True, True),
+        (dict[str, int] | Lit, {"lit": True}, Lit(lit=True)),
         (int | bool, True, True),
         (list[bool | int], [False, 1], [False, 1]),
         (bool, 1, True),

@@ -14,16 +14,16 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_type_hints
 
 import pydantic
-from pydantic_core import CoreSchema, core_schema
 
 from debug_gym_core import strict_json
 from debug_gym_core.components.catalogue import cause_of
 from debug_gym_core.components.component import Component, in_words
 from debug_gym_core.errors import ActionError, PluginError
 from debug_gym_core.names import nearest
+from debug_gym_core.tools.flags import flag_for_number, schema_of
 from debug_gym_core.tools.samples import sample
 
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ class _Signature:
         for one in parameters["properties"].values():
             one.pop("title", None)
         parameters["additionalProperties"] = False
+        self.kinds = schema_of(self.model)
         self.schema_json = json.dumps({"name": tool.name, "description": tool.help(), "parameters": parameters})
 
     def check(self, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
@@ -200,9 +201,7 @@ class _Signature:
             found = [one for one in error.errors() if one["type"] != "missing" or len(one["loc"]) > 1]
             if found:
                 item = max(found, key=lambda one: len(one["loc"]))  # of the choices of a type, what came furthest
-                name = str(item["loc"][0]) if item["loc"] else ""
-                expected = f" ({known[name].help})" if name in known and known[name].help else ""
-                said.append(f"argument {name!r}{expected}: {in_words(item)}, got {_show(item['input'])}")
+                said.append(self._wrong(str(item["loc"][0]) if item["loc"] else "", in_words(item), item["input"]))
             if lacking is not None:
                 said.append(f"missing argument {lacking.name!r}: {lacking.help}")
             raise ActionError(self._explain("; ".join(said))) from None
@@ -213,9 +212,15 @@ class _Signature:
         """What was made of arguments, in which each number is one."""
         checked = {name: getattr(model, _field_of(name)) for name in given}
         for name, value in checked.items():
+            if flag_for_number(given[name], self.kinds["properties"][name], self.kinds.get("$defs", {})):
+                raise ActionError(self._explain(self._wrong(name, "true and false are no numbers", given[name])))
             if (isinstance(value, int) and abs(value) >= LARGEST) or not strict_json.is_finite(value):
                 raise ActionError(self._explain(f"argument {name!r}: the number is too large, or none"))
         return checked
+
+    def _wrong(self, name: str, what: str, given: Any) -> str:
+        help_text = next((f" ({one.help})" for one in self.parameters if one.name == name and one.help), "")
+        return f"argument {name!r}{help_text}: {what}, got {_show(given)}"
 
     def _explain(self, what: str) -> str:
         return f"{self.tool.name}: {what}\nexpected: {self.usage()}\nexample: {self.example()}"
@@ -250,35 +255,6 @@ def _signature(tool: type[Tool]) -> _Signature:
         raise PluginError(f"tool {tool.name}: {cause_of(error)}") from error
 
 
-class _FlagsAreNoNumbers:
-    """Mark of a type whose numbers are not made of true and false, as pydantic makes 1 and 0 of them.
-
-    What has fields of its own (a model, a dataclass, a TypedDict) says itself how strict these are.
-    """
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: pydantic.GetCoreSchemaHandler) -> CoreSchema:
-        return cast("CoreSchema", _without_flags(handler(source)))
-
-
-def _without_flags(schema: Any) -> Any:
-    """A part of pydantic's schema of a type, in which nothing takes a flag for a number."""
-    if isinstance(schema, list | tuple):
-        return type(schema)(map(_without_flags, schema))
-    if not isinstance(schema, dict):
-        return schema
-    schema = {key: _without_flags(value) for key, value in schema.items()}
-    if schema.get("type") not in ("int", "float"):
-        return schema
-    return core_schema.no_info_before_validator_function(_refuse_flag, cast("CoreSchema", schema))
-
-
-def _refuse_flag(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError("true and false are no numbers")
-    return value
-
-
 def _field_of(argument: str) -> str:
     """What an argument is called in the model, where names such as `json`, `copy` and `_x` mean something else."""
     return f"argument_{argument}"
@@ -296,10 +272,7 @@ def _model_of(tool: type[Tool], fields: Mapping[str, Any]) -> type[pydantic.Base
     """
     config = pydantic.ConfigDict(extra="forbid", strict=False)
     try:
-        marked: dict[str, Any] = {
-            name: (Annotated[kind, _FlagsAreNoNumbers], field) for name, (kind, field) in fields.items()
-        }
-        return pydantic.create_model(tool.__name__, __config__=config, **marked)
+        return pydantic.create_model(tool.__name__, __config__=config, **fields)
     except pydantic.errors.PydanticSchemaGenerationError:
         if len(fields) > 1:
             for name, field in fields.items():  # It does not say which.
