@@ -207,10 +207,23 @@ def test_a_config_is_no_place_for_a_secret(quiz_plugins: Plugins, write_config: 
     assert answer.endswith("; a query is generate_kwargs: {extra_query: {name: value}}") is ("?" in setting)
 
 
+class Server(pydantic.BaseModel):
+    url: int = pydantic.Field(repr=False)
+
+
+class Addressed(component.Settings):
+    endpoint: int = pydantic.Field(0, repr=False)
+
+
 class Lying(Component):
     name = "lying"
 
-    class Settings(component.Settings):
+    class Settings(Addressed):
+        endpoint: int = 1
+        base: int = pydantic.Field(0, repr=False, alias="base-url")
+        server: Server | None = None
+        several: tuple[Server, ...] = ()
+        named: dict[str, Server | int] = pydantic.Field(default_factory=dict)
         addresses: list[int] = pydantic.Field(default=[], repr=False)
         where: int = pydantic.Field(0, repr=False)
         port: int = 0
@@ -221,6 +234,22 @@ def test_a_value_that_settings_do_not_show_is_not_repeated() -> None:
         Lying(addresses=[1, "pw"], where="pw", port="no")
     said = "addresses.1: say a whole number; where: say a whole number; port: say a whole number (got 'no')"
     assert str(caught.value) == f"lying: {said}"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"endpoint": "pw"},
+        {"base-url": "pw"},
+        {"server": {"url": "pw"}},
+        {"several": [{"url": 1}, {"url": "pw"}]},
+        {"named": {"here": {"url": "pw"}}},
+    ],
+)
+def test_a_value_is_hidden_below_any_type_by_any_name_and_by_the_base(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as caught:
+        Lying(**given)
+    assert "say a whole number" in str(caught.value) and "pw" not in str(caught.value)
 
 
 @pytest.mark.parametrize("setting", ["endpoint: 'http://[::1'", "generate_kwargs: {extra_headers: {X-Monkey: x}}"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, get_args
 
 import pydantic
 
@@ -160,9 +160,32 @@ _KINDS = {
 
 
 def _is_hidden(model: type[pydantic.BaseModel] | None, path: tuple[int | str, ...]) -> bool:
-    """Whether the value at a path below `model` is, or is part of, one that the model does not show of itself."""
-    fields = [_fields_at(model, path[:depth]).get(str(step)) for depth, step in enumerate(path)] if model else []
-    return any(field is not None and not field.repr for field in fields)
+    """Whether the value at a path below `model` is, or is part of, one that a model does not show of itself.
+
+    A step of a path may be an index, a key or the name of a type: then, as for all steps, any model that was come
+    through may have its field.
+    """
+    models = {model} if model else set()
+    for step in path:
+        for one in tuple(models):
+            for name, field in one.model_fields.items():
+                if step in (name, field.alias, field.validation_alias):
+                    if not all(_shows(base, name) for base in one.__mro__):
+                        return True
+                    models |= _models_in(field.annotation)
+    return False
+
+
+def _shows(base: type, name: str) -> bool:
+    field = getattr(base, "model_fields", {}).get(name)
+    return field is None or bool(field.repr)
+
+
+def _models_in(annotation: Any) -> set[type[pydantic.BaseModel]]:
+    """The models that values of a type have in them."""
+    if inspect.isclass(annotation) and issubclass(annotation, pydantic.BaseModel):
+        return {annotation}
+    return set().union(*map(_models_in, get_args(annotation)))
 
 
 def _fields_at(model: type[pydantic.BaseModel], path: tuple[int | str, ...]) -> Mapping[str, pydantic.fields.FieldInfo]:
