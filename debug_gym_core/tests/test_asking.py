@@ -405,7 +405,7 @@ def test_what_a_call_that_failed_was_charged_is_in_the_cost_of_its_episode(
     calls = [e.data for e in read_journal(tmp_path / "run/toy/a/trajectory.jsonl") if e.kind is EventKind.LLM_CALL]
     assert [call.get("failed") for call in calls] == [
         None,
-        "status 503; it was asked 2 times" if after == 503 else "{}",
+        "mine (m): status 503; it was asked 2 times" if after == 503 else "mine (m): {}",
     ]
 
 

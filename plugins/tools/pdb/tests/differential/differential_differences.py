@@ -171,6 +171,14 @@ DIFFERENCES = (
         "x = 1\n1 / 0\n",
         ("r", "c"),
     ),
+    Difference(
+        "frozen code",
+        "pdb shows importlib, and from Python 3.11 on more of the library, as `<frozen NAME>`, of which "
+        "nobody sees the source nor stops at a line",
+        "import mod\n",
+        ("s", "s", "l"),
+        mod="a = 1\n",
+    ),
 )
 
 

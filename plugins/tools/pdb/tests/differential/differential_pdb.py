@@ -555,6 +555,20 @@ class OwnNames(Oracle):
     do_rv = do_retval
 
 
+class FrozenCode(Oracle):
+    """Shows code that is frozen into the interpreter as that of the file that has its source."""
+
+    def canonic(self, filename):
+        """See bdb."""
+        if filename.startswith("<frozen "):
+            module = filename[len("<frozen ") : -1].split(".")
+            file = os.path.join(os.path.dirname(os.__file__), *module) + ".py"
+            if os.path.exists(file):
+                linecache.cache[filename] = (0, None, linecache.getlines(file), file)
+                filename = file
+        return super().canonic(filename)
+
+
 def forget(frame, name):
     """Take away what pdb has put among the variables of a frame; from Python 3.13 on that cannot be."""
     with contextlib.suppress(TypeError):
@@ -614,6 +628,7 @@ LIKE_OURS = {
     "generators": Generators,
     "inside lines": InsideLines,
     "own names": OwnNames,
+    "frozen code": FrozenCode,
 }
 """What ours does otherwise, by the names of `differential_differences`."""
 

@@ -137,7 +137,8 @@ class Looking(Conversation):
         if here is not None and here.f_lineno is None and (arg == "." or (not arg and self.lineno is None)):
             first = max(1, line_of(here) - 5)  # pdb would count from its line
             arg = "{}, {}".format(first, first + 10)
-        return super().do_list(arg)
+        with self.files.lines_of(here):
+            return super().do_list(arg)
 
     do_l = do_list
 
