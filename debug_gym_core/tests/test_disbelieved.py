@@ -165,13 +165,23 @@ def test_a_test_that_is_expected_to_fail_and_passes_is_believed(make: Make) -> N
     assert (result.resolved, result.twins, result.doubts) == (True, 2, {})
 
 
-def test_a_module_of_another_python_has_no_twins_and_is_named(
+def test_a_module_of_another_python_has_no_twins_and_is_named_once(
     make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    plain = twins.parse
+
     def parse(text: bytes) -> ast.Module:
-        raise SyntaxError("invalid syntax")
+        if b"test_more" in text:
+            raise SyntaxError("invalid syntax")
+        return plain(text)
 
     monkeypatch.setattr(twins, "parse", parse)
-    result = on_pytest(make).grade({"calc.py": FIXED})
-    assert (result.resolved, result.twins, result.doubts) == (True, 0, {})
-    assert "cannot read test_calc.py, its tests have no twins: invalid syntax" in caplog.text
+    files = {"calc.py": BROKEN, "test_calc.py": TESTS, "test_more.py": "def test_more(): assert 2 == 2.0\n"}
+    bench, tests = make(files, ENTRYPOINT), (*IDS, "test_more.py::test_more")
+    result = bench.grade({"calc.py": FIXED}, tests)
+    assert (result.resolved, result.twins, result.doubts) == (True, 2, {})
+    said = "cannot read test_more.py, its tests have no twins: invalid syntax"
+    assert said in caplog.text
+    caplog.clear()
+    result = bench.grade({"calc.py": EQUALS_EVERYTHING}, tests, forgiving=True)
+    assert IDS[1] in result.doubts and caplog.text.count(said) == 1, "though twins of the pristine code are run, too"

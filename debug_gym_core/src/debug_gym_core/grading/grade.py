@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
+import platform
 import posixpath
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from debug_gym_core.tasks.task import Task
     from debug_gym_core.workspace.rules import Rules
     from debug_gym_core.workspace.snapshot import FileState, Snapshot
+
+log = logging.getLogger("debug_gym")
 
 
 def grade(
@@ -93,6 +97,8 @@ def grade(
     measurement = measurement.but(known)
     if twins == "always" or (twins == "auto" and resolves(measurement)):
         found = clean.twins(measurement, known)
+        for path, why in found.unread.items() if found is not None else ():
+            log.warning("Python %s cannot read %s, its tests have no twins: %s", platform.python_version(), path, why)
         if found is not None and before is not None and not measurement.tampered:
             found = dataclasses.replace(found, doubts=doubts_of(found, before, measurement))
         if found is not None and found.doubts:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import logging
-import platform
 import posixpath
 import re
 import secrets
@@ -26,8 +24,6 @@ from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.judge import Judge, Twinned
 from debug_gym_core.tasks.results import PASSING, Measurement, Problem, TestResult
 from debug_gym_core.workspace.snapshot import Snapshot
-
-log = logging.getLogger("debug_gym")
 
 When = Literal["auto", "always", "never"]
 
@@ -56,12 +52,14 @@ class Twins:
         doubts: why a test is not believed, by its id
         lost: whether what ran it in the sandbox died meanwhile
         asked: the tests that have one
+        unread: why a module with tests cannot be read, by its path: they have none
     """
 
     count: int = 0
     doubts: Mapping[str, str] = field(default_factory=dict)
     lost: bool = False
     asked: frozenset[str] = frozenset()
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def but(self, tests: Collection[str]) -> Twins:
         """The same, for which the twins of some tests tell nothing."""
@@ -171,7 +169,7 @@ def _run(
     known: Collection[Problem] = (),
 ) -> Twins:
     """Run twins, and tell which tests are not believed."""
-    modules = _written(twinned.sources)
+    modules, unread = _written(twinned.sources)
     written = _Written(modules)
     named = _Written({name: paths for test, paths in modules.items() for name in twinned.names(test)})
     inside: dict[str, list[str]] = {}
@@ -183,7 +181,7 @@ def _run(
             inside[test] = paths
     asked_too = [test for test in _passed(passed) if test in doctests and test not in inside]
     if not inside and not asked_too:
-        return Twins()
+        return Twins(unread=unread)
     sources = {path: twinned.sources[path] for path in sorted({path for paths in inside.values() for path in paths})}
     functions = sorted({_name(one) for one in inside})
     turned = Turned(sources, functions, secrets.token_hex(8), secrets.token_hex(8), asked_too, helpers or {})
@@ -211,7 +209,7 @@ def _run(
             said = [f"its twin did not run ({run.reason})" if run.reason else "its twin did not run"]
         if said:
             doubts[test] = said[0]
-    return Twins(len(have), doubts, run.lost, frozenset(have))
+    return Twins(len(have), doubts, run.lost, frozenset(have), unread)
 
 
 def _doubt(twin: TestResult, secret: str) -> str:
@@ -227,22 +225,26 @@ def _passed(measurement: Measurement) -> list[str]:
     return [test.id for test in measurement.tests if test.outcome in PASSING]
 
 
-def _written(sources: Mapping[str, bytes]) -> dict[str, list[str]]:
-    """The modules of the functions and methods that are written in one of some, by the ids that a test has of them."""
+def _written(sources: Mapping[str, bytes]) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """The modules of the functions and methods that are written in one of some, by the ids that a test has of them.
+
+    Of those that cannot be read, why, by their paths.
+    """
     places: dict[str, list[str]] = {}
+    unread: dict[str, str] = {}
     for path, text in sources.items():
         parts = path.removesuffix(".py").split("/")
         try:
             names = _functions(text)
         except (SyntaxError, ValueError, RecursionError) as error:  # which the sandbox's Python may well read
-            log.warning("Python %s cannot read %s, its tests have no twins: %s", platform.python_version(), path, error)
+            unread[path] = str(error)
             continue
         for name in names:
             places[f"{path}::{name.replace('.', '::')}"] = [path]
             # unittest names a module from where it began to look for tests, which may be below the root.
             for first in range(len(parts)):
                 places.setdefault(".".join((*parts[first:], name)), []).append(path)
-    return places
+    return places, unread
 
 
 class _Written:
