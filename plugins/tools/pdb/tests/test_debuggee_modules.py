@@ -187,3 +187,18 @@ def test_breakpoints_in_a_zipped_module_are_set_while_it_runs(debug: Any, tmp_pa
     assert program.do("b 3")["failed"]
     assert not program.do("b 4")["failed"]
     assert program.lines("c", "c", "c", "c") == [4, 2, 4, 0]
+
+
+def test_what_a_zipped_module_has_is_not_read_from_who_imports_it(debug: Any, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "lib.zip", "w") as archive:
+        archive.writestr("zipped.py", "# one\n# two\n\ndef f(n):\n    v = n\n\n    return v\n")
+    code = "import sys\nsys.path.insert(0, 'lib.zip')\nimport zipped\n\n# text\n\n# more\nzipped.f(1)\nzipped.f(2)\n"
+    program = debug("python app.py", {"app.py": code})
+    program.do("b 8")
+    program.do("c")
+    program.do("b zipped.f")
+    assert not program.do(f"b {tmp_path}/lib.zip/zipped.py:7")["failed"]
+    assert program.do(f"b {tmp_path}/lib.zip/zipped.py:6")["failed"]
+    program.do("s")
+    assert "v = n" in program.do("ll")["out"]
+    assert program.lines("c", "c")[-1] == 7

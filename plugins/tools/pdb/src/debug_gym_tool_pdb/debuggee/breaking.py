@@ -2,11 +2,13 @@
 
 import bdb
 import linecache
+import os
 import re
 
 from .conversation import documented
 from .locations import IN_IGNORED, NotUnderstood, check_condition
 from .looking import Looking
+from .modules import loaded
 from .places import Source
 
 TYPE_CHECKING = False
@@ -114,10 +116,15 @@ class Breaking(Looking):
     def _checked(self, filename: str, lineno: int) -> int:
         """The line if pdb thinks that it has code; 0: said why not.
 
-        pdb has the module's loader asked for source that is in no file, as of a zipped module: by the name by which
-        the breakpoint is then set.
+        Source that is in no file, as of a zipped module, has its loader; pdb would ask that of the frame at hand, by
+        the name by which the breakpoint is then set.
         """
-        line = super().checkline(self.canonic(filename), lineno)
+        name = self.canonic(filename)
+        if not os.path.exists(name):
+            for file, attributes in loaded():
+                if self.canonic(file) == name:
+                    linecache.lazycache(name, attributes)
+        line = super().checkline(name, lineno)
         self._failed = self._failed or not line
         return line
 

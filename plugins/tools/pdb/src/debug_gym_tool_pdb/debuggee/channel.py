@@ -5,9 +5,11 @@ import ast
 import builtins
 import contextlib
 import dis
+import functools
 import genericpath
 import inspect
 import io
+import operator
 import os
 import posixpath
 import re
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
     Json = Dict[str, Any]
     Tracer = Callable[[FrameType, str, Any], Any]
-    Replaced = List[Tuple[Dict[str, Any], str, Any]]
+    Replaced = List[Tuple[Dict[str, Any], str, Any, Any]]
 
 
 OUTPUT_LIMIT = 64 * 1024
@@ -39,6 +41,8 @@ _getrecursionlimit = sys.getrecursionlimit
 _setrecursionlimit = sys.setrecursionlimit
 _compile = compile
 _compile_pattern = re.compile
+_is = operator.is_
+_partial = functools.partial
 _ATTRIBUTES = vars(types.ModuleType)["__dict__"]
 """Finds the attributes of a module without running any code of the program's."""
 _SIG_DFL = _signal_in_c.SIG_DFL
@@ -97,38 +101,42 @@ def _all_modules() -> "Iterator[Tuple[str, Any]]":
             yield name, module
 
 
-def keep_modules() -> None:
-    """Have all modules that are there now at stops too, where the program takes them away or puts others in place."""
-    _ORIGINALS.append((sys.modules, dict(sys.modules)))
-
-
 def _take_back_builtins() -> "Replaced":
     """Make Python's built-in functions, and others that we and pdb call, what they were at the start.
 
     Returns:
-        those that the program had in their place, for `_give_builtins`
+        where the program had others, these, and what is there instead: for `_give_builtins`
     """
     replaced = []
     for namespace, originals in _ORIGINALS:
+        if all(map(_is, map(namespace.get, originals), originals.values())):
+            continue
         for name, original in originals.items():
             found = namespace.get(name, _GONE)
             if found is not original:
-                replaced.append((namespace, name, found))
-                namespace[name] = original
+                namespace[name] = like = _like(original)
+                replaced.append((namespace, name, found, like))
     return replaced
 
 
+def _like(original: "Any") -> "Any":
+    """What does as an original function, but is not it: no thread of the program's puts it back by itself."""
+    return _partial(original) if isinstance(original, _KINDS) else original
+
+
 def _give_builtins(replaced: "Replaced") -> None:
-    """Put the program's own functions in place again."""
-    for namespace, name, value in replaced:
+    """Put the program's own functions in place again, but where another thread of it has put another meanwhile."""
+    for namespace, name, value, like in replaced:
+        if namespace.get(name) is not like:
+            continue
         if value is _GONE:
-            namespace.pop(name, None)
+            del namespace[name]
         else:
             namespace[name] = value
 
 
 class OwnBuiltins:
-    """Python's built-in functions are the original ones meanwhile, for what we ask of the standard library.
+    """Python's built-in functions do what the original ones do meanwhile, for what we ask of the standard library.
 
     So are others that tests replace by mocks: those that find files, look at code, or search text.
 

@@ -7,17 +7,16 @@ import os
 import pdb
 import reprlib
 import sys
-import types
 
 from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit
 from debug_gym_core.debugging.inside.process import _get_ident
 
-from .channel import _ATTRIBUTES, Channel, Input, Output, OwnBuiltins
+from .channel import Channel, Input, Output, OwnBuiltins
 from .files import Files
 from .hints import Hints
 from .locations import Locations
 from .meaning import Meaning
-from .modules import FROZEN, file_of_frozen
+from .modules import FROZEN, file_of_frozen, loaded
 from .remembered import Remembered
 from .report import Reporter
 from .shown import Shown
@@ -142,14 +141,7 @@ class Conversation(pdb.Pdb):
         """Whether the program runs code of a file of the repository."""
         wanted = os.path.join(self.root, path)
         linecache.checkcache(wanted)
-        names = {frame.f_code.co_filename for frame, _ in self.stack}
-        for module in list(sys.modules.values()):
-            if not issubclass(type(module), types.ModuleType):
-                continue  # anything can be put there; asking it for attributes, or for its class, runs its code
-            attributes = _ATTRIBUTES.__get__(module)
-            name = attributes.get("__file__") if type(attributes) is dict else None
-            if type(name) is str:
-                names.add(name)
+        names = {frame.f_code.co_filename for frame, _ in self.stack}.union(name for name, _ in loaded())
         base = os.path.basename(wanted)
         return any(os.path.basename(name) == base and self.canonic(name) == wanted for name in names)
 

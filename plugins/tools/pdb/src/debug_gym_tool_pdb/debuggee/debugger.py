@@ -22,7 +22,7 @@ from debug_gym_core.debugging.inside.process import (
     high_copy,
 )
 
-from .channel import _SIG_DFL, ARM_SIGNAL, STACK_SIGNAL, Channel, _take_back_builtins, keep_modules
+from .channel import _SIG_DFL, ARM_SIGNAL, STACK_SIGNAL, Channel, _take_back_builtins
 from .family import watch_forks, watch_interpreters, watch_replacement
 from .stop import Stop
 from .stopping import Stopping
@@ -52,7 +52,6 @@ class Debugger(Stopping):
         self.program = program
         self.reset()
         atexit.register(self._finish)
-        keep_modules()
         self._install()
         try:
             self._stop_at_entry()

@@ -57,17 +57,20 @@ class Files:
         """Have the lines of code that is frozen found under its own name meanwhile, as `inspect` looks for them."""
         try:
             name = inspect.getfile(inspect.unwrap(value))
-        except (TypeError, ValueError, OSError):
+        except Exception:  # `__getattr__` of the program's may be asked
             name = ""
         file = self.with_lines(name)
         if file == name:
             yield
             return
+        before = linecache.cache.get(name)
         linecache.cache[name] = (0, None, linecache.getlines(file), file)
         try:
             yield
         finally:
             linecache.cache.pop(name, None)
+            if before is not None:
+                linecache.cache[name] = before
 
     def is_own(self, filename: str) -> bool:
         """Whether a file is the repository's own code."""

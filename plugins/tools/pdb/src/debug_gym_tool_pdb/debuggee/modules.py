@@ -45,6 +45,16 @@ def find_module(name: str) -> "Optional[Tuple[str, str]]":
     return None
 
 
+def loaded() -> "Iterator[Tuple[str, Dict[str, Any]]]":
+    """What the modules that are loaded say of their files, with their global names; no code of the program's is run."""
+    for module in list(sys.modules.values()):
+        if issubclass(type(module), types.ModuleType):  # anything can be put there
+            attributes = _ATTRIBUTES.__get__(module)
+            name = attributes.get("__file__") if type(attributes) is dict else None
+            if type(name) is str:
+                yield name, attributes
+
+
 def _own_name(name: str) -> str:
     module = sys.modules.get(name)
     attributes = _ATTRIBUTES.__get__(module) if issubclass(type(module), types.ModuleType) else None
