@@ -219,6 +219,8 @@ class Looking(Conversation):
 
     def _whole_expression(self, source: str) -> str:
         """Add the lines that an expression needs to be complete, where it is so with those that follow."""
+        if not self._rest:
+            return source
         lines = [source, *self._rest[:MOST_LINES]]
         for count in range(1, len(lines) + 1):
             whole = "\n".join(lines[:count])

@@ -126,7 +126,7 @@ class Running(Breaking):
             result = super().do_jump(str(line))
         except RuntimeWarning as warning:  # of variables that have no value yet (Python 3.12), where it is an error
             self.message("RuntimeWarning: {}".format(warning))
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(module=warnings):  # whatever the program has in sys.modules
                 warnings.simplefilter("ignore", RuntimeWarning)
                 result = super().do_jump(str(line))
         self.jumped(frame, before)
