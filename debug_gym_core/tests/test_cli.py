@@ -112,7 +112,7 @@ def test_works_with_clicks_runner() -> None:
         (["run", "toy", "-n", "0"], 2, "0 is not in the range x>=1"),
         (["run", "toy", "--force-all", "--force-failed"], 2, "not both"),
         (["run", "--resume", "x", "-o", "y"], 2, "leave out -o"),
-        (["run", "--resume", "x", "--agent", "noop_agent"], 2, "say -n, or -p of what may differ"),
+        (["run", "--resume", "x", "--agent", "noop_agent"], 2, "say -n, --llm-config, or -p of what may differ"),
         (["run", "--resume", "x"], 2, "x holds no run"),
         (["run", "tyo"], 2, "unknown benchmark 'tyo'; did you mean 'toy'?"),
         (["run", "missing.yaml"], 2, "missing.yaml: No such file or directory"),

@@ -8,6 +8,7 @@ from typing import Any
 from gymnasium.envs.registration import EnvSpec
 
 from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.components.component import construct
 from debug_gym_core.config.shipped import benchmark_settings, env_arguments
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.environment.parts import refuse_unknown
@@ -54,7 +55,7 @@ def make(
     benchmark_class = plugins.get("benchmarks", benchmark_name)
     of_benchmark = {key: settings.pop(key) for key in list(settings) if key in benchmark_class.Settings.model_fields}
     refuse_unknown(settings, benchmark_class.Settings.model_fields)
-    benchmark = benchmark_class.made(**benchmark_settings(benchmark_class, of_benchmark))
+    benchmark = construct(benchmark_class, **benchmark_settings(benchmark_class, of_benchmark))
     if not task_name:
         names = task_names(benchmark)
         if len(names) != 1:

@@ -16,6 +16,7 @@ import click
 from debug_gym_core.cli import Command, printable, say, say_note
 from debug_gym_core.cli.options import common
 from debug_gym_core.cli.target import check_target
+from debug_gym_core.components.component import construct
 from debug_gym_core.errors import DebugGymError, UsageError
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _make(name: str, settings: tuple[str, ...], plugins: Plugins, *, resolved: b
         if len(path) != 1:
             raise UsageError(f"-p {text}: a setting of a format is KEY=VALUE, without a dot")
         given[path[0]] = value
-    exporter = found.made(**given)
+    exporter = construct(found, **given)
     exporter.plugins = plugins
     return exporter
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self, TypeAlias, get_args
+from typing import Any, ClassVar, TypeAlias, TypeVar, get_args
 
 import pydantic
 
@@ -48,25 +48,6 @@ class Component:
         self.settings = self.check_settings(settings)
 
     @classmethod
-    def made(cls, **settings: Any) -> Self:
-        """Make one, as all who do not write its class do.
-
-        Args:
-            settings: fields of `Settings`
-
-        Raises:
-            UsageError: a setting is unknown or has a wrong type
-            PluginError: its constructor fails otherwise
-        """
-        try:
-            return cls(**settings)
-        except DebugGymError:
-            raise
-        except Exception as error:
-            said = " ".join(f"{type(error).__name__}: {error}".split())
-            raise PluginError(f"{cls.name}: {cls.brought_by} cannot make it: {said} ({place_of(error)})") from error
-
-    @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> _Checked:
         """Check settings without making the component.
 
@@ -85,6 +66,29 @@ class Component:
     def help(cls) -> str:
         """The component's docstring, cleaned of indentation."""
         return inspect.getdoc(cls) or ""
+
+
+Made = TypeVar("Made", bound=Component)
+
+
+def construct(cls: type[Made], **settings: Any) -> Made:
+    """Make a component of another's class.
+
+    Args:
+        cls: its class
+        settings: fields of its `Settings`
+
+    Raises:
+        UsageError: a setting is unknown or has a wrong type
+        PluginError: its constructor fails otherwise
+    """
+    try:
+        return cls(**settings)
+    except DebugGymError:
+        raise
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise PluginError(f"{cls.name}: {cls.brought_by} cannot make it: {said} ({place_of(error)})") from error
 
 
 def explain(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | None = None) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
-from debug_gym_core.components.component import explain
+from debug_gym_core.components.component import construct, explain
 from debug_gym_core.config.layers import KeyPath, Layer, leaves, read_file
 from debug_gym_core.config.spellings import ENTRY
 from debug_gym_core.errors import RequirementError, UsageError
@@ -154,7 +154,7 @@ class Models:
             where = self.layer.origin((name, *map(str, error.errors()[0]["loc"])))
             raise UsageError(redact(f"{where}: {name}: {explain(error, cls.Settings)}")) from None
         try:
-            llm = cls.made(**settings)
+            llm = construct(cls, **settings)
         except UsageError as error:
             raise UsageError(f"{self.layer.origin((name,))}: {name}: {error}") from None
         if isinstance(llm, ServiceLLM):

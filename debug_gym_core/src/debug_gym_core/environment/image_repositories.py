@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core.components.component import construct
 from debug_gym_core.errors import RequirementError, SandboxError
 from debug_gym_core.places import cache
 from debug_gym_core.sandbox import ownership
@@ -54,7 +55,7 @@ def repository_of(
     """
     if task.repository is not None:
         return task.repository
-    terminal = backend.made(**settings)
+    terminal = construct(backend, **settings)
     facts = f"{terminal.identify_image()} {task.image_directory}"
     place = directory() / hashlib.sha256(facts.encode()).hexdigest()[:32]
     # Of many workers one takes it; another process does it again, and the first one's stays.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
-from debug_gym_core.components.component import explain
+from debug_gym_core.components.component import construct, explain
 from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.image_repositories import image_settings
 from debug_gym_core.environment.settings import Conditions, EnvSection
@@ -119,7 +119,7 @@ def make_tools(choices: Sequence[Any] | Mapping[str, Mapping[str, Any] | None], 
             made = choice
         else:
             name, settings = one_choice(choice)
-            made = plugins.get("tools", name).made(**settings)
+            made = construct(plugins.get("tools", name), **settings)
         if made.name in tools:
             raise UsageError(f"tool {made.name!r} is listed twice")
         tools[made.name] = made

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core.components.component import construct
 from debug_gym_core.environment.setting_up import Build, Prepared, run_all
 from debug_gym_core.errors import RequirementError, SandboxLost
 from debug_gym_core.sandbox import images, own_bytecode, pythons, requirements, virtual_environment
@@ -123,7 +124,7 @@ class SandboxFactory:
             SandboxError: the sandbox did not start
         """
         prepared = self._prepare() if self._setup and self.terminal.keeps_setup else None
-        terminal = self.terminal.made(**self.settings)
+        terminal = construct(self.terminal, **self.settings)
         fields: dict[str, Any] = {"protects": bool(self.protected), "masked": () if graded else self.task.masked}
         if prepared is not None:
             fields |= {"image": prepared.kept.image or None, "interpreter": prepared.interpreter}
@@ -195,7 +196,7 @@ class SandboxFactory:
         with self._preparing:
             if self._prepared is None:
                 build = Build(
-                    lambda: self.terminal.made(**self.settings),
+                    lambda: construct(self.terminal, **self.settings),
                     start,
                     self.snapshot,
                     interpreter=self.interpreter,

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core.components.component import construct
 from debug_gym_core.config.llm_yaml import Models, read_models, unknown
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 from debug_gym_core.models.gate import Gate
@@ -72,7 +73,7 @@ class ChosenModel:
         if self.name in self._entries.names:
             llm = self._entries.make(self.name, self._plugins, given)
         else:
-            llm = self.backend.made(**{key: value for key, value in given.items() if value is not None})
+            llm = construct(self.backend, **{key: value for key, value in given.items() if value is not None})
         if isinstance(llm, ServiceLLM):
             llm.gate = self._gate
             ledger.limits = Limits(self._config.run.max_cost, llm.settings.max_run_tokens)

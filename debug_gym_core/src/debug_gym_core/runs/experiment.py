@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from debug_gym_core.components.component import construct
 from debug_gym_core.config.model import Config
 from debug_gym_core.postponed import postponed_interrupts, wait_for
 from debug_gym_core.runs import predictions
@@ -133,7 +134,7 @@ class Experiment:
             KeyboardInterrupt: it was interrupted; everything under way has been stopped and what was done is kept. A
                 second interrupt comes through at once.
         """
-        executor: Executor = self._plugins.get("executors", self.run.config.run.executor).made()
+        executor: Executor = construct(self._plugins.get("executors", self.run.config.run.executor))
         failures: list[BaseException] = []
         done = threading.Event()
 

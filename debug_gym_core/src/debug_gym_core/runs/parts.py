@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core.components.component import construct
 from debug_gym_core.tasks.selection import load_task
 
 if TYPE_CHECKING:
@@ -54,13 +55,13 @@ class EpisodeParts:
         own = agent_class.tools
         names = list(settings) if own is None else [listed.get(name, name) for name in own]
         for name in names:
-            plugins.get("tools", name).made(**settings.get(name, {}))
+            construct(plugins.get("tools", name), **settings.get(name, {}))
         tools = [{name: settings[name]} if settings.get(name) else name for name in names]
         return cls(config, plugins, make_benchmark(config, plugins), agent_class, tools)
 
     def new_agent(self) -> Agent:
         """An agent for one episode."""
-        return self.agent_class.made(**self.config.agent.settings_for(self.agent_class))
+        return construct(self.agent_class, **self.config.agent.settings_for(self.agent_class))
 
     def load(self, name: str) -> Task:
         """Load a task.
@@ -103,4 +104,4 @@ def make_benchmark(config: Config, plugins: Plugins) -> Benchmark:
         PluginError: its plugin failed
     """
     benchmark: type[Benchmark] = plugins.get("benchmarks", config.benchmark.name)
-    return benchmark.made(**config.benchmark.settings_for(benchmark))
+    return construct(benchmark, **config.benchmark.settings_for(benchmark))
