@@ -296,7 +296,9 @@ def test_another_model_of_the_same_name_may_play_all_again(
     serve()
     play(plugins, tmp_path / "run", "benchmark.tasks=[a, b]")
     serve(model="second")
-    command = re.escape(f"debug-gym run --resume {tmp_path / 'run'} --force-all")
+    files = "".join(f" --plugin-file {path}" for path in plugins.files)
+    command = re.escape(f"debug-gym run --resume {tmp_path / 'run'} --force-all{files}")
+    assert "wire_plugin" in files
     with pytest.raises(UsageError, match=f"play all of its tasks again: {command}$"):
         play(plugins, tmp_path / "run", "benchmark.tasks=a", force={"force_all": True})  # the first one's result of b
 

@@ -97,6 +97,22 @@ def test_listing_what_a_resumed_run_would_play_changes_nothing(inside: Any, tmp_
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept} == kept
 
 
+@pytest.mark.parametrize("more", [["--list"], ["--force-all"], []])
+def test_a_run_is_not_gone_on_with_without_its_plugin_file(
+    inside: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    """Its model, say, would be looked for elsewhere."""
+    (tmp_path / "my plugin.py").write_text(
+        "from debug_gym_core import hookimpl\n\n@hookimpl\ndef debug_gym_register_tools():\n    return []\n"
+    )
+    first = inside("run", "toy", "--agent", "breaker", "--task", "a", "-o", "out", "--plugin-file", "my plugin.py")
+    assert first.status == 1, first.err
+    done = inside("run", "--resume", "out", *more)
+    said = "error: out was played with --plugin-file 'my plugin.py', which is not given now.\n"
+    command = f"Say debug-gym run --resume out --plugin-file {TOY} --plugin-file 'my plugin.py'\n"
+    assert (done.status, done.err.replace(f"{tmp_path}/", "")) == (2, said + command)
+
+
 def test_an_unresolved_task_is_status_0(inside: Any) -> None:
     done = inside("run", "toy", "-p", "agent.commands={a: 'mkdir x && mv answer x; mkdir answer'}")
     assert done.status == 0 and "toy/a: unresolved, score 0/1, 2 steps" in done.out

@@ -111,7 +111,7 @@ class Players:
             if agent.settings.system_prompt is not None:
                 Prompt(agent.settings.system_prompt, "agent.system_prompt").check()
             self._model_record = self.model.check(self.ledger, self.note)
-            for text in self.run.check_model(self._model_record, again):
+            for text in self.run.check_model(self._model_record, again, self.plugins.files):
                 self.note(text)
         task = self._load(job)
         backend = self._backend(task)

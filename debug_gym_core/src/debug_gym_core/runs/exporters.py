@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import json
 import logging
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +14,7 @@ from debug_gym_core.components.component import Settings
 from debug_gym_core.components.values import Flag
 from debug_gym_core.errors import DebugGymError, UsageError
 from debug_gym_core.runs.jobs import Exporter
+from debug_gym_core.runs.provenance import absent_files, file_options
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -57,7 +57,6 @@ class ConversationExporter(Exporter):
 
     def export(self, run: Path, target: Path) -> None:
         """Write the conversations; see `Exporter`."""
-        from debug_gym_core.runs.provenance import absent_files
         from debug_gym_core.runs.run import read_record, replaced
 
         if not run.is_dir():
@@ -81,8 +80,7 @@ class ConversationExporter(Exporter):
                     known[name] = self._installed().get("tools", name).schema()
                 except DebugGymError as error:
                     known[name] = None
-                    files = "".join(f" --plugin-file {shlex.quote(path)}" for path in self._absent)
-                    mend = f"; the run was played with{files}" if files else ""
+                    mend = f"; the run was played with{file_options(self._absent)}" if self._absent else ""
                     log.warning("the description of tool %s is left out: %s%s", name, error, mend)
         return [schema for name in names if (schema := known[name]) is not None]
 

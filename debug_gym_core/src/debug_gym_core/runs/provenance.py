@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,11 @@ def absent_files(record: Mapping[str, Any], plugins: Plugins) -> list[str]:
     """
     here = {path.name for path in plugins.files}
     return [name for name, version in _distributions(record).items() if version == FILE and Path(name).name not in here]
+
+
+def file_options(files: Iterable[str | Path]) -> str:
+    """The options that name unpackaged plugins in a command, each with a blank before it."""
+    return "".join(f" --plugin-file {shlex.quote(str(path))}" for path in files)
 
 
 def commit(package: Path) -> dict[str, Any] | None:

@@ -14,12 +14,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core.components.catalogue import installed
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.json_lines import JsonLines
 from debug_gym_core.runs.provenance import commit, naming_absent, versions
 from debug_gym_core.runs.run_directory import hold, refuse_other_contents, remove, require_run
-from debug_gym_core.runs.same_config import joined_tasks, refuse_other_config, refuse_other_model
+from debug_gym_core.runs.same_config import joined_tasks, refuse_other_config, refuse_other_model, refuse_without_files
 from debug_gym_core.runs.trajectory import Result, read_results
 
 if TYPE_CHECKING:
@@ -210,12 +211,15 @@ class Run:
             self._write_record()
             return True
 
-    def check_model(self, model: Mapping[str, Any], again: Collection[Key] = ()) -> list[str]:
+    def check_model(
+        self, model: Mapping[str, Any], again: Collection[Key] = (), files: Sequence[Path] = ()
+    ) -> list[str]:
         """Make sure that the results that count, and stay, are those of the model that is to play.
 
         Args:
             model: its backend and settings, nothing secret
             again: of the results that are forgotten before it plays
+            files: the unpackaged plugins that are there
 
         Returns:
             what has changed of it all the same, in words for people
@@ -225,7 +229,7 @@ class Run:
         """
         kept = self._record.get("model")
         counts = any(result.status != "error" and key not in again for key, result in self.results.items())
-        return refuse_other_model(self.directory, kept, model) if isinstance(kept, dict) and counts else []
+        return refuse_other_model(self.directory, kept, model, files) if isinstance(kept, dict) and counts else []
 
     def keep_model(self, model: Mapping[str, Any]) -> None:
         """Keep in run.json which model plays; results of another one must be forgotten by now.
@@ -312,10 +316,11 @@ def _agreed(
     """The config that a run is gone on with, as `Run.resume` is given it.
 
     Raises:
-        UsageError: it is another one than the run's own, or does not fit what is installed
+        UsageError: it is another one than the run's own, or needs what is not there
     """
     from debug_gym_core.config.loading import from_data
 
+    refuse_without_files(directory, record, plugins or installed())
     kept = record["config"]
     if config is None:
         where = str(directory / "run.json")

@@ -6,12 +6,16 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.model_record import MOVED, SAME_ANSWERS, without_secrets
+from debug_gym_core.runs.provenance import absent_files, file_options
 from debug_gym_core.tasks.selection import ALL, NOT
+
+if TYPE_CHECKING:
+    from debug_gym_core.components.catalogue import Plugins
 
 FREE = frozenset((
     *(("run", key) for key in ("workers", "output", "executor", "max_retries", "max_cost")), ("llm", "max_run_tokens"),
@@ -27,6 +31,23 @@ ANOTHER = "Take another directory, or remove this one"
 
 SHOWN = 80
 """Characters of a value that an error shows."""
+
+
+def refuse_without_files(directory: Path, record: Mapping[str, Any], plugins: Plugins) -> None:
+    """Make sure that the unpackaged plugins of a run are there: what they have may be found elsewhere, and be another.
+
+    Args:
+        directory: of the run
+        record: its run.json
+        plugins: what is there
+
+    Raises:
+        UsageError: one is not
+    """
+    absent = absent_files(record, plugins)
+    if absent:
+        command = f"debug-gym run --resume {shlex.quote(str(directory))}{file_options([*plugins.files, *absent])}"
+        raise UsageError(f"{directory} was played with{file_options(absent)}, which is not given now.\nSay {command}")
 
 
 def refuse_other_config(directory: Path, kept: Mapping[str, Any], config: Config) -> None:
@@ -52,13 +73,16 @@ def refuse_other_config(directory: Path, kept: Mapping[str, Any], config: Config
         raise _other(directory, "holds a run with another config", differences, ANOTHER)
 
 
-def refuse_other_model(directory: Path, kept: Mapping[str, Any], model: Mapping[str, Any]) -> list[str]:
+def refuse_other_model(
+    directory: Path, kept: Mapping[str, Any], model: Mapping[str, Any], files: Sequence[Path] = ()
+) -> list[str]:
     """Make sure that a model is the one that played a run, whatever llm.yaml calls it.
 
     Args:
         directory: of the run
         kept: what its record has of its model
         model: the same of the one that it is to be gone on with
+        files: the unpackaged plugins that are there
 
     Returns:
         what people should know of: where it is served now, what it costs now
@@ -69,7 +93,7 @@ def refuse_other_model(directory: Path, kept: Mapping[str, Any], model: Mapping[
     found = list(_differences("model", without_secrets(kept), model))
     differences = [words for key, words in found if key not in SAME_ANSWERS]
     if differences:
-        command = f"debug-gym run --resume {shlex.quote(str(directory))} --force-all"
+        command = f"debug-gym run --resume {shlex.quote(str(directory))} --force-all{file_options(files)}"
         mend = f"Take another directory, or play all of its tasks again: {command}"
         raise _other(directory, "was played by another model", differences, mend)
     return [words for key, words in found if key in MOVED]
