@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Literal
+from typing import Annotated, Literal
 
 import pydantic
 import pytest
@@ -205,6 +205,35 @@ class Place(pydantic.BaseModel):
     x: int
 
 
+class Line(pydantic.BaseModel):
+    """A line, which may be given as file:line."""
+
+    file: str
+    line: int
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _read(cls, given: object) -> object:
+        return dict(zip(("file", "line"), given.split(":"), strict=True)) if isinstance(given, str) else given
+
+
+class Tour(Tool):
+    """Go from file to file."""
+
+    name = "tour"
+
+    def use(
+        self,
+        env,
+        paths: Annotated[
+            list[str], pydantic.BeforeValidator(lambda given: given.split(",") if isinstance(given, str) else given)
+        ],
+        place: Line | None = None,
+    ) -> str:
+        """Go."""
+        return ""
+
+
 LABEL: dict[str, type[Tool]] = {"label": Label}
 
 
@@ -232,11 +261,11 @@ def test_a_list_or_mapping_is_json_in_a_word(text: str, arguments: dict[str, obj
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("label a", """label: argument 'tags': say it as JSON in quotes, such as tags='["a", "b"]', got 'a'"""),
-        ('label tags=["a"]', "got '[a]'"),
-        ("label '{\"a\": 1}'", "argument 'tags': say it as JSON"),
-        ("label " + "[" * 90_000, "argument 'tags': say it as JSON"),
-        ("label [] place=1", """such as place='{"a": 1}', got '1'"""),
+        ("label a", """say a list (in a line of text it is JSON in quotes, such as tags='["a", "b"]'), got "a\""""),
+        ('label tags=["a"]', 'got "[a]"'),
+        ("label '{\"a\": 1}'", "argument 'tags': say a list (in a line of text it is JSON"),
+        ("label " + "[" * 90_000, "argument 'tags': say a list (in a line of text it is JSON"),
+        ("label [] place=1", """such as place='{"a": 1}'), got "1\""""),
         (
             "label tags=[] tags=[]",
             """label: tags is given twice; say it as JSON in quotes, such as tags='["a", "b"]'""",
@@ -245,8 +274,17 @@ def test_a_list_or_mapping_is_json_in_a_word(text: str, arguments: dict[str, obj
 )
 def test_what_is_no_list_is_answered_with_how_one_is_written(text: str, said: str) -> None:
     with pytest.raises(ActionError) as error:
-        parse(text, LABEL)
+        Label.check(parse(text, LABEL).arguments)
     assert said in str(error.value)
+
+
+def test_a_word_is_what_the_type_of_an_argument_makes_of_it() -> None:
+    made = {"tour": Tour}
+    call = parse("tour a.py,b.py a.py:3", made)
+    assert call.arguments == {"paths": "a.py,b.py", "place": "a.py:3"}
+    assert Tour.check(call.arguments) == {"paths": ["a.py", "b.py"], "place": Line(file="a.py", line=3)}
+    assert parse(as_text(call, made), made).arguments == call.arguments
+    assert parse("""tour '["a.py"]' '{"file": "a.py", "line": 3}'""", made).arguments["paths"] == ["a.py"]
 
 
 def test_long_actions_cost_little() -> None:

@@ -78,9 +78,10 @@ def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
                 if odd.isidentifier():  # it was taken for the first argument, by its place
                     raise ActionError(f"{tool.name}: unknown argument {odd!r}{nearest(odd, properties)}")
                 block = " (the block between <<< and >>> is one)" if body is not None else ""
-                word = f"; {_as_json(key, properties[key])}" if _is_json(properties[key]) else ""
+                how = as_json(key, properties[key], {})
+                word = f"; say it as {how}" if how else ""
                 raise ActionError(f"{tool.name}: {key} is given twice{block}{word}")
-            arguments[key] = _named(tool.name, key, properties[key], value)
+            arguments[key] = _value(properties[key], value)
             free = [name for name in free if name != key]
             continue
         span = re.fullmatch(r"(\d{1,18}):(\d{1,18})", word)
@@ -88,7 +89,7 @@ def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
             arguments.update(start=int(span[1]), end=int(span[2]))
             free = free[2:]
         elif free:
-            arguments[free[0]] = _named(tool.name, free[0], properties[free[0]], word)
+            arguments[free[0]] = _value(properties[free[0]], word)
             free = free[1:]
         else:
             raise ActionError(f"{tool.name}: too many words, from {word[:80]!r} on; quote an argument that has spaces")
@@ -147,22 +148,19 @@ def _is_json(schema: Mapping[str, Any]) -> bool:
     return any(_accepts(schema, one) for one in _STRUCTURES) and not _accepts(schema, "string")
 
 
-def _as_json(name: str, schema: Mapping[str, Any]) -> str:
-    """How a list or mapping is written."""
-    sample = '["a", "b"]' if _accepts(schema, "array") else '{"a": 1}'
-    return f"say it as JSON in quotes, such as {name}='{sample}'"
+def as_json(name: str, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """How a list or mapping is written as a word; empty: the value of the argument is something else.
 
-
-def _named(tool: str, name: str, schema: Mapping[str, Any], word: str) -> Any:
-    """A word as a value of an argument.
-
-    Raises:
-        ActionError: the value is a list or mapping, and the word none
+    Args:
+        name: the argument
+        schema: of its value
+        definitions: what the schema may refer to
     """
-    value = _value(schema, word)
-    if isinstance(value, str) and _is_json(schema):
-        raise ActionError(f"{tool}: argument {name!r}: {_as_json(name, schema)}, got {word[:80]!r}")
-    return value
+    schema = _followed(schema, definitions)
+    if not _is_json(schema):
+        return ""
+    sample = '["a", "b"]' if _accepts(schema, "array") else '{"a": 1}'
+    return f"JSON in quotes, such as {name}='{sample}'"
 
 
 def _value(schema: Mapping[str, Any], word: str) -> Any:

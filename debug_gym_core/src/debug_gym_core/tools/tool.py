@@ -25,6 +25,7 @@ from debug_gym_core.errors import ActionError, PluginError
 from debug_gym_core.names import nearest
 from debug_gym_core.tools.flags import flag_for_number, schema_of
 from debug_gym_core.tools.samples import sample
+from debug_gym_core.tools.text_arguments import as_json
 
 if TYPE_CHECKING:
     from debug_gym_core.tools.observation import Observation
@@ -201,7 +202,8 @@ class _Signature:
             found = [one for one in error.errors() if one["type"] != "missing" or len(one["loc"]) > 1]
             if found:
                 item = max(found, key=lambda one: len(one["loc"]))  # of the choices of a type, what came furthest
-                said.append(self._wrong(str(item["loc"][0]) if item["loc"] else "", in_words(item), item["input"]))
+                name = str(item["loc"][0]) if item["loc"] else ""
+                said.append(self._wrong(name, in_words(item) + self._as_text(name, given), item["input"]))
             if lacking is not None:
                 said.append(f"missing argument {lacking.name!r}: {lacking.help}")
             raise ActionError(self._explain("; ".join(said))) from None
@@ -217,6 +219,13 @@ class _Signature:
             if (isinstance(value, int) and abs(value) >= LARGEST) or not strict_json.is_finite(value):
                 raise ActionError(self._explain(f"argument {name!r}: the number is too large, or none"))
         return checked
+
+    def _as_text(self, name: str, given: Mapping[str, Any]) -> str:
+        """How the text form says the value of an argument, where a word was taken as it is and JSON is wanted."""
+        if not isinstance(given.get(name), str):
+            return ""
+        how = as_json(name, self.kinds["properties"][name], self.kinds.get("$defs", {}))
+        return f" (in a line of text it is {how})" if how else ""
 
     def _wrong(self, name: str, what: str, given: Any) -> str:
         help_text = next((f" ({one.help})" for one in self.parameters if one.name == name and one.help), "")
