@@ -183,6 +183,17 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, plugins: Plugins, t
         models(tmp_path, text).make("mine", plugins, {})
 
 
+def test_a_key_is_known_by_each_name_that_its_backend_takes(
+    tmp_path: Path, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZONE", "eu")
+    text = "mine: {model: m, tags: [wire], base-url: b, zone: '${ZONE}', accent: broad}\n"
+    said = models(tmp_path, text).make("mine", plugins, {}).settings.model_dump(exclude_defaults=True)
+    assert said == {"model": "m", "tags": ("wire",), "base": "b", "region": "eu", "dialect": "broad"}
+    with pytest.raises(UsageError, match="mine: unknown key 'base'; did you mean 'base-url'"):
+        models(tmp_path, text.replace("base-url", "base")).make("mine", plugins, {})
+
+
 def test_a_key_of_a_wrong_type_is_not_shown(tmp_path: Path, plugins: Plugins) -> None:
     found = models(tmp_path, f"mine:\n  model: m\n  tags: [wire]\n  api_key: ['{KEY}']\n")
     with pytest.raises(UsageError, match="api_key") as caught:

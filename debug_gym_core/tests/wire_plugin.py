@@ -6,6 +6,8 @@ import urllib.error
 import urllib.request
 from typing import ClassVar
 
+import pydantic
+
 from debug_gym_core import Completion, Message, Settings, ToolCall, Usage, hookimpl
 from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable, RequirementError
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
@@ -13,6 +15,13 @@ from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 
 class WireSettings(ServiceSettings):
     dialect: str = "plain"
+    base: str = pydantic.Field("", alias="base-url")
+    region: str = pydantic.Field("", validation_alias=pydantic.AliasChoices("region", "zone"))
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, given):
+        return {"dialect" if key == "accent" else key: value for key, value in given.items()}
 
 
 class Wire(ServiceLLM):

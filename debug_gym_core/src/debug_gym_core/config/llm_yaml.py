@@ -111,13 +111,16 @@ class Models:
             RequirementError: its backend is not installed
         """
         known = self.backend(name, plugins).Settings
-        for key in self.values(name):
-            if known.model_config.get("extra") == "forbid" and key not in known.model_fields:
-                gone = (
-                    f"{key!r} {ENTRY[key]}"
-                    if key in ENTRY
-                    else f"unknown key {key!r}{nearest(key, known.model_fields)}"
-                )
+        values = self.values(name)
+        refused = set()
+        try:
+            known.model_validate(values)
+        except pydantic.ValidationError as error:  # of others, variables may be the cause
+            refused = {one["loc"] for one in error.errors() if one["type"] == "extra_forbidden"}
+        for key in values:
+            if (key,) in refused:
+                names = [field.alias or name for name, field in known.model_fields.items()]
+                gone = f"{key!r} {ENTRY[key]}" if key in ENTRY else f"unknown key {key!r}{nearest(key, names)}"
                 raise UsageError(f"{self.layer.origin((name, key))}: {name}: {gone}")
 
     def make(self, name: str, plugins: Plugins, given: Mapping[str, Any]) -> LLM:
