@@ -221,6 +221,8 @@ class Lying(Component):
     class Settings(Addressed):
         endpoint: int = 1
         base: int = pydantic.Field(0, repr=False, alias="base-url")
+        either: int = pydantic.Field(0, repr=False, validation_alias=pydantic.AliasChoices("one", "other"))
+        deep: int = pydantic.Field(0, repr=False, validation_alias=pydantic.AliasPath("below", "here"))
         server: Server | None = None
         several: tuple[Server, ...] = ()
         named: dict[str, Server | int] = pydantic.Field(default_factory=dict)
@@ -241,6 +243,9 @@ def test_a_value_that_settings_do_not_show_is_not_repeated() -> None:
     [
         {"endpoint": "pw"},
         {"base-url": "pw"},
+        {"one": "pw"},
+        {"other": "pw"},
+        {"below": {"here": "pw"}},
         {"server": {"url": "pw"}},
         {"several": [{"url": 1}, {"url": "pw"}]},
         {"named": {"here": {"url": "pw"}}},

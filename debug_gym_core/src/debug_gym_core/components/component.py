@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, TypeAlias, TypeVar, get_args
 
 import pydantic
@@ -170,14 +170,22 @@ def _is_hidden(model: type[pydantic.BaseModel] | None, path: tuple[int | str, ..
     through may have its field.
     """
     models = {model} if model else set()
-    for step in path:
+    for start in range(len(path)):
         for one in tuple(models):
             for name, field in one.model_fields.items():
-                if step in (name, field.alias, field.validation_alias):
+                if any(list(path[start : start + len(key)]) == key for key in _keys(name, field)):
                     if not all(_shows(base, name) for base in one.__mro__):
                         return True
                     models |= _models_in(field.annotation)
     return False
+
+
+def _keys(name: str, field: pydantic.fields.FieldInfo) -> Iterator[list[int | str]]:
+    """The names of a field, each as the path of what is given for it."""
+    alias = field.validation_alias
+    for key in (name, field.alias, *(alias.choices if isinstance(alias, pydantic.AliasChoices) else (alias,))):
+        if key is not None:
+            yield key.path if isinstance(key, pydantic.AliasPath) else [key]
 
 
 def _shows(base: type, name: str) -> bool:
