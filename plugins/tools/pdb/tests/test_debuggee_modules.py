@@ -118,6 +118,14 @@ def test_frozen_code_is_listed_as_other_code(debug: Any) -> None:
     assert program.do("p [name for name in sys.modules['linecache'].cache if name[:1] == '<']")["out"] == "[]\n"
 
 
+@pytest.mark.parametrize("name", ["<frozen {}/app>", "<frozen os/>"])
+def test_a_name_that_looks_frozen_leads_to_no_file(debug: Any, tmp_path: Path, name: str) -> None:
+    name = name.format(tmp_path)
+    program = debug("python app.py", {"app.py": f"exec(compile('breakpoint()\\n1', {name!r}, 'exec'))\n"})
+    stop = program.do("c")["stop"]
+    assert (stop["file"], stop["source"]) == (name, [])
+
+
 def test_functions_in_scope_may_be_frozen(debug: Any) -> None:
     source = "import os\nfrom os.path import join, join as glue\nend = 1\n"
     program = debug("python app.py", {"app.py": source, "util.py": "def join(a):\n    return a\n"})

@@ -360,12 +360,12 @@ class Conversation(pdb.Pdb):
         """The real path, so that a file is one file whatever links lead to it, and when it is frozen."""
         name = self.fncache.get(filename)
         if name is None:
-            frozen = filename[: len(FROZEN)] == FROZEN
-            if filename[:1] == "<" and filename[-1:] == ">" and not frozen:
+            is_no_path = filename[:1] == "<" and filename[-1:] == ">"
+            if is_no_path and filename[: len(FROZEN)] != FROZEN:
                 name = filename  # without a call: the program may be near its recursion limit
             else:
                 with OwnBuiltins():
-                    file = file_of_frozen(filename) if frozen else filename
+                    file = file_of_frozen(filename) if is_no_path else filename
                     name = os.path.realpath(os.path.join(self._cwd, file)) if file else filename
             self.fncache[filename] = name
         return name

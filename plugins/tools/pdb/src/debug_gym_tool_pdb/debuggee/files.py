@@ -11,7 +11,7 @@ import re
 import sys
 
 from .guide import nearest
-from .modules import FROZEN, find_module
+from .modules import find_module
 from .places import python_files
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ class Files:
 
     def with_lines(self, filename: str) -> str:
         """The file that has the source of code: of code that is frozen, its own name leads to none."""
-        return self._canonic(filename) if filename.startswith(FROZEN) else filename
+        return self._canonic(filename) if filename[:1] == "<" and filename[-1:] == ">" else filename
 
     @contextlib.contextmanager
     def lines_of(self, value: "Any") -> "Iterator[None]":

@@ -17,8 +17,11 @@ MOST_IN_A_CYCLE = 4
 """Functions that call each other in a circle, for which a stack is folded."""
 
 _YIELDS = frozenset(dis.opmap[name] for name in ("YIELD_VALUE", "YIELD_FROM") if name in dis.opmap)
-_AWAITS = ("LOAD_CONST", "SEND", "YIELD_VALUE", "YIELD_FROM", "RESUME", "JUMP_BACKWARD_NO_INTERRUPT")
-_AWAITING = frozenset(dis.opmap[name] for name in (*_AWAITS, "CACHE", "EXTENDED_ARG") if name in dis.opmap)
+_AWAITING = _YIELDS.union(
+    dis.opmap[name]
+    for name in ("LOAD_CONST", "SEND", "RESUME", "JUMP_BACKWARD_NO_INTERRUPT", "CACHE", "EXTENDED_ARG")
+    if name in dis.opmap
+)
 """What follows the instruction that gets what is awaited, while that is awaited."""
 
 

@@ -8,7 +8,7 @@ import sys
 import types
 from _imp import is_frozen
 
-from .channel import _ATTRIBUTES
+from .channel import _ATTRIBUTES, Pattern
 from .places import Definition, Source, definition
 from .statements import own_nodes
 
@@ -21,6 +21,7 @@ MOST_FOLLOWED = 50
 FROZEN = "<frozen "
 """How the name of a code's file begins when it was compiled with the interpreter."""
 
+_FROZEN_MODULE = Pattern(FROZEN + r"(\w+(?:\.\w+)*)>\Z")
 _LIBRARY = os.path.dirname(os.__file__)
 _IN_C = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
@@ -67,7 +68,8 @@ def file_of_frozen(filename: str) -> str:
 
     Such is importlib, and from Python 3.11 on what every program needs: `abc`, `codecs`, `io`, `os`, `posixpath`, ...
     """
-    return _file_in([_LIBRARY], filename[len(FROZEN) : -1]) or ""
+    match = _FROZEN_MODULE.match(filename)
+    return (_file_in([_LIBRARY], match.group(1)) if match else None) or ""
 
 
 def is_file_of_frozen(file: str) -> bool:

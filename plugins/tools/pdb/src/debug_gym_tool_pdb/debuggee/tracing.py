@@ -313,7 +313,8 @@ class Tracing(Leaving):
     def _arm(self, frame: "Optional[FrameType]") -> None:
         """Arm the calling thread; `frame` is its innermost one that goes on."""
         waited = () if self._continuing else self._waited()
-        self.finder.wait_for(*waited)
+        with Room():
+            self.finder.wait_for(*waited)
         stepping = not self._continuing and not waited
         if stepping:
             _settrace(self.trace_dispatch)
