@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import enum
 import json
 import re
@@ -17,6 +18,8 @@ from typing_extensions import TypedDict
 
 from debug_gym_core import ActionError, Tool
 from debug_gym_core.errors import PluginError
+from debug_gym_core.models.text_calls import find
+from debug_gym_core.tools.action import parse
 from debug_gym_core.tools.observation import bound
 from debug_gym_core.tools.tool import examples
 
@@ -97,6 +100,28 @@ def test_an_example_is_made_up_of_what_is_required() -> None:
         Demanding.check({})
     assert json.loads(str(refused.value).partition("example: ")[2]) == {"name": "demanding", "arguments": made}
     assert examples(Example) == Example.examples and examples(Short) == ({"path": "..."},)
+
+
+class Choosy(Tool):
+    """Take what nobody makes up, and give no example."""
+
+    name = "choosy"
+
+    def use(self, env: Any, day: datetime.date) -> str:
+        """Take it."""
+        return str(day)
+
+
+def test_an_example_that_is_made_up_and_wrong_is_not_shown() -> None:
+    with pytest.raises(ActionError, match=r"\nexpected: choosy day$"):
+        Choosy.check({})
+    with pytest.raises(ActionError, match=r"\nexpected: choosy day$"):
+        parse('{"name": "choosy", "arguments": 1}', {"choosy": Choosy})
+    with pytest.raises(ActionError, match=r"nothing is left to do.$"):
+        find("I think.", {"choosy": Choosy})
+    with pytest.raises(ActionError, match=r"Example:\n```\nexample a.py 2\n```"):
+        find("I think.", {"choosy": Choosy, "example": Example})
+    assert [set(one) for one in examples(Choosy)] == [{"day"}]
 
 
 def test_schema() -> None:

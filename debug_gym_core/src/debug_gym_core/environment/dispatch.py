@@ -10,7 +10,7 @@ from debug_gym_core.errors import ActionError, SandboxLost
 from debug_gym_core.tools import action as actions
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.tools.observation import Observation
-from debug_gym_core.tools.tool import as_observation, example, usage
+from debug_gym_core.tools.tool import as_observation, expected
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.dropped_changes import DroppedChanges
@@ -112,8 +112,7 @@ class Dispatcher:
         except (Exception, SystemExit) as error:
             self.fault = error
             tool = type(self._env.tools[name])
-            wanted = f"expected: {usage(tool)}\nexample: {example(tool)}"
-            return Observation(name, f"{failed(name, error)}\n{wanted}", error=True)
+            return Observation(name, f"{failed(name, error)}\n{expected(tool)}", error=True)
 
 
 def failed(what: str, error: BaseException) -> str:

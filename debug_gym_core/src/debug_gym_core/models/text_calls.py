@@ -13,7 +13,7 @@ from debug_gym_core.errors import ActionError
 from debug_gym_core.models.llm import LLM, Completion, Message, WrappedLLM
 from debug_gym_core.tools import action
 from debug_gym_core.tools.action import ToolCall
-from debug_gym_core.tools.tool import examples
+from debug_gym_core.tools.tool import example, examples
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
@@ -203,11 +203,12 @@ def find(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall | None:
         return call
     if wrong is not None:
         raise wrong
-    first = next(iter(tools.values()))
-    example = action.as_text(ToolCall(first.name, examples(first)[0]), tools)
+    shown = next((tool for tool in tools.values() if example(tool)), None)
+    call = ToolCall(shown.name, examples(shown)[0]) if shown else None
+    so = f" Example:\n```\n{action.as_text(call, tools)}\n```" if call else ""
     raise ActionError(
         f"Your answer has no action. End it with one in a block of its own: a line that begins with a tool"
-        f" ({', '.join(tools)}), or {DONE} when nothing is left to do. Example:\n```\n{example}\n```"
+        f" ({', '.join(tools)}), or {DONE} when nothing is left to do.{so}"
     )
 
 

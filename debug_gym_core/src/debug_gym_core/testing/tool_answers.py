@@ -39,7 +39,9 @@ class AnswerTests(ToolTests):
 
     def test_examples_are_right(self) -> None:
         """What an agent is shown when its call was wrong is a call that is right."""
-        shown = json.loads(example(self.tool))
+        right = example(self.tool)
+        assert right, f"no example can be made up that the types of {self.tool.name} take: give it `examples`"
+        shown = json.loads(right)
         for one in [shown["arguments"], *self.tool.examples]:
             assert json.loads(json.dumps(dict(one))) == dict(one), f"example {one} is not JSON"
             assert self.tool.check(one) == dict(one)

@@ -280,10 +280,11 @@ def _where(error: Exception, text: str) -> str:
 
 
 def _example(tools: Mapping[str, type[Tool]], name: object = None) -> str:
-    """A call that is right, of the tool of a name where there is one."""
-    from debug_gym_core.tools.tool import example
+    """A call that is right, or else the text form, of the tool of a name where there is one."""
+    from debug_gym_core.tools.tool import example, usage
 
     if not tools:
         return "this environment has no tools"
     meant = tools[name] if isinstance(name, str) and name in tools else next(iter(tools.values()))
-    return f"example: {example(meant)}"
+    right = example(meant)
+    return f"example: {right}" if right else f"expected: {usage(meant)}"

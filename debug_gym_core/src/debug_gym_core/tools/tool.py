@@ -13,7 +13,7 @@ import re
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast, get_type_hints
 
 import pydantic
@@ -232,7 +232,12 @@ class _Signature:
         return f"argument {name!r}{help_text}: {what}, got {_show(given)}"
 
     def _explain(self, what: str) -> str:
-        return f"{self.tool.name}: {what}\nexpected: {self.usage()}\nexample: {self.example()}"
+        return f"{self.tool.name}: {what}\n{self.expected()}"
+
+    def expected(self) -> str:
+        """How it is called, in lines: the text form, and an example where there is one that is right."""
+        example = self.example()
+        return f"expected: {self.usage()}" + (f"\nexample: {example}" if example else "")
 
     def usage(self) -> str:
         """The tool's text form with optional arguments in brackets."""
@@ -240,15 +245,27 @@ class _Signature:
         return " ".join([self.tool.name, *words])
 
     def example(self) -> str:
-        """A call that is right, as JSON."""
-        return json.dumps({"name": self.tool.name, "arguments": self.examples()[0]}, ensure_ascii=False)
+        """A call that is right, as JSON; empty: none is known."""
+        call = {"name": self.tool.name, "arguments": self.examples()[0]}
+        return json.dumps(call, ensure_ascii=False) if self.has_example else ""
 
     def examples(self) -> tuple[dict[str, Any], ...]:
-        """Arguments that are right: the tool's own examples, else those required, made up."""
+        """The tool's own examples, else the required arguments, made up, which `has_example` looks at."""
         if self.tool.examples:
             return self.tool.examples
         parameters = json.loads(self.schema_json)["parameters"]
         return (sample(parameters, parameters.get("$defs", {})),)
+
+    @cached_property
+    def has_example(self) -> bool:
+        """Whether `examples` are right; nothing that is made up is known to be a date, or above a bound."""
+        if self.tool.examples:
+            return True
+        try:
+            self.model(**self.examples()[0])
+        except Exception:  # validators are the plugin's code, which may raise anything
+            return False
+        return True
 
 
 @cache
@@ -344,12 +361,17 @@ def usage(tool: type[Tool]) -> str:
 
 
 def example(tool: type[Tool]) -> str:
-    """A call of a tool that is right, as JSON."""
+    """A call of a tool that is right, as JSON; empty: none is known."""
     return _signature(tool).example()
 
 
+def expected(tool: type[Tool]) -> str:
+    """How a tool is called, in lines: its text form, and an example where there is one that is right."""
+    return _signature(tool).expected()
+
+
 def examples(tool: type[Tool]) -> tuple[dict[str, Any], ...]:
-    """Arguments of a tool that are right: its own examples, else those that are required, made up."""
+    """Arguments of a tool: its own examples, else those that are required, made up."""
     return _signature(tool).examples()
 
 
