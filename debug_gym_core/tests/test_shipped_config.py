@@ -72,11 +72,20 @@ class Bare(Prepared):
         return dataclasses.replace(super().load(name), mode="visible")
 
 
+class Masked(Bare):
+    """Has another one."""
+
+    name = "masked"
+
+    def load(self, name: str) -> Task:
+        return dataclasses.replace(super().load(name), mode="hidden")
+
+
 @pytest.fixture(scope="module")
 def plugins() -> Plugins:
     loaded = load_plugins()
     record = PluginRecord("prepared", "prepared", "1")
-    loaded.add(record, types.ModuleType("prepared_plugin"), {"benchmarks": [Prepared, Bare]})
+    loaded.add(record, types.ModuleType("prepared_plugin"), {"benchmarks": [Prepared, Bare, Masked]})
     return loaded
 
 
@@ -151,3 +160,6 @@ def test_a_mode_that_a_task_has_not_is_refused(made: Any) -> None:
         with pytest.raises(UsageError, match=f"bare/a cannot be played in mode {mode}, only visible"):
             made("bare/a", mode=mode)
     assert made("bare/a", mode="visible").task.mode == "visible"
+    assert made("masked/a").task.mode == "hidden"
+    with pytest.raises(UsageError, match="masked/a cannot be played in mode visible, only hidden"):
+        made("masked/a", mode="visible")

@@ -46,8 +46,9 @@ def load_task(benchmark: Benchmark, name: str) -> Task:
     task = benchmark.load(name)
     if not isinstance(task, Task):
         raise PluginError(f"benchmark {benchmark.name}: load({name!r}) must return a Task, not {task!r:.80}")
-    wanted = getattr(benchmark.settings, "mode", task.mode)
-    if task.mode != wanted != "visible":
+    settings = benchmark.settings
+    wanted = getattr(settings, "mode", task.mode)
+    if task.mode != wanted and (wanted != "visible" or "mode" in settings.model_fields_set):
         raise UsageError(f"{task.id} cannot be played in mode {wanted}, only {task.mode}: see benchmark.mode")
     return task
 
