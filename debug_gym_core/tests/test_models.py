@@ -336,6 +336,9 @@ def test_check_asks_once_and_says_what_is_wrong(tmp_path: Path) -> None:
         status, output = run("check", "--llm-config", str(path))
         assert status == 2 and "mine answered in " in output and "other answered in " in output
         assert f"error: {path}:2: lost: model: it is missing" in output and len(server.requests) == 6
+        path.write_text(f"mine: {{model: m, tags: [wire], endpoint: '{server.url}'}}\nlost: {{tags: [wire]}}\n")
+        replies += [Reply({"error": "no"}, status=401)]
+        assert run("check", "--llm-config", str(path))[0] == 2, "the highest of all, as that of `llm list`"
     assert run("check")[0] == 4 and "there is no llm.yaml; debug-gym llm init" in run("check")[1]
     status, output = run("check", "min", "--llm-config", str(path))
     assert status == 2 and "did you mean 'mine'?" in output

@@ -103,6 +103,7 @@ def test_what_is_wrong_is_asked_once(serve: Callable[..., ModelServer], status: 
     [
         (LLMError("no such thing"), "mine (model-1): no such thing"),
         (LLMError("model-1: no such thing"), "model-1: no such thing"),
+        (LLMError("model-12 is unknown"), "mine (model-1): model-12 is unknown"),
         (LLMUnavailable("busy"), "mine (model-1): busy; it was asked once"),
         (ContextOverflow("too long"), "mine (model-1): too long"),
         (ValueError("no JSON"), "mine (model-1): the backend careless failed: ValueError: no JSON (test_service.py:"),

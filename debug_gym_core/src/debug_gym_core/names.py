@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
 
@@ -32,3 +33,8 @@ def some(names: Sequence[str], most: int = 10) -> str:
     """
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def begins_with(text: str, *names: str) -> bool:
+    """Whether a text begins with one of the names, and not with a word that begins so."""
+    return any(re.match(rf"{re.escape(name)}(?![\w.-])", text) for name in names)

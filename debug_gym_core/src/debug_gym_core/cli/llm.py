@@ -166,6 +166,7 @@ def check(name: str | None, llm_config: Path | None, plugins: Plugins, verbose: 
     """Send a model, or each of llm.yaml, one tiny request, and say what is wrong when it fails.
 
     The request has a tool, so that it also shows whether the model calls tools. It costs about a hundred tokens.
+    Of several that fail the exit status is the highest.
     """
     from debug_gym_core.config.llm_yaml import read_models, unknown
     from debug_gym_core.errors import DebugGymError, RequirementError
@@ -175,14 +176,14 @@ def check(name: str | None, llm_config: Path | None, plugins: Plugins, verbose: 
     if name is None:
         if not models.names:
             raise RequirementError(_without_models(models))
-        statuses = []
+        status = 0
         for one in models.names:
             try:
                 _ask(models, one, plugins)
             except DebugGymError as error:
                 say_error(str(error))
-                statuses.append(error.exit_status)
-        return statuses[0] if statuses else 0
+                status = max(status, error.exit_status)
+        return status
     if name not in models.names:
         backend = plugins.llms.get(name)
         if backend is not None and not issubclass(backend, ServiceLLM):
@@ -202,6 +203,7 @@ def _ask(models: Models, name: str, plugins: Plugins) -> None:
     from debug_gym_core.errors import DebugGymError
     from debug_gym_core.models.llm import Message
     from debug_gym_core.models.service import ServiceLLM
+    from debug_gym_core.names import begins_with
 
     llm = models.make(name, plugins, {})
     messages = [Message("system", "You test a connection."), Message("user", 'Call the tool `ready` with word "yes".')]
@@ -214,7 +216,7 @@ def _ask(models: Models, name: str, plugins: Plugins) -> None:
             answer = llm.ask(messages, tools) if isinstance(llm, ServiceLLM) else llm.complete(messages, tools)
     except DebugGymError as error:
         said = str(error)
-        named = said if said.startswith(name) else f"{name}: {said}"
+        named = said if begins_with(said, name) else f"{name}: {said}"
         error.args = (f"{models.layer.origin((name,))}: {named}",)
         raise
     usage = llm.priced_usage(answer.usage) if isinstance(llm, ServiceLLM) else answer.usage

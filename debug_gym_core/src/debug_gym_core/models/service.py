@@ -22,6 +22,7 @@ from debug_gym_core.errors import DebugGymError, LLMError, LLMUnavailable, Requi
 from debug_gym_core.models.gate import LOOK, STOPPED, Gate, pause
 from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message, completed
 from debug_gym_core.models.stopping import Stopping
+from debug_gym_core.names import begins_with
 from debug_gym_core.redaction import QUERY, remember
 from debug_gym_core.usage import NOTHING, Usage
 
@@ -303,7 +304,7 @@ class ServiceLLM(LLM):
         error = answer.exception()
         if self.stopping.is_over() and isinstance(error, LLMUnavailable):
             raise LLMError(STOPPED, charged=None if error.charged == NOTHING else error.charged) from error
-        if isinstance(error, LLMError) and not str(error).startswith((self.title, self.settings.model)):
+        if isinstance(error, LLMError) and not begins_with(str(error), self.title, self.settings.model):
             error.args = (f"{self.title}: {error}",)
         elif isinstance(error, Exception) and not isinstance(error, DebugGymError):
             said = f"{type(error).__name__}: {error}"
