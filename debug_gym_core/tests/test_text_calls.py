@@ -23,6 +23,9 @@ from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.environments import Environments
 from debug_gym_core.testing.scripted import ScriptedLLM
 from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.flags import flag_for_number
+from debug_gym_core.tools.references import as_json
+from debug_gym_core.tools.samples import sample
 
 TOOLS = {name: default_plugins().get("tools", name) for name in ("view", "rewrite", "eval", "pdb")}
 VIEW = ToolCall("view", {"path": "a.py"})
@@ -152,6 +155,19 @@ def test_the_description_names_each_tool_with_its_arguments() -> None:
     tags = {"anyOf": [{"items": {"type": "string"}, "type": "array"}, {"type": "null"}]}
     label = {"name": "label", "description": "Label.", "parameters": {"properties": {"tags": tags}}}
     assert "\nlabel [tags]\n    Label.\n    tags (array as JSON in quotes)\n" in f"{describe([label])}\n"
+
+
+@pytest.mark.parametrize("place", [{"$ref": "#/$defs/Place"}, {"allOf": [{"$ref": "#/$defs/Place"}]}])
+def test_a_type_that_is_defined_elsewhere_is_followed(place: dict[str, Any]) -> None:
+    """As versions of pydantic write it."""
+    place["description"] = "where"
+    definitions = {"Place": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}}
+    parameters = {"properties": {"place": place, "other": {"anyOf": [place, {"type": "null"}]}}, "$defs": definitions}
+    said = describe([{"name": "go", "description": "Go.", "parameters": parameters}])
+    assert "\n    place (object as JSON in quotes): where\n    other (object as JSON in quotes)" in said
+    assert sample(place, definitions) == {"x": 1}
+    assert as_json("place", place, definitions) == """JSON in quotes, such as place='{"a": 1}'"""
+    assert flag_for_number({"x": True}, place, definitions) is True
 
 
 class Talker(LLM):

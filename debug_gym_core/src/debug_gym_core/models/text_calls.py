@@ -13,6 +13,7 @@ from debug_gym_core.errors import ActionError
 from debug_gym_core.models.llm import LLM, Completion, Message, WrappedLLM
 from debug_gym_core.tools import action
 from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.references import choices, followed
 from debug_gym_core.tools.tool import example, examples
 
 if TYPE_CHECKING:
@@ -158,11 +159,13 @@ def describe(tools: Sequence[Mapping[str, Any]]) -> str:
     lines = []
     for tool in tools:
         properties: Mapping[str, Any] = tool["parameters"].get("properties", {})
-        required = tool["parameters"].get("required", [])
+        required, definitions = tool["parameters"].get("required", []), tool["parameters"].get("$defs", {})
         words = [name if name in required else f"[{name}]" for name in properties]
         lines += ["", " ".join([tool["name"], *words]), f"    {tool['description']}".replace("\n", "\n    ")]
         for name, schema in properties.items():
-            kinds = [one["type"] for one in (schema, *schema.get("anyOf", ())) if one.get("type", "null") != "null"]
+            whole = followed(schema, definitions)
+            types = [followed(one, definitions).get("type", "null") for one in (whole, *choices(whole))]
+            kinds = [one for one in dict.fromkeys(types) if one != "null"]
             if "string" not in kinds:
                 kinds = [f"{kind} as JSON in quotes" if kind in ("array", "object") else kind for kind in kinds]
             default = f", default {json.dumps(schema['default'])}" if schema.get("default") is not None else ""

@@ -9,6 +9,8 @@ from typing import Any
 import pydantic
 from pydantic.json_schema import GenerateJsonSchema
 
+from debug_gym_core.tools.references import choices, reference
+
 TURNED = "x-turned"
 """Marks, in a schema, a type that looks at what is given before pydantic does, and may turn flags on purpose."""
 
@@ -33,11 +35,10 @@ def flag_for_number(value: Any, kind: Any, definitions: Mapping[str, Any]) -> bo
     """
     if not isinstance(kind, dict) or TURNED in kind:
         return False
-    if "$ref" in kind:
-        return flag_for_number(value, definitions.get(kind["$ref"].rpartition("/")[2]), definitions)
-    choices = kind.get("anyOf") or kind.get("oneOf") or kind.get("allOf")  # pydantic 2.7 puts one $ref there
-    if choices:
-        fitting = {flag_for_number(value, one, definitions) for one in choices} - {None}
+    if name := reference(kind):
+        return flag_for_number(value, definitions.get(name), definitions)
+    if several := choices(kind):
+        fitting = {flag_for_number(value, one, definitions) for one in several} - {None}
         return all(fitting) if fitting else None
     if isinstance(value, bool):
         listed = kind.get("enum") or ([kind["const"]] if "const" in kind else [])

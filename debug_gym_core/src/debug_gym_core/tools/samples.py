@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from debug_gym_core.tools.references import choices, reference
+
 _PLAIN = {"integer": 1, "number": 1.0, "boolean": True, "null": None}
 
 
@@ -15,11 +17,10 @@ def sample(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
         schema: of the value, as pydantic writes it
         definitions: what it may refer to, without the types that it is part of: those end in an empty list, or None
     """
-    if "$ref" in schema:
-        name = _name(schema)
+    if name := reference(schema):
         return sample(definitions[name], {key: value for key, value in definitions.items() if key != name})
-    if choices := schema.get("anyOf") or schema.get("oneOf"):
-        return next((sample(one, definitions) for one in choices if _is_known(one, definitions)), None)
+    if several := choices(schema):
+        return next((sample(one, definitions) for one in several if _is_known(one, definitions)), None)
     if "const" in schema or "enum" in schema:
         return schema["const"] if "const" in schema else schema["enum"][0]
     kind = schema.get("type")
@@ -33,8 +34,4 @@ def sample(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
 
 
 def _is_known(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> bool:
-    return "$ref" not in schema or _name(schema) in definitions
-
-
-def _name(schema: Mapping[str, Any]) -> str:
-    return str(schema["$ref"]).rpartition("/")[2]
+    return reference(schema) in (None, *definitions)

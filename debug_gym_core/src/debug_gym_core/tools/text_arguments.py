@@ -12,6 +12,7 @@ from debug_gym_core import strict_json
 from debug_gym_core.errors import ActionError
 from debug_gym_core.names import nearest
 from debug_gym_core.tools import command_line
+from debug_gym_core.tools.references import STRUCTURES, accepts, as_json, is_json, whole
 
 if TYPE_CHECKING:
     from debug_gym_core.tools.tool import Tool
@@ -37,16 +38,16 @@ def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
         ActionError: the words are none, are too many, or name an argument twice; a block is not closed, or not the last
     """
     schema = tool.schema()["parameters"]
-    properties = {name: _followed(one, schema.get("$defs", {})) for name, one in schema["properties"].items()}
+    properties = {name: whole(one, schema.get("$defs", {})) for name, one in schema["properties"].items()}
     required = schema.get("required", [])
-    strings = [name for name in properties if _accepts(properties[name], "string")]
+    strings = [name for name in properties if accepts(properties[name], "string")]
     if body is None and required == [command_line.COMMAND] == [*properties][:1] and required[0] in strings:
         return command_line.read(rest, properties, functools.partial(_fitting, properties))
     alone = len(properties) == 1 and list(properties) == strings and not rest.startswith(f"{strings[0]}=")
     if not alone:
         rest, body = _without_block(tool.name, rest, body)
-    elif body is None and (whole := command_line.BLOCK.fullmatch(rest)):
-        rest, body = "", whole["body"]
+    elif body is None and (closed := command_line.BLOCK.fullmatch(rest)):
+        rest, body = "", closed["body"]
     arguments: dict[str, Any] = {}
     if body is not None:
         if not strings:
@@ -128,60 +129,25 @@ _WORDLESS = ("boolean", "integer", "number", "array", "object")
 """Types without a value that is written as a word such as `null` is; who has none of these may have any."""
 
 
-_STRUCTURES = {"array": list, "object": dict}
-"""Types whose values are written as JSON."""
-
-
-def _followed(schema: Mapping[str, Any], defined: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with what it and its choices refer to in place."""
-    found = {**schema, **defined.get(schema.get("$ref", "").removeprefix("#/$defs/"), {})}
-    choices = found.get("anyOf") or found.get("oneOf") or ()
-    return {**found, "anyOf": [_followed(one, defined) for one in choices]}
-
-
-def _accepts(schema: Mapping[str, Any], kind: str) -> bool:
-    return schema.get("type") == kind or any(_accepts(one, kind) for one in schema["anyOf"])
-
-
-def _is_json(schema: Mapping[str, Any]) -> bool:
-    """Whether a value is a list or mapping, which is written as JSON, and no text."""
-    return any(_accepts(schema, one) for one in _STRUCTURES) and not _accepts(schema, "string")
-
-
-def as_json(name: str, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """How a list or mapping is written as a word; empty: the value of the argument is something else.
-
-    Args:
-        name: the argument
-        schema: of its value
-        definitions: what the schema may refer to
-    """
-    schema = _followed(schema, definitions)
-    if not _is_json(schema):
-        return ""
-    sample = '["a", "b"]' if _accepts(schema, "array") else '{"a": 1}'
-    return f"JSON in quotes, such as {name}='{sample}'"
-
-
 def _value(schema: Mapping[str, Any], word: str) -> Any:
     """A word as a value of the argument's type; text that does not fit stays text, and checking says so."""
-    wordless = not _accepts(schema, "string") and any(_accepts(schema, one) for one in _WORDLESS)
-    if word in ("null", "None") and (_accepts(schema, "null") or ("default" in schema and wordless)):
+    wordless = not accepts(schema, "string") and any(accepts(schema, one) for one in _WORDLESS)
+    if word in ("null", "None") and (accepts(schema, "null") or ("default" in schema and wordless)):
         return None
-    if _accepts(schema, "boolean") and word.lower() in ("true", "false", "yes", "no"):
+    if accepts(schema, "boolean") and word.lower() in ("true", "false", "yes", "no"):
         return word.lower() in ("true", "yes")
-    if (_accepts(schema, "integer") or _accepts(schema, "number")) and not _accepts(schema, "string"):
+    if (accepts(schema, "integer") or accepts(schema, "number")) and not accepts(schema, "string"):
         for convert in (int, float):
             try:
                 return convert(word)
             except ValueError:
                 continue
-    if _is_json(schema) and word.startswith(("[", "{")):
+    if is_json(schema) and word.startswith(("[", "{")):
         try:
             loaded = strict_json.loads(word)
         except (ValueError, RecursionError):
             return word
-        if any(isinstance(loaded, made) and _accepts(schema, kind) for kind, made in _STRUCTURES.items()):
+        if any(isinstance(loaded, made) and accepts(schema, kind) for kind, made in STRUCTURES.items()):
             return loaded
     return word
 
@@ -189,4 +155,4 @@ def _value(schema: Mapping[str, Any], word: str) -> Any:
 def _fitting(properties: Mapping[str, Any], name: str, word: str) -> Any:
     """A word as a value of an argument; None: it is not of the argument's type."""
     value = _value(properties[name], word)
-    return value if not isinstance(value, str) or _accepts(properties[name], "string") else None
+    return value if not isinstance(value, str) or accepts(properties[name], "string") else None

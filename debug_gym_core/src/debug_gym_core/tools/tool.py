@@ -24,8 +24,8 @@ from debug_gym_core.components.component import Component, in_words
 from debug_gym_core.errors import ActionError, PluginError
 from debug_gym_core.names import nearest
 from debug_gym_core.tools.flags import flag_for_number, schema_of
+from debug_gym_core.tools.references import as_json
 from debug_gym_core.tools.samples import sample
-from debug_gym_core.tools.text_arguments import as_json
 
 if TYPE_CHECKING:
     from debug_gym_core.tools.observation import Observation
