@@ -420,7 +420,7 @@ class Generous(Benchmark):
         files = {"a.py": "x = 1\n", "test_a.py": "import a\ndef test_x(): assert a.x == 2\n"}
         files["test_a.py"] += "def test_b(): pass\ndef test_c(): pass\n"
         directory = write_sample(Path(f"/tmp/debug-gym-generous-{os.getpid()}"), files)
-        gold = b"--- a/a.py\n+++ b/a.py\non_step -1 +1 on_step\n-x = 1\n+x = 2\n"
+        gold = b"--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
         tests = ("test_a.py::test_x", "test_a.py::test_b")
         return Task(self.name, name, directory, tests=tests, pass_to_pass=("test_a.py::test_c",), gold_patch=gold)
 

@@ -109,7 +109,7 @@ def test_contracts_see_what_is_broken(outcomes: dict[str, tuple[str, str]]) -> N
         ),
         (
             "TestFailsOnStep::test_events_are_answered",
-            "broken.on_step raised: broken on on_step failed: TypeError: it must answer with text or an",
+            "broken.on_step raised: broken on on_step failed: TypeError: it must answer with text or an Observation",
         ),
         (
             "TestFailsOnDeletedFiles::test_events_are_answered",
