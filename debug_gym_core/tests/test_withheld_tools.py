@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,7 +147,10 @@ class Debugger(Tool):
 def test_each_observation_has_the_breakpoints_for_programs(environments: Environments) -> None:
     env = environments.make([Debugger(), "view"])
     actions: list[Any] = ["pdb 1", "pdb 2 silent=false", "pdb x", "view shop.py", "nothing", {"arguments": {}}, ""]
-    steps = [env.reset(seed=0), *(env.step(action) for action in actions)]
+    steps = []
+    for take in [functools.partial(env.reset, seed=0), *(functools.partial(env.step, action) for action in actions)]:
+        steps.append(take())
+        assert all(one.text for one in env.last_observations)  # who said nothing is not among those who spoke
     for observation, *_, info in steps:
         said = [one["data"] for one in json.loads(observation["json"]) if one["source"] == "pdb"]
         (told,) = [data["breakpoints"] for data in said if "breakpoints" in data]

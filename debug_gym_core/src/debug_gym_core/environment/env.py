@@ -332,13 +332,11 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
 
     def _observe(self, observations: list[Observation]) -> dict[str, str]:
         """Render what was said; programs are told the breakpoints too where the debugger did not say them."""
-        breakpoints = self.breakpoints.as_json()
-        if DEBUGGER in self.tools and not any(
-            one.source == DEBUGGER and one.data.get("breakpoints") == breakpoints for one in observations
-        ):
-            observations.append(Observation(DEBUGGER, "", {"breakpoints": breakpoints}))
         self.last_observations = tuple(observations)
-        observation = render(observations)
+        breakpoints = self.breakpoints.as_json()
+        told = any(one.source == DEBUGGER and one.data.get("breakpoints") == breakpoints for one in observations)
+        silent = DEBUGGER in self.tools and not told
+        observation = render([*observations, *[Observation(DEBUGGER, "", {"breakpoints": breakpoints})] * silent])
         self._last_text = observation["text"]
         return observation
 
