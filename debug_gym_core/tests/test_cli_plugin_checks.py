@@ -113,6 +113,8 @@ TOOLS = [
     tool("wrapper", on_step=hookimpl(wrapper=True)(lambda self, env: None)),
     tool("unmarked", on_reset=lambda self, env: None, on_paint=lambda self: None),
     tool("misspelled", on_file_change=hookimpl(lambda self, env: None)),
+    tool("near", on_file_renamed=hookimpl(lambda self, path: None)),
+    tool("optional", on_steps=hookimpl(optionalhook=True)(lambda self: None)),
     tool("own", on_file_changed_twice=hookimpl(lambda self, path: None), on_reset=hookimpl(lambda self, extra=1: None)),
     tool("elsewhere", on_moonrise=hookimpl(lambda self, moon: None)),
 ]
@@ -138,6 +140,11 @@ def test_check_looks_at_the_methods_that_answer_events(inside: Any, tmp_path: Pa
             "failed",
             "misspelled.on_file_change: there is no event 'on_file_change'; did you mean 'on_file_changed'?",
         ),
+        "near": (
+            "warning",
+            "near.on_file_renamed: there is no event 'on_file_renamed'; did you mean 'on_file_changed'?",
+        ),
+        "optional": ("ok", "arguments: none; answers what no plugin here specifies: on_steps"),
         "own": ("ok", "arguments: none"),
         "elsewhere": ("ok", "arguments: none; answers what no plugin here specifies: on_moonrise"),
     }  # fmt: skip

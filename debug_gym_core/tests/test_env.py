@@ -289,11 +289,25 @@ def test_a_method_that_does_not_fit_its_event_is_an_error_at_once(make: Any) -> 
     assert str(caught.value) == words
 
 
-@pytest.mark.parametrize(("slip", "event"), [("on_stepped", "on_step"), ("evaluated", "on_evaluated")])
+SLIPS = [
+    ("on_stepped", "on_step"),
+    ("evaluated", "on_evaluated"),
+    ("on_evaluate", "on_evaluated"),
+    ("on_submit", "on_submitted"),
+    ("on_file_change", "on_file_changed"),
+    ("on_rest", "on_reset"),
+]
+NOT_SLIPS = "file_created file_renamed tests_evaluated step_back restart reset_done announced moonrise"
+
+
+@pytest.mark.parametrize(("slip", "event"), SLIPS)
 def test_a_method_that_is_named_nearly_as_an_event_is_an_error_at_once(make: Any, slip: str, event: str) -> None:
     def heard(self: Any) -> None: ...
 
-    marked = {slip: hookimpl(heard), "on_moonrise": hookimpl(heard), "on_announced": hookimpl(heard)}
+    marked = {f"on_{name}": hookimpl(heard) for name in NOT_SLIPS.split()}
+    marked["on_steps"] = hookimpl(optionalhook=True)(lambda self: None)
+    make(type("Meant", (Clumsy,), {"name": "meant", "__doc__": "Named otherwise.", **marked})())
+    marked[slip] = hookimpl(heard)
     kind = type("Slip", (Clumsy,), {"name": "slip", "__doc__": "Named wrongly.", **marked})
     with pytest.raises(PluginError, match=f"^slip.{slip}: there is no event '{slip}'; did you mean '{event}'[?]$"):
         make(kind(), Host())

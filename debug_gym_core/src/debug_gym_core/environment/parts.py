@@ -107,7 +107,7 @@ def make_tools(choices: Sequence[Any] | Mapping[str, Mapping[str, Any] | None], 
 
     Raises:
         UsageError: a name is unknown or listed twice, a setting is wrong
-        PluginError: the plugin of a tool failed, or a method of it is named as an event nearly is
+        PluginError: the plugin of a tool failed, or the name of a method of it is a slip in an event's
     """
     if isinstance(choices, Mapping):
         choices = [{name: settings} for name, settings in choices.items()]
@@ -128,9 +128,9 @@ def make_tools(choices: Sequence[Any] | Mapping[str, Mapping[str, Any] | None], 
 
 
 def _refuse_misspelled(tools: Collection[Tool], plugins: Plugins) -> None:
-    """Refuse tools with a method that is marked as an event's and named only nearly as one: it would never be called.
+    """Refuse tools with a method that is marked as an event's and whose name is a slip: it would never be called.
 
-    A name that is like no event's may be that of one that a plugin adds later.
+    Any other name may be that of an event that a plugin adds later.
 
     Raises:
         PluginError: there is one; names the event that is meant

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+import itertools
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +25,7 @@ FILES = 200
 """Files of one package in which specifications are looked for."""
 
 NEAR = 0.7
-"""How alike two names are, of 1, for one to be taken for a slip in the other."""
+"""How alike two names are, of 1, for one to be doubted."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class EventMethod:
         marked: whether it is marked `@hookimpl`; without, it is never called
         arguments: those that it must be given
         misfit: why it can answer no event at all; empty when it can
+        optional: whether its author says that the event may be nobody's
     """
 
     name: str
@@ -56,6 +59,7 @@ class EventMethod:
     marked: bool
     arguments: tuple[str, ...]
     misfit: str = ""
+    optional: bool = False
 
     def wrong(self, specification: Specification) -> str | None:
         """Why it cannot answer the event; None when it can.
@@ -75,8 +79,8 @@ class Findings:
 
     Attributes:
         wrong: methods that cannot be called for their event
-        misspelled: methods that are marked as an event's, of no event, and nearly of the name of one
-        doubtful: methods that are never called, and look as if they were to be
+        misspelled: methods that are marked as an event's, of no event, and of a name that is a slip in the name of one
+        doubtful: methods that are never called, or of a name like an event's, and look as if they were to be that one's
         unknown: events that are answered, and that nobody is known to specify
     """
 
@@ -137,7 +141,8 @@ def methods(tool: type[Any]) -> Iterator[EventMethod]:
         elif options and (options.get("wrapper") or options.get("hookwrapper")):
             misfit = "an event has no wrappers; write @hookimpl alone"
         event = (options or {}).get("specname") or name
-        yield EventMethod(name, event, options is not None, tuple(one.name for one in plain), misfit)
+        optional = bool(options and options.get("optionalhook"))
+        yield EventMethod(name, event, options is not None, tuple(one.name for one in plain), misfit, optional)
 
 
 def examine(tool: type[Any], modules: Iterable[str] = ()) -> Findings:
@@ -161,12 +166,30 @@ def examine(tool: type[Any], modules: Iterable[str] = ()) -> Findings:
             elif reason:
                 wrong.append(f"{called}: {reason}")
         elif one.marked:
-            near = difflib.get_close_matches(one.event, known, n=1, cutoff=NEAR)
-            if near:
-                misspelled.append(f"{called}: there is no event {one.event!r}; did you mean {near[0]!r}?")
+            slips = [name for name in known if _is_slip(one.event, name)]
+            near = slips or difflib.get_close_matches(one.event, known, n=1, cutoff=NEAR)
+            if near and not one.optional:
+                said = f"{called}: there is no event {one.event!r}; did you mean {near[0]!r}?"
+                (misspelled if slips else doubtful).append(said)
             else:
                 unknown.append(one.event)
     return Findings(tuple(wrong), tuple(misspelled), tuple(doubtful), tuple(unknown))
+
+
+def _is_slip(name: str, event: str) -> bool:
+    """Whether a name is an event's without `on_`, with another ending of its last word, or one edit away from it.
+
+    One that is only like it, such as `on_file_created`, may well be an event of another plugin.
+    """
+    start = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(name, event, strict=False)))
+    here, there = name[start:], event[start:]
+    one_edit = here[1:] == there[1:] or here[1:] == there or here == there[1:]
+    return f"on_{name}" == event or one_edit or _stem(name) == _stem(event)
+
+
+def _stem(name: str) -> str:
+    """A name without what English hangs on its last word: `on_submit` of `on_submitted`."""
+    return re.sub(r"(.)\1?(?:e|es|ed|s|ing)?$", r"\1", name)
 
 
 def _written(modules: Iterable[str]) -> dict[str, Specification]:
