@@ -16,6 +16,7 @@ import pytest
 from debug_gym_core import Benchmark, RepoEnv, Task, UsageError, make
 from debug_gym_core.components.catalogue import PluginRecord, Plugins
 from debug_gym_core.config.loading import load
+from debug_gym_core.config.shipped import env_arguments
 from debug_gym_core.environment.parts import with_terminal
 from debug_gym_core.names import nearest
 from debug_gym_core.plugins import load_plugins
@@ -129,6 +130,17 @@ def test_what_the_caller_says_wins_key_by_key(made: Any) -> None:
     assert facts(made(terminal={"local": {"setup": []}}))[-1].setup == ()
 
 
+def test_mappings_are_merged_as_in_a_run(plugins: Plugins) -> None:
+    class Labelled(Prepared):
+        """Ships a mapping."""
+
+        config: ClassVar[dict[str, Any]] = {"terminal": {"name": "docker", "environment": {"A": "1", "B": "1"}}}
+
+    given = {"auto": {"environment": {"B": "2"}}}
+    made = env_arguments(Labelled, plugins, tools=None, terminal=given, settings={})
+    assert made["terminal"] == {"docker": {"environment": {"A": "1", "B": "2"}}}
+
+
 def test_another_terminal_takes_what_it_knows_of_what_is_shipped(
     plugins: Plugins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,9 +162,10 @@ def test_another_terminal_takes_what_it_knows_of_what_is_shipped(
 def test_what_a_benchmark_has_no_field_for_is_refused(made: Any, plugins: Plugins, key: str) -> None:
     with pytest.raises(UsageError, match=rf"^-p benchmark\.{key}: bare has no {key}; leave it out \(got "):
         load("bare", [f"benchmark.{key}=/x"], plugins=plugins)
-    with pytest.raises(UsageError, match=rf"^env: unknown key '{key}'"):
+    with pytest.raises(UsageError, match=rf"^bare has no {key}; leave it out$"):
         made("bare/a", **{key: "/x"})
     assert load("bare", [f"benchmark.{key}=null"], plugins=plugins).benchmark.name == "bare"
+    assert made("bare/a", **{key: None}).task.benchmark == "bare"
 
 
 def test_a_mode_that_a_task_has_not_is_refused(made: Any) -> None:

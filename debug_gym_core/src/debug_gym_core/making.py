@@ -9,7 +9,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import construct
-from debug_gym_core.config.shipped import benchmark_settings, env_arguments
+from debug_gym_core.config.shipped import benchmark_settings, env_arguments, without_idle
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.environment.parts import refuse_unknown
 from debug_gym_core.errors import UsageError
@@ -53,6 +53,7 @@ def make(
     again = {"benchmark": benchmark_name, "task": task_name or None, "tools": tools, "terminal": terminal, **settings}
     plugins: Plugins = settings.pop("plugins", None) or default_plugins()
     benchmark_class = plugins.get("benchmarks", benchmark_name)
+    settings = without_idle(benchmark_class, settings)
     of_benchmark = {key: settings.pop(key) for key in list(settings) if key in benchmark_class.Settings.model_fields}
     refuse_unknown(settings, benchmark_class.Settings.model_fields)
     benchmark = construct(benchmark_class, **benchmark_settings(benchmark_class, of_benchmark))

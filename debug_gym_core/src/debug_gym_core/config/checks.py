@@ -148,7 +148,7 @@ class Checker:
             allowed = {*model.model_fields, *self._fields(section, cls)}
             found += [_unknown((section, key)) for key in given if key not in allowed]
             if section == "benchmark" and cls is not None:
-                found += _without_use(given, cls)
+                found += without_use(given, cls)
             if cls is not None:
                 try:
                     cls.Settings(**self._given(layer, section, cls))
@@ -279,8 +279,13 @@ def _unknown(loc: Place) -> dict[str, Any]:
     return {"type": "extra_forbidden", "loc": loc, "msg": "unknown key", "input": None}
 
 
-def _without_use(given: Mapping[str, Any], benchmark: type[Component]) -> list[Any]:
-    """Values for a benchmark that does not take them, though others do."""
+def without_use(given: Mapping[str, Any], benchmark: type[Component]) -> list[Any]:
+    """Values for a benchmark that does not take them, though others do, as pydantic tells what is wrong.
+
+    Args:
+        given: what somebody wrote in the section
+        benchmark: that is chosen
+    """
     known = {*TaskChoice.model_fields, *benchmark.Settings.model_fields}
     refused = {
         key: given[key]

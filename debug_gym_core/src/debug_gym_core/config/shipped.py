@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core.config.checks import without_use
 from debug_gym_core.config.layers import Layer
+from debug_gym_core.config.model import BenchmarkSection, TaskChoice
 from debug_gym_core.environment.parts import one_choice
+from debug_gym_core.errors import UsageError
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -21,7 +24,24 @@ def benchmark_settings(benchmark: type[Benchmark], given: Mapping[str, Any]) -> 
         given: what the caller says
     """
     shipped = Layer(dict(benchmark.config)).part("benchmark").data
-    return {**{key: value for key, value in shipped.items() if key in benchmark.Settings.model_fields}, **given}
+    below = {key: value for key, value in shipped.items() if key in benchmark.Settings.model_fields}
+    return Layer(dict(given)).over(Layer(below)).data
+
+
+def without_idle(benchmark: type[Benchmark], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the caller says, without values for other benchmarks that say nothing, such as `split=None`.
+
+    Args:
+        benchmark: its class
+        given: what the caller says
+
+    Raises:
+        UsageError: a value is for other benchmarks, and says something
+    """
+    for problem in without_use(given, benchmark):
+        raise UsageError(problem["msg"])
+    idle = {*BenchmarkSection.model_fields} - {*TaskChoice.model_fields, *benchmark.Settings.model_fields}
+    return {key: value for key, value in given.items() if key not in idle}
 
 
 def env_arguments(
@@ -54,5 +74,5 @@ def env_arguments(
         **shipped.part("env").data,
         **settings,
         "tools": shipped.data.get("tools") if tools is None else tools,
-        "terminal": {name: {**below, **chosen}},
+        "terminal": {name: Layer(chosen).over(Layer(below)).data},
     }
