@@ -42,6 +42,10 @@ class UsageError(DebugGymError):
     exit_status = 2
 
 
+class UnknownName(UsageError):
+    """A component is named that nobody here provides."""
+
+
 class PluginError(DebugGymError):
     """A plugin that was needed failed to load; the text names the distribution and the cause."""
 

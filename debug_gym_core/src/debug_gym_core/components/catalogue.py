@@ -17,7 +17,7 @@ import pluggy
 from debug_gym_core.components import default
 from debug_gym_core.components.component import Component
 from debug_gym_core.components.homes import AGENTS, HOMES
-from debug_gym_core.errors import PluginError, UsageError
+from debug_gym_core.errors import PluginError, UnknownName, UsageError
 from debug_gym_core.names import nearest
 
 if TYPE_CHECKING:
@@ -220,8 +220,8 @@ class Plugins:
             return UsageError(f"agent {name!r} is now called {AGENTS[name]!r}")
         suggestion = nearest(name, self._components[kind])
         if home and home not in {record.distribution for record in self.records}:
-            return UsageError(f"{singular} {name!r} is not installed; get it with: pip install {home}")
-        return UsageError(f"unknown {singular} {name!r}{suggestion}")
+            return UnknownName(f"{singular} {name!r} is not installed; get it with: pip install {home}")
+        return UnknownName(f"unknown {singular} {name!r}{suggestion}")
 
 
 def _speaks_of(record: PluginRecord, name: str) -> bool:

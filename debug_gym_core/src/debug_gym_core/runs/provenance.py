@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.components.catalogue import FILE
-from debug_gym_core.errors import UsageError
+from debug_gym_core.errors import UnknownName
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -43,24 +43,29 @@ def naming_absent(record: Mapping[str, Any], plugins: Plugins | None) -> Iterato
         plugins: what is there
 
     Raises:
-        UsageError: the block raised it; the text names what the run was played with, and is not there
+        UnknownName: the block raised it; the text names what the run was played with, and is not there
     """
     try:
         yield
-    except UsageError as error:
-        here = versions(plugins)["distributions"]
-        gone = {name: version for name, version in _distributions(record).items() if name not in here}
+    except UnknownName as error:
+        gone = _absent(record, plugins)
         if not gone:
             raise
         told = [f"--plugin-file {name}" if version == FILE else f"{name} {version}" for name, version in gone.items()]
-        raise UsageError(f"{error}\nThe run was played with what is not here: {', '.join(told)}") from error
+        raise UnknownName(f"{error}\nThe run was played with what is not here: {', '.join(told)}") from error
 
 
-def _distributions(record: Mapping[str, Any]) -> dict[str, str]:
-    """The versions of the distributions that a run was played with."""
+def _absent(record: Mapping[str, Any], plugins: Plugins | None) -> dict[str, str]:
+    """The versions of the distributions that a run was played with and that are not there; files go by their names."""
     kept = record.get("versions")
     found = kept.get("distributions") if isinstance(kept, dict) else None
-    return found if isinstance(found, dict) else {}
+    here = versions(plugins)["distributions"]
+    files = {path.name for path in plugins.files} if plugins else set()
+    return {
+        name: version
+        for name, version in (found if isinstance(found, dict) else {}).items()
+        if (Path(name).name not in files if version == FILE else name not in here)
+    }
 
 
 def absent_files(record: Mapping[str, Any], plugins: Plugins) -> list[str]:
@@ -70,8 +75,7 @@ def absent_files(record: Mapping[str, Any], plugins: Plugins) -> list[str]:
         record: the run.json
         plugins: what is there
     """
-    here = {path.name for path in plugins.files}
-    return [name for name, version in _distributions(record).items() if version == FILE and Path(name).name not in here]
+    return [name for name, version in _absent(record, plugins).items() if version == FILE]
 
 
 def file_options(files: Iterable[str | Path]) -> str:
