@@ -335,8 +335,9 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         self.last_observations = tuple(observations)
         breakpoints = self.breakpoints.as_json()
         told = any(one.source == DEBUGGER and one.data.get("breakpoints") == breakpoints for one in observations)
-        silent = DEBUGGER in self.tools and not told
-        observation = render([*observations, *[Observation(DEBUGGER, "", {"breakpoints": breakpoints})] * silent])
+        if DEBUGGER in self.tools and not told:
+            observations = [*observations, Observation(DEBUGGER, "", {"breakpoints": breakpoints})]
+        observation = render(observations)
         self._last_text = observation["text"]
         return observation
 
