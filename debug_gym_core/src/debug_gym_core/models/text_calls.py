@@ -207,8 +207,8 @@ def find(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall | None:
     if wrong is not None:
         raise wrong
     shown = next((tool for tool in tools.values() if example(tool)), None)
-    call = ToolCall(shown.name, examples(shown)[0]) if shown else None
-    so = f" Example:\n```\n{action.as_text(call, tools)}\n```" if call else ""
+    sample = ToolCall(shown.name, examples(shown)[0]) if shown else None
+    so = f" Example:\n```\n{action.as_text(sample, tools)}\n```" if sample else ""
     raise ActionError(
         f"Your answer has no action. End it with one in a block of its own: a line that begins with a tool"
         f" ({', '.join(tools)}), or {DONE} when nothing is left to do.{so}"

@@ -156,7 +156,10 @@ def examine(tool: type[Any], modules: Iterable[str] = ()) -> Findings:
     found = list(methods(tool))
     if any(one.event not in known for one in found):
         known = {**_written(dict.fromkeys([tool.__module__, *modules])), **CORE_EVENTS}
-    wrong, misspelled, doubtful, unknown = [], [], [], []
+    wrong: list[str] = []
+    misspelled: list[str] = []
+    doubtful: list[str] = []
+    unknown: list[str] = []
     for one in found:
         called = f"{tool.name}.{one.name}"
         if one.event in known:
