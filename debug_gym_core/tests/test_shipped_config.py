@@ -168,11 +168,11 @@ def test_what_a_benchmark_has_no_field_for_is_refused(made: Any, plugins: Plugin
     assert made("bare/a", **{key: None}).task.benchmark == "bare"
 
 
-def test_a_mode_that_a_task_has_not_is_refused(made: Any) -> None:
+def test_a_mode_that_a_task_has_not_is_refused(made: Any, plugins: Plugins) -> None:
     for mode in ("hidden", "debug"):
         with pytest.raises(UsageError, match=f"bare/a cannot be played in mode {mode}, only visible"):
             made("bare/a", mode=mode)
     assert made("bare/a", mode="visible").task.mode == "visible"
     assert made("masked/a").task.mode == "hidden"
-    with pytest.raises(UsageError, match="masked/a cannot be played in mode visible, only hidden"):
-        made("masked/a", mode="visible")
+    config = load("masked", ["agent.name=tool_agent", "llm.name=human"], plugins=plugins)
+    assert EpisodeParts.of(config, plugins).load("a").mode == "hidden"
