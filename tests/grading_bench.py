@@ -20,6 +20,7 @@ from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec, Terminal
 from debug_gym_core.tasks.results import Grade
 from debug_gym_core.tasks.task import Task
+from debug_gym_core.testing.sample import ENTRYPOINT
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
 
@@ -77,8 +78,6 @@ def test_add():
 """
 REPOSITORY = {"calc.py": BROKEN, "test_calc.py": TESTS}
 IDS = ("test_calc.py::test_double", "test_calc.py::test_add")
-ENTRYPOINT = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
-"""Without the plugins that we happen to have installed here: they take half a second to import."""
 
 
 class Bench:

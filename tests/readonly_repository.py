@@ -10,6 +10,7 @@ from support import python_in
 
 import debug_gym_core
 from debug_gym_core import RepoEnv, Tool, hookimpl
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 READONLY = "test_*.py\n/data/\n*.ro\n/sealed/*/\n"
 FILES = {
@@ -102,7 +103,7 @@ def start(terminal: object, root: Path, **more: Any) -> RepoEnv:
         ["view", "rewrite", "listdir", "eval", "pdb", "bash", Run(), Start(), Seen()],
         terminal,
         path=root,
-        entrypoint=more.pop("entrypoint", "python -m pytest -q -p no:cacheprovider"),
+        entrypoint=more.pop("entrypoint", f"{ENTRYPOINT} -p no:cacheprovider"),
         python=python_in(terminal),
         allow_unsandboxed=True,
         **more,

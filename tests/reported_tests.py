@@ -11,14 +11,12 @@ from support import has
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.results import Measurement
+from debug_gym_core.testing.sample import ENTRYPOINT
 
-QUICK = "-p no:hypothesispytest -p no:pytest_cov"
+QUICK = "-p no:hypothesispytest -p no:pytest_cov -p no:anyio"
 """Without plugins that we happen to have here: they take half a second to import."""
 
 RunTests = Callable[..., Measurement]
-
-
-PYTEST = f"python -m pytest -q {QUICK}"
 
 
 def make_run_tests(session: Session, python: str | None = None) -> RunTests:
@@ -29,7 +27,7 @@ def make_run_tests(session: Session, python: str | None = None) -> RunTests:
         python: the interpreter; None: the session's
     """
 
-    def run_tests(entrypoint: str = PYTEST, **files: str) -> Measurement:
+    def run_tests(entrypoint: str = ENTRYPOINT, **files: str) -> Measurement:
         if python and "pytest" in entrypoint and not has(python, "pytest"):
             pytest.skip(f"{python} has no pytest")
         for name, text in files.items():

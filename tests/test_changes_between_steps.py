@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import debug_gym_core
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 OLD = "a = 1\n"
 NEW = "a = 1\nb = 2\nc = 3\n"
@@ -22,7 +23,7 @@ def test_a_breakpoint_is_set_in_what_was_written_before(sandbox: str, tmp_path: 
     env: Any = debug_gym_core.make(
         "repo",
         path=str(tmp_path),
-        entrypoint="python -m pytest -q",
+        entrypoint=ENTRYPOINT,
         debug_entrypoint=command,
         tools=["pdb"],
         terminal=sandbox,
@@ -42,7 +43,7 @@ def test_breakpoints_move_before_the_next_step_uses_them(sandbox: str, tmp_path:
     env: Any = debug_gym_core.make(
         "repo",
         path=str(tmp_path),
-        entrypoint="python -m pytest -q",
+        entrypoint=ENTRYPOINT,
         debug_entrypoint="python other.py",
         tools=["pdb"],
         terminal=sandbox,

@@ -15,6 +15,7 @@ from debug_gym_core import RepoEnv, Task, ToolCall
 from debug_gym_core.environment.dropped_changes import _about
 from debug_gym_core.errors import GradingError, SandboxLost
 from debug_gym_core.tasks.results import Grade
+from debug_gym_core.testing import sample
 from debug_gym_core.workspace import changes
 from debug_gym_tool_eval import DECIDED, NOT_THERE
 
@@ -30,7 +31,7 @@ FILES = {
     ),
     "setup.cfg": "[tool:pytest]\naddopts = -q\n",
 }
-ENTRYPOINT = "python -m pytest -q -p no:cacheprovider -p no:hypothesispytest -p no:pytest_cov"
+ENTRYPOINT = f"{sample.ENTRYPOINT} -p no:cacheprovider"
 IDS = ("test_calc.py::test_zero", "test_calc.py::test_add")
 WEAKER = {"path": "test_calc.py", "old": "add(2, 3) == 5", "new": "add(2, 3) == -1"}
 PATCHES = "import calc\n\ncalc.add = lambda a, b: a + b\n"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support import run_debug_gym
+from support import repeated, run_debug_gym
 
 
 @pytest.mark.smoke
@@ -88,7 +88,7 @@ HOOKS = {"conftest.py": "from hooks import *\n", "hooks.py": "def pytest_runtest
 
 @pytest.mark.parametrize(
     ("bug", "files"),
-    [("while True: pass", {}), ("os._exit(0)", {}), ("return 2", HOOKS)],
+    [*repeated("faults", ("while True: pass", {})), ("os._exit(0)", {}), ("return 2", HOOKS)],
     ids=["hangs", "ends", "is forgiven"],
 )
 def test_nothing_is_noted_of_an_unchanged_run_that_may_be_as_the_bug_has_it_or_is_forgiven(

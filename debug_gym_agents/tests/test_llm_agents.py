@@ -275,7 +275,7 @@ def test_a_result_that_is_too_long_by_itself_is_shortened(
 
 
 @pytest.mark.parametrize("agent", EVERY)
-@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("counts", [True, *repeated("people", False)])
 def test_a_model_that_is_asked_in_text_may_count_its_tokens_and_need_not(
     agent: type[Agent], counts: bool, make: Callable[..., RepoEnv]
 ) -> None:

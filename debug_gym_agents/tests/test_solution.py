@@ -10,6 +10,7 @@ import pytest
 from debug_gym_agents.solution import SolutionAgent, first_change
 from debug_gym_core.errors import TaskError
 from debug_gym_core.testing.environments import Environments
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 CODE = "def double(a):\n    result = a + a + 1\n    return result\n"
 TESTS = "from calc import double\n\ndef test_double():\n    assert double(2) == 4\n"
@@ -55,7 +56,7 @@ def environments(tmp_path: Path) -> Iterator[Environments]:
 
 def play(environments: Environments, code: str = CODE, *, tools: tuple[str, ...] = ("eval", "pdb"), **task: object):  # type: ignore[no-untyped-def]
     fields = {
-        "entrypoint": "python -m pytest -q",
+        "entrypoint": ENTRYPOINT,
         "tests": ("test_calc.py::test_double",),
         "gold_patch": PATCH,
         **task,

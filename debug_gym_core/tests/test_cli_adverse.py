@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import repeated
 
 from debug_gym_core.cli.options import EchoHandler
 from debug_gym_core.config.layers import read_text
@@ -135,7 +136,7 @@ def test_aliases_that_stand_for_millions_are_refused(text: str) -> None:
         read_text(text, "config.yaml")
 
 
-@pytest.mark.parametrize("depth", [60, 500, 5000])
+@pytest.mark.parametrize("depth", [60, 500, *repeated("faults", 5000)])
 def test_lists_that_lie_deep_in_each_other_are_refused(inside: Any, tmp_path: Path, depth: int) -> None:
     deep = "[" * depth + "]" * depth
     (tmp_path / "deep.yaml").write_text(f"benchmark: {{name: toy}}\nagent: {{name: noop_agent, x: {deep}}}\n")

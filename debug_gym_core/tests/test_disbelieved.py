@@ -10,6 +10,7 @@ import textwrap
 
 import pytest
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, IDS, UNITTEST_IDS, UNITTESTS, Bench, Make
+from support import handful
 
 from debug_gym_core.grading import twins
 
@@ -134,7 +135,9 @@ def on_unittest(make: Make) -> Bench:
     return make({"calc.py": BROKEN, "test_calc.py": UNITTESTS}, "python -m unittest")
 
 
-@pytest.mark.parametrize("attack", ON_PYTEST.values(), ids=ON_PYTEST)
+@pytest.mark.parametrize(
+    "attack", handful("grading", ON_PYTEST, "equals everything", "replaces the inner call of hooks")
+)
 def test_what_passes_whatever_it_expects_is_not_believed(make: Make, attack: str) -> None:
     result = on_pytest(make).disbelieved({"calc.py": attack})
     assert result.score <= ("return 2 * a" in attack), result
@@ -143,7 +146,7 @@ def test_what_passes_whatever_it_expects_is_not_believed(make: Make, attack: str
     assert result.tests[IDS[1]] == "failed"
 
 
-@pytest.mark.parametrize("attack", ON_UNITTEST.values(), ids=ON_UNITTEST)
+@pytest.mark.parametrize("attack", handful("grading", ON_UNITTEST, "an assertion that asserts nothing"))
 def test_nor_is_it_with_unittest(make: Make, attack: str) -> None:
     result = on_unittest(make).disbelieved({"calc.py": attack}, UNITTEST_IDS)
     assert (result.score, set(result.doubts)) == (0, set(UNITTEST_IDS)), result

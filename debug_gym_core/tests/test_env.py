@@ -15,6 +15,7 @@ import pytest
 import debug_gym_core
 from debug_gym_core import ActionError, Observation, RepoEnv, SandboxLost, Tool, UsageError, hookimpl, hookspec
 from debug_gym_core.errors import PluginError, SandboxError, TaskError
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 
 class Write(Tool):
@@ -94,7 +95,7 @@ class Specs:
 def env(tmp_path: Path) -> Iterator[RepoEnv]:
     (tmp_path / "test_it.py").write_text("def test_it():\n    assert False\n")
     made = debug_gym_core.make(
-        "repo", [Write(), Watch(), Clumsy()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint="pytest -q"
+        "repo", [Write(), Watch(), Clumsy()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint=ENTRYPOINT
     )
     made.add_event_specs(Specs)
     made.reset(seed=0)
@@ -262,7 +263,7 @@ def make(tmp_path: Path) -> Iterator[Any]:
     def make(*tools: Tool) -> RepoEnv:
         (tmp_path / "test_it.py").write_text("def test_it():\n    assert False\n")
         made.append(
-            debug_gym_core.make("repo", tools, "local", path=tmp_path, allow_unsandboxed=True, entrypoint="pytest -q")
+            debug_gym_core.make("repo", tools, "local", path=tmp_path, allow_unsandboxed=True, entrypoint=ENTRYPOINT)
         )
         return made[-1]
 
@@ -393,9 +394,7 @@ def test_the_task_is_told_at_the_start(env: RepoEnv, tmp_path: Path) -> None:
 def test_what_looking_for_the_tests_leaves_is_no_change(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("open('left', 'w').close()\n")
     (tmp_path / "test_it.py").write_text("def test_it():\n    assert False\n")
-    made = debug_gym_core.make(
-        "repo", [Write()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint="python -m pytest -q"
-    )
+    made = debug_gym_core.make("repo", [Write()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint=ENTRYPOINT)
     with contextlib.closing(made) as env:
         for _ in range(2):
             env.reset(seed=0)
@@ -405,9 +404,7 @@ def test_what_looking_for_the_tests_leaves_is_no_change(tmp_path: Path) -> None:
 def test_a_refused_reset_leaves_nothing_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There are no tests; then the person interrupts."""
     (tmp_path / "a.py").write_text("x = 1\n")
-    made = debug_gym_core.make(
-        "repo", [Write()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint="python -m pytest -q"
-    )
+    made = debug_gym_core.make("repo", [Write()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint=ENTRYPOINT)
     sandboxes: list[Any] = []
     monkeypatch.setattr(made._sandbox, "_opened", sandboxes.append)
 
@@ -441,7 +438,7 @@ def test_what_cannot_be_closed_keeps_nothing_else_open(env: RepoEnv) -> None:
 
 
 def test_a_setting_without_effect_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    place: Any = {"path": tmp_path, "allow_unsandboxed": True, "entrypoint": "pytest -q", "auto_eval_on_rewrite": True}
+    place: Any = {"path": tmp_path, "allow_unsandboxed": True, "entrypoint": ENTRYPOINT, "auto_eval_on_rewrite": True}
     said = "env.auto_eval_on_rewrite has no effect: the tool eval"
     with caplog.at_level(logging.WARNING, "debug_gym"):
         made = debug_gym_core.make("repo", [Write()], "local", **place)
@@ -453,7 +450,7 @@ def test_a_setting_without_effect_is_told(tmp_path: Path, caplog: pytest.LogCapt
 
 def test_tools_in_a_mapping_have_their_settings(tmp_path: Path) -> None:
     def make(settings: Any) -> RepoEnv:
-        place: Any = {"path": tmp_path, "allow_unsandboxed": True, "entrypoint": "pytest -q"}
+        place: Any = {"path": tmp_path, "allow_unsandboxed": True, "entrypoint": ENTRYPOINT}
         return debug_gym_core.make("repo", settings, "local", **place)
 
     (tmp_path / "app.py").write_text("x = 1\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, UNITTESTS, Bench, Make
 
@@ -224,11 +226,22 @@ def believing(make: Make, tests: str, entrypoint: str = ENTRYPOINT) -> tuple[Ben
     return bench, ids
 
 
-@pytest.mark.parametrize(("tests", "code"), FORGED.values(), ids=FORGED)
-def test_what_equals_all_is_not_taken_for_the_tests_own(make: Make, tests: str, code: str) -> None:
-    bench, ids = believing(make, tests)
-    found = bench.disbelieved({"calc.py": code}, ids)
-    assert (found.score, len(found.doubts)) == (0, 2), found
+def test_what_equals_all_is_not_taken_for_the_tests_own(make: Make) -> None:
+    """Each in a module of its own, all graded at once."""
+    files: dict[str, str] = {}
+    fixed: dict[str, str] = {}
+    forged: dict[str, str] = {}
+    for number, (tests, code) in enumerate(FORGED.values()):
+        files[f"test_{number}.py"] = tests.replace("import calc", f"import calc_{number} as calc")
+        name = f"calc_{number}.py"
+        files[name], fixed[name], forged[name] = BROKEN, FIXED, code
+    bench = make(files, ENTRYPOINT)
+    ids = bench.tests()
+    assert len(ids) == 2 * len(FORGED)
+    assert bench.grade(fixed, ids).resolved
+    found = bench.disbelieved(forged, ids)
+    missed = [list(FORGED)[int(one.partition("test_")[2].split(".")[0])] for one in ids if one not in found.doubts]
+    assert (found.score, missed) == (0, []), found
 
 
 HONEST = """
@@ -449,13 +462,13 @@ def test_a_test_that_does_not_count_is_no_other_files(make: Make) -> None:
     assert not found.resolved and set(found.doubts) == set(counted), found
 
 
-@pytest.mark.parametrize("leave", ["raise unittest.SkipTest", "pytest.skip()", "pytest.xfail()"])
 @pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -m unittest"])
-def test_a_test_of_which_a_part_is_skipped_has_not_passed(make: Make, leave: str, entrypoint: str) -> None:
-    code = f"import unittest, pytest\ndef double(a): {leave}\ndef add(a, b): {leave}\n"
+def test_a_test_of_which_a_part_is_skipped_has_not_passed(make: Make, entrypoint: str) -> None:
     bench, ids = believing(make, IN_PARTS, entrypoint)
-    found = bench.grade({"calc.py": code}, ids, twins="never")
-    assert (found.resolved, found.score) == (False, 0), found
+    for leave in ("raise unittest.SkipTest", "pytest.skip()", "pytest.xfail()"):
+        code = f"import unittest, pytest\ndef double(a): {leave}\ndef add(a, b): {leave}\n"
+        found = bench.grade({"calc.py": code}, ids, twins="never")
+        assert (found.resolved, found.score) == (False, 0), found
 
 
 @pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -m unittest"])
@@ -476,21 +489,20 @@ def test_a_table_that_is_emptied_while_its_test_runs(make: Make, entrypoint: str
     assert (found.score, len(found.doubts)) == (0, 2), found
 
 
-@pytest.mark.parametrize("watcher", ["watch", "Watcher()", "functools.partial(watch)"])
-def test_a_profile_function_that_waits_for_tests_is_seen(make: Make, watcher: str) -> None:
+def test_a_profile_function_that_waits_for_tests_is_seen(make: Make) -> None:
     tests = "import calc\nCASES = [(1, 2), (2, 4)]\ndef test_double():\n    for given, expected in CASES:\n"
     tests += "        assert calc.double(given) == expected\n"
     tests += "def test_add():\n    for given, expected in CASES:\n        assert calc.add(given, given) == expected\n"
-    code = f"""
+    code = """
     import functools, sys
     def watch(frame, event, argument):
         if frame.f_code.co_name in ("test_double", "test_add"):
             frame.f_globals["CASES"] = []
     class Watcher:
         def __call__(self, *given): watch(*given)
-    sys.setprofile({watcher})
     """
     bench, ids = believing(make, tests)
-    found = bench.grade({"calc.py": code}, ids)
-    assert (found.resolved, found.score) == (False, 0), found
-    assert "a profile function of the tested code's was there before test_calc.py::test_double" in found.reason
+    for watcher in ("watch", "Watcher()", "functools.partial(watch)"):
+        found = bench.grade({"calc.py": f"{textwrap.dedent(code)}sys.setprofile({watcher})\n"}, ids)
+        assert (found.resolved, found.score) == (False, 0), found
+        assert "a profile function of the tested code's was there before test_calc.py::test_double" in found.reason

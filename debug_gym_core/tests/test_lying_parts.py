@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from grading_bench import ENTRYPOINT, Bench, Make
+from support import repeated
 
 from debug_gym_core.workspace import patch as patches
 from debug_gym_core.workspace.snapshot import FileState
@@ -362,7 +363,7 @@ RIGHTED = TOLERANT.replace("a - b", "a + b")
 TESTS = "import calc\ndef test_near(): assert calc.near() == 3\ndef test_add(): assert calc.add(1, 2) == 3\n"
 
 
-@pytest.mark.parametrize(("before", "is_known"), [(TOLERANT, False), (WITHOUT, True)])
+@pytest.mark.parametrize(("before", "is_known"), [*repeated("grading", (TOLERANT, False)), (WITHOUT, True)])
 def test_what_a_right_fix_is_doubted_of_is_not_doubted(make: Make, before: str, is_known: bool) -> None:
     """Nor what the repository is doubted of as it was; but what is wrong nowhere else is."""
     bench = make({"calc.py": before, "test_calc.py": TESTS}, ENTRYPOINT)

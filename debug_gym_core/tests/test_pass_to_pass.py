@@ -15,6 +15,7 @@ from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.judge import Judge
 from debug_gym_core.tasks.results import Measurement, TestResult, about_broken, about_score, is_resolved, score
 from debug_gym_core.testing import Environments
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 BROKEN = "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return 2 * a\n"
 FIXED = BROKEN.replace("a - b", "a + b")
@@ -26,7 +27,6 @@ FILES = {
 }
 ADD = ("test_add.py::test_add[1]", "test_add.py::test_add[2]")
 KEPT = ("test_add.py::test_nothing", "test_double.py::test_double")
-ENTRYPOINT = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
 
 
 @pytest.fixture

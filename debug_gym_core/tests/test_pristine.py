@@ -12,6 +12,7 @@ import pytest
 from debug_gym_core import Judge, Measurement, RepoEnv, Session, Task, UsageError
 from debug_gym_core.errors import TaskError
 from debug_gym_core.tasks.results import TestResult
+from debug_gym_core.testing.sample import ENTRYPOINT
 from debug_gym_core.workspace import patch as patches
 from debug_gym_core.workspace.pristine import Pristine
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
@@ -50,7 +51,7 @@ def task(tmp_path: Path) -> Task:
         "bench",
         "mark",
         directory,
-        "python -m pytest -q -p no:cacheprovider -p no:pytest_cov -p no:hypothesispytest checks/test_calc.py",
+        f"{ENTRYPOINT} -p no:cacheprovider checks/test_calc.py",
         tests=IDS,
         patches=(BUG,),
         tests_patch=ADDED,

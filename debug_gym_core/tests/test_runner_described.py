@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from reported_tests import PYTEST, RunTests
+from reported_tests import RunTests
 
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.sandbox.session import Session
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 
 def test_values_of_many_kinds(run: RunTests) -> None:
@@ -83,7 +84,7 @@ def test_a_grade_asks_no_object_what_it_looks_like(local_session: Session) -> No
     """
     local_session.write("app.py", textwrap.dedent(app).encode())
     local_session.write("test_it.py", textwrap.dedent(tests).encode())
-    result = measure(local_session, f"{PYTEST} test_it.py", timeout=60)
+    result = measure(local_session, f"{ENTRYPOINT} test_it.py", timeout=60)
     assert [test.outcome for test in result.tests] == ["failed", "passed"]
 
 
@@ -183,7 +184,7 @@ def test_beside_threads_there_is_no_copy(run: RunTests) -> None:
 def test_threads_that_are_not_of_python_do_not_prevent_a_copy(run: RunTests) -> None:
     """As numpy's: Python warns of them from 3.12 on, which is no failure of the tests."""
     result = run(
-        PYTEST + " -W error",
+        ENTRYPOINT + " -W error",
         app=ASKED,
         test_it="""
         import ctypes, os

@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from reported_tests import PYTEST, RunTests
+from reported_tests import RunTests
 
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.sandbox.session import Session
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 
 def test_a_timer_of_the_program_keeps_running(run: RunTests) -> None:
@@ -184,7 +185,7 @@ def test_conditions_that_cannot_be_evaluated_count(local_session: Session) -> No
         b"import pytest\n@pytest.mark.skipif('no such thing')\ndef test_it(): pass\n"
         b"@pytest.mark.skipif('True', reason='never')\ndef test_skipped(): pass\n",
     )
-    assert collect(local_session, PYTEST, timeout=60) == ("test_it.py::test_it",)
+    assert collect(local_session, ENTRYPOINT, timeout=60) == ("test_it.py::test_it",)
 
 
 def test_unittest_modules_that_cannot_be_imported_count(local_session: Session) -> None:
@@ -198,7 +199,7 @@ def test_unittest_modules_that_cannot_be_imported_count(local_session: Session) 
 
 def test_a_test_that_removes_the_working_directory(run: RunTests) -> None:
     result = run(
-        PYTEST.replace(" -p no:hypothesispytest", ""),
+        "python -m pytest -q",
         test_it="""
         import os, shutil, tempfile
 

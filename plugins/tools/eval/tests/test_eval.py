@@ -10,6 +10,7 @@ from support import repeated
 
 from debug_gym_core import RepoEnv, Tool
 from debug_gym_core.tasks.results import Measurement, TestResult
+from debug_gym_core.testing.sample import ENTRYPOINT
 from debug_gym_tool_eval import (
     DETAILS_LIMIT,
     FAILURES,
@@ -42,7 +43,6 @@ def test_some():
     prices = [1, 2]
     assert total(prices) == 3, "wrong total"
 """
-ENTRYPOINT = "python -m pytest -q -p no:hypothesispytest -p no:pytest_cov"
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from support import version_of
 
+from debug_gym_core.testing.sample import ENTRYPOINT
+
 CODE = """\
 def add(a, b):
     result = a + b
@@ -63,7 +65,7 @@ def test_input_is_refused_by_capture():
 """
 
 FILES = {"code_under_test.py": CODE, "test_it.py": TESTS, "late.py": "def late():\n    return 'late'\n"}
-PLAIN = "python -m pytest -q -p no:cacheprovider"
+PLAIN = f"{ENTRYPOINT} -p no:cacheprovider"
 
 
 def until_end(program: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -19,6 +19,7 @@ from debug_gym_core.debugging.breakpoints import Breakpoints
 from debug_gym_core.debugging.inside.process import INTERRUPT_SIGNAL
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
+from debug_gym_core.testing.sample import ENTRYPOINT
 from debug_gym_core.workspace.edits import edits_between
 from debug_gym_terminal_local import LocalTerminal
 from debug_gym_tool_pdb import Pdb
@@ -80,7 +81,7 @@ def pdb() -> Iterator[Pdb]:
     tool.close()
 
 
-PYTEST = "python -m pytest -q -p no:cacheprovider test_app.py"
+PYTEST = f"{ENTRYPOINT} -p no:cacheprovider test_app.py"
 
 
 @pytest.mark.smoke

@@ -228,6 +228,11 @@ def test_a_name_alone_is_enough_where_one_file_defines_it(env: RepoEnv, target: 
     assert seen.error and seen.text == said
 
 
+def test_a_name_that_is_too_long_for_a_search_is_not_looked_for(env: RepoEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(env.workspace, "grep", lambda query: pytest.fail("to understand the pattern takes its time"))
+    assert traced(env, "x" * 20_000).error
+
+
 @pytest.mark.parametrize("target", ["test_cases.py::test_v[3]", " test_cases.py:test_v[3]\n", "test_v[3]"])
 def test_the_case_of_a_test_that_is_named_is_followed(env: RepoEnv, target: str) -> None:
     code = "import pytest\n@pytest.mark.parametrize('v', [1, 3])\ndef test_v(v): assert v == 1\n"

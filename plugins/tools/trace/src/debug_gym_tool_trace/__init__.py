@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from debug_gym_core import ActionError, Observation, Settings, Tool, hookimpl
 from debug_gym_core.components.values import Flag, Seconds
 from debug_gym_core.debugging.target import Target, find_target
-from debug_gym_core.sandbox.grep import Glob, Query
+from debug_gym_core.sandbox.grep import LONGEST_PATTERN, Glob, Query
 from debug_gym_core.tools.observation import bound
 from debug_gym_tool_trace.render import PASSES, pruned, render
 from debug_gym_tool_trace.running import Outcome, Tracing, Wanted
@@ -233,6 +233,8 @@ def _named(env: Environment, name: str) -> tuple[str, str] | None:
         ActionError: several files do
     """
     first = name.partition(".")[0]
+    if len(first) > LONGEST_PATTERN:
+        return None
     query = Query(rf"^\s*(?:async\s+def|def|class)\s+{first}\b", Glob.parse("*.py"), width=1, lines=10_000)
     files = [file.path for file in env.workspace.grep(query).files if not file.binary]
     if len(files) > 1:
