@@ -54,7 +54,6 @@ def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
             raise ActionError(f"{tool.name} takes no text, so no block between <<< and >>>")
         last = [name for name in strings if name in required] or strings
         arguments[last[-1]] = body
-    free = [name for name in properties if name not in arguments]
     if len(rest) > command_line.LONGEST:
         raise ActionError(
             f"{tool.name}: {len(rest)} characters are too many for words; put a long text between <<< and >>>, or use"
@@ -70,31 +69,33 @@ def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
         return {strings[0]: rest}
     if body is not None and words and words[-1].endswith("=") and words[-1][:-1] in strings:
         arguments = {words.pop()[:-1]: body}  # the block is the value of what is named just before it
-        free = [name for name in properties if name not in arguments]
     for word in words:
         key, equals, value = word.partition("=")
+        free = [name for name in properties if name not in arguments]
+        span = re.fullmatch(r"(\d{1,18}):(\d{1,18})", word)
         if equals and key in properties:
             if key in arguments:
-                odd = next((one.partition("=")[0] for one in words if arguments[key] == one and "=" in one), "")
-                if odd.isidentifier():  # it was taken for the first argument, by its place
-                    raise ActionError(f"{tool.name}: unknown argument {odd!r}{nearest(odd, properties)}")
-                block = " (the block between <<< and >>> is one)" if body is not None else ""
-                how = as_json(key, properties[key], {})
-                word = f"; say it as {how}" if how else ""
-                raise ActionError(f"{tool.name}: {key} is given twice{block}{word}")
+                raise ActionError(f"{tool.name}: {_twice(key, words, arguments, properties, body is not None)}")
             arguments[key] = _value(properties[key], value)
-            free = [name for name in free if name != key]
-            continue
-        span = re.fullmatch(r"(\d{1,18}):(\d{1,18})", word)
-        if span and free[:2] == ["start", "end"]:
+        elif span and free[:2] == ["start", "end"]:
             arguments.update(start=int(span[1]), end=int(span[2]))
-            free = free[2:]
         elif free:
             arguments[free[0]] = _value(properties[free[0]], word)
-            free = free[1:]
         else:
             raise ActionError(f"{tool.name}: too many words, from {word[:80]!r} on; quote an argument that has spaces")
     return arguments
+
+
+def _twice(
+    key: str, words: list[str], arguments: Mapping[str, Any], properties: Mapping[str, Any], has_block: bool
+) -> str:
+    """What is wrong where an argument is named that has a value, by a word's place or by the block."""
+    odd = next((one.partition("=")[0] for one in words if arguments[key] == one and "=" in one), "")
+    if odd.isidentifier():  # it was taken for the first argument, by its place
+        return f"unknown argument {odd!r}{nearest(odd, properties)}"
+    block = " (the block between <<< and >>> is one)" if has_block else ""
+    how = as_json(key, properties[key], {})
+    return f"{key} is given twice{block}" + (f"; say it as {how}" if how else "")
 
 
 def _without_block(tool: str, rest: str, body: str | None) -> tuple[str, str | None]:

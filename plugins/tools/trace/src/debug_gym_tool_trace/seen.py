@@ -14,7 +14,8 @@ MOST_UNFOLLOWED = 200_000
 
 
 class _Checked(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+    # Built when the first call is seen: it would cost each start of the program a twentieth of a second.
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True, defer_build=True)
 
 
 class Failure(_Checked):
