@@ -49,7 +49,7 @@ def test_uncaught_recursion_stops_with_a_bounded_stack(debug: Any) -> None:
     assert program.do("c")["exception"]["type"] == "RecursionError"
 
 
-@pytest.mark.parametrize("left", [14, 60, 200])
+@pytest.mark.parametrize("left", [10, 14, 60, 200])
 def test_a_stop_near_the_recursion_limit(debug: Any, left: int) -> None:
     program = debug(
         "python app.py",

@@ -42,7 +42,13 @@ class Stopping(Tracing):
         Returns:
             whether it talked
         """
-        if _getpid() != self._pid or self.quitting or not self._turn.take(wait):
+        if _getpid() != self._pid or self.quitting:
+            return False
+        with Room():
+            return self._converse(stop, talk, wait)
+
+    def _converse(self, stop: "Stop", talk: "Callable[[], object]", wait: bool) -> bool:
+        if not self._turn.take(wait):
             return False
         talked = False
         self._replaced = _take_back_builtins()
@@ -58,8 +64,7 @@ class Stopping(Tracing):
             talked = True
             self.signals.hold()
             try:
-                with Room():
-                    talk()
+                talk()
             except KeyboardInterrupt:
                 self.message("--KeyboardInterrupt--")
             # Before the turn is another thread's, which must know whose step it is.

@@ -272,9 +272,10 @@ class Tracing(Leaving):
         result: "Any" = _trace_dispatch(self, frame, event, arg)
         self.enterframe = None  # kept by newer versions of bdb for nothing that is used here
         if event == "return" and self.stepper == ident:
-            self._arm(frame.f_back)  # bdb may have turned `next` into `step`
-            if self.stopframe is None and self._awaited is None:
-                self._left = Left(frame)
+            with Room():
+                self._arm(frame.f_back)  # bdb may have turned `next` into `step`
+                if self.stopframe is None and self._awaited is None:
+                    self._left = Left(frame)
         if self.stepper != ident:
             self._trace(frame, self.finder.tracer(frame))
         if self.stepper != ident or self.finder.waits:
@@ -302,19 +303,19 @@ class Tracing(Leaving):
         """Arm what the last command asked for, in the calling thread."""
         if self.quitting or _getpid() != self._pid:
             return
-        with OwnBuiltins(), Room():
-            self.finder.watch()
-        self.shown.keep_only([frame, *other_frames().values()])
-        self._arm(frame)
-        if not self.finder.idle:
-            self._reach_other_threads()
+        with Room():
+            with OwnBuiltins():
+                self.finder.watch()
+            self.shown.keep_only([frame, *other_frames().values()])
+            self._arm(frame)
+            if not self.finder.idle:
+                self._reach_other_threads()
         self.signals.deliver(frame)
 
     def _arm(self, frame: "Optional[FrameType]") -> None:
         """Arm the calling thread; `frame` is its innermost one that goes on."""
         waited = () if self._continuing else self._waited()
-        with Room():
-            self.finder.wait_for(*waited)
+        self.finder.wait_for(*waited)
         stepping = not self._continuing and not waited
         if stepping:
             _settrace(self.trace_dispatch)
