@@ -439,20 +439,21 @@ def test_code_from_strings_has_no_source_of_ours(debug: Any) -> None:
     assert b"debug_gym" not in program.printed
 
 
-def test_tools_that_the_program_monitors_itself_with_have_the_number_of_debuggers(debug: Any) -> None:
-    code = """\
+@pytest.mark.parametrize("number", [0, 3, 4])
+def test_tools_that_the_program_monitors_itself_with_have_the_numbers_they_take(debug: Any, number: int) -> None:
+    code = f"""\
         import sys
         seen, tools = [], sys.monitoring
         for number in range(6):
             tools.free_tool_id(number)
-        tools.use_tool_id(tools.DEBUGGER_ID, "mine")
-        tools.register_callback(tools.DEBUGGER_ID, tools.events.LINE, lambda code, line: seen.append(line))
+        tools.use_tool_id({number}, "mine")
+        tools.register_callback({number}, tools.events.LINE, lambda code, line: seen.append(line))
         def f():
             x = 1
             return x
-        tools.set_local_events(tools.DEBUGGER_ID, f.__code__, tools.events.LINE)
+        tools.set_local_events({number}, f.__code__, tools.events.LINE)
         f()
-        tools.free_tool_id(tools.DEBUGGER_ID)
+        tools.free_tool_id({number})
         print("seen", seen)
         """
     program = debug("python app.py", dedent(code))

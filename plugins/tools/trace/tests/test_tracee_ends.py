@@ -319,3 +319,29 @@ def test_warnings_that_are_errors_do_not_come_of_the_tracing(trace: Follow, flag
     followed = trace(code(program), entrypoint=f"python {flags} app.py")
     assert followed.status == 0 and followed.printed == ""
     assert followed.lines[-1].endswith("returned [4, <class C>] (line 4)")
+
+
+@pytest.mark.parametrize("number", [0, 3, 4])
+def test_tools_that_the_program_monitors_itself_with_have_the_numbers_they_take(
+    trace: Follow, python: str, number: int
+) -> None:
+    if version_of(python) < (3, 12):
+        pytest.skip("sys.monitoring came with Python 3.12")
+    program = f"""\
+        import sys
+        seen, tools = [], sys.monitoring
+        for one in range(6):
+            tools.free_tool_id(one)
+        tools.use_tool_id({number}, "mine")
+        tools.register_callback({number}, tools.events.LINE, lambda code, line: seen.append(line))
+        def f():
+            x = 1
+            return x
+        tools.set_local_events({number}, f.__code__, tools.events.LINE)
+        f()
+        tools.free_tool_id({number})
+        print("seen", seen)
+        """
+    followed = trace(code(program), "app.py:f")
+    assert followed.status == 0 and followed.printed == "seen [8, 9]\n"
+    assert followed.lines[-1].endswith("returned 1 (line 9)")

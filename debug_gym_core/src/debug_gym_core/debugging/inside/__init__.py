@@ -6,6 +6,7 @@ Standard library only, Python 3.6 and newer. Its modules travel with the package
 - `process`: what the process was before anything of the program ran, and functions bound before it can replace them
 - `limits`: a limit in time for what is called of the program's
 - `marks`: what an object consists of, and whether it is what it was
+- `monitoring`: which of the tools of `sys.monitoring` a debugger is
 - `programs`: scripts, modules and code, run as `python` runs them
 - `pytests`: pytest, run as `python -m pytest` runs it
 - `signals`: exceptions that a handler of a signal raises while we run

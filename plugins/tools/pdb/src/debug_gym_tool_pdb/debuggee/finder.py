@@ -2,13 +2,14 @@
 
 import bdb
 
+from debug_gym_core.debugging.inside.monitoring import MONITORING
 from debug_gym_core.debugging.inside.process import _get_ident
 
 from .channel import OwnBuiltins
 from .code_lines import jumps_inside_lines
 from .insertion import places_of
 from .instrument import UNTRACED, Instrument
-from .monitoring import MONITORING, Monitoring
+from .monitoring import Monitoring
 from .settrace import MOST_CODES, Settrace, lines_in
 
 TYPE_CHECKING = False

@@ -3,10 +3,10 @@
 `next`, `until` and `return` need no trace function either: only the frame that they wait for is looked at.
 """
 
-import functools
 import sys
 from opcode import opmap
 
+from debug_gym_core.debugging.inside.monitoring import MONITORING, take_number
 from debug_gym_core.debugging.inside.process import OURS, _current_frames, _getframe
 
 TYPE_CHECKING = False
@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
     from .settrace import Lines
 
-NAME = "debug-gym"
-MONITORING: "Any" = getattr(sys, "monitoring", None)
 _RESUME = opmap.get("RESUME", 0)
-TOOL_NUMBERS = (3, 4, 0)
-"""Numbers that a debugger may have: those that nothing is meant for, then its own, as the program may be one itself."""
 
 
 class Monitoring:
@@ -64,18 +60,10 @@ class Monitoring:
 
     def available(self) -> bool:
         """Whether there is a free number for a tool; takes it."""
-        if MONITORING is None:
-            return False
-        for tool in TOOL_NUMBERS if self._tool is None else ():
-            try:
-                MONITORING.use_tool_id(tool, NAME)
-            except ValueError:
-                continue
-            self._tool = tool
-            MONITORING.free_tool_id = _kept(MONITORING.free_tool_id, tool)
-            for event, callback in self._callbacks():
-                MONITORING.register_callback(tool, event, callback)
-            break
+        if self._tool is None:
+            self._tool = take_number()
+            for event, callback in self._callbacks() if self._tool is not None else ():
+                MONITORING.register_callback(self._tool, event, callback)
         return self._tool is not None
 
     def end(self) -> None:
@@ -227,17 +215,6 @@ class Monitoring:
         frame = _getframe(1)
         if frame in self.awaited:
             self._stepped(frame, "exception", (StopIteration, error, None))
-
-
-def _kept(free: "Callable[[int], None]", ours: int) -> "Callable[[int], None]":
-    """What a program frees numbers for tools with, as some do with all of them: ours is not freed."""
-
-    @functools.wraps(free)
-    def free_tool_id(tool_id: int) -> None:
-        if tool_id != ours:
-            free(tool_id)
-
-    return free_tool_id
 
 
 def _begins_unseen(code: "CodeType") -> bool:

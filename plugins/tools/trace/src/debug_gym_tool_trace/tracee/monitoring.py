@@ -1,6 +1,6 @@
 """Events by `sys.monitoring` (Python 3.12 and newer): what is not followed runs as fast as ever."""
 
-import sys
+from debug_gym_core.debugging.inside.monitoring import MONITORING, take_number
 
 from .channel import _getframe
 
@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     from .story import Call
     from .watching import Watch
 
-MONITORING: "Any" = getattr(sys, "monitoring", None)
-TOOL_NUMBERS = (0, 3, 4)
-"""Numbers that a debugger may have: its own, then those that nothing is meant for."""
-
 
 class Monitoring:
     """Events of all threads, of the code objects that matter."""
@@ -26,19 +22,14 @@ class Monitoring:
         """Tell `watch`; `files`: the repository's."""
         self._watch = watch
         self._files = files
-        self._tool = -1
+        self._tool: "Optional[int]" = None
         self._codes: "Dict[int, CodeType]" = {}
 
     def available(self) -> bool:
         """Whether there is a free number for a tool; takes it."""
-        for tool in TOOL_NUMBERS if MONITORING is not None and self._tool < 0 else ():
-            try:
-                MONITORING.use_tool_id(tool, "debug-gym")
-            except ValueError:
-                continue
-            self._tool = tool
-            break
-        return self._tool >= 0
+        if self._tool is None:
+            self._tool = take_number()
+        return self._tool is not None
 
     def start(self) -> None:
         """See Backend."""
@@ -90,9 +81,6 @@ class Monitoring:
             MONITORING.set_local_events(self._tool, code, 0)
         for event in ("PY_START", "PY_RESUME", "PY_THROW", "LINE", "PY_RETURN", "PY_YIELD", "PY_UNWIND", "RAISE"):
             MONITORING.register_callback(self._tool, getattr(MONITORING.events, event), None)
-        if hasattr(MONITORING, "clear_tool_id"):  # Python 3.14
-            MONITORING.clear_tool_id(self._tool)
-        MONITORING.free_tool_id(self._tool)
 
     # ---- events
 

@@ -1,0 +1,40 @@
+"""Which of the tools of `sys.monitoring` (Python 3.12 and newer) a debugger is."""
+
+import functools
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Optional
+
+MONITORING: "Any" = getattr(sys, "monitoring", None)
+
+_NUMBERS = (5, 4, 3, 0)
+"""Numbers that a debugger may have, in order: what a program is not likely to take comes first.
+
+It debugs, covers and profiles itself as 0, 1 and 2; tools that are none of these take 3, as Hypothesis does, or 4; 5 is
+of optimizers.
+"""
+
+
+def take_number() -> "Optional[int]":
+    """Become a tool for as long as the process lasts; None: all numbers are taken, or there are none."""
+    for number in _NUMBERS if MONITORING is not None else ():
+        try:
+            MONITORING.use_tool_id(number, "debug-gym")
+        except ValueError:
+            continue
+        MONITORING.free_tool_id = _kept(MONITORING.free_tool_id, number)
+        return number
+    return None
+
+
+def _kept(free: "Callable[[int], None]", ours: int) -> "Callable[[int], None]":
+    """What a program frees numbers for tools with, as some do with all of them: ours is not freed."""
+
+    @functools.wraps(free)
+    def free_tool_id(tool_id: int) -> None:
+        if tool_id != ours:
+            free(tool_id)
+
+    return free_tool_id
