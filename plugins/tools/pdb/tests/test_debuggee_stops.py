@@ -366,6 +366,30 @@ def f():
 f()
 b = 2
 """,
+    "a destructor that raises": """\
+class Thing:
+    def __del__(self):
+        raise ValueError
+def f():
+    left = Thing()
+    return 1
+f()
+b = 2
+""",
+    "a hook for what a destructor raises": """\
+import sys
+def hook(lost):
+    a = 1
+sys.unraisablehook = hook
+class Thing:
+    def __del__(self):
+        raise ValueError
+def f():
+    left = Thing()
+    return 1
+f()
+b = 2
+""",
     "a file that was not closed": """\
 def f():
     left = open(__file__)

@@ -1,6 +1,7 @@
 """Steps that leave a frame: where they go on, and what runs in between that nobody means."""
 
 import bdb
+import codecs
 import collections
 import gc
 import inspect
@@ -31,6 +32,7 @@ _WARNINGS = frozenset(
     if function is not None
 )
 """What the interpreter calls to warn, as of a coroutine that was never awaited and of a file that was not closed."""
+_CODECS = codecs.IncrementalDecoder.__init__.__code__.co_filename
 _SUSPENDED = (
     (types.GeneratorType, "gi_frame", "gi_yieldfrom"),
     (types.CoroutineType, "cr_frame", "cr_await"),
@@ -65,6 +67,7 @@ class Left:
         """Know what a frame leaves, at its return."""
         self._caller = id(frame.f_back)  # it is there as long as this: its own return is an event
         self._ending = 0
+        self._destroyed = False
         # A frame may come to be where one of these was, even in the call that ends it: its id alone is no proof. From
         # Python 3.11 on that of a generator is made only when it is asked for, so that it may be just like it too; but
         # none has traced it.
@@ -84,9 +87,15 @@ class Left:
         if top.f_back is None:
             return False
         code = top.f_code
-        if code.co_name == "__del__" or code.co_filename in _WEAKREFS or code in _WARNINGS:
+        if code.co_name == "__del__":
+            self._destroyed = True
             return True
-        if code is getattr(_get_asyncgen_hooks().finalizer, "__code__", None):
+        if code.co_filename in _WEAKREFS or code in _WARNINGS:
+            return True
+        if self._destroyed and code.co_filename == _CODECS:  # its exception is printed with the line, which is read
+            return True
+        hooks = _get_asyncgen_hooks().finalizer, getattr(sys, "unraisablehook", None)
+        if any(code is getattr(one, "__code__", None) for one in hooks):
             return True
         if frame is top:
             self._ending = id(top) if self._ends(top) else 0
