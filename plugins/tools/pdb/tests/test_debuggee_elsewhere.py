@@ -74,6 +74,32 @@ def test_an_import_that_fails_has_the_traceback_of_python_s_own(debug: Any, pyth
     assert b"importlib" not in bare.stderr and printed.startswith(bare.stderr[: bare.stderr.rindex(b"Traceback")])
 
 
+def test_what_loads_a_module_is_called_by_python_s_own_code_only(debug: Any) -> None:
+    app = dedent(
+        """\
+        import importlib.machinery, importlib.util
+        class Loader(importlib.machinery.SourceFileLoader):
+            def source_to_code(self, data, path):
+                return super().source_to_code(data, path)
+        spec = importlib.util.spec_from_loader("other", Loader("other", "other.py"))
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        """
+    )["app.py"]
+    program = debug("python app.py", {"app.py": app, "other.py": "x = 1\n"}, backends=["instrument", "settrace"])
+    program.do("b 4")
+    stop = program.do("c")["stop"]
+    assert (stop["function"], stop["line"]) == ("source_to_code", 4)
+    said = [program.do("w 50")["out"], program.do("u")["out"]]
+    program.do("d")
+    said += [program.do(one)["out"] for one in ("r", *["s"] * 8)]
+    lines = [line for one in said for line in one.splitlines() if "_bootstrap.py(" in line]
+    assert not [line for line in lines if int(line.partition("_bootstrap.py(")[2].partition(")")[0]) < 10], said
+    assert "get_code" in said[1] and "exec_module" in said[-1]
+    program.do("cl all")
+    assert program.do("c")["status"] == 0
+
+
 def test_chains_of_elif_are_as_long_as_they_like(debug: Any) -> None:
     branches = "".join(f"    elif n == {number}:\n        found = {number}\n" for number in range(1, 900))
     head = "def f(n):\n    if n == 0:\n        found = 0\n"

@@ -17,6 +17,7 @@ import types
 from debug_gym_core.debugging.inside.process import _current_frames, _get_ident, _getframe, _settrace
 
 from .channel import _ORIGINAL_BUILTINS, OwnBuiltins, Room, _all_modules, _compile, _gettrace
+from .frames import GET_CODE
 from .insertion import HOOK, insert, without
 from .modules import is_file_of_frozen
 from .statements import parsed
@@ -32,15 +33,6 @@ FUTURE = 0
 for _feature in __import__("__future__").all_feature_names:
     FUTURE |= getattr(__import__("__future__"), _feature).compiler_flag
 
-
-_GET_CODE = """
-def _call_with_frames_removed(self, fullname):
-    code, error = load(self, fullname)
-    if error is not None:
-        raise error
-    return code
-"""
-"""Python leaves a function of this name, in a file of the importer's, out of the traceback of an import that fails."""
 
 _LOADER = importlib.machinery.SourceFileLoader
 _SOURCE_TO_CODE = _LOADER.source_to_code.__code__
@@ -201,7 +193,7 @@ class Instrument:
                 return None, error.with_traceback(error.__traceback__.tb_next)
 
         space = {"load": load_or_fail}
-        exec(_compile(_GET_CODE, "<frozen importlib._bootstrap>", "exec"), space)
+        exec(GET_CODE, space)
         _LOADER.get_code = space["_call_with_frames_removed"]  # type: ignore[method-assign, assignment]
 
     def _adopt(self) -> None:

@@ -7,9 +7,9 @@ import threading
 import types
 
 from debug_gym_core.debugging.inside.limits import TimeLimit
-from debug_gym_core.debugging.inside.process import OURS, _get_ident
+from debug_gym_core.debugging.inside.process import _get_ident
 
-from .frames import in_order, is_cleared, is_shown, line_of, other_frames, outwards, real_line
+from .frames import in_order, is_cleared, is_ours, is_shown, line_of, other_frames, outwards, real_line
 from .groups import members
 from .values import MESSAGE_LENGTH, REPR_SECONDS
 
@@ -146,7 +146,7 @@ class Reporter:
         tops = sorted(other_frames().items(), key=lambda one: (one[0] not in names, str(names.get(one[0])), one[0]))
         lines = ["* {}: {}".format(names.get(here, UNNAMED), self._where(list(reversed(stack))))]
         for ident, top in tops[: MOST_LISTED - 1]:
-            frames = [(one, line_of(one)) for one in outwards(top) if one.f_code.co_filename != OURS]
+            frames = [(one, line_of(one)) for one in outwards(top) if not is_ours(one)]
             lines.append("  {}: {}".format(names.get(ident, UNNAMED), self._where(frames)))
         if len(tops) >= MOST_LISTED:
             lines.append("  [{} more]".format(len(tops) - MOST_LISTED + 1))
@@ -226,7 +226,7 @@ class Reporter:
             end = None
             step = current.__traceback__
             while step is not None:
-                if step.tb_frame.f_code.co_filename != OURS:
+                if not is_ours(step.tb_frame):
                     end = step
                 step = step.tb_next
             if end is not None:

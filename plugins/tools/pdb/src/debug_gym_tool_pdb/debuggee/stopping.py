@@ -5,11 +5,11 @@ import pdb
 import sys
 import traceback
 
-from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getframe, _getpid, _settrace
+from debug_gym_core.debugging.inside.process import _get_ident, _getframe, _getpid, _settrace
 
 from .channel import Channel, Room, _gettrace, _give_builtins, _take_back_builtins
 from .family import Turn
-from .frames import ends_async_for, is_hidden, line_of, real_line
+from .frames import ends_async_for, is_hidden, is_ours, line_of, real_line
 from .stop import Stop
 from .tracing import Tracing
 
@@ -181,8 +181,8 @@ class Stopping(Tracing):
     ) -> "Tuple[List[Tuple[FrameType, int]], int]":
         """The stack without our own frames; in post-mortem the current one is the last that is not hidden."""
         stack, index = super().get_stack(f, t)
-        before = sum(1 for frame, _ in stack[: index + 1] if frame.f_code.co_filename == OURS)
-        shown = [(frame, real_line(frame, line)) for frame, line in stack if frame.f_code.co_filename != OURS]
+        before = sum(1 for frame, _ in stack[: index + 1] if is_ours(frame))
+        shown = [(frame, real_line(frame, line)) for frame, line in stack if not is_ours(frame)]
         if not shown:
             return stack, index
         index = max(0, min(index - before, len(shown) - 1))
@@ -228,7 +228,7 @@ class Stopping(Tracing):
             self._interrupt_command()
             return
         self.end_condition(frame)
-        while frame is not None and frame.f_code.co_filename in (OURS, bdb.__file__, pdb.__file__):
+        while frame is not None and (is_ours(frame) or frame.f_code.co_filename in (bdb.__file__, pdb.__file__)):
             frame = frame.f_back
         if frame is not None:
             self.stop_now(frame, Stop("interrupt"), wait=False)

@@ -13,7 +13,7 @@ from .channel import ARM_SIGNAL, Channel, OwnBuiltins, Room, _gettrace
 from .code_lines import NOWHERE
 from .conditions import CONDITION, Conditions, TakesTooLong, is_at
 from .finder import Finder
-from .frames import first_real_line, other_frames, outwards
+from .frames import first_real_line, is_ours, other_frames, outwards
 from .insertion import HELD, RAISED
 from .leaving import Leaving, Left
 from .shown import Followed
@@ -238,7 +238,7 @@ class Tracing(Leaving):
     def trace_dispatch(self, frame: "FrameType", event: str, arg: "Any") -> "Any":
         """Trace the thread that steps; all others run freely."""
         ident = _get_ident()
-        if self.quitting or ident in self.busy or frame.f_code.co_filename == OURS:
+        if self.quitting or ident in self.busy or is_ours(frame):
             return None
         if _getpid() != self._pid:
             _settrace(None)
@@ -322,7 +322,7 @@ class Tracing(Leaving):
         else:
             self.tracers.trace_freely()
         while frame is not None:
-            if frame.f_code.co_filename != OURS:
+            if not is_ours(frame):
                 self._trace(frame, self.trace_dispatch if stepping else self.finder.tracer(frame))
             frame = frame.f_back
 
@@ -342,7 +342,7 @@ class Tracing(Leaving):
             frames.append(self.returnframe)
         if any(frame.f_code.co_flags & bdb.GENERATOR_AND_COROUTINE_FLAGS for frame in frames):
             return ()
-        return tuple(frame for frame in frames if frame.f_code.co_filename != OURS)
+        return tuple(frame for frame in frames if not is_ours(frame))
 
     def _reach_other_threads(self) -> None:
         """Trace frames that other threads are in, for breakpoints set since they were called."""
