@@ -308,17 +308,27 @@ def test_a_test_that_fails_as_expected_is_said_to(trace_tests: Follow) -> None:
 @pytest.mark.parametrize("flags", ["-W error", "-X warn_default_encoding -W error"])
 def test_warnings_that_are_errors_do_not_come_of_the_tracing(trace: Follow, flags: str) -> None:
     program = """\
+        import warnings
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from other import g
         def f(n):
             '''Doc f.'''
             n += sum(one for one in [n, 2])
-            return [n, C]
-        class C:
-            '''Doc C.'''
+            return g(n)
         f(1)
         """
-    followed = trace(code(program), entrypoint=f"python {flags} app.py")
+    other = "def g(n):\n    'Doc \\d.'\n    return -n\n"
+    followed = trace(code(program), entrypoint=f"python {flags} app.py", files={"other.py": other}, depth=1)
     assert followed.status == 0 and followed.printed == ""
-    assert followed.lines[-1].endswith("returned [4, <class C>] (line 4)")
+    assert "return -n" in followed.text
+    assert followed.lines[-1].endswith("returned -4 (line 8)")
+
+
+def test_a_warning_of_the_program_s_source_is_given_once(trace: Follow) -> None:
+    program = "def f():\n    'Doc \\d.'\nf()\n"
+    followed = trace(program, entrypoint="python -W always app.py")
+    assert followed.printed.count("Warning") == 1
 
 
 @pytest.mark.parametrize("number", [0, 3, 4])

@@ -5,6 +5,8 @@ import bisect
 import dis
 import tokenize
 
+from debug_gym_core.debugging.inside.quiet import Quiet
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType
@@ -92,7 +94,8 @@ class Source:
         try:
             with tokenize.open(path) as file:
                 text = file.read(LARGEST)
-            tree = ast.parse(text)
+            with Quiet():
+                tree = ast.parse(text)
         except (OSError, SyntaxError, ValueError, RecursionError, LookupError) as error:
             self.problem = str(error)
             tree = ast.parse("")
