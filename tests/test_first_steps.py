@@ -91,7 +91,7 @@ HOOKS = {"conftest.py": "from hooks import *\n", "hooks.py": "def pytest_runtest
     [*repeated("faults", ("while True: pass", {})), ("os._exit(0)", {}), ("return 2", HOOKS)],
     ids=["hangs", "ends", "is forgiven"],
 )
-def test_nothing_is_noted_of_an_unchanged_run_that_may_be_as_the_bug_has_it_or_is_forgiven(
+def test_no_unchanged_run_is_said_not_to_count_that_may_be_as_the_bug_has_it_or_is_forgiven(
     tmp_path: Path, bug: str, files: dict[str, str]
 ) -> None:
     (tmp_path / "mine").mkdir()
@@ -101,7 +101,11 @@ def test_nothing_is_noted_of_an_unchanged_run_that_may_be_as_the_bug_has_it_or_i
     arguments = ["run", "repo", "-p", "benchmark.path=mine", "-p", "env.run_timeout=5", "--agent", "noop_agent"]
     result = run_debug_gym([*arguments, "-o", "out"], tmp_path)
     assert result.returncode == 0, result.stderr
-    assert not [one for one in json.loads((tmp_path / "out/run.json").read_text())["notes"] if "does not count" in one]
+    notes = json.loads((tmp_path / "out/run.json").read_text())["notes"]
+    assert not [one for one in notes if "does not count" in one]
+    # Whether a suite is too slow or the bug makes it hang cannot be told: what was seen is said of both.
+    slow = "repo/mine: the run of the unchanged repository did not end within 5 s (env.run_timeout): "
+    assert [one.startswith(slow) for one in notes if "env.run_timeout" in one] == [True] * (bug == "while True: pass")
 
 
 def test_mistakes_are_found_before_anything_runs(tmp_path: Path) -> None:

@@ -122,6 +122,7 @@ def grade(
         doubts=doubts,
         twins=found.count if found is not None else None,
         undecided=undecided,
+        timed_out=run.measurement.timed_out,
     )
 
 

@@ -145,6 +145,7 @@ class Grade:
         twins: how many tests that passed were run again with what they expect turned; None: none was, nobody asked
         undecided: whether the reason is only what may be forgiven: where all that counts passes, it is if the unchanged
             repository shows it too
+        timed_out: whether the run of the tests was ended for reaching its timeout
     """
 
     resolved: bool
@@ -158,6 +159,7 @@ class Grade:
     doubts: Mapping[str, str] = field(default_factory=dict)
     twins: int | None = None
     undecided: bool = False
+    timed_out: bool = False
 
 
 def score(
