@@ -151,7 +151,7 @@ def test_a_clean_grade_decides_where_the_repository_adds_hooks_itself(make: Make
     first, second = observation["text"].splitlines()[:2]
     assert first == "The score is 0 of 2 (measured in place; what is recorded is measured on a clean copy)"
     assert second.startswith(f"Whether this run counts is open: {ADDED}") and second.endswith(DECIDED)
-    assert env.grade().undecided and env.grade().score == 0
+    assert (env.grade().score, env.grade().reason) == (1, ""), "where the unchanged repository shows the same"
     env.step(ToolCall("edit", FIX))
     observation, reward, terminated, _, _ = env.step(ToolCall("eval"))
     assert (reward, terminated, env.ended) == (2, True, "resolved")
@@ -210,7 +210,7 @@ def test_nothing_is_forgiven_where_there_are_no_twins(make: Make) -> None:
     observation, reward, terminated, _, _ = env.step(ToolCall("eval"))
     assert (reward, terminated, env.unconfirmed) == (0, False, "")
     assert f"\nThis run would not count: {ADDED}" in observation["text"]
-    assert not env.grade().resolved and not env.grade().undecided
+    assert not env.grade().resolved and env.grade().reason.startswith(ADDED)
 
 
 @pytest.mark.parametrize("when", ["its tests ran", "its files are kept"])

@@ -32,8 +32,17 @@ def test_it_counts_also_where_the_repository_wrote_to_its_tests(make: Make) -> N
     result = bench.grade({"calc.py": FIXED})
     assert (result.resolved, result.score, result.reason) == (True, 2, ""), result
     result = bench.grade({"calc.py": FIXED + bug})
-    assert (result.resolved, result.score, result.undecided) == (False, 0, False), result
+    assert (result.resolved, result.score) == (False, 0), result
     assert result.reason == "the run wrote to the tests: test_calc.py"
+
+
+def test_a_fix_of_a_part_counts_for_that_part(make: Make) -> None:
+    broken = BROKEN.replace("2 * a", "a")
+    bench = make({"calc.py": broken, "test_calc.py": TESTS, "conftest.py": CONFTEST, "hooks.py": HOOKS})
+    result = bench.grade({"calc.py": BROKEN})
+    assert (result.resolved, result.score, result.twins, result.reason) == (False, 1, 1, ""), result
+    result = bench.grade({"hooks.py": HOOKS + "    if 'double' in item.name: item.runtest = lambda: None\n"})
+    assert (result.resolved, result.score, list(result.doubts)) == (False, 0, [IDS[0]]), result
 
 
 @pytest.mark.parametrize(
@@ -115,12 +124,11 @@ def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved_there
     assert (result.resolved, result.score) == (False, 0), result
 
 
-def test_hooks_that_may_be_forgiven_break_no_test(make: Make) -> None:
+def test_hooks_that_are_forgiven_break_no_test(make: Make) -> None:
     bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": CONFTEST, "hooks.py": HOOKS})
     bench.task = replace(bench.task, tests=IDS[1:], pass_to_pass=IDS[:1])
     result = bench.grade({}, tests=IDS[1:])
-    assert (result.score, result.undecided, result.broken) == (0, True, ())
-    assert result.reason.startswith("a hook pytest_runtest_setup was added by ")
+    assert (result.score, result.broken, result.reason) == (0, (), "")
     tests = (TestResult(IDS[0], "passed"), TestResult(IDS[1], "failed"))
     run = Measurement(tests, 1, "", valid=False, tampered=True, problems=frozenset({Problem("hook", "added")}))
     standing = CountedTests(bench.task).standing(replace(run, undecided=True))

@@ -16,7 +16,7 @@ from debug_gym_core.grading.dropped import infrastructure_of
 from debug_gym_core.grading.starting import why_not_started
 from debug_gym_core.names import some
 from debug_gym_core.runs.parts import make_benchmark
-from debug_gym_core.tasks.results import FAILING, MISSING, score
+from debug_gym_core.tasks.results import MISSING, score
 from debug_gym_core.tasks.results import PASSING as PASSED
 from debug_gym_core.workspace import patch
 
@@ -65,10 +65,8 @@ class Standing:
             entrypoint: the command that ran them
             grade: what it gave
         """
-        by_status, reason = grade.grading == "exit_status", grade.reason
-        if grade.undecided and not FAILING.isdisjoint(grade.tests.values()):  # which says enough
-            reason = ""
-        return cls(entrypoint, grade.resolved, grade.max_score, grade.tests, by_status, reason=reason)
+        by_status = grade.grading == "exit_status"
+        return cls(entrypoint, grade.resolved, grade.max_score, grade.tests, by_status, reason=grade.reason)
 
     @property
     def passes(self) -> bool:

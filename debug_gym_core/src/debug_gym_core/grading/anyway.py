@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from debug_gym_core.grading.runner.tampering import HOOK
-from debug_gym_core.grading.twins import Twins, When
+from debug_gym_core.grading.twins import When
 from debug_gym_core.tasks.results import PASSING, Measurement, Problem
 
 
@@ -40,17 +40,19 @@ def is_undecided(run: Measurement, twins: When) -> bool:
     return twins != "never" and bool(run.problems) and forgiven(run).valid
 
 
-def doubts_of(found: Twins, before: Measurement, run: Measurement) -> dict[str, str]:
-    """Why tests are not believed in a run with such hooks: who takes part as tests run may keep them from asking.
+def doubted_unasked(before: Measurement, run: Measurement) -> dict[str, str]:
+    """Why tests are not believed in a run with such hooks, unless their twins are asked.
 
-    So a test that nobody asked is believed only where it passed before.
+    Who takes part as tests run may keep them from asking, but for those that passed before.
 
     Args:
-        found: what the twins came to
         before: a run of the tests in the repository as it was
-        run: of the tests that passed
+        run: of the tests; none of them is believed in one that tampers
+
+    Returns:
+        why, by the tests' ids
     """
-    known = found.asked | {one.id for one in before.tests if one.outcome in PASSING}
+    known = {one.id for one in before.tests if one.outcome in PASSING}
+    passed = (one.id for one in run.tests if one.outcome in PASSING and not run.tampered)
     why = "it has no twin, and hooks are added in its run, as by the repository itself"
-    passed = [one.id for one in run.tests if one.outcome in PASSING]
-    return {**{one: why for one in passed if one not in known}, **found.doubts}
+    return {one: why for one in passed if one not in known}

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal
 
 from debug_gym_core.errors import ActionError, GradingError
-from debug_gym_core.grading.anyway import doubts_of, forgivable, forgiven, is_undecided
+from debug_gym_core.grading.anyway import doubted_unasked, forgivable, forgiven, is_undecided
 from debug_gym_core.grading.dropped import infrastructure_of
 from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
@@ -84,31 +84,32 @@ def grade(
     if why_not_started(task.entrypoint, run.measurement):
         with open_session() as session:  # the agent's doing, unless it is the same without the agent
             require_start(session, task.entrypoint, timeout)
-    undecided = is_undecided(run.measurement, twins)
-    skipped = clean.skipped_anyway(forgiven(run.measurement) if undecided else run.measurement, max_score)
+    measurement, known, unasked = run.measurement, frozenset[Problem](), {}
+    if is_undecided(measurement, twins):
+        before = clean.before(run)
+        known = forgivable(before)
+        measurement = measurement.but(known)
+        unasked = doubted_unasked(before, measurement)
+    skipped = clean.skipped_anyway(measurement, max_score)
 
     def resolves(measurement: Measurement) -> bool:
         return not run.rewritten and is_resolved(measurement, tests, max_score, task.pass_to_pass, skipped)
 
-    measurement, found, before = run.measurement, None, None
-    if undecided and resolves(forgiven(measurement)):
-        before, undecided = dataclasses.replace(clean, changes={}).run().measurement, False
-    known = forgivable(before) if before is not None else frozenset()
-    measurement = measurement.but(known)
-    if twins == "always" or (twins == "auto" and resolves(measurement)):
+    found = None
+    if twins == "always" or (twins == "auto" and (unasked or resolves(measurement))):
         found = clean.twins(measurement, known)
         for path, why in found.unread.items() if found is not None else ():
             log.warning("Python %s cannot read %s, its tests have no twins: %s", platform.python_version(), path, why)
-        if found is not None and before is not None and not measurement.tampered:
-            found = dataclasses.replace(found, doubts=doubts_of(found, before, measurement))
+        if unasked:
+            found = (found or Twins()).and_unless_asked(unasked)
         if found is not None and found.doubts:
             found = found.but(clean.doubted_anyway(found.doubts, known))
     doubts = found.doubts if found is not None else {}
     measurement = without(measurement, doubts)
     resolved = resolves(measurement)
-    lost = broken(forgiven(measurement) if undecided else measurement, task.pass_to_pass)
+    lost = broken(measurement, task.pass_to_pass)
     if run.rewritten:  # Only what it scores hangs on that: not what is told of its tests, nor what another run shows.
-        measurement, undecided = measurement.spoilt(f"the run wrote to the tests: {run.rewritten}"), False
+        measurement = measurement.spoilt(f"the run wrote to the tests: {run.rewritten}")
     count, outcomes = score(measurement, tests, max_score, task.pass_to_pass, skipped if resolved else ())
     return Grade(
         resolved=resolved,
@@ -121,7 +122,6 @@ def grade(
         broken=lost,
         doubts=doubts,
         twins=found.count if found is not None else None,
-        undecided=undecided,
         timed_out=run.measurement.timed_out,
     )
 
@@ -169,6 +169,10 @@ class _Clean:
             given = given_modules(self.snapshot.members, test_files, filtered.kept)
             measurement = measure(session, task.entrypoint, timeout=self.timeout, trusted=trusted, given=given)
             return _Run(filtered, measurement, _rewritten(session, self.snapshot, test_files, filtered.kept))
+
+    def before(self, run: _Run) -> Measurement:
+        """A run of the tests in the repository as it was: one over the changes, where none of them was taken over."""
+        return dataclasses.replace(self, changes={}).run().measurement if run.filtered.kept else run.measurement
 
     def twins(self, measurement: Measurement, known: frozenset[Problem] = frozenset()) -> Twins | None:
         """The tests that passed, with what they expect turned; None where there is nothing to run again.

@@ -66,6 +66,15 @@ class Twins:
         doubts = {test: why for test, why in self.doubts.items() if test not in tests}
         return replace(self, count=self.count - len(self.doubts) + len(doubts), doubts=doubts)
 
+    def and_unless_asked(self, doubts: Mapping[str, str]) -> Twins:
+        """The same, and tests doubted that have no twin.
+
+        Args:
+            doubts: why, by the tests' ids
+        """
+        more = {test: why for test, why in doubts.items() if test not in self.asked}
+        return replace(self, doubts={**more, **self.doubts})
+
 
 def without(measurement: Measurement, doubts: Mapping[str, str]) -> Measurement:
     """A run of the tests in which those that are not believed failed.

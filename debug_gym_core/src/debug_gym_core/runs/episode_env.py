@@ -85,15 +85,15 @@ class EpisodeEnv(RepoEnv):
     def _fails(self) -> bool:
         """Whether the unchanged repository is not resolved; why its run does not count, if so, is noted.
 
-        Not where that may be the bug, as when the run ends in a test, or where it is forgiven. A suite that is too slow
-        looks like one that the bug makes hang: of both it is noted what was seen.
+        Not where that may be the bug, as when the run ends in a test. A suite that is too slow looks like one that the
+        bug makes hang: of both it is noted what was seen.
         """
         grade = self.grade()
         to_its_end = grade.grading != "exit_status" and MISSING not in grade.tests.values()
         if grade.timed_out:
             what = f"the run of the unchanged repository did not end within {self.run_timeout:g} s (env.run_timeout)"
             self.episode.run.note(f"{self.task.id}: {what}: unless that is the bug, no fix counts before it is raised")
-        elif grade.reason and to_its_end and not grade.undecided:
+        elif grade.reason and to_its_end:
             what = "the run of the unchanged repository does not count, nor does that of a change which leaves this so"
             self.episode.run.note(f"{self.task.id}: {what}: {grade.reason}")
         return not grade.resolved

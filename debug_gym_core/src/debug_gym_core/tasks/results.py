@@ -143,8 +143,6 @@ class Grade:
         broken: ids of tests that passed before (`Task.pass_to_pass`) and do not any more
         doubts: why a test that passed was not believed, by its id; it counts as failed
         twins: how many tests that passed were run again with what they expect turned; None: none was, nobody asked
-        undecided: whether the reason is only what may be forgiven: where all that counts passes, it is if the unchanged
-            repository shows it too
         timed_out: whether the run of the tests was ended for reaching its timeout
     """
 
@@ -158,7 +156,6 @@ class Grade:
     broken: tuple[str, ...] = ()
     doubts: Mapping[str, str] = field(default_factory=dict)
     twins: int | None = None
-    undecided: bool = False
     timed_out: bool = False
 
 
