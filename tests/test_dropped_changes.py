@@ -12,9 +12,8 @@ import pytest
 from support import python_in, terminals
 
 from debug_gym_core import RepoEnv, Task, ToolCall
-from debug_gym_core.environment.dropped_changes import _about
 from debug_gym_core.errors import GradingError, SandboxLost
-from debug_gym_core.tasks.results import Grade
+from debug_gym_core.tasks.results import Grade, about_grade
 from debug_gym_core.testing import sample
 from debug_gym_core.workspace import changes
 from debug_gym_tool_eval import DECIDED, NOT_THERE
@@ -197,10 +196,10 @@ def test_hooks_by_which_tests_pass_in_place_resolve_nothing(
 
 def test_a_run_that_cannot_be_trusted_says_why_also_where_tests_passed_before() -> None:
     broken = Grade(False, 0, 1, {}, "clean", "1 test that passed before fails: a", broken=("a",))
-    assert _about(broken, others=True) == "on a clean copy 1 test that passed before fails: a"
-    said = _about(dataclasses.replace(broken, reason="the run wrote to the tests: b"), others=True)
+    assert about_grade(broken, others=True) == "on a clean copy 1 test that passed before fails: a"
+    said = about_grade(dataclasses.replace(broken, reason="the run wrote to the tests: b"), others=True)
     assert said == "on a clean copy 1 test that passed before fails: a (the run wrote to the tests: b)"
-    said = _about(dataclasses.replace(broken, broken=(), reason="the run wrote to the tests: b"), others=True)
+    said = about_grade(dataclasses.replace(broken, broken=(), reason="the run wrote to the tests: b"), others=True)
     assert said == "0 of 1 test that failed before passes on a clean copy (the run wrote to the tests: b)"
 
 

@@ -82,10 +82,25 @@ def test_submitting_says_what_broke(environments: Environments) -> None:
     env = make(environments)
     env.workspace.write_bytes("calc.py", FIXED.replace("2 * a", "a").encode())
     env.step("submit")
-    assert "Submitted: 1 test that passed before fails: test_double.py::test_double, measured on a clean copy; " in (
-        env.last_text
+    said = "Submitted: on a clean copy 1 test that passed before fails: test_double.py::test_double; the task is not"
+    assert said in env.last_text and env.broken == KEPT[1:]
+
+
+@pytest.mark.parametrize(("double", "broken"), [("2 * a", ()), ("a", KEPT[1:])], ids=["nothing fails", "one fails"])
+def test_a_run_that_tampers_says_why_and_breaks_only_what_fails_in_it(
+    environments: Environments, double: str, broken: tuple[str, ...]
+) -> None:
+    env = make(environments)
+    tampers = "import builtins\nreal = builtins.isinstance\nbuiltins.isinstance = lambda one, kind: real(one, kind)\n"
+    env.workspace.write_bytes("calc.py", tampers.encode() + FIXED.replace("2 * a", double).encode())
+    observation, *_ = env.step("eval")
+    assert observation["text"].startswith("The score is 0 of 2 (measured in place") and env.broken == broken
+    assert "\nThis run would not count: builtins.isinstance was replaced" in observation["text"]
+    env.step("submit")
+    said = (
+        f"on a clean copy {about_broken(broken)}" if broken else "0 of 2 tests that failed before pass on a clean copy"
     )
-    assert env.broken == KEPT[1:]
+    assert f"Submitted: {said} (builtins.isinstance was replaced" in env.last_text and env.broken == broken
 
 
 def test_their_files_are_restored_too(environments: Environments) -> None:

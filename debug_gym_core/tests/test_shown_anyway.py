@@ -133,4 +133,5 @@ def test_hooks_that_are_forgiven_break_no_test(make: Make) -> None:
     run = Measurement(tests, 1, "", valid=False, tampered=True, problems=frozenset({Problem("hook", "added")}))
     standing = CountedTests(bench.task).standing(replace(run, undecided=True))
     assert (standing.score, standing.resolved, standing.broken) == (0, False, ())
-    assert CountedTests(bench.task).standing(run).broken == IDS[:1]
+    standing = CountedTests(bench.task).standing(replace(run, tests=tests[1:]))
+    assert (standing.score, standing.broken) == (0, ()), "what nobody knows of"

@@ -60,6 +60,8 @@ def test_tests_that_broke_are_named_and_nothing_is_said_of_a_count_that_is_not()
     both = result("a", "t.py::x", score=0, broken=("t.py::a", "t.py::b"), reason=reason)
     assert said(both) == [f"unresolved toy/a: 1 of 10 failed: t.py::x; {reason}"]
     assert Result.from_json(both.as_json()) == both
+    spoilt = result("a", status="unresolved", resolved=False, score=0, reason="a hook was added by calc")
+    assert said(spoilt) == ["unresolved toy/a: a hook was added by calc"]
 
 
 def test_repeats_that_break_other_tests_are_flaky() -> None:

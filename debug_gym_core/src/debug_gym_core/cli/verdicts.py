@@ -85,12 +85,12 @@ def why_unresolved(result: Result) -> str:
 
 
 def _counted(result: Result, max_score: int) -> Iterator[str]:
-    """What is to be said of the tests that count; nothing when only others failed, of which the reason tells."""
+    """What is to be said of the tests that count; nothing when none failed, and the reason tells why it is 0."""
     missing = max_score - result.score
-    if result.broken and result.failed:  # the score is 0, whatever passed; a result names so many at most
+    if not result.score and result.reason:  # whatever passed; a result names so many at most
+        if not result.failed:
+            return
         missing = len(result.failed) if len(result.failed) < FAILED else missing
-    elif result.broken:
-        return
     told = result.doubts and set(result.failed) <= set(result.doubts)  # by the reason
     names = f": {_names(result.failed, missing)}" if result.failed and not told else ""
     yield f"{missing} of {max_score} failed{names}" if missing else f"all {max_score} passed"

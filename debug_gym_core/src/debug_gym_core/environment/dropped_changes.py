@@ -12,7 +12,7 @@ from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, T
 from debug_gym_core.grading.dropped import about_dropped, infrastructure_of, listed
 from debug_gym_core.names import some
 from debug_gym_core.sandbox.terminal import above_of
-from debug_gym_core.tasks.results import about_broken, about_score
+from debug_gym_core.tasks.results import about_grade
 from debug_gym_core.tools.observation import Observation
 from debug_gym_core.workspace.changes import Changes
 
@@ -163,7 +163,7 @@ class DroppedChanges:
         standing = Standing(grade.score, grade.resolved, grade.broken)
         if grade.resolved:
             return Confirmed(standing, self._lasting(dropped))
-        return Confirmed(standing, dropped, _about(grade, others=bool(self._task.pass_to_pass)))
+        return Confirmed(standing, dropped, about_grade(grade, others=bool(self._task.pass_to_pass)))
 
     def grade(self, changes: Changes, seed: int, timeout: float) -> Grade:
         """The clean grade of changes; that by which they were confirmed, where they are still the same.
@@ -198,18 +198,6 @@ class DroppedChanges:
             session = self._sandbox.session
             self._judge = snapshot, infrastructure_of(task, snapshot, factory.rules, session, tests, files)
         return self._judge[1]
-
-
-def _about(grade: Grade, *, others: bool) -> str:
-    """What a clean copy had to say, where in place all tests pass."""
-    lost = about_broken(grade.broken)
-    if grade.grading == "exit_status":
-        found = "the run fails on a clean copy"
-    elif lost:
-        found = f"on a clean copy {lost}"
-    else:
-        found = f"{about_score(grade.score, grade.max_score, others=others)} on a clean copy"
-    return found if grade.reason in ("", lost) else f"{found} ({grade.reason})"
 
 
 def _differs(path: str, before: Changes, after: Changes) -> bool:

@@ -198,17 +198,16 @@ def score(
 def broken(measurement: Measurement, pass_to_pass: Sequence[str]) -> tuple[str, ...]:
     """The tests that passed before and do not pass any more; none when there is only an exit status.
 
+    Of a run that tampers this is known of those alone that it says did not pass: why it scores 0 is its reason.
+
     Args:
         measurement: a run of the tests
         pass_to_pass: ids of tests that passed before
     """
     if measurement.kind == "exit_status":
         return ()
-    tests = dict.fromkeys(pass_to_pass)
-    if measurement.tampered:
-        return tuple(tests)
-    reported = _Reported(measurement)
-    return tuple(one for one in tests if reported.outcome(one) not in PASSING)
+    reported, others = _Reported(measurement), (*PASSING, MISSING) if measurement.tampered else PASSING
+    return tuple(one for one in dict.fromkeys(pass_to_pass) if reported.outcome(one) not in others)
 
 
 def about_score(score: int, max_score: int, *, others: bool = False) -> str:
@@ -238,6 +237,23 @@ def about_doubts(tests: Sequence[str]) -> str:
         return ""
     what = "1 test passes whatever it expects" if len(tests) == 1 else f"{len(tests)} tests pass whatever they expect"
     return f"{what}, or cannot be tried: {some(tests, NAMED)}"
+
+
+def about_grade(grade: Grade, *, others: bool = False) -> str:
+    """What a clean copy had to say, such as `1 of 2 tests pass on a clean copy`, and why that does not count.
+
+    Args:
+        grade: of the workspace
+        others: as for `about_score`
+    """
+    lost = about_broken(grade.broken)
+    if grade.grading == "exit_status":
+        found = f"the run {'passes' if grade.score else 'fails'} on a clean copy"
+    elif lost:
+        found = f"on a clean copy {lost}"
+    else:
+        found = f"{about_score(grade.score, grade.max_score, others=others)} on a clean copy"
+    return found if grade.reason in ("", lost) else f"{found} ({grade.reason})"
 
 
 def is_resolved(

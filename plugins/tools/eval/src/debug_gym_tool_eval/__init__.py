@@ -168,7 +168,7 @@ def _summary(
         verdict = "passes" if score else "fails"
         yield f"The run {verdict} (by its exit status, {measurement.exit_status}; measured {where})"
     else:
-        nothing = broken or measurement.undecided
+        nothing = broken or measurement.tampered  # whatever passed
         first = f"The score is 0 of {max_score}" if nothing else about_score(score, max_score, others=others)
         yield f"{first} (measured {where}{'' if resolved else '; what is recorded is measured on a clean copy'})"
         if broken:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from debug_gym_core import Observation, Tool, hookimpl
 from debug_gym_core.grading.dropped import about_dropped, listed
-from debug_gym_core.tasks.results import about_broken, about_score
+from debug_gym_core.tasks.results import about_grade
 
 if TYPE_CHECKING:
     from debug_gym_core import Environment
@@ -28,19 +28,18 @@ class Submit(Tool):
         """
         grade = env.submit(message)
         verdict = "the task is resolved" if grade.resolved else "the task is not resolved"
-        found = about_score(grade.score, grade.max_score, others=bool(env.task.pass_to_pass))
-        if grade.broken:
-            found = f"{about_broken(grade.broken)}, measured"
+        found = about_grade(grade, others=bool(env.task.pass_to_pass))
         dropped = f"\n{about_dropped(grade.dropped)}." if grade.dropped else ""
         return Observation(
             self.name,
-            f"Submitted: {found} on a clean copy; {verdict}.{dropped}",
+            f"Submitted: {found}; {verdict}.{dropped}",
             {
                 "resolved": grade.resolved,
                 "score": grade.score,
                 "max_score": grade.max_score,
                 "grading": grade.grading,
                 "tests": grade.tests,
+                **({"reason": grade.reason} if grade.reason else {}),
                 **({"dropped": listed(grade.dropped)} if grade.dropped else {}),
             },
         )
