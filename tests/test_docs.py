@@ -224,6 +224,13 @@ def test_the_reference_has_every_key_tool_and_command() -> None:
         assert f"`{option}`" in text or option in text
 
 
+def test_a_tool_without_an_example_has_no_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx", reason="Sphinx is not installed: uv sync --group docs")
+    assert "```json\n{" in rendered(["ToolReference"])
+    monkeypatch.setattr("debug_gym_reference.example", lambda tool: "")
+    assert "As a model calls it" not in rendered(["ToolReference"])
+
+
 def test_every_component_of_ours_is_mentioned() -> None:
     text = text_of_the_docs() + (ROOT / "README.md").read_text(encoding="utf-8")
     sphinx_made = {"tools": "{tool-reference}", "agents": "{component-reference} agents"}

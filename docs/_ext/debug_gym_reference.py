@@ -110,7 +110,9 @@ class ToolReference(Generated):
             yield from ("", f"## `{tool.name}`", "", escaped(tool.help()), "")
             yield from ("```text", usage(tool), "```", "")
             yield from arguments_table(tool)
-            yield from ("", "As a model calls it:", "", "```json", example(tool), "```", "")
+            yield ""
+            if call := example(tool):
+                yield from ("As a model calls it:", "", "```json", call, "```", "")
             if tool.Settings.model_fields:
                 yield from ("Settings:", "")
                 yield from settings_table(tool.Settings)
