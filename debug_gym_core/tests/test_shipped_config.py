@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import gymnasium
 import pytest
@@ -20,7 +21,10 @@ from debug_gym_core.config.shipped import env_arguments
 from debug_gym_core.environment.parts import with_terminal
 from debug_gym_core.names import nearest
 from debug_gym_core.plugins import load_plugins
+from debug_gym_core.runs.experiment import Experiment
+from debug_gym_core.runs.jobs import Watch
 from debug_gym_core.runs.parts import EpisodeParts
+from debug_gym_core.runs.run import Run
 from debug_gym_core.testing import BenchmarkContract, write_sample
 
 SETUP = ("echo VALUE = 2 > made.py",)
@@ -158,11 +162,47 @@ def test_another_terminal_takes_what_it_knows_of_what_is_shipped(
     assert taken == [("bubblewrap", setup), ("docker", {"user": "root", **setup})]
 
 
+NEEDS_DOCKER = {"user": "root", "environment": {"A": "1"}}
+
+
+def test_what_is_shipped_for_another_terminal_than_the_one_that_is_named_is_left_out(
+    made: Any, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(Prepared.config, "terminal", {"name": "docker", "pids": 300, **NEEDS_DOCKER})
+    config = load("prepared", terminal="local", plugins=plugins)
+    assert (config.terminal.name, config.terminal.pids) == ("local", 300)
+    assert not {"user", "environment"} & config.terminal.model_dump().keys()
+    assert facts(made(terminal="local", allow_unsandboxed=True))[-1].pids == 300
+    with pytest.raises(UsageError, match=r"^-p terminal\.user belongs to docker; say terminal\.name: docker"):
+        load("prepared", ["terminal.user=root"], terminal="local", plugins=plugins)
+    with pytest.raises(UsageError, match=r"terminal\.environment belongs to docker; say"):
+        load("prepared", ["terminal.environment.B=1"], terminal="local", plugins=plugins)
+    with pytest.raises(UsageError, match=r"^local: unknown key 'user'"):
+        made(terminal={"local": {"user": "root"}}, allow_unsandboxed=True)
+
+
+def test_what_is_set_for_another_terminal_than_auto_takes_is_left_out_and_said(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(Prepared.config, "terminal", NEEDS_DOCKER)
+    told: list[str] = []
+    with closing(make("prepared/a", plugins=plugins, notify=told.append)) as env:
+        assert env.terminal_name == "bubblewrap"
+    said = ["user is 'root'", "environment is {'A': '1'}"]
+    assert told == [f"terminal.{text}, which bubblewrap does not use" for text in said]
+    with pytest.raises(UsageError, match=r"^bubblewrap: unknown key 'usre'"):
+        make("prepared/a", terminal={"auto": {"usre": "root"}}, plugins=plugins)
+    config = load("prepared", ["benchmark.tasks=a"], agent="noop_agent", plugins=plugins)
+    with Run.create(config, tmp_path / "run", plugins=plugins) as run:
+        Experiment(run, plugins, Mock(spec=Watch)).check()
+        assert run.notes[-2:] == told
+
+
 @pytest.mark.parametrize("key", ["source", "split", "revision", "path"])
 def test_what_a_benchmark_has_no_field_for_is_refused(made: Any, plugins: Plugins, key: str) -> None:
     with pytest.raises(UsageError, match=rf"^-p benchmark\.{key}: bare has no {key}; leave it out \(got "):
         load("bare", [f"benchmark.{key}=/x"], plugins=plugins)
-    with pytest.raises(UsageError, match=rf"^bare has no {key}; leave it out$"):
+    with pytest.raises(UsageError, match=rf"^{key}: bare has no {key}; leave it out \(got '/x'\)$"):
         made("bare/a", **{key: "/x"})
     assert load("bare", [f"benchmark.{key}=null"], plugins=plugins).benchmark.name == "bare"
     assert made("bare/a", **{key: None}).task.benchmark == "bare"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeAlias, TypeVar, get_args
 
 import pydantic
@@ -102,10 +102,15 @@ def explain(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | N
     Returns:
         `key.path: what is wrong`, several joined by `; `
     """
+    return in_a_line(error.errors(), model)
+
+
+def in_a_line(problems: Iterable[Mapping[str, Any]], model: type[pydantic.BaseModel] | None = None) -> str:
+    """See `explain`; of problems as pydantic tells them."""
     from debug_gym_core.names import nearest
 
     parts = []
-    for item in error.errors():
+    for item in problems:
         where = ".".join(str(step) for step in item["loc"])
         if item["type"] == "extra_forbidden" and model is not None:
             known = _fields_at(model, item["loc"][:-1])

@@ -13,7 +13,14 @@ from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import Component
 from debug_gym_core.components.homes import HOMES
 from debug_gym_core.config.layers import Layer, leaves, tool_name
-from debug_gym_core.config.model import COMPONENT_SECTIONS, BenchmarkSection, ComponentSection, Config, TaskChoice
+from debug_gym_core.config.model import (
+    COMPONENT_SECTIONS,
+    BenchmarkSection,
+    ComponentSection,
+    Config,
+    TaskChoice,
+    TerminalSection,
+)
 from debug_gym_core.config.paths import absolute
 from debug_gym_core.config.refusals import Place, Refusals, agent_names, steps_of
 from debug_gym_core.config.spellings import answer
@@ -40,8 +47,29 @@ class Checker:
             cls = self.plugins.get("benchmarks", benchmark)
         layer = Layer({"benchmark": {"name": benchmark}})
         if cls is not None:
-            layer = Layer(dict(cls.config), name=f"the config of {benchmark}").over(layer)
+            layer = Layer(dict(cls.config), name=shipped_in(benchmark)).over(layer)
         return layer
+
+    def leave_out_foreign(self, merged: Layer, benchmark: str) -> None:
+        """Leave out what a benchmark ships for another terminal than the one that is taken.
+
+        Args:
+            merged: values over those that it ships
+            benchmark: its name
+
+        Raises:
+            UsageError: there is no such terminal
+            PluginError: its plugin failed
+        """
+        section = merged.data.get("terminal")
+        name = section.get("name") if isinstance(section, dict) else None
+        cls = self._component("terminal", name, merged) if isinstance(name, str) else None
+        if cls is None or not isinstance(section, dict):
+            return
+        known = {*TerminalSection.model_fields, *cls.Settings.model_fields}
+        written = [path for path, _ in leaves(section) if merged.origin(("terminal", *path)) != shipped_in(benchmark)]
+        said = {path[0] for path in written}
+        merged.data["terminal"] = {key: value for key, value in section.items() if key in known | said}
 
     def agent_sections(self, layer: Layer) -> dict[str, Layer]:
         """The sections of agents' names.
@@ -277,6 +305,11 @@ def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unknown(loc: Place) -> dict[str, Any]:
     return {"type": "extra_forbidden", "loc": loc, "msg": "unknown key", "input": None}
+
+
+def shipped_in(benchmark: str) -> str:
+    """Where values come from that a benchmark ships."""
+    return f"the config of {benchmark}"
 
 
 def without_use(given: Mapping[str, Any], benchmark: type[Component]) -> list[Any]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.config.checks import without_use
+from debug_gym_core.components.component import in_a_line
+from debug_gym_core.config.checks import Checker, shipped_in, without_use
 from debug_gym_core.config.layers import Layer
 from debug_gym_core.config.model import BenchmarkSection, TaskChoice
 from debug_gym_core.environment.parts import one_choice
+from debug_gym_core.environment.settings import EnvSection
 from debug_gym_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,8 +40,9 @@ def without_idle(benchmark: type[Benchmark], given: Mapping[str, Any]) -> dict[s
     Raises:
         UsageError: a value is for other benchmarks, and says something
     """
-    for problem in without_use(given, benchmark):
-        raise UsageError(problem["msg"])
+    problems = [{**problem, "loc": problem["loc"][1:]} for problem in without_use(given, benchmark)]
+    if problems:
+        raise UsageError(in_a_line(problems))
     idle = {*BenchmarkSection.model_fields} - {*TaskChoice.model_fields, *benchmark.Settings.model_fields}
     return {key: value for key, value in given.items() if key not in idle}
 
@@ -53,26 +56,25 @@ def env_arguments(
         benchmark: its class, with what it ships
         plugins: where the terminal is looked up
         tools: as `RepoEnv` takes them; None: those that are shipped, if any
-        terminal: likewise; `auto`: the one that is shipped, if any. Its settings are over those shipped of them that
-            it knows
+        terminal: likewise; `auto`: the one that is shipped, if any
         settings: the other arguments
 
     Raises:
         UsageError: there is no such terminal
         PluginError: its plugin failed
     """
-    shipped = Layer(dict(benchmark.config))
     name, chosen = one_choice(terminal)
-    below = shipped.part("terminal").data
-    default = below.pop("name", "auto")
-    if name == "auto":
-        name = default
-    if name != "auto":
-        known = plugins.get("terminals", name).Settings.model_fields
-        below = {key: value for key, value in below.items() if key in known}
+    given = {
+        "env": {key: value for key, value in settings.items() if key in EnvSection.model_fields},
+        "terminal": chosen if name == "auto" else {"name": name, **chosen},
+    }
+    shipped = Layer(dict(benchmark.config), name=shipped_in(benchmark.name))
+    merged = Layer({key: values for key, values in given.items() if values}).over(shipped)
+    Checker(plugins).leave_out_foreign(merged, benchmark.name)
+    section = merged.part("terminal").data
     return {
-        **shipped.part("env").data,
         **settings,
-        "tools": shipped.data.get("tools") if tools is None else tools,
-        "terminal": {name: Layer(chosen).over(Layer(below)).data},
+        **merged.part("env").data,
+        "tools": merged.data.get("tools") if tools is None else tools,
+        "terminal": {section.pop("name", "auto"): section},
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
@@ -78,6 +78,18 @@ def choose_terminal(
     if local is None:
         raise RequirementError(f"no sandbox: {reason}; and not without one either: {missing}")
     return local, f"no sandbox ({reason}): {task.benchmark} runs on this machine without isolation"
+
+
+def unused(backend: type[Terminal], settings: Mapping[str, Any]) -> Iterator[str]:
+    """What is set for a sandbox that `auto` took another backend for, a line each.
+
+    Args:
+        backend: that it took
+        settings: what the `terminal` section says beside its own keys
+    """
+    for key, value in settings.items():
+        if key not in backend.Settings.model_fields:
+            yield f"terminal.{key} is {value!r:.80}, which {backend.name} does not use"
 
 
 def _available(name: str, plugins: Plugins) -> tuple[type[Terminal] | None, str]:

@@ -131,13 +131,11 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             default_tools(ends_on_resolved=checked.end_on_resolved is not False) if tools is None else tools,
             self.plugins,
         )
-        backend, backend_settings, note = with_terminal(
+        backend, backend_settings, notes = with_terminal(
             task, terminal, self.plugins, trusted=trusted, allow_unsandboxed=allow_unsandboxed
         )
-        if note:
-            (notify or log.warning)(note)
         super().__init__(task, made, checked, backend, backend_settings, run=run, notify=notify)
-        for text in self._without_effect:
+        for text in (*notes, *self._without_effect):
             (notify or log.warning)(text)
         self.max_steps, self.max_rewrites, self.max_seconds = max_steps, max_rewrites, max_seconds
         self._dispatcher = Dispatcher(self, self._sandbox, self._events, self._files, self._dropped)

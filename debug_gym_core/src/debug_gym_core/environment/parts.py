@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 
 from debug_gym_core.components.component import construct, explain
-from debug_gym_core.environment.backend import choose_terminal
+from debug_gym_core.environment.backend import choose_terminal, unused
 from debug_gym_core.environment.image_repositories import image_settings
 from debug_gym_core.environment.settings import Conditions, EnvSection
 from debug_gym_core.errors import PluginError, UsageError
@@ -160,7 +160,7 @@ def with_terminal(
     *,
     trusted: bool,
     allow_unsandboxed: bool,
-) -> tuple[type[Terminal], dict[str, Any], str | None]:
+) -> tuple[type[Terminal], dict[str, Any], list[str]]:
     """Look up the terminal of a task, with the settings that its image needs.
 
     Args:
@@ -171,7 +171,7 @@ def with_terminal(
         allow_unsandboxed: do without a sandbox where none can be had
 
     Returns:
-        the backend, its settings, and a line that a person should read (None when there is nothing to say)
+        the backend, its settings, and lines that a person should read
 
     Raises:
         UsageError: there is no such backend, a setting of it is wrong, or it isolates nothing and who acts is not
@@ -185,8 +185,14 @@ def with_terminal(
     if name != "auto":  # what is wrong with the settings is said before what the machine lacks
         plugins.get("terminals", name).check_settings(settings)
     backend, note = choose_terminal(name, task, trusted, plugins, settings)
+    notes = [note] if note else []
+    if name == "auto":
+        others = {key for cls in plugins.terminals.values() for key in cls.Settings.model_fields}
+        notes += unused(backend, {key: value for key, value in settings.items() if key in others})
+        known = {*backend.Settings.model_fields}
+        settings = {key: value for key, value in settings.items() if key in known or key not in others}
     backend.check_settings(settings)
     if task.image and backend.runs_images:
         settings = {**settings, "image": settings.get("image") or task.image}
         settings |= image_settings(task, settings)
-    return backend, settings, note
+    return backend, settings, notes

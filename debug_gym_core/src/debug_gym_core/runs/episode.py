@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from debug_gym_core import progress
 from debug_gym_core.agents.prompts import Prompt
-from debug_gym_core.environment.backend import choose_terminal
+from debug_gym_core.environment.backend import choose_terminal, unused
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import ContextOverflow, LLMRefused, PluginError, SandboxLost, UsageError
 from debug_gym_core.models.llm import LLM
@@ -296,7 +296,8 @@ class Players:
         section = self.config.terminal
         settings = {"image": section.image, "allow_unsandboxed": section.allow_unsandboxed}
         backend, note = choose_terminal(section.name, task, self.trusted, self.plugins, settings)
-        self.note(note)
+        for text in (note, *unused(backend, section.model_extra or {})):
+            self.note(text)
         if note is None and not backend.isolates:
             self.run.note(f"terminal {backend.name} isolates nothing: what runs in it runs on this machine")
         return backend
