@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import gymnasium
 import pytest
@@ -81,6 +82,36 @@ def test_every_tool_is_in_the_action_space(sandbox: str) -> None:
     assert repr(env.action_space) == 'ActionSpace(["count"])'
     assert env.action_space.sample() == ToolCall("count", {"path": "..."})
     env.close()
+
+
+COUNT = """
+from debug_gym_core import Tool, hookimpl
+
+class Count(Tool):
+    '''Count.'''
+
+    name = "count"
+
+    def use(self, env):
+        '''Count.'''
+
+@hookimpl
+def debug_gym_register_tools():
+    return [Count]
+"""
+
+
+def test_the_specification_makes_the_environment_again_with_its_plugins(tmp_path: Path, sandbox: str) -> None:
+    file = tmp_path / "counting.py"
+    file.write_text(COUNT)
+    plugins = debug_gym_core.load_plugins(files=[file])
+    env = debug_gym_core.make("mini_nightmare/purr", ["count"], sandbox, plugins=plugins)
+    assert env.spec is not None
+    again = gymnasium.make(env.spec)
+    tools = again.unwrapped.tools  # type: ignore[attr-defined]
+    assert [type(tool) for tool in tools.values()] == [plugins.get("tools", "count")]
+    for one in (env, again):
+        one.close()
 
 
 def test_a_reset_has_no_options(env: RepoEnv) -> None:
