@@ -119,6 +119,8 @@ class Faulty(Tool):
     def use(self, env):
         \"\"\"Use it.\"\"\"
         raise OSError("no licence")
+    @hookimpl
+    def on_reset(self, env): raise OSError("no driver")
 
 class User(Agent):
     \"\"\"Calls it.\"\"\"
@@ -139,10 +141,12 @@ def test_a_tool_that_fails_by_its_own_errors_is_noted_once(inside: Any, tmp_path
     (tmp_path / "plug.py").write_text(FAULTY)
     tools = ("--agent", "user", "-p", "tools=[faulty, sh]")
     done = inside("run", "toy", "--plugin-file", "plug.py", "--task", "[ab]", *tools, "-o", "out")
-    said = "tool faulty failed by an error of its own: OSError: no licence; see the log.txt of toy/a"
-    assert done.status == 0 and (done.out + done.err).count("faulty failed") == 1 and said in done.out + done.err
-    assert json.loads((tmp_path / "out/run.json").read_text())["notes"].count(said) == 1
-    assert "no licence" in (tmp_path / "out/toy/a/log.txt").read_text()
+    notes = json.loads((tmp_path / "out/run.json").read_text())["notes"]
+    assert done.status == 0
+    for what, error in (("faulty", "OSError: no licence"), ("faulty on on_reset", "OSError: no driver")):
+        said = f"tool {what} failed by an error of its own: {error}; see the log.txt of toy/a"
+        assert notes.count(said) == 1 and (done.out + done.err).count(f"tool {what} failed") == 1
+        assert said in done.out + done.err and error in (tmp_path / "out/toy/a/log.txt").read_text()
 
 
 def test_a_config_says_which_of_two_tools_an_agents_own_is(inside: Any, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import ActionError, SandboxLost
@@ -27,7 +27,6 @@ class Dispatcher:
 
     Attributes:
         call: what the last action was understood as; None: as nothing
-        fault: what its tool raised that no tool may; None: nothing
     """
 
     def __init__(
@@ -37,6 +36,7 @@ class Dispatcher:
         events: EventQueue,
         files: FileEvents,
         dropped: DroppedChanges,
+        failed: Callable[[str, BaseException], str],
     ) -> None:
         """Know of no action yet.
 
@@ -46,14 +46,15 @@ class Dispatcher:
             events: what they are told
             files: what happens to the files
             dropped: what of it grading drops
+            failed: makes a tool's exception words for the agent, and keeps it
         """
         self._env = env
         self._sandbox = sandbox
         self._events = events
         self._files = files
         self._dropped = dropped
+        self._failed = failed
         self.call: ToolCall | None = None
-        self.fault: BaseException | None = None
 
     def carry_out(self, action: Any, observations: list[Observation]) -> None:
         """Carry out an action, with the events that it causes.
@@ -68,7 +69,7 @@ class Dispatcher:
         if self._sandbox.failure is not None:
             raise SandboxLost(str(self._sandbox.failure))
         tools = self._env.tools
-        self.fault = call = None
+        call = None
         malformed = {"malformed": True}
         try:
             self.call = call = actions.parse(action, {name: type(made) for name, made in tools.items()})
@@ -110,9 +111,8 @@ class Dispatcher:
         except SandboxLost:
             raise
         except (Exception, SystemExit) as error:
-            self.fault = error
             tool = type(self._env.tools[name])
-            return Observation(name, f"{failed(name, error)}\n{expected(tool)}", error=True)
+            return Observation(name, f"{self._failed(name, error)}\n{expected(tool)}", error=True)
 
 
 def failed(what: str, error: BaseException) -> str:

@@ -138,7 +138,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         for text in (*notes, *self._without_effect):
             (notify or log.warning)(text)
         self.max_steps, self.max_rewrites, self.max_seconds = max_steps, max_rewrites, max_seconds
-        self._dispatcher = Dispatcher(self, self._sandbox, self._events, self._files, self._dropped)
+        self._dispatcher = Dispatcher(self, self._sandbox, self._events, self._files, self._dropped, self._failed)
         self._start_over()
         self.observation_space = cast(
             "gymnasium.Space[dict[str, str]]", gymnasium.spaces.Dict({"text": TextSpace(), "json": TextSpace()})

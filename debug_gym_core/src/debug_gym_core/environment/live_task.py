@@ -83,7 +83,7 @@ class LiveTask:
         self._all_tools = dict(tools)
         self._notify = notify
         self._tests = CountedTests(task, settings.twins)
-        self._events = EventQueue(tools, failed)
+        self._events = EventQueue(tools, self._failed)
         self._files = FileEvents(self, self._events)
         self._sandbox = LiveSandbox(
             task,
@@ -222,6 +222,10 @@ class LiveTask:
         self.tools.clear()
         self.tools.update((name, made) for name, made in self._all_tools.items() if name in there)
         self._events.refresh()
+
+    def _failed(self, what: str, error: BaseException) -> str:
+        """A tool raised what no tool may: words for the agent; see `dispatch.failed`."""
+        return failed(what, error)
 
     def _free_tools(self) -> None:
         """Have all tools free what they hold, since their sandbox ends."""

@@ -308,10 +308,10 @@ class Players:
             self.watch.note(text)
 
     def note_fault(self, tool: str, error: BaseException, task: str) -> None:
-        """Note that a tool raised what no tool may, once a tool: the agent alone is told each time.
+        """Note that a tool raised what no tool may, once a tool and event: the agent alone is told each time.
 
         Args:
-            tool: its name
+            tool: its name, and on which event it failed
             error: what it raised
             task: of the episode, whose log has the traceback
         """

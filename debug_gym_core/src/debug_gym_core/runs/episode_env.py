@@ -34,6 +34,7 @@ class EpisodeEnv(RepoEnv):
         """
         super().__init__(*arguments, **settings)
         self.episode = episode
+        self._faults: list[tuple[str, BaseException]] = []
         self.ending = threading.Lock()
 
     @property
@@ -57,6 +58,7 @@ class EpisodeEnv(RepoEnv):
             observation, info = super().reset(seed=seed, options=options)
         finally:
             self._begin(None)
+        self._note_faults()
         self._record(None, observation, 0.0, False, False, started)
         for text in self.notes:
             self.episode.run.note(text.replace(str(self.task.repository), "the repository"))
@@ -107,12 +109,20 @@ class EpisodeEnv(RepoEnv):
         started = time.monotonic()
         observation, reward, terminated, truncated, info = super().step(action)
         self.episode.run.stop_if_asked()
-        fault, call = self._dispatcher.fault, self.last_call
-        if fault is not None and call is not None:
-            self.episode.run.note_fault(call.name, fault, self.task.id)
+        self._note_faults()
         said = self.last_call or (action if isinstance(action, str | Mapping) or hasattr(action, "name") else None)
         self._record(said, observation, reward, terminated, truncated, started)
         return observation, reward, terminated, truncated, info
+
+    def _failed(self, what: str, error: BaseException) -> str:
+        self._faults.append((what, error))
+        return super()._failed(what, error)
+
+    def _note_faults(self) -> None:
+        """Note the tools that failed; not where the run is stopped, which fails whatever is under way."""
+        for what, error in self._faults:
+            self.episode.run.note_fault(what, error, self.task.id)
+        self._faults.clear()
 
     def _takes_long(self, text: str) -> None:
         self.episode.run.watch.note(text)

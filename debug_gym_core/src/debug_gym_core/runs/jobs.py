@@ -90,7 +90,7 @@ class LiveRun(Protocol):
         """Tell a person, and keep, what they should read."""
 
     def note_fault(self, tool: str, error: BaseException, task: str) -> None:
-        """Note that a tool raised what no tool may, once a tool: its name, the error, the task of the episode."""
+        """Note that a tool raised what no tool may, once: it, and on which event; the error, the task's id."""
 
     def note_python(self, python: Mapping[str, str]) -> None:
         """Keep which interpreter runs the task's code: its `path` and `version`."""
