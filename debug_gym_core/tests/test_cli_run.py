@@ -97,6 +97,25 @@ def test_listing_what_a_resumed_run_would_play_changes_nothing(inside: Any, tmp_
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept} == kept
 
 
+def test_a_run_goes_on_with_the_models_that_are_named_now(
+    inside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept() -> str:
+        return Path(json.loads((tmp_path / "out/run.json").read_text())["config"]["llm_config_file_path"]).name
+
+    inside("run", "toy", "--agent", "breaker", "--task", "a", "-o", "out", "--llm-config", "first.yaml")
+    assert kept() == "first.yaml"
+    inside("run", "--resume", "out")
+    assert kept() == "first.yaml"
+    monkeypatch.setenv("LLM_CONFIG_FILE_PATH", "second.yaml")
+    inside("run", "--resume", "out")
+    assert kept() == "second.yaml"
+    inside("run", "--resume", "out", "-p", "llm_config_file_path=third.yaml")
+    assert kept() == "third.yaml"
+    inside("run", "--resume", "out", "--llm-config", "fourth.yaml")
+    assert kept() == "fourth.yaml"
+
+
 @pytest.mark.parametrize("more", [["--list"], ["--force-all"], []])
 def test_a_run_is_not_gone_on_with_without_its_plugin_file(
     inside: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
