@@ -17,7 +17,7 @@ from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.layers import read_text
 from debug_gym_core.config.llm_yaml import Models, read_models, unknown
 from debug_gym_core.config.model import Config
-from debug_gym_core.errors import RequirementError, UsageError
+from debug_gym_core.errors import PluginError, RequirementError, UsageError
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.redaction import redact, redacted
@@ -113,7 +113,11 @@ def test_an_entry_becomes_a_model(tmp_path: Path, plugins: Plugins, monkeypatch:
         ({"temperature": 0.9}, {"max_completion_tokens": 5, "seed": 1, "extra_body": {"stream": True, "k": 2}}),
         ({"max_tokens": 9}, {"temperature": 0.3, "seed": 1, "extra_body": {"stream": True, "k": 2}}),
         ({"stream": False}, {"temperature": 0.3, "max_completion_tokens": 5, "seed": 1, "extra_body": {"k": 2}}),
-        ({"generate_kwargs": {"seed": 2}}, {"seed": 2}),
+        (
+            {"generate_kwargs": {"seed": 2, "extra_body": {"k": 3}}},
+            {"temperature": 0.3, "max_completion_tokens": 5, "seed": 2, "extra_body": {"stream": True, "k": 3}},
+        ),
+        ({"generate_kwargs": {}}, {}),
     ],
 )
 def test_what_a_config_says_takes_the_place_of_what_the_entry_sends(
@@ -124,7 +128,7 @@ def test_what_a_config_says_takes_the_place_of_what_the_entry_sends(
     llm = found.make("mine", plugins, {"temperature": None, **given})
     assert isinstance(llm, ServiceLLM)
     assert llm.settings.generate_kwargs == sent
-    assert all(getattr(llm.settings, name) == value for name, value in given.items())
+    assert all(getattr(llm.settings, name) == value for name, value in given.items() if name != "generate_kwargs")
 
 
 def test_a_run_names_entries_that_it_does_not_use_and_that_are_wrong(tmp_path: Path, plugins: Plugins) -> None:
@@ -138,6 +142,45 @@ def test_a_run_names_entries_that_it_does_not_use_and_that_are_wrong(tmp_path: P
     ChosenModel(config, plugins).check(Ledger(None, Limits(None)), notes.append)
     said = "llm.yaml:2: other: unknown key 'endpiont'; did you mean 'endpoint'?; other is not played here"
     assert notes == [f"{tmp_path}/{said}"]
+
+
+PICKY = """
+import pydantic
+from debug_gym_core import LLM, hookimpl
+from debug_gym_core.models.service import ServiceLLM, ServiceSettings
+
+class PickySettings(ServiceSettings):
+    @pydantic.field_validator("model")
+    @classmethod
+    def _check(cls, value):
+        return {"m": value}[value]
+
+class Picky(ServiceLLM):
+    \"\"\"Looks its models up.\"\"\"
+    name = "picky"
+    Settings = PickySettings
+    def send(self, request): raise NotImplementedError
+
+@hookimpl
+def debug_gym_register_llms(): return [Picky]
+"""
+
+
+def test_a_validator_that_fails_by_an_error_of_its_own_stops_nobody_else(tmp_path: Path) -> None:
+    (tmp_path / "picky.py").write_text(PICKY)
+    plugins = load_plugins(files=[WIRE, tmp_path / "picky.py"], strict=True)
+    models(tmp_path, "mine: {model: m, tags: [wire]}\nother: {model: n, tags: [picky]}\n")
+    path, ledger = tmp_path / "llm.yaml", Ledger(None, Limits(None))
+    notes: list[str] = []
+    for name in ("mine", "other"):
+        config = Config.model_validate({"llm": {"name": name}, "llm_config_file_path": path})
+        chosen = ChosenModel(config, plugins)
+        if name == "mine":
+            chosen.check(ledger, notes.append)
+            continue
+        with pytest.raises(PluginError, match=r"llm\.yaml:2: other: plugin file .* cannot check it: KeyError: 'n'"):
+            chosen.check(ledger, notes.append)
+    assert notes == []
 
 
 @pytest.mark.parametrize("setting", ["temperature: 0.9", "max_tokens: 9"])

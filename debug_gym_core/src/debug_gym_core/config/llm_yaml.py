@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
+from debug_gym_core.components.catalogue import cause_of, log
 from debug_gym_core.components.component import construct, explain
 from debug_gym_core.config.layers import KeyPath, Layer, leaves, read_file
 from debug_gym_core.config.spellings import ENTRY
-from debug_gym_core.errors import RequirementError, UsageError
+from debug_gym_core.errors import PluginError, RequirementError, UsageError, place_of
 from debug_gym_core.names import nearest
 from debug_gym_core.places import expanded
 from debug_gym_core.redaction import SECRET, redact, remember
@@ -117,6 +118,8 @@ class Models:
             known.model_validate(values)
         except pydantic.ValidationError as error:  # of others, variables may be the cause
             refused = {one["loc"] for one in error.errors() if one["type"] == "extra_forbidden"}
+        except Exception as error:  # a validator of somebody's own, whose error is told where the entry is used
+            log.debug("%s cannot be checked", name, exc_info=error)
         for key in values:
             if (key,) in refused:
                 names = [field.alias or name for name, field in known.model_fields.items()]
@@ -129,11 +132,12 @@ class Models:
         Args:
             name: an entry
             plugins: what is installed
-            given: settings that a config has for it; None counts as left out. They take the place of the entry's, also
-                of those that its `generate_kwargs` have
+            given: settings that a config has for it; None counts as left out. They take the place of the entry's, key
+                by key, also of those that its `generate_kwargs` have
 
         Raises:
             UsageError: a key of the entry is unknown, or a value is wrong
+            PluginError: the backend cannot tell whether one is
             RequirementError: a variable of the environment that the entry names is not set, or the backend is missing
         """
         from debug_gym_core.models.service import ServiceLLM, without
@@ -145,17 +149,22 @@ class Models:
         chosen = {key: value for key, value in given.items() if value is not None and key in known}
         if isinstance(values.get("generate_kwargs"), Mapping):
             values["generate_kwargs"] = without(values["generate_kwargs"], chosen)
-        settings = {**values, **chosen}
+        settings = Layer(chosen).over(Layer(values)).data
+        said = [path for path, _ in leaves(chosen)]
         try:
             try:
                 cls.Settings(**settings)
             except pydantic.ValidationError as error:
-                wrong = {tuple(map(str, one["loc"])) for one in error.errors() if not {*one["loc"][:1]} & {*given}}
+                wrong = {tuple(map(str, one["loc"])) for one in error.errors()}
+                wrong = {path for path in wrong if not any(path[: len(one)] == one for one in said)}
                 settings = self._typed(name, settings, wrong)
                 cls.Settings(**settings)
         except pydantic.ValidationError as error:
             where = self.layer.origin((name, *map(str, error.errors()[0]["loc"])))
             raise UsageError(redact(f"{where}: {name}: {explain(error, cls.Settings)}")) from None
+        except Exception as error:
+            text = f"{self.layer.origin((name,))}: {name}: {cls.brought_by} cannot check it: {cause_of(error)}"
+            raise PluginError(redact(f"{text} ({place_of(error)})")) from error
         try:
             llm = construct(cls, **settings)
         except UsageError as error:
