@@ -244,6 +244,10 @@ def test_what_is_missing_is_said_before_the_tests_are_run(
     assert (done.returncode, done.stdout) == (4, "") and "one (m): there is no key" in done.stderr
     done = run_debug_gym(["fix", project, "--llm", "scripted"], tmp_path)
     assert (done.returncode, done.stdout) == (2, "") and "say what to play" in done.stderr
+    home = {"XDG_STATE_HOME": str(tmp_path / "llm.yaml")}
+    done = run_debug_gym(["fix", project, "--agent", "noop_agent"], tmp_path, home)
+    said = f"error: {tmp_path}/llm.yaml/debug-gym/fix: Not a directory\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 @pytest.mark.people

@@ -230,7 +230,7 @@ def test_the_table(tmp_path: Path, report: Report) -> None:
         "1: 3 of 5 episodes have no result yet",
         "1: network is granted",
         "2: 1 of 1 graded exit_status, not by a report of the tests",
-        "1 and 2, 1 task: both resolved 0, only 1 0, only 2 1, neither 0 (p = 1)",
+        "runs 1 and 2, 1 task: 0 resolved by both, 0 by 1 alone, 1 by 2 alone, 0 by neither (McNemar's p = 1)",
     ]
 
 
@@ -277,7 +277,7 @@ def test_a_narrow_terminal(tmp_path: Path, environment: dict[str, str]) -> None:
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
     plain = re.sub(r"\x1b\[[0-9;]*m|\r", "", done.stdout)
-    tables, _, remarks = plain.partition("\n1 and 2")
+    tables, _, remarks = plain.partition("\nruns 1 and 2")
     assert remarks and "... and 60 more comparisons in --format json" in remarks
     assert all(len(line) <= 60 for line in tables.splitlines()), tables
     numbers = [word for line in tables.splitlines() if line.startswith("task") for word in line.split()[1:]]

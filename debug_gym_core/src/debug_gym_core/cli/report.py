@@ -163,9 +163,9 @@ def _remarks(section: Section, lines: Sequence[Line], compared: Sequence[Pair]) 
     for pair in compared[:PAIRS]:
         one, other = pair.first + 1, pair.second + 1
         yield (
-            f"{one} and {other}, {plural(pair.both + pair.only_first + pair.only_second + pair.neither, 'task')}: "
-            f"both resolved {pair.both}, only {one} {pair.only_first}, only {other} {pair.only_second}, "
-            f"neither {pair.neither} (p = {pair.p:.2g})"
+            f"runs {one} and {other}, {plural(pair.both + pair.only_first + pair.only_second + pair.neither, 'task')}: "
+            f"{pair.both} resolved by both, {pair.only_first} by {one} alone, {pair.only_second} by {other} alone, "
+            f"{pair.neither} by neither (McNemar's p = {pair.p:.2g})"
         )
     if len(compared) > PAIRS:
         yield f"... and {len(compared) - PAIRS} more comparisons in --format json"

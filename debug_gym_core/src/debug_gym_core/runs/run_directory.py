@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -49,6 +50,20 @@ def refuse_other_contents(directory: Path) -> None:
     others = sorted(path.name for path in directory.iterdir() if path.name != LOCK)
     if others:
         raise UsageError(f"{directory} is not empty ({others[0]!r}) and holds no run; name a new directory")
+
+
+def refuse_unwritable(directory: Path) -> None:
+    """Make sure that a run could be kept in a directory, which is not made yet.
+
+    Raises:
+        UsageError: it could not
+    """
+    directory = directory.absolute()
+    try:
+        with tempfile.TemporaryFile(dir=next(one for one in (directory, *directory.parents) if one.exists())):
+            pass
+    except OSError as error:
+        raise UsageError(f"{directory}: {error.strerror}") from error
 
 
 def remove(directory: Path, made: Iterable[Path]) -> None:
