@@ -136,7 +136,8 @@ def test_an_episode_says_why_it_ended(environments: Environments) -> None:
 class Debugger(Tool):
     """Sets a breakpoint."""
 
-    name = "pdb"
+    name = "gdb"
+    sets_breakpoints = True
 
     def use(self, env: RepoEnv, line: int, silent: bool = True) -> Observation:
         """Set one."""
@@ -146,17 +147,17 @@ class Debugger(Tool):
 
 def test_each_observation_has_the_breakpoints_for_programs(environments: Environments) -> None:
     env = environments.make([Debugger(), "view"])
-    actions: list[Any] = ["pdb 1", "pdb 2 silent=false", "pdb x", "view shop.py", "nothing", {"arguments": {}}, ""]
+    actions: list[Any] = ["gdb 1", "gdb 2 silent=false", "gdb x", "view shop.py", "nothing", {"arguments": {}}, ""]
     steps = []
     for take in [functools.partial(env.reset, seed=0), *(functools.partial(env.step, action) for action in actions)]:
         steps.append(take())
         assert all(one.text for one in env.last_observations)  # who said nothing is not among those who spoke
     for observation, *_, info in steps:
-        said = [one["data"] for one in json.loads(observation["json"]) if one["source"] == "pdb"]
+        said = [one["data"] for one in json.loads(observation["json"]) if one["source"] == "gdb"]
         (told,) = [data["breakpoints"] for data in said if "breakpoints" in data]
         assert [f"{one['number']} at {one['file']}:{one['line']}" for one in told] == info["breakpoints"]
-    assert len(env.breakpoints) == 2 and not any("[pdb]" in observation["text"] for observation, *_ in steps)
-    env.withhold("pdb")
+    assert len(env.breakpoints) == 2 and not any("[gdb]" in observation["text"] for observation, *_ in steps)
+    env.withhold("gdb")
     assert [one["source"] for one in json.loads(env.step("view shop.py")[0]["json"])] == ["view"]
 
 

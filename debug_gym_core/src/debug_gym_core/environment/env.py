@@ -35,9 +35,6 @@ _REPLACED = (
     "Programs that ran, and files outside of the repository, are gone."
 )
 
-DEBUGGER = "pdb"
-"""The tool that speaks of the breakpoints."""
-
 log = logging.getLogger("debug_gym")
 
 
@@ -332,9 +329,10 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         """Render what was said; programs are told the breakpoints too where the debugger did not say them."""
         self.last_observations = tuple(observations)
         breakpoints = self.breakpoints.as_json()
-        told = any(one.source == DEBUGGER and one.data.get("breakpoints") == breakpoints for one in observations)
-        if DEBUGGER in self.tools and not told:
-            observations = [*observations, Observation(DEBUGGER, "", {"breakpoints": breakpoints})]
+        debuggers = [name for name, tool in self.tools.items() if tool.sets_breakpoints]
+        told = any(one.source in debuggers and one.data.get("breakpoints") == breakpoints for one in observations)
+        if debuggers and not told:
+            observations = [*observations, Observation(debuggers[0], "", {"breakpoints": breakpoints})]
         observation = render(observations)
         self._last_text = observation["text"]
         return observation

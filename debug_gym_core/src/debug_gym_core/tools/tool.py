@@ -43,9 +43,11 @@ class Tool(Component, abc.ABC):
     Attributes:
         name: what agents call it
         examples: argument sets that are right, shown when an agent's are wrong
+        sets_breakpoints: whether it sets those of the environment: programs are told them, as by it, after each step
     """
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ()
+    sets_breakpoints: ClassVar[bool] = False
 
     def __init__(self, **settings: Any) -> None:
         """Check the settings, and that the tool can be called.

@@ -64,6 +64,7 @@ class Pdb(Tool):
 
     name = "pdb"
     examples = ({"command": "b app.py:12\nc\np total"}, {"command": "c", "entrypoint": EXAMPLE})
+    sets_breakpoints = True
     Settings: ClassVar[type[Settings]] = PdbSettings
     settings: PdbSettings
 
