@@ -80,7 +80,10 @@ def handful(section: str, cases: Mapping[str, Any], *kept: str) -> list[Paramete
     """Parameters by their ids: those named are of the gate, the others marked with a section of the full suite."""
     assert set(kept) <= set(cases), set(kept) - set(cases)
     mark = getattr(pytest.mark, section)
-    return [pytest.param(*values, id=name, marks=() if name in kept else mark) for name, values in cases.items()]
+    return [
+        pytest.param(*(one if isinstance(one, tuple) else (one,)), id=name, marks=() if name in kept else mark)
+        for name, one in cases.items()
+    ]
 
 
 def said_by(python: str, package: str, code: str, *flags: str) -> Any:
