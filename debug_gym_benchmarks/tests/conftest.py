@@ -26,22 +26,27 @@ def sandbox() -> str:
 
 
 @pytest.fixture
-def environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Environments]:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def environments(tmp_path: Path, cache: Path) -> Iterator[Environments]:
     """Environments for tasks that come as an image."""
     if reason := unusable("docker"):
         pytest.skip(reason)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with Environments(tmp_path, "docker") as made:
         yield made
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the test's own, and a git that knows no configuration of ours."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    return tmp_path / "cache" / "debug-gym" / "benchmarks"
+    return cache / "debug-gym" / "benchmarks"
 
 
 @pytest.fixture

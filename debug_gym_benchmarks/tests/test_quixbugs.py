@@ -31,11 +31,7 @@ from debug_gym_core.testing import BenchmarkContract
 from debug_gym_core.workspace import patch
 from debug_gym_core.workspace.snapshot import FileState
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 @pytest.fixture

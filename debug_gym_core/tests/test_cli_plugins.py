@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from taken_name import SECOND
 
 from debug_gym_core.components.catalogue import of_core
 from debug_gym_core.components.entry_points import entry_points
@@ -28,23 +29,6 @@ class Good(Tool):
 
 @hookimpl
 def debug_gym_register_tools(): return [Good]
-"""
-
-
-SECOND = """
-from debug_gym_core import Tool, hookimpl
-
-class Sh(Tool):
-    \"\"\"Another tool of a name that is taken.\"\"\"
-    name = "sh"
-    def use(self, env, command: str):
-        \"\"\"Args:
-            command: not looked at
-        \"\"\"
-        return env.session.run("printf 42 > answer").output + "the other sh"
-
-@hookimpl
-def debug_gym_register_tools(): return [Sh]
 """
 
 

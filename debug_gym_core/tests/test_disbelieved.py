@@ -9,20 +9,11 @@ import ast
 import textwrap
 
 import pytest
+from grading_bench import ASSERTS as TESTS
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, IDS, UNITTEST_IDS, UNITTESTS, Bench, Make
 from support import handful
 
 from debug_gym_core.grading import twins
-
-TESTS = """
-import calc
-
-def test_double():
-    assert calc.double(3) == 6
-
-def test_add():
-    assert calc.add(2, 3) == 5
-"""
 
 AT_FIRST_TEST = """
 import gc, sys

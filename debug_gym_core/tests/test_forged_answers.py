@@ -5,17 +5,9 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from grading_bench import ASSERTS as TESTS
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, UNITTESTS, Bench, Make
 
-TESTS = """
-import calc
-
-def test_double():
-    assert calc.double(3) == 6
-
-def test_add():
-    assert calc.add(2, 3) == 5
-"""
 APPROXIMATE = """
 import pytest
 import calc

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from taken_name import SECOND
 
 FAILING = """
 from debug_gym_core import {base}, hookimpl
@@ -74,7 +75,7 @@ def test_what_a_run_was_played_with_and_is_gone_is_named(inside: Any, tmp_path: 
     done = inside("replay", "out")
     said = "The run was played with what is not here: acme-benchmark-zed 1.2, --plugin-file /gone/plug.py"
     assert done.status == 2 and "unknown benchmark 'zed'" in done.err and said in done.err
-    (tmp_path / "plug.py").write_text(SECOND)
+    (tmp_path / "plug.py").write_text(OWNER)
     for command in (("run", "--resume", "out"), ("replay", "out")):
         there = inside(*command, "--plugin-file", "plug.py")
         assert there.err.endswith("was played with what is not here: acme-benchmark-zed 1.2\n")
@@ -84,27 +85,16 @@ def test_what_a_run_was_played_with_and_is_gone_is_named(inside: Any, tmp_path: 
     assert slip.status == 2 and "run.workrs" in slip.err and "was played with" not in slip.err
 
 
-SECOND = """
-from debug_gym_core import Agent, Tool, ToolCall, hookimpl
-
-class Sh(Tool):
-    \"\"\"Another tool of a name that is taken.\"\"\"
-    name = "sh"
-    def use(self, env, command: str):
-        \"\"\"Args:
-            command: not looked at
-        \"\"\"
-        return env.session.run("printf 42 > answer").output + "the other sh"
+OWNER = f"""{SECOND}
+from debug_gym_core import Agent, ToolCall
 
 class Owner(Agent):
     \"\"\"Has a tool of its own.\"\"\"
     name = "owner"
     tools = ("sh",)
     needs_llm = False
-    def play(self, env, llm): env.step(ToolCall("sh", {"command": "x"}))
+    def play(self, env, llm): env.step(ToolCall("sh", {{"command": "x"}}))
 
-@hookimpl
-def debug_gym_register_tools(): return [Sh]
 @hookimpl
 def debug_gym_register_agents(): return [Owner]
 """
@@ -150,7 +140,7 @@ def test_a_tool_that_fails_by_its_own_errors_is_noted_once(inside: Any, tmp_path
 
 
 def test_a_config_says_which_of_two_tools_an_agents_own_is(inside: Any, tmp_path: Path) -> None:
-    (tmp_path / "second.py").write_text(SECOND)
+    (tmp_path / "second.py").write_text(OWNER)
     command = ("run", "toy", "--plugin-file", "second.py", "--task", "a", "--agent", "owner")
     assert inside(*command).status == 3
     done = inside(*command, "-p", "tools=[second.py:sh]", "-vv")

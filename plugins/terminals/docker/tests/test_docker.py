@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from killed_runner import leave_no_container
 
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.sandbox.ownership import owner
@@ -224,22 +225,7 @@ def test_stop_removes_the_container(start: Start, engine: Any) -> None:
 @needs_image
 def test_killed_runner_leaves_no_container(engine: Any) -> None:
     run = f"orphan-{os.getpid()}"
-    script = f"""
-import sys
-from debug_gym_core.sandbox.terminal import SandboxSpec
-from debug_gym_terminal_docker import DockerTerminal
-terminal = DockerTerminal(image={IMAGE!r})
-terminal.start(SandboxSpec(run={run!r}))
-stream = terminal.open(["/bin/sh", "-c", "trap '' TERM HUP; echo up; exec sleep 1000"])
-print(stream.read(3), flush=True)
-sys.stdin.read()
-"""
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as runner:
-        assert runner.stdout is not None
-        assert runner.stdout.readline() == b"b'up\\n'\n"
-        assert len(ours(engine, run)) == 1
-        runner.kill()
-    wait_until(lambda: ours(engine, run) == [], seconds=30)
+    leave_no_container({"image": IMAGE}, run, lambda: ours(engine, run))
 
 
 @needs_image

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from killed_runner import leave_no_container
 from podman_service import SETTINGS, missing, serving
 
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, UsageError
@@ -125,22 +124,7 @@ def test_a_sandbox_is_lost_with_its_guest_and_so_is_a_killed_one(podman: Any, se
 
 def test_a_killed_runner_leaves_no_container(podman: Any) -> None:
     run = f"{RUN}-orphan"
-    script = f"""
-import sys
-from debug_gym_core.sandbox.terminal import SandboxSpec
-from debug_gym_terminal_docker import DockerTerminal
-terminal = DockerTerminal(**{SETTINGS!r})
-terminal.start(SandboxSpec(run={run!r}))
-stream = terminal.open(["/bin/sh", "-c", "trap '' TERM HUP; echo up; exec sleep 1000"])
-print(stream.read(3), flush=True)
-sys.stdin.read()
-"""
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as runner:
-        assert runner.stdout is not None
-        assert runner.stdout.readline() == b"b'up\\n'\n"
-        assert len(ours(podman, run)) == 1
-        runner.kill()
-    wait_until(lambda: ours(podman, run) == [], seconds=60)
+    leave_no_container(SETTINGS, run, lambda: ours(podman, run))
 
 
 def test_what_is_wrong_is_said_as_with_docker(podman: Any) -> None:

@@ -184,11 +184,16 @@ def test_an_ignored_file_has_no_functions_by_its_modules(debug: Any) -> None:
     assert program.do("b lib.task")["failed"]
 
 
+def beside_zipped(debug: Any, root: Path, zipped: str, code: str) -> Any:
+    """A program of which a module, `zipped`, is in an archive; its own code begins in line 3."""
+    with zipfile.ZipFile(root / "lib.zip", "w") as archive:
+        archive.writestr("zipped.py", zipped)
+    return debug("python app.py", {"app.py": f"import sys\nsys.path.insert(0, 'lib.zip')\n{code}"})
+
+
 def test_breakpoints_in_a_zipped_module_are_set_while_it_runs(debug: Any, tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "lib.zip", "w") as archive:
-        archive.writestr("zipped.py", "def f(n):\n    v = n\n\n    return v\n")
-    code = "import sys\nsys.path.insert(0, 'lib.zip')\nfrom zipped import f\nf(1)\nf(2)\n"
-    program = debug("python app.py", {"app.py": code})
+    zipped = "def f(n):\n    v = n\n\n    return v\n"
+    program = beside_zipped(debug, tmp_path, zipped, "from zipped import f\nf(1)\nf(2)\n")
     program.do("b 4")
     program.lines("c", "s", "s")
     assert program.do("b 2")["out"] == f"Breakpoint 2 at {tmp_path}/lib.zip/zipped.py:2\n"
@@ -198,10 +203,9 @@ def test_breakpoints_in_a_zipped_module_are_set_while_it_runs(debug: Any, tmp_pa
 
 
 def test_what_a_zipped_module_has_is_not_read_from_who_imports_it(debug: Any, tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "lib.zip", "w") as archive:
-        archive.writestr("zipped.py", "# one\n# two\n\ndef f(n):\n    v = n\n\n    return v\n")
-    code = "import sys\nsys.path.insert(0, 'lib.zip')\nimport zipped\n\n# text\n\n# more\nzipped.f(1)\nzipped.f(2)\n"
-    program = debug("python app.py", {"app.py": code})
+    zipped = "# one\n# two\n\ndef f(n):\n    v = n\n\n    return v\n"
+    code = "import zipped\n\n# text\n\n# more\nzipped.f(1)\nzipped.f(2)\n"
+    program = beside_zipped(debug, tmp_path, zipped, code)
     program.do("b 8")
     program.do("c")
     assert not program.do("b zipped.f")["failed"]
