@@ -97,19 +97,19 @@ def test_listing_what_a_resumed_run_would_play_changes_nothing(inside: Any, tmp_
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept} == kept
 
 
-def test_a_run_goes_on_with_the_models_that_are_named_now(
+def test_a_run_goes_on_with_the_models_that_it_has_kept_or_that_are_named_now(
     inside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def kept() -> str:
-        return Path(json.loads((tmp_path / "out/run.json").read_text())["config"]["llm_config_file_path"]).name
+    def kept(out: str = "out") -> str | None:
+        path = json.loads((tmp_path / out / "run.json").read_text())["config"]["llm_config_file_path"]
+        return path and Path(path).name
 
+    monkeypatch.setenv("LLM_CONFIG_FILE_PATH", "exported.yaml")
+    inside("run", "toy", "--agent", "breaker", "--task", "a", "-o", "found")
+    assert kept("found") is None  # so that the variable counts when it is gone on with, too
     inside("run", "toy", "--agent", "breaker", "--task", "a", "-o", "out", "--llm-config", "first.yaml")
-    assert kept() == "first.yaml"
     inside("run", "--resume", "out")
-    assert kept() == "first.yaml"
-    monkeypatch.setenv("LLM_CONFIG_FILE_PATH", "second.yaml")
-    inside("run", "--resume", "out")
-    assert kept() == "second.yaml"
+    assert kept() == "first.yaml"  # a config's goes before the variable
     inside("run", "--resume", "out", "-p", "llm_config_file_path=third.yaml")
     assert kept() == "third.yaml"
     inside("run", "--resume", "out", "--llm-config", "fourth.yaml")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,11 +107,6 @@ def command(
         if refused:
             said = f"--resume goes on with the run's own config, without {refused[0]}"
             raise click.UsageError(f"{said}; say -n, --llm-config, or -p of what may differ", context)
-        from debug_gym_core.config.llm_yaml import VARIABLE
-
-        # What is said now goes before what the run has kept.
-        if os.environ.get(VARIABLE):
-            overrides = (f"llm_config_file_path={json.dumps(os.environ[VARIABLE])}", *overrides)
         if choices["llm_config"] is not None:
             overrides = (*overrides, f"llm_config_file_path={json.dumps(str(choices['llm_config']))}")
     own = () if config is not None else overrides
