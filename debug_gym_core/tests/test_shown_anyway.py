@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from grading_bench import BROKEN, FIXED, IDS, TESTS, Make, instead
+from grading_bench import ASSERTS, BROKEN, FIXED, IDS, TESTS, Make, instead
 from support import repeated
 
 from debug_gym_core.environment.counted_tests import CountedTests
-from debug_gym_core.grading.anyway import forgivable
+from debug_gym_core.grading.anyway import forgivable, throughout
 from debug_gym_core.tasks.results import Measurement, Problem, TestResult
 
 CONFTEST = "from hooks import *\n"
@@ -17,6 +17,13 @@ HOOKS = "def pytest_runtest_setup(item):\n    item.started = True\n"
 UNASKED = TESTS.replace("assert same(calc.add(2, 3), 5)", "check(calc.add(2, 3))") + (
     "\ndef check(found):\n    if found != 5:\n        raise ValueError(found)\n"
 )
+LATER = """
+import calc
+
+def test_later():
+    if calc.double(4) != 8:
+        raise ValueError
+"""
 
 
 def test_a_right_fix_counts_where_the_repository_adds_hooks_itself(make: Make) -> None:
@@ -69,6 +76,29 @@ def test_what_nobody_asks_is_not_believed_there(make: Make) -> None:
     result = bench.grade({"calc.py": FIXED})
     why = "it has no twin, and hooks are added in its run, as by the repository itself"
     assert (result.resolved, result.doubts) == (False, {IDS[1]: why}), result
+
+
+@pytest.mark.parametrize(
+    ("broken", "tests"),
+    [
+        (BROKEN, ASSERTS),
+        *repeated("grading", (BROKEN.replace("def add", "def other"), "from calc import add\n" + ASSERTS)),
+    ],
+    ids=["a failure", "a file that cannot be imported"],
+)
+def test_what_the_unchanged_run_stops_at_makes_no_later_test_new(make: Make, broken: str, tests: str) -> None:
+    files = {"pytest.ini": "[pytest]\naddopts = -x\n", "conftest.py": CONFTEST, "hooks.py": HOOKS, "calc.py": broken}
+    bench = make({**files, "test_calc.py": tests, "test_later.py": LATER})
+    result = bench.grade({"calc.py": FIXED}, bench.tests())
+    assert (result.resolved, dict(result.doubts), result.reason) == (True, {}, ""), result
+
+
+def test_the_unchanged_run_goes_on_whatever_the_command_says() -> None:
+    more = "--maxfail=0 --continue-on-collection-errors"
+    assert throughout("python -m pytest -x -q") == f"python -m pytest -x -q {more}"
+    assert throughout("A='b c' pytest -x -- tests") == f"A='b c' python -m pytest -x {more} -- tests"
+    assert throughout("python -m unittest -f") == "python -m unittest -f"
+    assert throughout("make test") == "make test"
 
 
 @pytest.mark.grading

@@ -4,7 +4,25 @@ from __future__ import annotations
 
 from debug_gym_core.grading.runner.tampering import HOOK
 from debug_gym_core.grading.twins import When
+from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.results import PASSING, Measurement, Problem
+
+THROUGHOUT = ("--maxfail=0", "--continue-on-collection-errors")
+"""Options by which pytest runs all tests that it can, whatever the repository's own options say."""
+
+
+def throughout(entrypoint: str) -> str:
+    """The command that runs all tests, also those after one that fails: of none it is open then whether it passed.
+
+    Args:
+        entrypoint: the task's
+    """
+    parsed = Entrypoint.parse(entrypoint)
+    if parsed.module != "pytest":
+        return entrypoint
+    args = list(parsed.args)
+    end = args.index("--") if "--" in args else len(args)  # after which all are files
+    return parsed.with_args([*args[:end], *THROUGHOUT, *args[end:]]).text
 
 
 def forgivable(run: Measurement) -> frozenset[Problem]:

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal
 
 from debug_gym_core.errors import ActionError, GradingError
-from debug_gym_core.grading.anyway import doubted_unasked, forgivable, forgiven, is_undecided
+from debug_gym_core.grading.anyway import doubted_unasked, forgivable, forgiven, is_undecided, throughout
 from debug_gym_core.grading.dropped import infrastructure_of
 from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
@@ -171,8 +171,11 @@ class _Clean:
             return _Run(filtered, measurement, _rewritten(session, self.snapshot, test_files, filtered.kept))
 
     def before(self, run: _Run) -> Measurement:
-        """A run of the tests in the repository as it was: one over the changes, where none of them was taken over."""
-        return dataclasses.replace(self, changes={}).run().measurement if run.filtered.kept else run.measurement
+        """A run of all tests in the repository as it was; that over the changes, where none of them was taken over."""
+        if not run.filtered.kept:
+            return run.measurement
+        task = dataclasses.replace(self.task, entrypoint=throughout(self.task.entrypoint))
+        return dataclasses.replace(self, task=task, changes={}).run().measurement
 
     def twins(self, measurement: Measurement, known: frozenset[Problem] = frozenset()) -> Twins | None:
         """The tests that passed, with what they expect turned; None where there is nothing to run again.
