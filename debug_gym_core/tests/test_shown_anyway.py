@@ -101,6 +101,23 @@ def test_the_unchanged_run_goes_on_whatever_the_command_says() -> None:
     assert throughout("make test") == "make test"
 
 
+def test_of_tests_that_do_not_count_none_is_doubted(make: Make) -> None:
+    """Those of other modules have no twin, and others of theirs may well pass whatever they expect."""
+    anything = "\ndef test_anything():\n    assert calc.add(1, 1) == Anything()\n"
+    equal = "\nclass Anything:\n    def __eq__(self, other): return True\n"
+    other = LATER.replace("calc.double(4) != 8", "calc.add(4, 4) != 8")
+    files = {
+        "calc.py": BROKEN,
+        "test_calc.py": "from equal import Anything\n" + ASSERTS + anything,
+        "test_other.py": other,
+    }
+    bench = make({**files, "equal.py": equal, "conftest.py": CONFTEST, "hooks.py": HOOKS})
+    bench.task = replace(bench.task, tests=IDS[1:], pass_to_pass=IDS[:1])
+    result = bench.grade({"calc.py": FIXED}, tests=IDS[1:])
+    assert (result.resolved, result.reason, dict(result.doubts)) == (True, "", {}), result
+    assert result.tests["test_other.py::test_later"] == "passed"
+
+
 @pytest.mark.grading
 def test_a_plugin_object_is_told_by_its_class(make: Make) -> None:
     plugin = "class Plugin:\n    def pytest_runtest_setup(self, item): pass\n"

@@ -58,19 +58,14 @@ def is_undecided(run: Measurement, twins: When) -> bool:
     return twins != "never" and bool(run.problems) and forgiven(run).valid
 
 
-def doubted_unasked(before: Measurement, run: Measurement) -> dict[str, str]:
-    """Why tests are not believed in a run with such hooks, unless their twins are asked.
+def passing_newly(before: Measurement, run: Measurement) -> frozenset[str]:
+    """The tests that a run with such hooks shows to pass, and the one before did not: they need twins to be believed.
 
-    Who takes part as tests run may keep them from asking, but for those that passed before.
+    Who takes part as tests run may keep them from asking.
 
     Args:
         before: a run of the tests in the repository as it was
-        run: of the tests; none of them is believed in one that tampers
-
-    Returns:
-        why, by the tests' ids
+        run: of the tests
     """
-    known = {one.id for one in before.tests if one.outcome in PASSING}
-    passed = (one.id for one in run.tests if one.outcome in PASSING and not run.tampered)
-    why = "it has no twin, and hooks are added in its run, as by the repository itself"
-    return {one: why for one in passed if one not in known}
+    then, now = ({one.id for one in each.tests if one.outcome in PASSING} for each in (before, run))
+    return frozenset(now - then)

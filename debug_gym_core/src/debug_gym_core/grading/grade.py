@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal
 
 from debug_gym_core.errors import ActionError, GradingError
-from debug_gym_core.grading.anyway import doubted_unasked, forgivable, forgiven, is_undecided, throughout
+from debug_gym_core.grading.anyway import forgivable, forgiven, is_undecided, passing_newly, throughout
 from debug_gym_core.grading.dropped import infrastructure_of
 from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
@@ -28,6 +28,7 @@ from debug_gym_core.tasks.results import (
     about_doubts,
     broken,
     is_resolved,
+    reported,
     score,
     skipped_only,
 )
@@ -84,24 +85,28 @@ def grade(
     if why_not_started(task.entrypoint, run.measurement):
         with open_session() as session:  # the agent's doing, unless it is the same without the agent
             require_start(session, task.entrypoint, timeout)
-    measurement, known, unasked = run.measurement, frozenset[Problem](), {}
+    measurement, known, new = run.measurement, frozenset[Problem](), frozenset[str]()
+    counted = reported(measurement, (*tests, *task.pass_to_pass) if tests else ())
     if is_undecided(measurement, twins):
         before = clean.before(run)
         known = forgivable(before)
         measurement = measurement.but(known)
-        unasked = doubted_unasked(before, measurement)
+        if not measurement.tampered:  # else none is believed
+            new = counted & passing_newly(before, measurement)
     skipped = clean.skipped_anyway(measurement, max_score)
 
     def resolves(measurement: Measurement) -> bool:
         return not run.rewritten and is_resolved(measurement, tests, max_score, task.pass_to_pass, skipped)
 
     found = None
-    if twins == "always" or (twins == "auto" and (unasked or resolves(measurement))):
+    if twins == "always" or (twins == "auto" and (new or resolves(measurement))):
         found = clean.twins(measurement, known)
         for path, why in found.unread.items() if found is not None else ():
             log.warning("Python %s cannot read %s, its tests have no twins: %s", platform.python_version(), path, why)
-        if unasked:
-            found = (found or Twins()).and_unless_asked(unasked)
+        if new:
+            found = (found or Twins()).with_doubts_of(sorted(new))
+        if found is not None and found.doubts:
+            found = found.but(found.doubts.keys() - counted)
         if found is not None and found.doubts:
             found = found.but(clean.doubted_anyway(found.doubts, known))
     doubts = found.doubts if found is not None else {}

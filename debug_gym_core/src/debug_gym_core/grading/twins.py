@@ -42,6 +42,9 @@ HELPER_SIZE = 1 << 20
 MESSAGE = 200
 """Characters of what a twin says that is not believed."""
 
+UNASKED = "it has no twin, and hooks are added in its run, as by the repository itself"
+"""Why a test is not believed that needs one."""
+
 
 @dataclass(frozen=True)
 class Twins:
@@ -66,14 +69,13 @@ class Twins:
         doubts = {test: why for test, why in self.doubts.items() if test not in tests}
         return replace(self, count=self.count - len(self.doubts) + len(doubts), doubts=doubts)
 
-    def and_unless_asked(self, doubts: Mapping[str, str]) -> Twins:
-        """The same, and tests doubted that have no twin.
+    def with_doubts_of(self, tests: Iterable[str]) -> Twins:
+        """The same, where some tests need a twin to be believed.
 
         Args:
-            doubts: why, by the tests' ids
+            tests: their ids
         """
-        more = {test: why for test, why in doubts.items() if test not in self.asked}
-        return replace(self, doubts={**more, **self.doubts})
+        return replace(self, doubts={**{test: UNASKED for test in tests if test not in self.asked}, **self.doubts})
 
 
 def without(measurement: Measurement, doubts: Mapping[str, str]) -> Measurement:

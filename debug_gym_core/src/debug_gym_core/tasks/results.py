@@ -210,6 +210,17 @@ def broken(measurement: Measurement, pass_to_pass: Sequence[str]) -> tuple[str, 
     return tuple(one for one in dict.fromkeys(pass_to_pass) if reported.outcome(one) not in others)
 
 
+def reported(measurement: Measurement, tests: Sequence[str]) -> frozenset[str]:
+    """The tests of a run that are among some: each by its own id.
+
+    Args:
+        measurement: a run of the tests
+        tests: ids as for `score`
+    """
+    known = _Reported(measurement)
+    return frozenset(one for test in tests for one in known.named(test)) if tests else frozenset(measurement.outcomes)
+
+
 def about_score(score: int, max_score: int, *, others: bool = False) -> str:
     """How many tests pass, such as `2 of 3 tests pass`.
 
@@ -304,15 +315,17 @@ class _Reported:
 
     def outcome(self, test: str) -> str:
         """The outcome of a test, or of all tests in what an id names: a file, a class, a test that is parametrized."""
+        outcomes = [self._outcomes[one] for one in self.named(test)]
+        return next((one for one in outcomes if one not in PASSING), outcomes[0] if outcomes else MISSING)
+
+    def named(self, test: str) -> list[str]:
+        """The ids of the tests that an id names."""
         if test in self._outcomes:
-            return self._outcomes[test]
+            return [test]
         starts = [f"{test}::", f"{test}[", f"{test}."]
         if test.endswith(".py"):
             starts.append(test.removesuffix(".py").replace("/", ".") + ".")
-        inside = [self._outcomes[one] for start in starts for one in self._starting(start)]
-        if not inside:
-            return MISSING
-        return next((one for one in inside if one not in PASSING), "passed")
+        return [one for start in starts for one in self._starting(start)]
 
     def _starting(self, start: str) -> Iterator[str]:
         """The ids that begin so, which stand beside each other."""
