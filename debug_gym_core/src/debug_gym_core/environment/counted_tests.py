@@ -68,8 +68,7 @@ class CountedTests:
     @property
     def hidden(self) -> bool:
         """Whether the tests that show the bug are kept from the agent."""
-        task = self._task
-        return task.mode == "hidden" and any((task.tests_patch, task.hidden_files, task.image_tests))
+        return self._task.hides_tests
 
     def find(self, session: Session, timeout: float) -> bool:
         """Find the tests, unless they are known; runs something in the sandbox.

@@ -122,7 +122,7 @@ def grade(
         max_score=max_score,
         tests=outcomes,
         grading="exit_status" if measurement.kind == "exit_status" else "clean",
-        reason=measurement.reason or about_doubts(tuple(doubts)) or about_broken(lost),
+        reason=measurement.why or about_doubts(tuple(doubts)) or about_broken(lost),
         dropped=run.filtered.dropped,
         broken=lost,
         doubts=doubts,

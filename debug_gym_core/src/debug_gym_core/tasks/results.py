@@ -17,6 +17,8 @@ MISSING = "missing"
 """What `Grade.tests` says of a test that matters and was not reported; such a test failed."""
 NAMED = 3
 """Tests that a reason names at most."""
+REASON = 500
+"""Characters of a reason that is told."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,12 @@ class Measurement:
     def outcomes(self) -> dict[str, str]:
         """The outcome by test id."""
         return {test.id: test.outcome for test in self.tests}
+
+    @property
+    def why(self) -> str:
+        """`reason` as it is told: it may hold what the tested code made up, such as the name of a plugin."""
+        line = " ".join(self.reason.split())
+        return line if len(line) <= REASON else f"{line[: REASON - 3]}..."
 
     def but(self, problems: Collection[Problem]) -> Measurement:
         """The same, where all that changed is among some problems that are held against nobody.
@@ -234,37 +242,56 @@ def about_score(score: int, max_score: int, *, others: bool = False) -> str:
     return f"{said} {verb}"
 
 
-def about_broken(tests: Sequence[str]) -> str:
+def about_broken(tests: Sequence[str], *, named: bool = True) -> str:
     """That tests which passed before fail, and which; empty when there are none."""
     if not tests:
         return ""
     what = "1 test that passed before fails" if len(tests) == 1 else f"{len(tests)} tests that passed before fail"
-    return f"{what}: {some(tests, NAMED)}"
+    return f"{what}: {some(tests, NAMED)}" if named else what
 
 
-def about_doubts(tests: Sequence[str]) -> str:
+def about_doubts(tests: Sequence[str], *, named: bool = True) -> str:
     """That tests pass whatever they expect, and which; empty when there are none."""
     if not tests:
         return ""
     what = "1 test passes whatever it expects" if len(tests) == 1 else f"{len(tests)} tests pass whatever they expect"
-    return f"{what}, or cannot be tried: {some(tests, NAMED)}"
+    return f"{what}, or cannot be tried: {some(tests, NAMED)}" if named else f"{what}, or cannot be tried"
 
 
-def about_grade(grade: Grade, *, others: bool = False) -> str:
+def about_reason(grade: Grade, *, hidden: bool = False) -> str:
+    """Why a grade's run of the tests does not count as it stands, or is worth nothing; empty: it counts.
+
+    Args:
+        grade: of the workspace
+        hidden: the tests are not the agent's to know: neither they are named, nor what the tested code may have read in
+            them and named something after
+    """
+    doubts = tuple(grade.doubts)
+    if not hidden or not grade.reason:
+        return grade.reason
+    if grade.reason == about_doubts(doubts):
+        return about_doubts(doubts, named=False)
+    if grade.reason == about_broken(grade.broken):
+        return about_broken(grade.broken, named=False)
+    return "the run of the tests reached its timeout" if grade.timed_out else "the run of the tests does not count"
+
+
+def about_grade(grade: Grade, *, others: bool = False, hidden: bool = False) -> str:
     """What a clean copy had to say, such as `1 of 2 tests pass on a clean copy`, and why that does not count.
 
     Args:
         grade: of the workspace
         others: as for `about_score`
+        hidden: as for `about_reason`
     """
-    lost = about_broken(grade.broken)
+    lost, reason = about_broken(grade.broken, named=not hidden), about_reason(grade, hidden=hidden)
     if grade.grading == "exit_status":
         found = f"the run {'passes' if grade.score else 'fails'} on a clean copy"
     elif lost:
         found = f"on a clean copy {lost}"
     else:
         found = f"{about_score(grade.score, grade.max_score, others=others)} on a clean copy"
-    return found if grade.reason in ("", lost) else f"{found} ({grade.reason})"
+    return found if reason in ("", lost) else f"{found} ({reason})"
 
 
 def is_resolved(

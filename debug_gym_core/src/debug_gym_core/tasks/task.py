@@ -102,6 +102,11 @@ class Task:
         """`benchmark/name`, as results and commands call it."""
         return f"{self.benchmark}/{self.name}"
 
+    @property
+    def hides_tests(self) -> bool:
+        """Whether the tests that show the bug are kept from the agent."""
+        return self.mode == "hidden" and any((self.tests_patch, self.hidden_files, self.image_tests))
+
 
 class BenchmarkSettings(Settings):
     """What the `benchmark` section of a config says beyond the name and the choice of tasks.

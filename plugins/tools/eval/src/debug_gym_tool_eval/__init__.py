@@ -177,9 +177,9 @@ def _summary(
         at = next(iter(_unreported(measurement)), None)
         yield f"The run reached its time limit and was ended{f' in {at}' if at else ''}."
     elif measurement.undecided:
-        yield f"Whether this run counts is open: {measurement.reason}. {DECIDED}"
+        yield f"Whether this run counts is open: {measurement.why}. {DECIDED}"
     elif measurement.reason:
-        yield f"This run would not count: {measurement.reason}."
+        yield f"This run would not count: {measurement.why}."
 
 
 def _listing(measurement: Measurement) -> Iterator[str]:
@@ -256,7 +256,7 @@ def _data(measurement: Measurement, env: Environment) -> dict[str, object]:
         "timed_out": measurement.timed_out,
         **({"stack": bound(measurement.stack, STACK_LIMIT)} if measurement.stack else {}),
         "valid": measurement.valid,
-        "reason": measurement.reason,
+        "reason": measurement.why,
     }
 
 

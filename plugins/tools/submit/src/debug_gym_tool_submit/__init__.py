@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from debug_gym_core import Observation, Tool, hookimpl
 from debug_gym_core.grading.dropped import about_dropped, listed
-from debug_gym_core.tasks.results import about_grade
+from debug_gym_core.tasks.results import about_grade, about_reason
 
 if TYPE_CHECKING:
     from debug_gym_core import Environment
@@ -28,7 +28,9 @@ class Submit(Tool):
         """
         grade = env.submit(message)
         verdict = "the task is resolved" if grade.resolved else "the task is not resolved"
-        found = about_grade(grade, others=bool(env.task.pass_to_pass))
+        hidden = env.task.hides_tests
+        found = about_grade(grade, others=bool(env.task.pass_to_pass), hidden=hidden)
+        reason = about_reason(grade, hidden=hidden)
         dropped = f"\n{about_dropped(grade.dropped)}." if grade.dropped else ""
         return Observation(
             self.name,
@@ -39,7 +41,7 @@ class Submit(Tool):
                 "max_score": grade.max_score,
                 "grading": grade.grading,
                 "tests": grade.tests,
-                **({"reason": grade.reason} if grade.reason else {}),
+                **({"reason": reason} if reason else {}),
                 **({"dropped": listed(grade.dropped)} if grade.dropped else {}),
             },
         )
