@@ -176,31 +176,44 @@ for one in gc.get_objects():
 
 
 @pytest.mark.parametrize(
-    ("path", "code", "score", "why"),
+    ("path", "code", "score", "said"),
     [
-        ("hooks.py", SKIPS, 1, "1 test passes whatever it expects"),
-        ("calc.py", REGISTERS, 0, f"{ADDED}calc.Plugin"),
+        ("hooks.py", SKIPS, 1, "1 of 2 tests pass on a clean copy (1 test passes whatever it expects"),
+        ("calc.py", REGISTERS, 0, f"the score is 0 of 2 on a clean copy ({ADDED}"),
     ],
     ids=["the repository's do more", "an agent's own"],
 )
 def test_hooks_by_which_tests_pass_in_place_resolve_nothing(
-    make: Make, path: str, code: str, score: int, why: str
+    make: Make, path: str, code: str, score: int, said: str
 ) -> None:
     env = make(files=HOOKED)
     env.step(ToolCall("rewrite", {"path": path, "new_code": code}))
     observation, reward, terminated, _, info = env.step(ToolCall("eval"))
     assert (reward, terminated, info["score"]) == (score, False, score), "as on the clean copy"
-    text = f"All that counts passes here, but {score} of 2 tests pass on a clean copy ("
-    assert observation["text"].startswith(text) and why in observation["text"].splitlines()[0]
+    assert observation["text"].startswith(f"All that counts passes here, but {said}")
+    assert score or f"{ADDED}calc.Plugin" in observation["text"].splitlines()[0]
 
 
 def test_a_run_that_cannot_be_trusted_says_why_also_where_tests_passed_before() -> None:
     broken = Grade(False, 0, 1, {}, "clean", "1 test that passed before fails: a", broken=("a",))
-    assert about_grade(broken, others=True) == "on a clean copy 1 test that passed before fails: a"
+    assert (
+        about_grade(broken, others=True) == "the score is 0 of 1 on a clean copy (1 test that passed before fails: a)"
+    )
     said = about_grade(dataclasses.replace(broken, reason="the run wrote to the tests: b"), others=True)
-    assert said == "on a clean copy 1 test that passed before fails: a (the run wrote to the tests: b)"
+    both = "the run wrote to the tests: b; 1 test that passed before fails: a"
+    assert said == f"the score is 0 of 1 on a clean copy ({both})"
     said = about_grade(dataclasses.replace(broken, broken=(), reason="the run wrote to the tests: b"), others=True)
-    assert said == "0 of 1 test that failed before passes on a clean copy (the run wrote to the tests: b)"
+    assert said == "the score is 0 of 1 on a clean copy (the run wrote to the tests: b)"
+
+
+def test_tests_that_pass_and_are_not_believed_are_not_said_to_fail() -> None:
+    doubted = Grade(False, 0, 1, {}, "clean", "1 test passes whatever it expects: a", doubts={"a": "it does"})
+    assert about_grade(doubted) == "the score is 0 of 1 on a clean copy (1 test passes whatever it expects: a)"
+    said = about_grade(dataclasses.replace(doubted, broken=("a",)))
+    assert said == "the score is 0 of 1 on a clean copy (1 test passes whatever it expects: a)", "nor to be broken"
+    assert (
+        about_grade(dataclasses.replace(doubted, grading="exit_status", reason="")) == "the run fails on a clean copy"
+    )
 
 
 def test_nothing_is_forgiven_where_there_are_no_twins(make: Make) -> None:

@@ -83,8 +83,8 @@ def test_submitting_says_what_broke(environments: Environments) -> None:
     env = make(environments)
     env.workspace.write_bytes("calc.py", FIXED.replace("2 * a", "a").encode())
     env.step("submit")
-    said = "Submitted: on a clean copy 1 test that passed before fails: test_double.py::test_double; the task is not"
-    assert said in env.last_text and env.broken == KEPT[1:]
+    said = "the score is 0 of 2 on a clean copy (1 test that passed before fails: test_double.py::test_double)"
+    assert f"Submitted: {said}; the task is not" in env.last_text and env.broken == KEPT[1:]
 
 
 @pytest.mark.parametrize(("double", "broken"), [("2 * a", ()), ("a", KEPT[1:])], ids=["nothing fails", "one fails"])
@@ -98,10 +98,8 @@ def test_a_run_that_tampers_says_why_and_breaks_only_what_fails_in_it(
     assert observation["text"].startswith("The score is 0 of 2 (measured in place") and env.broken == broken
     assert "\nThis run would not count: builtins.isinstance was replaced" in observation["text"]
     env.step("submit")
-    said = (
-        f"on a clean copy {about_broken(broken)}" if broken else "0 of 2 tests that failed before pass on a clean copy"
-    )
-    assert f"Submitted: {said} (builtins.isinstance was replaced" in env.last_text and env.broken == broken
+    said = "Submitted: the score is 0 of 2 on a clean copy (builtins.isinstance was replaced"
+    assert said in env.last_text and about_broken(broken) in env.last_text and env.broken == broken
 
 
 NAMES = f"""{FIXED}

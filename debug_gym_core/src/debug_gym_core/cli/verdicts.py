@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from debug_gym_core.cli.steps import error_line, shorten
 from debug_gym_core.runs.trajectory import FAILED, Result
+from debug_gym_core.tasks.results import is_void
 
 TASKS = 20
 """Lines of a kind that a summary has at most."""
@@ -87,7 +88,7 @@ def why_unresolved(result: Result) -> str:
 def _counted(result: Result, max_score: int) -> Iterator[str]:
     """What is to be said of the tests that count; nothing when none failed, and the reason tells why it is 0."""
     missing = max_score - result.score
-    if not result.score and result.reason:  # whatever passed; a result names so many at most
+    if is_void(result.score, result.reason):  # whatever passed; a result names so many at most
         if not result.failed:
             return
         missing = len(result.failed) if len(result.failed) < FAILED else missing

@@ -229,14 +229,30 @@ def reported(measurement: Measurement, tests: Sequence[str]) -> frozenset[str]:
     return frozenset(one for test in tests for one in known.named(test)) if tests else frozenset(measurement.outcomes)
 
 
-def about_score(score: int, max_score: int, *, others: bool = False) -> str:
-    """How many tests pass, such as `2 of 3 tests pass`.
+def is_void(score: int, reason: str) -> bool:
+    """Whether a score is 0 for what the run did: it does not say then how many tests pass.
+
+    Args:
+        score: tests that count, pass and are believed
+        reason: why the run does not count as it stands, or is worth nothing; empty: it counts
+    """
+    return not score and bool(reason)
+
+
+def about_score(score: int, max_score: int, *, others: bool = False, reason: str = "", by_status: bool = False) -> str:
+    """How many tests pass, such as `2 of 3 tests pass`; or what else a score says.
 
     Args:
         score: tests that count and pass
         max_score: tests that count
         others: there are tests that passed before and still do, which do not count
+        reason: as for `is_void`
+        by_status: nothing is known but the exit status of the run
     """
+    if by_status:
+        return f"the run {'passes' if score else 'fails'}"
+    if is_void(score, reason):
+        return f"the score is 0 of {max_score}"
     which, verb = ("tests", "pass") if max_score != 1 else ("test", "passes")
     said = f"{score} of {max_score} {which} that failed before" if others else f"{score} of {max_score} {which}"
     return f"{said} {verb}"
@@ -284,14 +300,11 @@ def about_grade(grade: Grade, *, others: bool = False, hidden: bool = False) -> 
         others: as for `about_score`
         hidden: as for `about_reason`
     """
-    lost, reason = about_broken(grade.broken, named=not hidden), about_reason(grade, hidden=hidden)
-    if grade.grading == "exit_status":
-        found = f"the run {'passes' if grade.score else 'fails'} on a clean copy"
-    elif lost:
-        found = f"on a clean copy {lost}"
-    else:
-        found = f"{about_score(grade.score, grade.max_score, others=others)} on a clean copy"
-    return found if reason in ("", lost) else f"{found} ({reason})"
+    by_status = grade.grading == "exit_status"
+    found = about_score(grade.score, grade.max_score, others=others, reason=grade.reason, by_status=by_status)
+    lost = about_broken([one for one in grade.broken if one not in grade.doubts], named=not hidden)
+    why = "; ".join(dict.fromkeys(one for one in (about_reason(grade, hidden=hidden), lost) if one))
+    return f"{found} on a clean copy" + (f" ({why})" if why else "")
 
 
 def is_resolved(

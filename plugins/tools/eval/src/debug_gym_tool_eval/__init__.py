@@ -164,15 +164,14 @@ def _summary(
     measurement: Measurement, score: int, max_score: int, broken: Sequence[str], others: bool, resolved: bool
 ) -> Iterator[str]:
     where = "in place and on a clean copy" if resolved else "in place"
-    if measurement.kind == "exit_status":
-        verdict = "passes" if score else "fails"
-        yield f"The run {verdict} (by its exit status, {measurement.exit_status}; measured {where})"
-    else:
-        nothing = broken or measurement.tampered  # whatever passed
-        first = f"The score is 0 of {max_score}" if nothing else about_score(score, max_score, others=others)
-        yield f"{first} (measured {where}{'' if resolved else '; what is recorded is measured on a clean copy'})"
-        if broken:
-            yield f"{about_broken(broken)}."
+    by_status, lost = measurement.kind == "exit_status", about_broken(broken)
+    reason = measurement.reason or lost
+    first = about_score(score, max_score, others=others, reason=reason, by_status=by_status)
+    how = f"by its exit status, {measurement.exit_status}; " if by_status else ""
+    note = "" if resolved or by_status else "; what is recorded is measured on a clean copy"
+    yield f"{first[0].upper()}{first[1:]} ({how}measured {where}{note})"
+    if lost:
+        yield f"{lost}."
     if measurement.timed_out:
         at = next(iter(_unreported(measurement)), None)
         yield f"The run reached its time limit and was ended{f' in {at}' if at else ''}."
