@@ -94,7 +94,9 @@ class EpisodeEnv(RepoEnv):
         to_its_end = grade.grading != "exit_status" and MISSING not in grade.tests.values()
         if grade.timed_out:
             what = f"the run of the unchanged repository did not end within {self.run_timeout:g} s (env.run_timeout)"
-            self.episode.run.note(f"{self.task.id}: {what}: unless that is the bug, no fix counts before it is raised")
+            self.episode.run.note(
+                f"{self.task.id}: {what}: unless that is the bug, no fix resolves it before that is raised"
+            )
         elif grade.reason and to_its_end:
             what = "the run of the unchanged repository does not count, nor does that of a change which leaves this so"
             self.episode.run.note(f"{self.task.id}: {what}: {grade.reason}")
