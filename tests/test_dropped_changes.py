@@ -7,12 +7,15 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from support import python_in, terminals
 
 from debug_gym_core import RepoEnv, Task, ToolCall
 from debug_gym_core.errors import GradingError, SandboxLost
+from debug_gym_core.grading import grade as clean
+from debug_gym_core.grading.measure import measure
 from debug_gym_core.tasks.results import Grade, about_grade
 from debug_gym_core.testing import sample
 from debug_gym_core.workspace import changes
@@ -158,6 +161,18 @@ def test_a_clean_grade_decides_where_the_repository_adds_hooks_itself(make: Make
     assert ADDED not in observation["text"]
     [spoken] = json.loads(observation["json"])
     assert (spoken["data"]["valid"], spoken["data"]["reason"]) == (True, "")
+
+
+def test_an_episode_runs_the_unchanged_repository_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    env, runs = make(files=HOOKED), mock.Mock(wraps=measure)
+    monkeypatch.setattr(clean, "measure", runs)
+    env.step(ToolCall("edit", FIX))
+    assert env.grade().resolved and runs.call_count == 2
+    env.step(ToolCall("edit", {**FIX, "old": FIX["new"], "new": "b + a"}))
+    assert env.grade().resolved and runs.call_count == 3
+    env.reset()
+    env.step(ToolCall("edit", FIX))
+    assert env.grade().resolved and runs.call_count == 5
 
 
 SKIPS = HOOK + "    if item.name == 'test_add':\n        item.runtest = lambda: None\n"

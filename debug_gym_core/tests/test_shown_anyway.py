@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 from grading_bench import ASSERTS, BROKEN, FIXED, IDS, TESTS, Make, instead
 from support import repeated
 
 from debug_gym_core.environment.counted_tests import CountedTests
+from debug_gym_core.grading import grade as clean
 from debug_gym_core.grading.anyway import forgivable, throughout
+from debug_gym_core.grading.measure import measure
 from debug_gym_core.tasks.results import Measurement, Problem, TestResult
 
 CONFTEST = "from hooks import *\n"
@@ -169,6 +172,17 @@ def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved_there
     assert (result.resolved, result.score, result.twins) == (True, 3, 2), result
     result = bench.grade({"hooks.py": HOOKS + "def pytest_runtest_call(item): pass\n", "calc.py": FIXED}, bench.tests())
     assert (result.resolved, result.score) == (False, 0), result
+
+
+def test_a_grade_runs_the_unchanged_repository_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one run are hooks forgiven, tests told that are skipped anyway, and those that are doubted anyway."""
+    tests = TESTS + "\nimport pytest\ndef test_more():\n    pytest.skip('no display')\n"
+    loose = BROKEN.replace("2 * a", "Any(2 * a)") + "\nclass Any(int):\n    def __eq__(self, other): return True\n"
+    bench = make({"calc.py": loose, "test_calc.py": tests, "conftest.py": CONFTEST, "hooks.py": HOOKS})
+    runs = mock.Mock(wraps=measure)
+    monkeypatch.setattr(clean, "measure", runs)
+    result = bench.grade({"calc.py": loose.replace("a - b", "a + b")}, bench.tests(), forgiving=True)
+    assert (result.resolved, result.score, result.twins, runs.call_count) == (True, 3, 1, 2), result
 
 
 def test_hooks_that_are_forgiven_break_no_test(make: Make) -> None:

@@ -15,6 +15,7 @@ from debug_gym_core.tasks import results
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.sandbox_factory import SandboxFactory
+    from debug_gym_core.grading.anyway import Unchanged
     from debug_gym_core.grading.twins import When
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.tasks.results import Grade, Measurement
@@ -130,7 +131,14 @@ class CountedTests:
         score, _ = results.score(measurement, self.ids, self.max_score, before)
         return Standing(score, resolved, results.broken(run, before))
 
-    def grade(self, changes: Changes, factory: SandboxFactory, seed: int, timeout: float) -> Grade:
+    def grade(
+        self,
+        changes: Changes,
+        factory: SandboxFactory,
+        seed: int,
+        timeout: float,
+        unchanged: Unchanged | None = None,
+    ) -> Grade:
         """Grade an agent's changes in a fresh sandbox, again in another one when that is lost.
 
         Args:
@@ -138,6 +146,7 @@ class CountedTests:
             factory: makes the sandbox
             seed: of the episode
             timeout: seconds for the run
+            unchanged: what another grade with the same seed and timeout knows of the repository as it was
 
         Raises:
             SandboxError: no sandbox could be had for it, or none lasted
@@ -154,6 +163,7 @@ class CountedTests:
                 timeout=timeout,
                 rules=factory.rules,
                 twins=self._twins,
+                unchanged=unchanged,
             )
 
         try:

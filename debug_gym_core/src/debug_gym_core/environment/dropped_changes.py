@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from debug_gym_core.environment.counted_tests import Standing
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, TaskError
+from debug_gym_core.grading.anyway import Unchanged
 from debug_gym_core.grading.dropped import about_dropped, infrastructure_of, listed
 from debug_gym_core.names import some
 from debug_gym_core.sandbox.terminal import above_of
@@ -72,6 +73,7 @@ class DroppedChanges:
         self._told = Changes({})
         self._known: tuple[Changes, dict[str, str]] = Changes({}), {}
         self._graded: tuple[Changes, Grade] | None = None
+        self._unchanged = Unchanged()
 
     def among(self, changes: Changes) -> dict[str, str]:
         """Which changes are dropped, and why, by path, those that are no part of the patch among them.
@@ -180,7 +182,7 @@ class DroppedChanges:
             same, grade = self._graded
             if changes == same and changes.left_out == same.left_out:
                 return grade
-        return self._tests.grade(changes, self._sandbox.factory, seed, timeout)
+        return self._tests.grade(changes, self._sandbox.factory, seed, timeout, self._unchanged)
 
     def _lasting(self, dropped: Mapping[str, str]) -> dict[str, str]:
         """Without what is read-only: the step that changed it puts it back when it is over, and says so."""

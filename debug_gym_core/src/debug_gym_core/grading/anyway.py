@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from debug_gym_core.grading.runner.tampering import HOOK
 from debug_gym_core.grading.twins import When
 from debug_gym_core.tasks.entrypoint import Entrypoint
@@ -23,6 +26,30 @@ def throughout(entrypoint: str) -> str:
     args = list(parsed.args)
     end = args.index("--") if "--" in args else len(args)  # after which all are files
     return parsed.with_args([*args[:end], *THROUGHOUT, *args[end:]]).text
+
+
+@dataclass
+class Unchanged:
+    """The run of all tests in the repository as it was, which is the same whatever is graded.
+
+    Attributes:
+        run: it; None: nobody asked for it yet, or it did not end by itself
+    """
+
+    run: Measurement | None = None
+
+    def or_else(self, run: Callable[[], Measurement]) -> Measurement:
+        """It, made once.
+
+        Args:
+            run: makes it
+        """
+        if self.run is not None:
+            return self.run
+        found = run()
+        if not (found.lost or found.timed_out):  # which another one may not be
+            self.run = found
+        return found
 
 
 def forgivable(run: Measurement) -> frozenset[Problem]:

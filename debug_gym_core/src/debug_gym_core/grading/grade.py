@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal
 
 from debug_gym_core.errors import ActionError, GradingError
-from debug_gym_core.grading.anyway import forgivable, forgiven, is_undecided, passing_newly, throughout
+from debug_gym_core.grading.anyway import Unchanged, forgivable, forgiven, is_undecided, passing_newly, throughout
 from debug_gym_core.grading.dropped import infrastructure_of
 from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
@@ -55,6 +55,7 @@ def grade(
     timeout: float,
     rules: Rules,
     twins: When = "auto",
+    unchanged: Unchanged | None = None,
 ) -> Grade:
     """Grade an agent's changes in a fresh sandbox.
 
@@ -72,13 +73,14 @@ def grade(
         timeout: seconds for the run
         rules: which files are read-only or ignored
         twins: when the tests that passed are run again with what they expect turned, in a sandbox of their own
+        unchanged: keeps what the repository as it was shows, for other grades of the same task in equal sandboxes
 
     Raises:
         GradingError: the changes cannot be written where they were before
         TaskError: the entrypoint cannot be started, and not in the pristine repository either
         SandboxError: there is no sandbox, or it went away
     """
-    clean = _Clean(task, snapshot, changes, open_session, tests, timeout, rules)
+    clean = _Clean(task, snapshot, changes, open_session, tests, timeout, rules, unchanged or Unchanged())
     run = clean.run()
     if run.measurement.lost:  # once may be anybody's doing, twice it is what the changes do
         run = clean.run()
@@ -93,7 +95,7 @@ def grade(
         measurement = measurement.but(known)
         if not measurement.tampered:  # else none is believed
             new = counted & passing_newly(before, measurement)
-    skipped = clean.skipped_anyway(measurement, max_score)
+    skipped = clean.skipped_anyway(run, measurement, max_score)
 
     def resolves(measurement: Measurement) -> bool:
         return not run.rewritten and is_resolved(measurement, tests, max_score, task.pass_to_pass, skipped)
@@ -108,7 +110,7 @@ def grade(
         if found is not None and found.doubts:
             found = found.but(found.doubts.keys() - counted)
         if found is not None and found.doubts:
-            found = found.but(clean.doubted_anyway(found.doubts, known))
+            found = found.but(clean.doubted_anyway(run, found.doubts, known))
     doubts = found.doubts if found is not None else {}
     measurement = without(measurement, doubts)
     resolved = resolves(measurement)
@@ -157,6 +159,7 @@ class _Clean:
     tests: Sequence[str]
     timeout: float
     rules: Rules
+    unchanged: Unchanged
 
     def run(self) -> _Run:
         """The tests, over the changes."""
@@ -180,7 +183,7 @@ class _Clean:
         if not run.filtered.kept:
             return run.measurement
         task = dataclasses.replace(self.task, entrypoint=throughout(self.task.entrypoint))
-        return dataclasses.replace(self, task=task, changes={}).run().measurement
+        return self.unchanged.or_else(lambda: dataclasses.replace(self, task=task, changes={}).run().measurement)
 
     def twins(self, measurement: Measurement, known: frozenset[Problem] = frozenset()) -> Twins | None:
         """The tests that passed, with what they expect turned; None where there is nothing to run again.
@@ -211,17 +214,18 @@ class _Clean:
             elsewhere, entrypoint = infrastructure.elsewhere, task.entrypoint
             return run_twins(session, entrypoint, sources, doctests, helpers, trusted, measurement, elsewhere, known)
 
-    def doubted_anyway(self, doubts: Collection[str], known: frozenset[Problem]) -> frozenset[str]:
+    def doubted_anyway(self, run: _Run, doubts: Collection[str], known: frozenset[Problem]) -> frozenset[str]:
         """The tests whose twins tell nothing: they doubt a right fix as well, or the repository as it was.
 
         Args:
+            run: of the tests over the changes
             doubts: ids of the tests that are not believed
             known: problems of the run that are held against nobody
         """
         right = dataclasses.replace(self, changes=self._gold_changes())
-        before = right.run().measurement.but(known)
-        passed = [one for one in doubts if before.outcomes.get(one) in PASSING]
-        found = right.twins(before, known) if passed else None
+        then = (right.run().measurement if right.changes else self.before(run)).but(known)
+        passed = [one for one in doubts if then.outcomes.get(one) in PASSING]
+        found = right.twins(then, known) if passed else None
         return frozenset(passed).intersection(found.doubts if found is not None else ())
 
     def _gold_changes(self) -> dict[str, FileState | None]:
@@ -234,22 +238,22 @@ class _Clean:
         except ActionError:
             return {}
 
-    def skipped_anyway(self, measurement: Measurement, max_score: int) -> frozenset[str]:
+    def skipped_anyway(self, run: _Run, measurement: Measurement, max_score: int) -> frozenset[str]:
         """The tests that are all that is left, where the pristine repository skips each of them as well.
 
         Of tests that the task names, that they are skipped may be the bug; of those that were found, another one has to
         show it.
 
         Args:
-            measurement: of the run
+            run: of the tests over the changes
+            measurement: of it, without what is held against nobody
             max_score: how many tests count
         """
         named = self.task.tests or self.task.judge is not None
         left = () if named else skipped_only(measurement, self.tests, max_score)
         if not left:
             return frozenset()
-        with self.open_session() as session:
-            pristine = forgiven(measure(session, self.task.entrypoint, timeout=self.timeout))
+        pristine = forgiven(self.before(run))
         before = pristine.outcomes
         same = pristine.valid and all(before.get(one) == SKIPPED == measurement.outcomes.get(one) for one in left)
         shown = any(before.get(one) not in PASSING for one in self.tests if one not in left)
