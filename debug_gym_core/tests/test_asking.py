@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -266,11 +267,13 @@ def test_a_run_is_not_gone_on_with_by_another_model_of_the_same_name(
 ) -> None:
     serve()
     run = play(plugins, tmp_path / "run", "benchmark.tasks=a")
-    before = run.results_file.read_bytes()
+    kept = (run.results_file, run.directory / "run.json")
+    before = [path.read_bytes() for path in kept]
     server = serve(**changed)
+    shutil.copy(tmp_path / "llm.yaml", tmp_path / "other.yaml")
     with pytest.raises(UsageError, match=f"was played by another model: {re.escape(said)}"):
-        play(plugins, tmp_path / "run")
-    assert (server.requests, run.results_file.read_bytes()) == ([], before)
+        play(plugins, tmp_path / "run", f"llm_config_file_path={tmp_path / 'other.yaml'}")
+    assert (server.requests, [path.read_bytes() for path in kept]) == ([], before)
 
 
 def test_the_entry_of_the_model_that_plays_may_stand_elsewhere_by_now(

@@ -137,6 +137,7 @@ def test_a_run_resumes_with_what_may_differ_said_anew(play: Any, toy_plugins: Pl
     directory = play("benchmark.tasks=a", "agent.max_steps=9").directory
     with Run.resume(directory, plugins=toy_plugins, overrides=["run.max_cost=2", "llm.max_run_tokens=7"]) as again:
         assert (again.config.run.max_cost, again.config.agent.max_steps) == (2, 9)
+        again.begin(1)
     with Run.resume(directory, plugins=toy_plugins) as again:
         assert again.config.run.max_cost == 2
     with pytest.raises(UsageError, match=r"agent.max_steps was 9, is now 8"):

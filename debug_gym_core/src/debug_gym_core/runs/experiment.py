@@ -148,7 +148,7 @@ class Experiment:
             finally:
                 done.set()
 
-        self.run.note_episodes(self._episodes)
+        self.run.begin(self._episodes)
         if self._again:
             self.run.forget(self._again, self._afresh)
         self._players.keep_model()

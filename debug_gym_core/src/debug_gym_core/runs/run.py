@@ -50,7 +50,7 @@ class Run:
         self.config = config
         self.id = identity
         self.notes: list[str] = list(record.get("notes", []))
-        self.tasks: str | Sequence[str] = record["config"]["benchmark"]["tasks"]
+        self.tasks = joined_tasks(record["config"], config.model_dump(mode="json"))
         self._record = record
         self._made: list[Path] | None = None
         self._lock_descriptor = lock
@@ -90,7 +90,8 @@ class Run:
         try:
             if (directory / "run.json").exists():
                 record = read_record(directory)
-                return cls._go_on(directory, _agreed(directory, record, plugins, config), record, lock)
+                config = _agreed(directory, record, plugins, config)
+                return cls(directory, config, str(record.get("id", directory.name)), record, lock)
             record = {
                 "schema_version": SCHEMA_VERSION,
                 "id": identity,
@@ -124,7 +125,7 @@ class Run:
         config: Config | None = None,
         overrides: Sequence[str] = (),
     ) -> Run:
-        """Go on with a run.
+        """Go on with a run; its record stays as it is until it is played (`begin`).
 
         Args:
             directory: its directory
@@ -143,19 +144,10 @@ class Run:
             config = _agreed(directory, record, plugins, config, overrides)
             if workers is not None:
                 config = config.model_copy(update={"run": config.run.model_copy(update={"workers": workers})})
-            return cls._go_on(directory.absolute(), config, record, lock)
+            return cls(directory.absolute(), config, str(record.get("id", directory.name)), record, lock)
         except BaseException:
             os.close(lock)
             raise
-
-    @classmethod
-    def _go_on(cls, directory: Path, config: Config, record: dict[str, Any], lock: int) -> Run:
-        kept = record["config"]
-        record["config"] = config.model_dump(mode="json")
-        record["config"]["benchmark"]["tasks"] = joined_tasks(kept, record["config"])
-        run = cls(directory, config, str(record.get("id", directory.name)), record, lock)
-        run._write_record()
-        return run
 
     @property
     def results_file(self) -> Path:
@@ -253,10 +245,16 @@ class Run:
                 known.append(dict(python))
                 self._write_record()
 
-    def note_episodes(self, count: int) -> None:
-        """Note in run.json how many episodes the run has, so that a reader sees what is missing."""
+    def begin(self, episodes: int) -> None:
+        """Keep in run.json what is played from here on: the config, which has been checked by now.
+
+        Args:
+            episodes: how many the run has, so that a reader sees what is missing
+        """
         with self._mutex:
-            self._record["episodes"] = count
+            self._record["config"] = self.config.model_dump(mode="json")
+            self._record["config"]["benchmark"]["tasks"] = self.tasks
+            self._record["episodes"] = episodes
             self._write_record()
 
     def discard(self) -> None:
