@@ -106,16 +106,23 @@ def test_an_entry_becomes_a_model(tmp_path: Path, plugins: Plugins, monkeypatch:
     assert redact("a-model-of-theirs") == "a-model-of-theirs", "nothing but secrets is masked"
 
 
+SENT = {"temperature": 0.3, "max_completion_tokens": 5, "seed": 1, "extra_body": {"stream": True, "k": 2}}
+
+
 @pytest.mark.parametrize(
     ("given", "sent"),
     [
-        ({}, {"temperature": 0.3, "max_completion_tokens": 5, "seed": 1, "extra_body": {"stream": True, "k": 2}}),
+        ({}, SENT),
         ({"temperature": 0.9}, {"max_completion_tokens": 5, "seed": 1, "extra_body": {"stream": True, "k": 2}}),
         ({"max_tokens": 9}, {"temperature": 0.3, "seed": 1, "extra_body": {"stream": True, "k": 2}}),
         ({"stream": False}, {"temperature": 0.3, "max_completion_tokens": 5, "seed": 1, "extra_body": {"k": 2}}),
         (
             {"generate_kwargs": {"seed": 2, "extra_body": {"k": 3}}},
             {"temperature": 0.3, "max_completion_tokens": 5, "seed": 2, "extra_body": {"stream": True, "k": 3}},
+        ),
+        (
+            {"generate_kwargs": {"seed": {"of": "mine"}}},
+            {**SENT, "seed": {"of": "mine"}},
         ),
         ({"generate_kwargs": {}}, {}),
     ],

@@ -68,7 +68,7 @@ class Layer:
         """This layer's values over those of another: mappings are merged, all else is replaced."""
         merged = Layer(copy.deepcopy(below.data), dict(below.origins), below.name)
         for path, value in leaves(self.data):
-            merged.set(path, copy.deepcopy(value), self.origin(path))
+            merged.set(path, copy.deepcopy(value), self.origin(path), replacing=True)
         merged.origins.update(self.origins)
         return merged
 
@@ -85,8 +85,14 @@ class Layer:
         """The layer without some of its outermost keys."""
         return Layer({k: v for k, v in self.data.items() if k not in keys}, self.origins, self.name)
 
-    def set(self, path: KeyPath, value: Any, origin: str) -> None:
+    def set(self, path: KeyPath, value: Any, origin: str, *, replacing: bool = False) -> None:
         """Set one value by its path; a step into a list is an index, or the name of an item.
+
+        Args:
+            path: its keys
+            value: it
+            origin: where it comes from
+            replacing: what has no keys gives way to a mapping with the rest of the path
 
         Raises:
             UsageError: a step of the path leads into something that has no keys
@@ -96,7 +102,7 @@ class Layer:
             if isinstance(here, list):
                 here = _item(here, step, ".".join(path[:depth]), origin)
                 continue
-            if here.get(step) is None:
+            if here.get(step) is None or (replacing and not isinstance(here[step], dict | list)):
                 here[step] = {}
             here = here[step]
             if not isinstance(here, dict | list):
