@@ -106,7 +106,8 @@ def test_an_entry_becomes_a_model(tmp_path: Path, plugins: Plugins, monkeypatch:
     assert redact("a-model-of-theirs") == "a-model-of-theirs", "nothing but secrets is masked"
 
 
-SENT = {"temperature": 0.3, "max_completion_tokens": 5, "seed": 1, "extra_body": {"stream": True, "k": 2}}
+OTHERS = {"temperature": 0.3, "max_completion_tokens": 5}
+SENT = {**OTHERS, "seed": 1, "extra_body": {"stream": True, "k": 2}}
 
 
 @pytest.mark.parametrize(
@@ -125,6 +126,14 @@ SENT = {"temperature": 0.3, "max_completion_tokens": 5, "seed": 1, "extra_body":
             {**SENT, "seed": {"of": "mine"}},
         ),
         ({"generate_kwargs": {}}, {}),
+        (
+            {"generate_kwargs": {"max_tokens": 9}},
+            {"temperature": 0.3, "max_tokens": 9, "seed": 1, "extra_body": {"stream": True, "k": 2}},
+        ),
+        (
+            {"generate_kwargs": {"extra_body": {"seed": 2}}},
+            {**OTHERS, "extra_body": {"stream": True, "k": 2, "seed": 2}},
+        ),
     ],
 )
 def test_what_a_config_says_takes_the_place_of_what_the_entry_sends(
@@ -136,6 +145,15 @@ def test_what_a_config_says_takes_the_place_of_what_the_entry_sends(
     assert isinstance(llm, ServiceLLM)
     assert llm.settings.generate_kwargs == sent
     assert all(getattr(llm.settings, name) == value for name, value in given.items() if name != "generate_kwargs")
+
+
+def test_a_bound_on_the_answer_in_the_arguments_takes_the_place_of_the_entrys_own(
+    tmp_path: Path, plugins: Plugins
+) -> None:
+    found = models(tmp_path, "mine: {model: m, tags: [wire], max_tokens: 9}\n")
+    told = found.make("mine", plugins, {"generate_kwargs": {"max_completion_tokens": 5}}).settings
+    assert isinstance(told, ServiceSettings)
+    assert (told.max_tokens, told.generate_kwargs) == (None, {"max_completion_tokens": 5})
 
 
 def test_a_run_names_entries_that_it_does_not_use_and_that_are_wrong(tmp_path: Path, plugins: Plugins) -> None:

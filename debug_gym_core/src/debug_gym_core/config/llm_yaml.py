@@ -140,15 +140,18 @@ class Models:
             PluginError: the backend cannot tell whether one is
             RequirementError: a variable of the environment that the entry names is not set, or the backend is missing
         """
-        from debug_gym_core.models.service import ServiceLLM, without
+        from debug_gym_core.models.service import ServiceLLM, bounds_answer, names_sent, without
 
         self.refuse_unknown_keys(name, plugins)
         cls = self.backend(name, plugins)
         values = self._resolved(name)
         known = cls.Settings.model_fields
         chosen = {key: value for key, value in given.items() if value is not None and key in known}
+        names = names_sent(chosen)
         if isinstance(values.get("generate_kwargs"), Mapping):
-            values["generate_kwargs"] = without(values["generate_kwargs"], chosen)
+            values["generate_kwargs"] = without(values["generate_kwargs"], names)
+        if bounds_answer(names):
+            values.pop("max_tokens", None)
         settings = Layer(chosen).over(Layer(values)).data
         said = [path for path, _ in leaves(chosen)]
         try:

@@ -19,6 +19,7 @@ from pydantic import Field
 from debug_gym_core.components.component import Settings
 from debug_gym_core.components.values import Count, Dollars, Flag, Seconds
 from debug_gym_core.errors import DebugGymError, LLMError, LLMUnavailable, RequirementError, place_of
+from debug_gym_core.models.chat_format import mapping
 from debug_gym_core.models.gate import LOOK, STOPPED, Gate, pause
 from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message, completed
 from debug_gym_core.models.stopping import Stopping
@@ -354,14 +355,26 @@ class ServiceLLM(LLM):
         self.stopping.begin()
 
 
+def names_sent(settings: Mapping[str, Any]) -> set[str]:
+    """Names of what settings say of a request, in `generate_kwargs` too; not of mappings, whose keys are merged."""
+    sent = mapping(settings.get("generate_kwargs"))
+    said = {**settings, **sent, **mapping(sent.get("extra_body"))}
+    return {name for name, value in said.items() if not isinstance(value, Mapping)}
+
+
+def bounds_answer(names: Collection[str]) -> bool:
+    """Whether the bound on an answer is among what is said, whatever it is called there."""
+    return any(name in names for name in BOUNDS)
+
+
 def without(sent: Mapping[str, Any], settings: Collection[str]) -> dict[str, Any]:
     """`generate_kwargs` less what settings say too: by the same name, or an answer's bound by another one.
 
     Args:
         sent: the `generate_kwargs`
-        settings: names of the settings
+        settings: names of what settings say
     """
-    names = {*settings, *(BOUNDS if "max_tokens" in settings else ())}
+    names = {*settings, *(BOUNDS if bounds_answer(settings) else ())}
     rest = {name: value for name, value in sent.items() if name not in names}
     body = rest.get("extra_body")
     return {**rest, "extra_body": without(body, settings)} if isinstance(body, Mapping) else rest
