@@ -178,6 +178,8 @@ class PickySettings(ServiceSettings):
     @pydantic.field_validator("model")
     @classmethod
     def _check(cls, value):
+        if value == "gone":
+            raise SystemExit("bye")
         return {"m": value}[value]
 
 class Picky(ServiceLLM):
@@ -191,10 +193,11 @@ def debug_gym_register_llms(): return [Picky]
 """
 
 
-def test_a_validator_that_fails_by_an_error_of_its_own_stops_nobody_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("model", "said"), [("n", "KeyError: 'n'"), ("gone", "SystemExit: bye")])
+def test_a_validator_that_fails_by_an_error_of_its_own_stops_nobody_else(tmp_path: Path, model: str, said: str) -> None:
     (tmp_path / "picky.py").write_text(PICKY)
     plugins = load_plugins(files=[WIRE, tmp_path / "picky.py"], strict=True)
-    models(tmp_path, "mine: {model: m, tags: [wire]}\nother: {model: n, tags: [picky]}\n")
+    models(tmp_path, f"mine: {{model: m, tags: [wire]}}\nother: {{model: {model}, tags: [picky]}}\n")
     path, ledger = tmp_path / "llm.yaml", Ledger(None, Limits(None))
     notes: list[str] = []
     for name in ("mine", "other"):
@@ -203,7 +206,7 @@ def test_a_validator_that_fails_by_an_error_of_its_own_stops_nobody_else(tmp_pat
         if name == "mine":
             chosen.check(ledger, notes.append)
             continue
-        with pytest.raises(PluginError, match=r"llm\.yaml:2: other: plugin file .* cannot check it: KeyError: 'n'"):
+        with pytest.raises(PluginError, match=rf"llm\.yaml:2: other: plugin file .* cannot check it: {said}"):
             chosen.check(ledger, notes.append)
     assert notes == []
 

@@ -59,6 +59,9 @@ def test_what_cannot_be_made_names_its_plugin(
     assert done.status == 3, done.err
     said = "failing: plugin file plug.py cannot make it: OSError: no licence (plug.py:"
     assert said in done.err and "in __init__)" in done.err
+    (tmp_path / "plug.py").write_text(source.replace('OSError("no licence")', 'SystemExit("no licence")'))
+    left = inside("run", *arguments, "--task", "a", "--plugin-file", "plug.py", "-o", "out")
+    assert left.status == 3 and said.replace("OSError", "SystemExit") in left.err
 
 
 def test_what_a_run_was_played_with_and_is_gone_is_named(inside: Any, tmp_path: Path) -> None:

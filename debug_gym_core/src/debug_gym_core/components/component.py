@@ -86,7 +86,7 @@ def construct(cls: type[Made], **settings: Any) -> Made:
         return cls(**settings)
     except DebugGymError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())
         raise PluginError(f"{cls.name}: {cls.brought_by} cannot make it: {said} ({place_of(error)})") from error
 

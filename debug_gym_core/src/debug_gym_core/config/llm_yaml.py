@@ -118,7 +118,7 @@ class Models:
             known.model_validate(values)
         except pydantic.ValidationError as error:  # of others, variables may be the cause
             refused = {one["loc"] for one in error.errors() if one["type"] == "extra_forbidden"}
-        except Exception as error:  # a validator of somebody's own, whose error is told where the entry is used
+        except (Exception, SystemExit) as error:  # of a validator of somebody's own: told where the entry is used
             log.debug("%s cannot be checked", name, exc_info=error)
         for key in values:
             if (key,) in refused:
@@ -165,7 +165,7 @@ class Models:
         except pydantic.ValidationError as error:
             where = self.layer.origin((name, *map(str, error.errors()[0]["loc"])))
             raise UsageError(redact(f"{where}: {name}: {explain(error, cls.Settings)}")) from None
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             text = f"{self.layer.origin((name,))}: {name}: {cls.brought_by} cannot check it: {cause_of(error)}"
             raise PluginError(redact(f"{text} ({place_of(error)})")) from error
         try:
