@@ -147,6 +147,14 @@ def test_what_a_config_says_takes_the_place_of_what_the_entry_sends(
     assert all(getattr(llm.settings, name) == value for name, value in given.items() if name != "generate_kwargs")
 
 
+def test_a_wrong_value_is_said_where_it_stands(tmp_path: Path, plugins: Plugins) -> None:
+    found = models(tmp_path, "mine: {model: m, tags: [wire], timeout: 5, max_retries: x}\n")
+    with pytest.raises(UsageError, match=r"^the config's llm section: mine: timeout: say .* \(got 'soon'\)"):
+        found.make("mine", plugins, {"timeout": "soon", "max_retries": 1})
+    with pytest.raises(UsageError, match=r"llm\.yaml:1: mine: max_retries: say .* \(got 'x'\)"):
+        found.make("mine", plugins, {"timeout": 6})
+
+
 def test_a_bound_on_the_answer_in_the_arguments_takes_the_place_of_the_entrys_own(
     tmp_path: Path, plugins: Plugins
 ) -> None:

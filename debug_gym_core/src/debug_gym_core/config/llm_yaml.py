@@ -154,16 +154,20 @@ class Models:
             values.pop("max_tokens", None)
         settings = Layer(chosen).over(Layer(values)).data
         said = [path for path, _ in leaves(chosen)]
+
+        def of_config(path: KeyPath) -> bool:
+            return any(path[: len(one)] == one for one in said)
+
         try:
             try:
                 cls.Settings(**settings)
             except pydantic.ValidationError as error:
                 wrong = {tuple(map(str, one["loc"])) for one in error.errors()}
-                wrong = {path for path in wrong if not any(path[: len(one)] == one for one in said)}
-                settings = self._typed(name, settings, wrong)
+                settings = self._typed(name, settings, {path for path in wrong if not of_config(path)})
                 cls.Settings(**settings)
         except pydantic.ValidationError as error:
-            where = self.layer.origin((name, *map(str, error.errors()[0]["loc"])))
+            first = tuple(map(str, error.errors()[0]["loc"]))
+            where = "the config's llm section" if of_config(first) else self.layer.origin((name, *first))
             raise UsageError(redact(f"{where}: {name}: {explain(error, cls.Settings)}")) from None
         except (Exception, SystemExit) as error:
             text = f"{self.layer.origin((name,))}: {name}: {cls.brought_by} cannot check it: {cause_of(error)}"
