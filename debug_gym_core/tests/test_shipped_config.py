@@ -188,14 +188,46 @@ def test_what_is_set_for_another_terminal_than_auto_takes_is_left_out_and_said(
     told: list[str] = []
     with closing(make("prepared/a", plugins=plugins, notify=told.append)) as env:
         assert env.terminal_name == "bubblewrap"
-    said = ["user is 'root'", "environment is {'A': '1'}"]
-    assert told == [f"terminal.{text}, which bubblewrap does not use" for text in said]
+    assert told == [f"terminal.{key} is set, which bubblewrap does not use" for key in ("user", "environment")]
     with pytest.raises(UsageError, match=r"^bubblewrap: unknown key 'usre'"):
         make("prepared/a", terminal={"auto": {"usre": "root"}}, plugins=plugins)
+    with pytest.raises(UsageError, match=r"^terminal: environment: say a mapping \(got 5\)$"):
+        make("prepared/a", terminal={"auto": {"environment": 5}}, plugins=plugins)
+    with pytest.raises(UsageError, match=r"terminal\.environment: say a mapping \(got 5\)$"):
+        load("prepared", ["terminal.environment=5"], plugins=plugins)
     config = load("prepared", ["benchmark.tasks=a"], agent="noop_agent", plugins=plugins)
     with Run.create(config, tmp_path / "run", plugins=plugins) as run:
         Experiment(run, plugins, Mock(spec=Watch)).check()
         assert run.notes[-2:] == told
+
+
+@pytest.mark.parametrize("terminal", ["auto", "local"])
+def test_what_is_shipped_for_a_terminal_that_is_not_here_is_left_out_and_said(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, terminal: str
+) -> None:
+    monkeypatch.setitem(Prepared.config, "terminal", {"flavour": "plain", "allow_unsandboxed": True})
+    told: list[str] = []
+    make("prepared/a", terminal=terminal, plugins=plugins, notify=told.append).close()
+    said = "the config of prepared: terminal.flavour is left out: no terminal here has it"
+    assert told[-1] == said
+    config = load("prepared", ["benchmark.tasks=a"], agent="noop_agent", terminal=terminal, plugins=plugins)
+    with Run.create(config, tmp_path / "run", plugins=plugins) as run:
+        Experiment(run, plugins, Mock(spec=Watch))
+        assert said in run.notes
+    with pytest.raises(UsageError, match=r"terminal\.flavour"):
+        load("prepared", ["terminal.flavour=plain"], terminal=terminal, plugins=plugins)
+
+
+@pytest.mark.parametrize("terminal", ["auto", "docker"])
+def test_a_terminal_is_not_named_in_its_settings(made: Any, terminal: str) -> None:
+    with pytest.raises(UsageError, match=rf"^terminal: '{terminal}' is its name; leave `name` out of its settings$"):
+        made(terminal={terminal: {"name": "local"}}, allow_unsandboxed=True)
+
+
+@pytest.mark.parametrize("choices", [{"terminal": {"auto": {5: 1}}}, {"tools": [{"view": {5: 1}}]}])
+def test_a_setting_is_named_by_a_word(made: Any, choices: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"^(auto|view): a setting is named by a word, not 5$"):
+        made(**choices)
 
 
 @pytest.mark.parametrize("key", ["source", "split", "revision", "path"])

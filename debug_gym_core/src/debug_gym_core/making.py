@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,13 +10,15 @@ from gymnasium.envs.registration import EnvSpec
 
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import construct
-from debug_gym_core.config.shipped import benchmark_settings, env_arguments, without_idle
+from debug_gym_core.config.shipped import benchmark_settings, env_arguments, left_out, without_idle
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.environment.parts import refuse_unknown
 from debug_gym_core.errors import UsageError
 from debug_gym_core.names import some
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.tasks.selection import load_task, task_names
+
+log = logging.getLogger("debug_gym")
 
 
 def make(
@@ -67,6 +70,8 @@ def make(
         task_name = names[0]
     arguments = env_arguments(benchmark_class, plugins, tools=tools, terminal=terminal, settings=settings)
     env = RepoEnv(load_task(benchmark, task_name), plugins=plugins, **arguments)
+    for text in left_out(benchmark_class, plugins):
+        (settings.get("notify") or log.warning)(text)
     env.spec = EnvSpec(
         f"debug_gym/{benchmark_name}-v0",
         entry_point="debug_gym_core.envs:make_benchmark",

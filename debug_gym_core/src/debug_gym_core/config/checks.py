@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pydantic
 
@@ -19,13 +19,16 @@ from debug_gym_core.config.model import (
     ComponentSection,
     Config,
     TaskChoice,
-    TerminalSection,
 )
 from debug_gym_core.config.paths import absolute
 from debug_gym_core.config.refusals import Place, Refusals, agent_names, steps_of
 from debug_gym_core.config.spellings import answer
+from debug_gym_core.environment.terminal_settings import by_owner, wrong_for_all
 from debug_gym_core.errors import DebugGymError, UsageError
 from debug_gym_core.redaction import QUERY, SENT_SECRET, address_alone
+
+if TYPE_CHECKING:
+    from debug_gym_core.sandbox.terminal import Terminal
 
 
 class Checker:
@@ -50,8 +53,8 @@ class Checker:
             layer = Layer(dict(cls.config), name=shipped_in(benchmark)).over(layer)
         return layer
 
-    def leave_out_foreign(self, merged: Layer, benchmark: str) -> None:
-        """Leave out what a benchmark ships for another terminal than the one that is taken.
+    def without_foreign(self, merged: Layer, benchmark: str) -> Layer:
+        """Values without what a benchmark ships for another terminal than the one that is taken, or for none here.
 
         Args:
             merged: values over those that it ships
@@ -62,14 +65,12 @@ class Checker:
             PluginError: its plugin failed
         """
         section = merged.data.get("terminal")
-        name = section.get("name") if isinstance(section, dict) else None
-        cls = self._component("terminal", name, merged) if isinstance(name, str) else None
-        if cls is None or not isinstance(section, dict):
-            return
-        known = {*TerminalSection.model_fields, *cls.Settings.model_fields}
+        if not isinstance(section, dict):
+            return merged
         written = [path for path, _ in leaves(section) if merged.origin(("terminal", *path)) != shipped_in(benchmark)]
-        said = {path[0] for path in written}
-        merged.data["terminal"] = {key: value for key, value in section.items() if key in known | said}
+        kept = {"name", *(path[0] for path in written), *by_owner(section, self._terminal(merged), self.plugins).own}
+        terminal = {key: value for key, value in section.items() if key in kept}
+        return Layer({**merged.data, "terminal": terminal}, merged.origins, merged.name)
 
     def agent_sections(self, layer: Layer) -> dict[str, Layer]:
         """The sections of agents' names.
@@ -173,7 +174,7 @@ class Checker:
             if not isinstance(name, str):
                 continue
             cls = self._component(section, name, layer)
-            allowed = {*model.model_fields, *self._fields(section, cls)}
+            allowed = {*model.model_fields, *self._fields(section, cls, given)}
             found += [_unknown((section, key)) for key in given if key not in allowed]
             if section == "benchmark" and cls is not None:
                 found += without_use(given, cls)
@@ -186,21 +187,9 @@ class Checker:
                     found += [item for item in more if item["loc"][:2] not in {loc[:2] for loc in reported}]
             elif section == "terminal":
                 reported = {item["loc"][:2] for item in found}
-                found += [item for item in self._problems_of_any_terminal(given) if item["loc"] not in reported]
+                more = [{**item, "loc": (section, *item["loc"])} for item in wrong_for_all(given, self.plugins)]
+                found += [item for item in more if item["loc"] not in reported]
         return found + self._problems_of_tools(data.get("tools"), layer)
-
-    def _problems_of_any_terminal(self, given: Mapping[str, Any]) -> list[Any]:
-        """What is wrong with settings whichever terminal is taken: values that each one which knows the key refuses."""
-        refused: dict[str, list[Any]] = {}
-        for cls in self.plugins.terminals.values():
-            for key in given.keys() & cls.Settings.model_fields.keys():
-                problems = refused.setdefault(key, [])
-                try:
-                    cls.Settings(**{key: given[key]})
-                    problems.append(None)
-                except pydantic.ValidationError as error:
-                    problems.append({**error.errors()[0], "loc": ("terminal", key)})
-        return [problems[0] for problems in refused.values() if None not in problems]
 
     def _problems_of_tools(self, tools: Any, layer: Layer) -> list[Any]:
         found = []
@@ -223,6 +212,12 @@ class Checker:
                 found += [{**problem, "loc": ("tools", name, *problem["loc"])} for problem in error.errors()]
         return found
 
+    def _terminal(self, layer: Layer) -> type[Terminal] | None:
+        """The terminal that a config names; None: any may be taken."""
+        name = layer.part("terminal").data.get("name")
+        cls = self._component("terminal", name, layer) if isinstance(name, str) else None
+        return typing.cast("type[Terminal] | None", cls)
+
     def _component(self, section: str, name: str, layer: Layer) -> type[Component] | None:
         """The class that a section names; None when that is only known later."""
         if section == "terminal" and name == "auto":
@@ -242,8 +237,10 @@ class Checker:
         cls = self.plugins.llms.get(name)
         return issubclass(cls, ServiceLLM) if cls is not None else name not in HOMES["llms"] and ":" not in name
 
-    def _fields(self, section: str, cls: type[Component] | None) -> set[str]:
+    def _fields(self, section: str, cls: type[Component] | None, given: Mapping[str, Any]) -> set[str]:
         """Keys that a section may have beside its own."""
+        if section == "terminal":
+            return {*by_owner(given, typing.cast("type[Terminal] | None", cls), self.plugins).own}
         if cls is not None:
             return set(cls.Settings.model_fields)
         if section == "llm":
@@ -251,8 +248,6 @@ class Checker:
 
             known = [ServiceSettings, *(other.Settings for other in self.plugins.llms.values())]
             return {key for one in known if issubclass(one, ServiceSettings) for key in one.model_fields} - {"api_key"}
-        if section == "terminal":
-            return {key for other in self.plugins.terminals.values() for key in other.Settings.model_fields}
         return set()
 
     def _given(self, layer: Layer, section: str, cls: type[Component]) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def load(
         if ("tools",) not in merged.origins:  # nobody listed them; some may have got settings
             ends = checker.ends_on_resolved(player, merged)
             merged.data["tools"] += default_tools(ends_on_resolved=ends)[len(DEFAULT_TOOLS) :]
-        checker.leave_out_foreign(merged, benchmark)
+        merged = checker.without_foreign(merged, benchmark)
         for name, section in sections.items():
             checker.check_keys(section, merged, under=name)
         if isinstance(merged.data.get("agent"), dict) and _name_in(merged, "agent", AgentSection) != player:

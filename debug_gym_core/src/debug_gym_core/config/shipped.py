@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.components.component import in_a_line
 from debug_gym_core.config.checks import Checker, shipped_in, without_use
 from debug_gym_core.config.layers import Layer
 from debug_gym_core.config.model import BenchmarkSection, TaskChoice
-from debug_gym_core.environment.parts import one_choice
+from debug_gym_core.environment.parts import terminal_choice
 from debug_gym_core.environment.settings import EnvSection
+from debug_gym_core.environment.terminal_settings import by_owner
 from debug_gym_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,6 +48,18 @@ def without_idle(benchmark: type[Benchmark], given: Mapping[str, Any]) -> dict[s
     return {key: value for key, value in given.items() if key not in idle}
 
 
+def left_out(benchmark: type[Benchmark], plugins: Plugins) -> Iterator[str]:
+    """What a benchmark ships for a terminal and none here has, a line each.
+
+    Args:
+        benchmark: its class, with what it ships
+        plugins: the terminals that there are
+    """
+    section = Layer(dict(benchmark.config)).part("terminal").without(["name"]).data
+    for key in by_owner(section, None, plugins).unknown:
+        yield f"{shipped_in(benchmark.name)}: terminal.{key} is left out: no terminal here has it"
+
+
 def env_arguments(
     benchmark: type[Benchmark], plugins: Plugins, *, tools: Any, terminal: Any, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -63,15 +76,14 @@ def env_arguments(
         UsageError: there is no such terminal
         PluginError: its plugin failed
     """
-    name, chosen = one_choice(terminal)
+    name, chosen = terminal_choice(terminal)
     given = {
         "env": {key: value for key, value in settings.items() if key in EnvSection.model_fields},
         "terminal": chosen if name == "auto" else {"name": name, **chosen},
     }
     shipped = Layer(dict(benchmark.config), name=shipped_in(benchmark.name))
     merged = Layer({key: values for key, values in given.items() if values}).over(shipped)
-    Checker(plugins).leave_out_foreign(merged, benchmark.name)
-    section = merged.part("terminal").data
+    section = Checker(plugins).without_foreign(merged, benchmark.name).part("terminal").data
     return {
         **settings,
         **merged.part("env").data,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core.environment.terminal_settings import by_owner
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 
 if TYPE_CHECKING:
@@ -80,16 +81,16 @@ def choose_terminal(
     return local, f"no sandbox ({reason}): {task.benchmark} runs on this machine without isolation"
 
 
-def unused(backend: type[Terminal], settings: Mapping[str, Any]) -> Iterator[str]:
-    """What is set for a sandbox that `auto` took another backend for, a line each.
+def unused(settings: Mapping[str, Any], backend: type[Terminal], plugins: Plugins) -> Iterator[str]:
+    """What is set for a sandbox that `auto` took another backend for, a line each; not its value, maybe a secret.
 
     Args:
+        settings: of the `terminal` section
         backend: that it took
-        settings: what the `terminal` section says beside its own keys
+        plugins: the backends that there are
     """
-    for key, value in settings.items():
-        if key not in backend.Settings.model_fields:
-            yield f"terminal.{key} is {value!r:.80}, which {backend.name} does not use"
+    for key in by_owner(settings, backend, plugins).foreign:
+        yield f"terminal.{key} is set, which {backend.name} does not use"
 
 
 def _available(name: str, plugins: Plugins) -> tuple[type[Terminal] | None, str]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
-from debug_gym_core.components.component import construct, explain
+from debug_gym_core.components.component import construct, explain, in_a_line
 from debug_gym_core.environment.backend import choose_terminal, unused
 from debug_gym_core.environment.image_repositories import image_settings
 from debug_gym_core.environment.settings import Conditions, EnvSection
+from debug_gym_core.environment.terminal_settings import by_owner, wrong_for_all
 from debug_gym_core.errors import PluginError, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.sandbox.patterns import Patterns
@@ -149,8 +150,26 @@ def one_choice(choice: Any) -> tuple[str, dict[str, Any]]:
         name, settings = next(iter(choice.items()))
         if not isinstance(settings, Mapping | None):
             raise UsageError(f"{name}: say {{{name!r}: {{setting: value}}}}, not {settings!r:.80}")
+        for key in settings or ():
+            if not isinstance(key, str):
+                raise UsageError(f"{name}: a setting is named by a word, not {key!r:.80}")
         return str(name), dict(settings or {})
     raise UsageError(f"say a name or {{name: settings}}, not {choice!r:.80}")
+
+
+def terminal_choice(choice: Any) -> tuple[str, dict[str, Any]]:
+    """A terminal's name, and its settings.
+
+    Args:
+        choice: the name, or `{name: settings}`
+
+    Raises:
+        UsageError: it is neither, or there is a name among the settings, too
+    """
+    name, settings = one_choice(choice)
+    if "name" in settings:
+        raise UsageError(f"terminal: {name!r} is its name; leave `name` out of its settings")
+    return name, settings
 
 
 def with_terminal(
@@ -179,18 +198,19 @@ def with_terminal(
         PluginError: the backend's plugin failed
         RequirementError: no backend can be had on this machine
     """
-    name, settings = one_choice(terminal)
+    name, settings = terminal_choice(terminal)
     if allow_unsandboxed:
         settings = {**settings, "allow_unsandboxed": True}
     if name != "auto":  # what is wrong with the settings is said before what the machine lacks
         plugins.get("terminals", name).check_settings(settings)
+    elif problems := wrong_for_all(settings, plugins):
+        raise UsageError(f"terminal: {in_a_line(problems)}")
     backend, note = choose_terminal(name, task, trusted, plugins, settings)
     notes = [note] if note else []
     if name == "auto":
-        others = {key for cls in plugins.terminals.values() for key in cls.Settings.model_fields}
-        notes += unused(backend, {key: value for key, value in settings.items() if key in others})
-        known = {*backend.Settings.model_fields}
-        settings = {key: value for key, value in settings.items() if key in known or key not in others}
+        notes += unused(settings, backend, plugins)
+        told = by_owner(settings, backend, plugins)
+        settings = {**told.own, **told.unknown}
     backend.check_settings(settings)
     if task.image and backend.runs_images:
         settings = {**settings, "image": settings.get("image") or task.image}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from debug_gym_core import progress
 from debug_gym_core.agents.prompts import Prompt
+from debug_gym_core.config.shipped import left_out
 from debug_gym_core.environment.backend import choose_terminal, unused
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import ContextOverflow, LLMRefused, PluginError, SandboxLost, UsageError
@@ -86,7 +87,8 @@ class Players:
         self._found_out: dict[str, threading.Lock] = {}
         for text in weakened(config):
             run.note(text)
-        for text in without_effect(config, agent_class, self.model):
+        shipped = left_out(type(parts.benchmark), parts.plugins)
+        for text in (*without_effect(config, agent_class, self.model), *shipped):
             self.note(text)
 
     @property
@@ -296,7 +298,7 @@ class Players:
         section = self.config.terminal
         settings = {"image": section.image, "allow_unsandboxed": section.allow_unsandboxed}
         backend, note = choose_terminal(section.name, task, self.trusted, self.plugins, settings)
-        for text in (note, *unused(backend, section.model_extra or {})):
+        for text in (note, *unused(section.model_extra or {}, backend, self.plugins)):
             self.note(text)
         if note is None and not backend.isolates:
             self.run.note(f"terminal {backend.name} isolates nothing: what runs in it runs on this machine")
