@@ -13,6 +13,7 @@ from support import run_debug_gym
 
 from debug_gym_core import ToolCall
 from debug_gym_core.cli.own_tests import Standing
+from debug_gym_core.config.model import Config
 from debug_gym_core.tasks.results import Grade
 from debug_gym_core.testing.chat_server import chat_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
@@ -248,6 +249,28 @@ def test_what_is_missing_is_said_before_the_tests_are_run(
     done = run_debug_gym(["fix", project, "--agent", "noop_agent"], tmp_path, home)
     said = f"error: {tmp_path}/llm.yaml/debug-gym/fix: Not a directory\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("full", r"full is not empty ('notes.txt') and holds no run; name a new directory"),
+        ("link", "link is a link to gone, which is not there"),
+        ("other", "other holds a run with another config: "),
+    ],
+)
+def test_an_output_that_no_run_can_be_kept_in_is_said_before_the_tests_are_run(
+    project: Path, tmp_path: Path, output: str, said: str
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/notes.txt").touch()
+    (tmp_path / "link").symlink_to("gone")
+    kept = {"id": "x", "schema_version": 1, "config": Config().model_dump(mode="json")}
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/run.json").write_text(json.dumps(kept))
+    done = run_debug_gym(["fix", project, "--agent", "noop_agent", "-o", output], tmp_path)
+    assert (done.returncode, done.stdout) == (2, "") and f"error: {said}" in done.stderr
+    assert json.loads((tmp_path / "other/run.json").read_text()) == kept and not (tmp_path / "gone").exists()
 
 
 @pytest.mark.people

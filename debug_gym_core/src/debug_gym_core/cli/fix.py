@@ -98,13 +98,17 @@ def command(
         *([f"run.max_cost={max_cost}"] if max_cost is not None else []),
     ]
     from debug_gym_core.config.loading import load
+    from debug_gym_core.runs.run import refuse_unfit
     from debug_gym_core.runs.run_directory import refuse_unwritable
 
     choices: dict[str, Any] = {"agent": agent, "terminal": terminal, "llm_config": llm_config, "plugins": plugins}
     asks = plugins.get("agents", agent).needs_llm
     config = load(BENCHMARK, [*ours, *overrides], llm=llm or (_only_model(llm_config) if asks else None), **choices)
     _check(config, directory)
-    refuse_unwritable(output or config.run.output)
+    if output is None:
+        refuse_unwritable(config.run.output)
+    else:
+        refuse_unfit(output, config, plugins)
     if asks:
         from debug_gym_core.runs.chosen_model import ChosenModel
         from debug_gym_core.runs.ledger import Ledger, Limits

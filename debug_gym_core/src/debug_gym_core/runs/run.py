@@ -19,7 +19,7 @@ from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.json_lines import JsonLines
 from debug_gym_core.runs.provenance import commit, naming_absent, versions
-from debug_gym_core.runs.run_directory import hold, refuse_other_contents, remove, require_run
+from debug_gym_core.runs.run_directory import hold, refuse_other_contents, refuse_unwritable, remove, require_run
 from debug_gym_core.runs.same_config import joined_tasks, refuse_other_config, refuse_other_model, refuse_without_files
 from debug_gym_core.runs.trajectory import Result, read_results
 
@@ -302,6 +302,23 @@ def look(
     require_run(directory)
     config = _agreed(directory, read_record(directory), plugins, config, overrides)
     return config, {(item.task, item.repeat): item for item in read_results(directory / "results.jsonl")}
+
+
+def refuse_unfit(directory: Path, config: Config, plugins: Plugins) -> None:
+    """Make sure that a run could be kept in a directory, as `Run.create` does, and leave all as it is.
+
+    Args:
+        directory: that is asked for
+        config: of the run
+        plugins: what is installed
+
+    Raises:
+        UsageError: it holds a run with another config or something else, or cannot be made or written to
+    """
+    refuse_other_contents(directory)
+    if (directory / "run.json").exists():
+        look(directory, plugins, config)
+    refuse_unwritable(directory)
 
 
 def _agreed(

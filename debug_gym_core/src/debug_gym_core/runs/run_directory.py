@@ -38,6 +38,8 @@ def refuse_other_contents(directory: Path) -> None:
     Raises:
         UsageError: something else is there, or a run above it
     """
+    if directory.is_symlink() and not directory.exists():
+        raise UsageError(f"{directory} is a link to {directory.readlink()}, which is not there")
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is a file; -o names the directory of a run")
     if (directory / "run.json").exists():
