@@ -161,6 +161,20 @@ def test_each_observation_has_the_breakpoints_for_programs(environments: Environ
     assert [one["source"] for one in json.loads(env.step("view shop.py")[0]["json"])] == ["view"]
 
 
+class Other(Debugger):
+    """Another debugger."""
+
+    name = "lldb"
+
+
+def test_of_two_debuggers_the_one_that_was_called_tells_the_breakpoints(environments: Environments) -> None:
+    env = environments.make([Debugger(), Other(), "view"])
+    for action, source in (("lldb 1", "lldb"), ("gdb 2", "gdb"), ("lldb x", "lldb"), ("view shop.py", "gdb")):
+        told = json.loads(env.step(action)[0]["json"])
+        debuggers = [one for one in told if one["source"] in ("gdb", "lldb") and "breakpoints" in one["data"]]
+        assert [one["source"] for one in debuggers] == [source], action
+
+
 def test_a_call_that_makes_no_sense_is_marked_one_that_fails_is_not(environments: Environments) -> None:
     env = environments.make(["view"])
     wrong = ["", "nothing", ToolCall("view", "{", "1"), ToolCall("view", {"x": 1}), {"arguments": {}}]

@@ -68,7 +68,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         final_grade: the clean grade that `submit` made, else None
         ended: why the episode is over, else None: `submitted`, `resolved`, `max_steps`, `max_rewrites`, `time`, `lost`
         last_observations: what was said at the last reset or step, an Observation for each who spoke: first the tool
-            that was called, or `env`; the debugger, where it is among the tools, in any case
+            that was called, or `env`
     """
 
     # gymnasium's declaration; frames a second mean nothing to text, but its checker asks for a number.
@@ -326,10 +326,15 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         return ""
 
     def _observe(self, observations: list[Observation]) -> dict[str, str]:
-        """Render what was said; programs are told the breakpoints too where the debugger did not say them."""
+        """Render what was said; programs are told the breakpoints too where no debugger said them.
+
+        They are told them as by the debugger that was called, else by the first.
+        """
         self.last_observations = tuple(observations)
         breakpoints = self.breakpoints.as_json()
+        called = self.last_call.name if self.last_call else None
         debuggers = [name for name, tool in self.tools.items() if tool.sets_breakpoints]
+        debuggers.sort(key=lambda name: name != called)
         told = any(one.source in debuggers and one.data.get("breakpoints") == breakpoints for one in observations)
         if debuggers and not told:
             observations = [*observations, Observation(debuggers[0], "", {"breakpoints": breakpoints})]
