@@ -105,11 +105,11 @@ def test_contracts_see_what_is_broken(outcomes: dict[str, tuple[str, str]]) -> N
         ("TestName::test_name_and_help_are_fit", "'two words'"),
         (
             "TestFailsOnReset::test_events_are_answered",
-            "when the episode began, broken.on_reset raised: broken on on_reset failed: LookupError: of the event",
+            "when the episode began, broken.on_reset raised: broken's on_reset failed: LookupError: of the event",
         ),
         (
             "TestFailsOnStep::test_events_are_answered",
-            "broken.on_step raised: broken on on_step failed: TypeError: it must answer with text or an Observation",
+            "broken.on_step raised: broken's on_step failed: TypeError: it must answer with text or an Observation",
         ),
         (
             "TestFailsOnDeletedFiles::test_events_are_answered",
@@ -117,7 +117,7 @@ def test_contracts_see_what_is_broken(outcomes: dict[str, tuple[str, str]]) -> N
         ),
         (
             "TestFailsOnFilesOfCommands::test_events_are_answered",
-            "when a command made a file that is not UTF-8, broken.on_file_changed raised: broken on on_file_changed",
+            "when a command made a file that is not UTF-8, broken.on_file_changed raised: broken's on_file_changed",
         ),
         ("TestFailsOnEvaluated::test_events_are_answered", "when the tests were run, broken.on_evaluated raised"),
         ("TestFailsOnSubmitted::test_events_are_answered", "the episode was submitted, broken.on_submitted raised"),

@@ -141,7 +141,7 @@ def test_a_file_that_is_removed_is_told_and_a_failing_answer_is_an_observation(m
     env = make("bash", Careless(), module("on_events").Notice())
     text = env.step("bash rm basket.py")[0]["text"]
     assert Careless.seen == [True]
-    assert "there is no file basket.py" in text and "careless on on_step failed: ValueError: a mistake" in text
+    assert "there is no file basket.py" in text and "careless's on_step failed: ValueError: a mistake" in text
     assert "[notice]\nbasket.py changed in 1 place(s)" in text and "never" not in text
 
 

@@ -123,5 +123,5 @@ def test_an_event_that_fails_is_read_as_such(plugins: Plugins, plugin: ModuleTyp
     plugin.FAILING.add("on_file_changed")
     directory = play(plugins, tmp_path, "benchmark.tasks=[two]")
     text = (directory / "hooked" / "two" / "trajectory.jsonl").read_text()
-    assert "listen on on_file_changed failed: RuntimeError: on_file_changed fails" in text
+    assert "listen's on_file_changed failed: RuntimeError: on_file_changed fails" in text
     assert told(plugin, "episode_finished") == [("episode_finished", "hooked/two", "resolved")]

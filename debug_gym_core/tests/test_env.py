@@ -217,7 +217,7 @@ def test_third_parties_add_events_and_failing_ones_stop_nobody(env: RepoEnv) -> 
     assert parts(observation) == [
         ("watch", "announced"),
         ("watch", "there is tea"),
-        ("clumsy", "clumsy on on_step failed: KeyError: 'of the event'"),
+        ("clumsy", "clumsy's on_step failed: KeyError: 'of the event'"),
     ]
     assert json.loads(observation["json"])[0]["data"] == {"cups": 2}
 

@@ -113,7 +113,11 @@ class Faulty(Tool):
         \"\"\"Use it.\"\"\"
         raise OSError("no licence")
     @hookimpl
-    def on_reset(self, env): raise OSError("no driver")
+    def on_reset(self, env):
+        self.begun = True
+        raise OSError("no driver")
+    def close(self):
+        if hasattr(self, "begun"): raise OSError("no way out")
 
 class User(Agent):
     \"\"\"Calls it.\"\"\"
@@ -136,7 +140,12 @@ def test_a_tool_that_fails_by_its_own_errors_is_noted_once(inside: Any, tmp_path
     done = inside("run", "toy", "--plugin-file", "plug.py", "--task", "[ab]", *tools, "-o", "out")
     notes = json.loads((tmp_path / "out/run.json").read_text())["notes"]
     assert done.status == 0
-    for what, error in (("faulty", "OSError: no licence"), ("faulty on on_reset", "OSError: no driver")):
+    faults = {
+        "faulty": "OSError: no licence",
+        "faulty's on_reset": "OSError: no driver",
+        "faulty's close": "OSError: no way out",
+    }
+    for what, error in faults.items():
         said = f"tool {what} failed by an error of its own: {error}; see the log.txt of toy/a"
         assert notes.count(said) == 1 and (done.out + done.err).count(f"tool {what} failed") == 1
         assert said in done.out + done.err and error in (tmp_path / "out/toy/a/log.txt").read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from debug_gym_core.environment.live_sandbox import LiveSandbox
     from debug_gym_core.tools.environment import Environment
     from debug_gym_core.tools.queue import EventQueue
-
-log = logging.getLogger("debug_gym")
 
 
 class Dispatcher:
@@ -113,15 +110,3 @@ class Dispatcher:
         except (Exception, SystemExit) as error:
             tool = type(self._env.tools[name])
             return Observation(name, f"{self._failed(name, error)}\n{expected(tool)}", error=True)
-
-
-def failed(what: str, error: BaseException) -> str:
-    """A tool's own exception as words for the agent; the traceback goes to the log only.
-
-    Args:
-        what: the tool, and at what it failed
-        error: what it raised
-    """
-    log.debug("%s failed", what, exc_info=error)
-    text = " ".join(str(error).split())[:500]
-    return f"{what} failed: {type(error).__name__}: {text}" if text else f"{what} failed: {type(error).__name__}"

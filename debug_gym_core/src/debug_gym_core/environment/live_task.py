@@ -10,7 +10,6 @@ import pluggy
 
 from debug_gym_core.debugging.breakpoints import Breakpoints
 from debug_gym_core.environment.counted_tests import CountedTests
-from debug_gym_core.environment.dispatch import failed
 from debug_gym_core.environment.dropped_changes import DroppedChanges
 from debug_gym_core.environment.file_events import FileEvents
 from debug_gym_core.environment.instructions import instructions
@@ -206,7 +205,7 @@ class LiveTask:
         """
         taken = [name for name in names if name in self.tools]
         for name in taken:
-            _free(self.tools.pop(name))
+            self._free(self.tools.pop(name))
         if taken:
             self._events.refresh()
 
@@ -224,13 +223,29 @@ class LiveTask:
         self._events.refresh()
 
     def _failed(self, what: str, error: BaseException) -> str:
-        """A tool raised what no tool may: words for the agent; see `dispatch.failed`."""
-        return failed(what, error)
+        """A tool raised what no tool may: words for the agent; the traceback goes to the log only.
+
+        Args:
+            what: the tool, or a method of it
+            error: what it raised
+        """
+        log.debug("%s failed", what, exc_info=error)
+        text = " ".join(str(error).split())[:500]
+        return f"{what} failed: {type(error).__name__}: {text}" if text else f"{what} failed: {type(error).__name__}"
 
     def _free_tools(self) -> None:
         """Have all tools free what they hold, since their sandbox ends."""
         for made in self.tools.values():
-            _free(made)
+            self._free(made)
+
+    def _free(self, tool: Tool) -> None:
+        """Have a tool free what it holds; one that fails keeps nobody from going on."""
+        try:
+            tool.close()
+        except SandboxError as error:  # which has taken with it what the tool held
+            log.debug("%s could not free what it held", tool.name, exc_info=error)
+        except (Exception, SystemExit) as error:
+            self._failed(f"{tool.name}'s close", error)
 
     @property
     def hook(self) -> pluggy.HookRelay:
@@ -316,11 +331,3 @@ class LiveTask:
     def instructions(self) -> str:
         """What the agent is told at the start: the task, how it is run, the tools."""
         return instructions(self.task, self._tests, self.tools)
-
-
-def _free(tool: Tool) -> None:
-    """Have a tool free what it holds; one that fails keeps nobody from going on."""
-    try:
-        tool.close()
-    except Exception as error:
-        failed(f"{tool.name} at its end", error)

@@ -309,20 +309,24 @@ class Players:
         if text and self.run.note(text):
             self.watch.note(text)
 
-    def note_fault(self, tool: str, error: BaseException, task: str) -> None:
-        """Note that a tool raised what no tool may, once a tool and event: the agent alone is told each time.
+    def note_fault(self, what: str, error: BaseException, task: str) -> None:
+        """Note that a tool raised what no tool may, once for each method: the agent alone is told each time.
+
+        Not while the run is stopped, which fails whatever is under way.
 
         Args:
-            tool: its name, and on which event it failed
+            what: the tool's name, or which method of it failed
             error: what it raised
-            task: of the episode, whose log has the traceback
+            task: id of the episode's task, whose log has the traceback
         """
+        if self.stopping.is_set():
+            return
         with self._mutex:
-            known = tool in self._faulty
-            self._faulty.add(tool)
+            known = what in self._faulty
+            self._faulty.add(what)
         if not known:
             said = ": ".join(describe(error).values())
-            self.note(f"tool {tool} failed by an error of its own: {said:.300}; see the log.txt of {task}")
+            self.note(f"tool {what} failed by an error of its own: {said:.300}; see the log.txt of {task}")
 
     def note_python(self, python: Mapping[str, str]) -> None:
         """Keep which interpreter runs the task's code: its `path` and `version`."""

@@ -32,10 +32,10 @@ class EpisodeEnv(RepoEnv):
             episode: is told what happens
             settings: of `RepoEnv`
         """
-        super().__init__(*arguments, **settings)
         self.episode = episode
-        self._faults: list[tuple[str, BaseException]] = []
         self.ending = threading.Lock()
+        self._faults: list[tuple[str, BaseException]] = []
+        super().__init__(*arguments, **settings)
 
     @property
     def counted_tests(self) -> tuple[str, ...]:
@@ -116,12 +116,19 @@ class EpisodeEnv(RepoEnv):
         self._record(said, observation, reward, terminated, truncated, started)
         return observation, reward, terminated, truncated, info
 
+    def close(self) -> None:
+        """End the sandbox, and note what failed at it."""
+        try:
+            super().close()
+        finally:
+            self._note_faults()
+
     def _failed(self, what: str, error: BaseException) -> str:
         self._faults.append((what, error))
         return super()._failed(what, error)
 
     def _note_faults(self) -> None:
-        """Note the tools that failed; not where the run is stopped, which fails whatever is under way."""
+        """Note the tools that failed."""
         for what, error in self._faults:
             self.episode.run.note_fault(what, error, self.task.id)
         self._faults.clear()

@@ -89,8 +89,11 @@ class LiveRun(Protocol):
     def note(self, text: str) -> None:
         """Tell a person, and keep, what they should read."""
 
-    def note_fault(self, tool: str, error: BaseException, task: str) -> None:
-        """Note that a tool raised what no tool may, once: it, and on which event; the error, the task's id."""
+    def note_fault(self, what: str, error: BaseException, task: str) -> None:
+        """Note once that a tool, or a method of one, raised what no tool may; `task` is the id of the episode's task.
+
+        Not while the run is stopped, which fails whatever is under way.
+        """
 
     def note_python(self, python: Mapping[str, str]) -> None:
         """Keep which interpreter runs the task's code: its `path` and `version`."""

@@ -178,7 +178,7 @@ class EventQueue:
                 except ActionError as error:
                     observations.append(_failure(name, event, str(error)))
                 except (Exception, SystemExit) as error:
-                    observations.append(_failure(name, event, self._failed(f"{name} on {event}", error)))
+                    observations.append(_failure(name, event, self._failed(f"{name}'s {event}", error)))
             for name, reason in self._refused.get(event, {}).items():
                 if name not in self._tools:
                     continue
