@@ -57,7 +57,7 @@ from debug_gym_core.errors import UsageError
         ("terminal.network=all", "terminal.network: say none or host"),
         ("terminal.memory=much", "terminal.memory: 'much' is no size; write it as in 512m or 4g"),
         ("benchmark.mode=hiden", "debug; did you mean 'hidden'? (got"),
-        ("benchmark.split=x", "-p benchmark.split: quiz has no split; leave it out (got"),
+        ("benchmark.split=x", "-p benchmark.split: quiz has none; leave it out (got"),
         ("benchmark.mode=x", "benchmark.mode: say visible, hidden or debug (got"),
         ("benchmark.tasks=3", "say all, a task, a glob, or a list of them"),
         ("env=3", "env is a section with keys of its own"),

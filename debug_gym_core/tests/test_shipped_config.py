@@ -232,9 +232,9 @@ def test_a_setting_is_named_by_a_word(made: Any, choices: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("key", ["source", "split", "revision", "path"])
 def test_what_a_benchmark_has_no_field_for_is_refused(made: Any, plugins: Plugins, key: str) -> None:
-    with pytest.raises(UsageError, match=rf"^-p benchmark\.{key}: bare has no {key}; leave it out \(got "):
+    with pytest.raises(UsageError, match=rf"^-p benchmark\.{key}: bare has none; leave it out \(got "):
         load("bare", [f"benchmark.{key}=/x"], plugins=plugins)
-    with pytest.raises(UsageError, match=rf"^{key}: bare has no {key}; leave it out \(got '/x'\)$"):
+    with pytest.raises(UsageError, match=rf"^{key}: bare has none; leave it out \(got '/x'\)$"):
         made("bare/a", **{key: "/x"})
     assert load("bare", [f"benchmark.{key}=null"], plugins=plugins).benchmark.name == "bare"
     assert made("bare/a", **{key: None}).task.benchmark == "bare"

@@ -106,7 +106,15 @@ def explain(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | N
 
 
 def in_a_line(problems: Iterable[Mapping[str, Any]], model: type[pydantic.BaseModel] | None = None) -> str:
-    """See `explain`; of problems as pydantic tells them."""
+    """Say in one line what is wrong with values.
+
+    Args:
+        problems: as pydantic tells them (`ValidationError.errors`)
+        model: as for `explain`
+
+    Returns:
+        `key.path: what is wrong`, several joined by `; `
+    """
     from debug_gym_core.names import nearest
 
     parts = []

@@ -320,11 +320,8 @@ def without_use(given: Mapping[str, Any], benchmark: type[Component]) -> list[An
         for key, field in BenchmarkSection.model_fields.items()
         if key in given and key not in known and given[key] != field.default
     }
-    why = f"{benchmark.name} has no {{}}; leave it out"
-    return [
-        {"type": "no_use", "loc": ("benchmark", key), "msg": why.format(key), "input": value}
-        for key, value in refused.items()
-    ]
+    why = f"{benchmark.name} has none; leave it out"
+    return [{"type": "no_use", "loc": ("benchmark", key), "msg": why, "input": value} for key, value in refused.items()]
 
 
 def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
