@@ -230,7 +230,7 @@ def test_the_table(tmp_path: Path, report: Report) -> None:
         "1: 3 of 5 episodes have no result yet",
         "1: network is granted",
         "2: 1 of 1 graded exit_status, not by a report of the tests",
-        "runs 1 and 2, 1 task: 0 resolved by both, 0 by 1 alone, 1 by 2 alone, 0 by neither (McNemar's p = 1)",
+        "runs 1 and 2, 1 task: 0 resolved by both, 0 by run 1 alone, 1 by run 2 alone, 0 by neither (McNemar's p = 1)",
     ]
 
 

@@ -164,8 +164,8 @@ def _remarks(section: Section, lines: Sequence[Line], compared: Sequence[Pair]) 
         one, other = pair.first + 1, pair.second + 1
         yield (
             f"runs {one} and {other}, {plural(pair.both + pair.only_first + pair.only_second + pair.neither, 'task')}: "
-            f"{pair.both} resolved by both, {pair.only_first} by {one} alone, {pair.only_second} by {other} alone, "
-            f"{pair.neither} by neither (McNemar's p = {pair.p:.2g})"
+            f"{pair.both} resolved by both, {pair.only_first} by run {one} alone, "
+            f"{pair.only_second} by run {other} alone, {pair.neither} by neither (McNemar's p = {pair.p:.2g})"
         )
     if len(compared) > PAIRS:
         yield f"... and {len(compared) - PAIRS} more comparisons in --format json"
