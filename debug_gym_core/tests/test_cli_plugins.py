@@ -309,7 +309,7 @@ def test_two_files_of_one_name_are_two_plugins(tmp_path: Path) -> None:
     for file in files:
         file.parent.mkdir()
         file.write_text(PLUG.replace("NAME", file.parent.name))
-    plugins = load_plugins(files=[*files, files[0]], strict=True)
+    plugins = load_plugins(files=[*files, str(files[0])], strict=True)
     assert {"one", "two"} <= plugins.tools.keys()
     assert plugins.tools["one"].__module__ != plugins.tools["two"].__module__
     records = [record for record in plugins.records if record.name == "plug.py"]

@@ -246,7 +246,7 @@ def test_a_config_that_says_a_setting_twice_is_refused(tmp_path: Path, plugins: 
         ),
         ("mine:\n  tags: [wire]\n", r"llm.yaml:1: mine: model: it is missing$"),
         ("mine: 5\n", r"llm.yaml:1: mine must be a mapping"),
-        ("mine:\n  model: m\n  tags: wire\n", r"llm.yaml:3: tags are a list"),
+        ("mine:\n  model: m\n  tags: wire\n", r"llm.yaml:3: mine: tags are a list"),
         ("mine:\n  model: m\n  tags: [fast, Antropic]\n", r"llm.yaml:3: mine: .* tag 'Antropic'; .* 'anthropic'\?"),
         (
             "mine:\n  model: m\n  tags: [wire]\n  prices: {prompt: 1}\n",

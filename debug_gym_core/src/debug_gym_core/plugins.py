@@ -30,7 +30,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """What providers of models accept as the name of a function, and a shell without quotes."""
 
 
-def load_plugins(*, files: Iterable[Path] = (), strict: bool = False, strict_files: bool = False) -> Plugins:
+def load_plugins(*, files: Iterable[Path | str] = (), strict: bool = False, strict_files: bool = False) -> Plugins:
     """Load every plugin that is installed and wanted.
 
     `DEBUG_GYM_PLUGINS=a,b` loads only these and core's own, `DEBUG_GYM_DISABLE_PLUGINS=c` leaves some out (names of
@@ -63,7 +63,7 @@ def load_plugins(*, files: Iterable[Path] = (), strict: bool = False, strict_fil
             plugins.records.append(_with(record, state="disabled", cause=f"by {variable}"))
             continue
         _load(plugins, record, entry.load, strict, requirements=entry.dist.requires if entry.dist else None)
-    plugins.files = tuple({path.absolute(): path for path in files}.values())
+    plugins.files = tuple({path.absolute(): path for path in map(Path, files)}.values())
     for path in plugins.files:
         if not path.is_file():
             raise UsageError(f"there is no plugin file {path}")

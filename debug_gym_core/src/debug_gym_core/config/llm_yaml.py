@@ -75,7 +75,7 @@ class Models:
         """
         tags = self.values(name).get("tags") or ()
         if not isinstance(tags, list | tuple):
-            raise UsageError(f"{self.layer.origin((name, 'tags'))}: tags are a list, as in [openai]")
+            raise UsageError(f"{self.layer.origin((name, 'tags'))}: {name}: tags are a list, as in [openai]")
         wanted = {str(tag).casefold() for tag in tags}
         for key, cls in plugins.llms.items():
             if key in wanted or wanted & {tag.casefold() for tag in getattr(cls, "tags", ())}:
