@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 import warnings
@@ -107,10 +109,14 @@ def test_the_specification_makes_the_environment_again_with_its_plugins(tmp_path
     plugins = debug_gym_core.load_plugins(files=[file])
     env = debug_gym_core.make("mini_nightmare/purr", ["count"], sandbox, plugins=plugins)
     assert env.spec is not None
+    assert copy.copy(plugins) is plugins
     again = gymnasium.make(env.spec)
     tools = again.unwrapped.tools  # type: ignore[attr-defined]
     assert [type(tool) for tool in tools.values()] == [plugins.get("tools", "count")]
-    for one in (env, again):
+    elsewhere = gymnasium.make(pickle.loads(pickle.dumps(env.spec)))
+    assert elsewhere.unwrapped.plugins.files == (file,)  # type: ignore[attr-defined]
+    assert list(elsewhere.unwrapped.tools) == ["count"]  # type: ignore[attr-defined]
+    for one in (env, again, elsewhere):
         one.close()
 
 

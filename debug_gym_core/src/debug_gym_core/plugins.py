@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import functools
 import hashlib
 import importlib.metadata
@@ -81,6 +82,14 @@ def load_plugins(*, files: Iterable[Path | str] = (), strict: bool = False, stri
             for record in plugins.records
         ]
     return plugins
+
+
+def _pickled(plugins: Plugins) -> tuple[Any, ...]:
+    """How another process gets plugins that a specification has: it loads its own, and the same files."""
+    return functools.partial(load_plugins, files=[path.absolute() for path in plugins.files]), ()
+
+
+copyreg.pickle(Plugins, _pickled)
 
 
 @functools.cache

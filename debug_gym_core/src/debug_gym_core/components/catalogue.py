@@ -86,6 +86,10 @@ class Plugins:
         self._complained: set[str] = set()
         self.files: tuple[Path, ...] = ()
 
+    def __copy__(self) -> Plugins:
+        """Itself, as a module."""
+        return self
+
     def __deepcopy__(self, memo: object) -> Plugins:
         """Itself, as a module: `gymnasium.make` copies the arguments of a specification."""
         return self
