@@ -50,7 +50,9 @@ class Run:
         self.config = config
         self.id = identity
         self.notes: list[str] = list(record.get("notes", []))
-        self.tasks = joined_tasks(record["config"], config.model_dump(mode="json"))
+        tasks = joined_tasks(record["config"], config.model_dump(mode="json"))
+        assert tasks is not None  # what cannot be joined is another config, which was refused
+        self.tasks: str | Sequence[str] = tasks
         self._record = record
         self._made: list[Path] | None = None
         self._lock_descriptor = lock
