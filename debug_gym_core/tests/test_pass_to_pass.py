@@ -142,7 +142,7 @@ def test_nothing_that_hidden_tests_say_is_in_what_submit_says(environments: Envi
     observation, *_ = env.step("submit")
     assert said in env.last_text and "test_" not in env.last_text and "import" not in env.last_text
     [spoken] = json.loads(observation["json"])
-    assert spoken["data"]["reason"] == said
+    assert spoken["data"]["reason"] == said and "test_" not in observation["json"]
     assert env.final_grade is not None and env.final_grade.reason.startswith((said, "a hook pytest_runtest_setup was"))
 
 

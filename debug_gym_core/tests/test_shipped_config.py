@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from unittest.mock import Mock
 
 import gymnasium
+import pydantic
 import pytest
 
 from debug_gym_core import Benchmark, RepoEnv, Task, UsageError, make
@@ -26,6 +27,7 @@ from debug_gym_core.runs.jobs import Watch
 from debug_gym_core.runs.parts import EpisodeParts
 from debug_gym_core.runs.run import Run
 from debug_gym_core.testing import BenchmarkContract, write_sample
+from debug_gym_terminal_local import LocalTerminal
 
 SETUP = ("echo VALUE = 2 > made.py",)
 GOLD = b"--- a/app.py\n+++ b/app.py\n@@ -1 +1 @@\n-VALUE = 1\n+VALUE = 2\n"
@@ -216,6 +218,27 @@ def test_what_is_shipped_for_a_terminal_that_is_not_here_is_left_out_and_said(
         assert said in run.notes
     with pytest.raises(UsageError, match=r"terminal\.flavour"):
         load("prepared", ["terminal.flavour=plain"], terminal=terminal, plugins=plugins)
+
+
+@pytest.mark.parametrize("error", [KeyError("memory"), SystemExit("leaving")])
+def test_a_terminal_that_cannot_check_its_settings_keeps_no_other_from_being_taken(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    class OddSettings(LocalTerminal.Settings):
+        @pydantic.field_validator("memory", mode="before")
+        @classmethod
+        def check(cls, value: Any) -> Any:
+            raise error
+
+    class Odd(LocalTerminal):
+        name = "odd"
+        Settings = OddSettings
+
+    plugins.add(PluginRecord("odd", "odd", "1"), types.ModuleType("odd_plugin"), {"terminals": [Odd]})
+    monkeypatch.setitem(Prepared.config, "terminal", {})
+    make("prepared/a", terminal={"auto": {"memory": "1g"}}, plugins=plugins).close()
+    with pytest.raises(UsageError, match=r"terminal\.memorry"):
+        load("prepared", ["terminal.memorry=1g", "terminal.memory=1g"], plugins=plugins)
 
 
 @pytest.mark.parametrize("terminal", ["auto", "docker"])

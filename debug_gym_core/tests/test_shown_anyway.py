@@ -96,6 +96,18 @@ def test_what_the_unchanged_run_stops_at_makes_no_later_test_new(make: Make, bro
     assert (result.resolved, dict(result.doubts), result.reason) == (True, {}, ""), result
 
 
+@pytest.mark.grading
+def test_what_hangs_behind_the_end_of_the_unchanged_run_hides_nothing(make: Make) -> None:
+    """By its own options it never comes there."""
+    files = {"pytest.ini": "[pytest]\naddopts = -x\n", "conftest.py": CONFTEST, "hooks.py": HOOKS}
+    hangs = f"{BROKEN}\nreleased = False\ndef later(a):\n    while not released: pass\n    return a\n"
+    tests = f"{ASSERTS}\ndef test_later():\n    assert calc.later(1) == 1\n"
+    bench = make({**files, "calc.py": hangs, "test_calc.py": tests})
+    fixed = hangs.replace("a - b", "a + b").replace("released = False", "released = True")
+    result = bench.grade({"calc.py": fixed}, bench.tests(), timeout=5)
+    assert (result.resolved, dict(result.doubts), result.reason) == (True, {}, ""), result
+
+
 def test_the_unchanged_run_goes_on_whatever_the_command_says() -> None:
     more = "--maxfail=0 --continue-on-collection-errors"
     assert throughout("python -m pytest -x -q") == f"python -m pytest -x -q {more}"

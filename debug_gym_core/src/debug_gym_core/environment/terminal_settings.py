@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
+from debug_gym_core.components.catalogue import log
 from debug_gym_core.sandbox.terminal import SandboxSettings
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def _problem(backend: type[Terminal], key: str, value: Any) -> dict[str, Any] | 
         backend.Settings(**{key: value})
     except pydantic.ValidationError as error:  # which tells of required keys too
         return next(({**one, "loc": (key,)} for one in error.errors() if one["loc"][:1] == (key,)), None)
+    except (Exception, SystemExit) as error:  # of somebody's own, which is told where that backend is taken
+        log.debug("%s cannot check %s", backend.name, key, exc_info=error)
     return None
 
 

@@ -40,7 +40,7 @@ class Submit(Tool):
                 "score": grade.score,
                 "max_score": grade.max_score,
                 "grading": grade.grading,
-                "tests": grade.tests,
+                **({} if hidden else {"tests": grade.tests}),
                 **({"reason": reason} if reason else {}),
                 **({"dropped": listed(grade.dropped)} if grade.dropped else {}),
             },
