@@ -229,3 +229,90 @@ def test_a_thread_parses_while_breakpoints_are_compiled_in(debug: Any) -> None:
         stop = program.do("c")["stop"]
         assert (stop["file"], stop["line"]) == (f"part{n}.py", 201)
     assert program.do("c")["status"] == 0
+
+
+# -- near the recursion limit, which all threads have in common
+
+DEEP = """\
+    import os, sys, threading
+
+    def depth():
+        frame, found = sys._getframe(1), 0
+        while frame is not None:
+            frame, found = frame.f_back, found + 1
+        return found
+
+    def down(n):
+        if n:
+            return down(n - 1)
+        bottom = n
+        return bottom
+
+    def work():
+        go.wait()
+        print("reached", down(limit - depth() - 18))
+
+    go = threading.Event()
+    limit = sys.getrecursionlimit()
+    threads = [threading.Thread(target=work, name=name) for name in "AB"]
+"""
+
+
+def test_a_thread_that_waits_near_the_recursion_limit_while_another_stops_has_its_stop(debug: Any) -> None:
+    main = """\
+    threads[0].start()
+    x = 1
+    y = 2
+    threads[0].join()
+    """
+    program = debug("python app.py", dedent(DEEP + main))
+    program.do("b 12")
+    program.do("b 23")
+    assert program.do("c")["stop"]["line"] == 23
+    program.do("p go.set()")
+    while "down app.py:12" not in program.do("threads")["out"]:
+        pass
+    assert program.do("n")["stop"]["line"] == 24
+    stop = program.do("c")["stop"]
+    assert (stop["line"], stop["thread"], stop["locals"]["changed"]) == (12, "A", {"n": "0"})
+    assert program.do("p list(map(abs, [n, n]))")["out"] == "[0, 0]\n"
+    assert program.do("n")["stop"]["line"] == 13
+    assert program.do("c")["status"] == 0
+    assert b"reached 0" in program.printed
+
+
+@pytest.mark.parametrize("commands", [["c"], ["n", "c"]], ids="+".join)
+def test_two_threads_stop_near_the_recursion_limit(debug: Any, commands: list[str]) -> None:
+    main = """\
+    for thread in threads:
+        thread.start()
+    go.set()
+    """
+    program = debug("python app.py", dedent(DEEP + main))
+    program.do("b 12")
+    stops = [program.do(command)["stop"] for command in ["c", *commands]]
+    assert [stop["line"] for stop in stops] == ([12, 12] if commands == ["c"] else [12, 13, 12])
+    assert {stop["thread"] for stop in stops} == {"A", "B"}
+    assert program.do("p list(map(abs, [n, n]))")["out"] == "[0, 0]\n"
+    assert program.do("c")["status"] == 0
+    assert program.printed.count(b"reached 0") == 2
+
+
+def test_a_child_that_is_forked_while_a_thread_stops_near_the_recursion_limit_has_the_usual_limit(debug: Any) -> None:
+    main = """\
+    go.set()
+    threads[0].start()
+    while sys.getrecursionlimit() == limit:
+        pass
+    if os.fork() == 0:
+        print("usual", sys.getrecursionlimit() == limit, flush=True)
+        os._exit(0)
+    os.wait()
+    """
+    program = debug("python app.py", dedent(DEEP + main))
+    program.do("b 12")
+    assert program.do("c")["stop"]["line"] == 12
+    while b"usual" not in program.printed:
+        assert program.do("p 1")["out"] == "1\n"
+    assert b"usual True" in program.printed
+    assert program.do("c")["status"] == 0

@@ -26,7 +26,7 @@ from debug_gym_core.debugging.inside.process import Messages, _get_ident, _getfr
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, Callable, Dict, Iterator, List, Match, Optional, Tuple
+    from typing import Any, Callable, Dict, Iterator, List, Match, Optional, Set, Tuple
 
     Json = Dict[str, Any]
     Tracer = Callable[[FrameType, str, Any], Any]
@@ -256,29 +256,51 @@ class Input(io.TextIOBase):
 
 ROOM = 300
 """Calls within each other that a stop may need."""
+_ROOMS: "Set[Room]" = set()
+"""Those that are in use."""
 
 
 class Room:
-    """Lets us call functions where the program is near its recursion limit.
+    """Lets us call functions where the program is near its recursion limit, which is that of all its threads.
 
-    So near to it that the limit cannot be set back there, it is set back after the next stop.
+    The limit is what the deepest of those needs that are in a room, and is set back when none is; so near to it that it
+    cannot be set back there, after the next stop.
     """
 
-    _raised: "Optional[Tuple[int, int]]" = None
+    _lock = threading.RLock()  # whoever has it may be interrupted by a signal, at which we stop too
+    _original = _raised = 0
 
     def __enter__(self) -> None:
-        limit, depth = _getrecursionlimit(), 0
-        if Room._raised is not None and Room._raised[1] == limit:
-            limit = Room._raised[0]
+        depth = 0
         frame: "Optional[FrameType]" = _getframe()
         while frame is not None:
             depth += 1
             frame = frame.f_back
-        if depth > limit - ROOM:
-            Room._raised = limit, depth + 2 * ROOM
-            _setrecursionlimit(depth + 2 * ROOM)
+        with Room._lock:
+            _ROOMS.add(self)
+            limit = _getrecursionlimit()
+            if depth > limit - ROOM:
+                if limit != Room._raised:
+                    Room._original = limit
+                Room._raised = depth + 2 * ROOM
+                _setrecursionlimit(Room._raised)
 
     def __exit__(self, *error: object) -> None:
-        if Room._raised is not None and _getrecursionlimit() == Room._raised[1]:
+        with Room._lock:
+            _ROOMS.discard(self)
+            if not _ROOMS:
+                Room._set_back()
+
+    @staticmethod
+    def _set_back() -> None:
+        """Set the limit back, unless the program has set another."""
+        if Room._raised and _getrecursionlimit() == Room._raised:
             with contextlib.suppress(RecursionError):
-                _setrecursionlimit(Room._raised[0])
+                _setrecursionlimit(Room._original)
+
+    @staticmethod
+    def forked() -> None:
+        """Begin anew in a child, which has none of the other threads."""
+        Room._lock = threading.RLock()
+        _ROOMS.clear()
+        Room._set_back()

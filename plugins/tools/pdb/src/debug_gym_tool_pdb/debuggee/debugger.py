@@ -22,7 +22,7 @@ from debug_gym_core.debugging.inside.process import (
     high_copy,
 )
 
-from .channel import _SIG_DFL, ARM_SIGNAL, STACK_SIGNAL, Channel, _take_back_builtins
+from .channel import _SIG_DFL, ARM_SIGNAL, STACK_SIGNAL, Channel, Room, _take_back_builtins
 from .family import watch_forks, watch_interpreters, watch_replacement
 from .stop import Stop
 from .stopping import Stopping
@@ -129,6 +129,7 @@ class Debugger(Stopping):
         """Debug a forked child too; one of a command at the prompt has nothing to do with the host."""
         if _getpid() == self._pid:
             return
+        Room.forked()
         if _get_ident() in self.busy or self.quitting or not self._turn.shared:
             self._leave_alone()
             return

@@ -45,13 +45,21 @@ class Stopping(Tracing):
         if _getpid() != self._pid or self.quitting:
             return False
         with Room():
-            return self._converse(stop, talk, wait)
+            if not self._turn.take(wait):
+                return False
+            talked = False
+            try:
+                self._replaced = _take_back_builtins()
+                try:
+                    talked = self._talk(stop, talk)
+                finally:
+                    _give_builtins(self._replaced)
+            finally:
+                self._turn.give(keep=talked and not self._continuing)
+            return talked
 
-    def _converse(self, stop: "Stop", talk: "Callable[[], object]", wait: bool) -> bool:
-        if not self._turn.take(wait):
-            return False
-        talked = False
-        self._replaced = _take_back_builtins()
+    def _talk(self, stop: "Stop", talk: "Callable[[], object]") -> bool:
+        """Talk in one's turn, unless there is nothing to stop for any more; returns whether there was."""
         try:
             gone = self.learn_breakpoints()
             if self.quitting or (stop.step and self.stepper != _get_ident()):
@@ -61,7 +69,6 @@ class Stopping(Tracing):
                 return False  # whoever had the turn before cleared it, or it was temporary and stopped there
             self.busy.add(_get_ident())
             self._stop, self._due = stop, True
-            talked = True
             self.signals.hold()
             try:
                 talk()
@@ -69,6 +76,7 @@ class Stopping(Tracing):
                 self.message("--KeyboardInterrupt--")
             # Before the turn is another thread's, which must know whose step it is.
             self.stepper = None if self._continuing else _get_ident()
+            return True
         finally:
             self.signals.release()
             self._stop, self._due = None, False
@@ -76,9 +84,6 @@ class Stopping(Tracing):
             self.convenience = {name: one for name, one in self.convenience.items() if name not in OF_A_STOP}
             self.busy.discard(_get_ident())
             self.remembered.share()
-            _give_builtins(self._replaced)
-            self._turn.give(keep=talked and not self._continuing)
-        return True
 
     def learn_breakpoints(self) -> "Set[int]":
         """Take over what happened to the breakpoints in other processes; the numbers of those that are gone."""
