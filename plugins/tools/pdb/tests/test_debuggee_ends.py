@@ -69,6 +69,21 @@ def test_a_stop_near_the_recursion_limit(debug: Any, left: int) -> None:
     assert program.do("c")["status"] == 0
 
 
+@pytest.mark.parametrize("left", [10, 11, 12])
+def test_code_that_runs_first_near_the_recursion_limit(debug: Any, backends: list[str], left: int) -> None:
+    """It is looked at there, for lines with breakpoints and others."""
+    source = RECURSION.replace("bottom = n", "bottom = fresh(n)") + "\n    def fresh(n):\n        return n\n"
+    program = debug(
+        "python app.py",
+        dedent(source + f"    print('found', down(limit - depth() - {left}))\n    end = 1\n"),
+        backends=backends,
+    )
+    program.do("b 10")
+    program.do("b 24")
+    assert program.lines("c", "n", "c", "c") == [10, 11, 24, 0]
+    assert b"found 0" in program.printed
+
+
 def test_a_condition_that_recurses_without_end_stops(debug: Any) -> None:
     program = debug("python app.py", dedent(RECURSION + "    down(3)\n"))
     program.do("b 10, forever(0)")

@@ -135,21 +135,75 @@ def _give_builtins(replaced: "Replaced") -> None:
             namespace[name] = value
 
 
-class OwnBuiltins:
+ROOM = 300
+"""Calls within each other that a stop may need."""
+_ROOMS: "Set[Room]" = set()
+"""Those that are in use."""
+
+
+class Room:
+    """Lets us call functions where the program is near its recursion limit, which is that of all its threads.
+
+    The limit is what the deepest of those needs that are in a room, and is set back when none is; so near to it that it
+    cannot be set back there, after the next stop.
+    """
+
+    _lock = threading.RLock()  # whoever has it may be interrupted by a signal, at which we stop too
+    _original = _raised = 0
+
+    def __enter__(self) -> None:
+        depth = 0
+        frame: "Optional[FrameType]" = _getframe()
+        while frame is not None:
+            depth += 1
+            frame = frame.f_back
+        with Room._lock:
+            _ROOMS.add(self)
+            limit = _getrecursionlimit()
+            if depth > limit - ROOM:
+                if limit != Room._raised:
+                    Room._original = limit
+                Room._raised = depth + 2 * ROOM
+                _setrecursionlimit(Room._raised)
+
+    def __exit__(self, *error: object) -> None:
+        with Room._lock:
+            _ROOMS.discard(self)
+            if not _ROOMS:
+                Room._set_back()
+
+    @staticmethod
+    def _set_back() -> None:
+        """Set the limit back, unless the program has set another."""
+        if Room._raised and _getrecursionlimit() == Room._raised:
+            with contextlib.suppress(RecursionError):
+                _setrecursionlimit(Room._original)
+
+    @staticmethod
+    def forked() -> None:
+        """Begin anew in a child, which has none of the other threads."""
+        Room._lock = threading.RLock()
+        _ROOMS.clear()
+        Room._set_back()
+
+
+class OwnBuiltins(Room):
     """Python's built-in functions do what the original ones do meanwhile, for what we ask of the standard library.
 
-    So are others that tests replace by mocks: those that find files, look at code, or search text.
+    So are others that tests replace by mocks: those that find files, look at code, or search text. There is room, too.
 
     Our own modules have theirs for good.
     """
 
     def __enter__(self) -> None:
         """Take them back."""
+        Room.__enter__(self)
         self._replaced = _take_back_builtins()
 
     def __exit__(self, *error: "Any") -> None:
         """Give the program its own again."""
         _give_builtins(self._replaced)
+        Room.__exit__(self, *error)
 
 
 class Channel(Messages):
@@ -252,55 +306,3 @@ class Input(io.TextIOBase):
     def readline(self, size: "Optional[int]" = -1) -> str:  # type: ignore[override]
         """The next line, empty at the end."""
         return self._next_line()
-
-
-ROOM = 300
-"""Calls within each other that a stop may need."""
-_ROOMS: "Set[Room]" = set()
-"""Those that are in use."""
-
-
-class Room:
-    """Lets us call functions where the program is near its recursion limit, which is that of all its threads.
-
-    The limit is what the deepest of those needs that are in a room, and is set back when none is; so near to it that it
-    cannot be set back there, after the next stop.
-    """
-
-    _lock = threading.RLock()  # whoever has it may be interrupted by a signal, at which we stop too
-    _original = _raised = 0
-
-    def __enter__(self) -> None:
-        depth = 0
-        frame: "Optional[FrameType]" = _getframe()
-        while frame is not None:
-            depth += 1
-            frame = frame.f_back
-        with Room._lock:
-            _ROOMS.add(self)
-            limit = _getrecursionlimit()
-            if depth > limit - ROOM:
-                if limit != Room._raised:
-                    Room._original = limit
-                Room._raised = depth + 2 * ROOM
-                _setrecursionlimit(Room._raised)
-
-    def __exit__(self, *error: object) -> None:
-        with Room._lock:
-            _ROOMS.discard(self)
-            if not _ROOMS:
-                Room._set_back()
-
-    @staticmethod
-    def _set_back() -> None:
-        """Set the limit back, unless the program has set another."""
-        if Room._raised and _getrecursionlimit() == Room._raised:
-            with contextlib.suppress(RecursionError):
-                _setrecursionlimit(Room._original)
-
-    @staticmethod
-    def forked() -> None:
-        """Begin anew in a child, which has none of the other threads."""
-        Room._lock = threading.RLock()
-        _ROOMS.clear()
-        Room._set_back()
