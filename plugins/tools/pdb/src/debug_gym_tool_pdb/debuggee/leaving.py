@@ -24,7 +24,6 @@ _dispatch_line = bdb.Bdb.dispatch_line
 _dispatch_return = bdb.Bdb.dispatch_return
 _get_asyncgen_hooks = sys.get_asyncgen_hooks
 
-_WEAKREFS = frozenset((weakref.WeakSet.add.__code__.co_filename, weakref.finalize.__call__.__code__.co_filename))
 _WARNS = ("_warn_unawaited_coroutine", "_showwarnmsg")
 _WARNINGS = frozenset(
     function.__code__
@@ -33,6 +32,8 @@ _WARNINGS = frozenset(
 )
 """What the interpreter calls to warn, as of a coroutine that was never awaited and of a file that was not closed."""
 _CODECS = codecs.IncrementalDecoder.__init__.__code__.co_filename
+_UNRAISABLE = tuple(one for one in tuple.__subclasses__() if one.__name__ == "UnraisableHookArgs")
+"""What `sys.unraisablehook` is given."""
 _SUSPENDED = (
     (types.GeneratorType, "gi_frame", "gi_yieldfrom"),
     (types.CoroutineType, "cr_frame", "cr_await"),
@@ -53,21 +54,25 @@ _NOTHING: "Tuple[Any, Optional[CodeType], int]" = (None, None, -1)
 _referents = gc.get_referents
 _is_tracked = gc.is_tracked
 _reference = weakref.ref
+_referent = weakref.ref.__call__
 
 
 class Left:
     """A frame that has returned, and what runs because its variables are gone.
 
-    A step out of a function goes to its caller, not into what the end of its variables calls: destructors, finalizers,
-    warnings, what generators have still to do. pdb, which keeps them alive while it steps, never sees any of it. A
-    function that a weak reference calls by itself is not told from one that the caller calls, and stepped into.
+    A step out of a function goes to its caller, not into what the end of its variables calls: destructors, functions of
+    weak references, warnings, what generators have still to do. pdb, which keeps them alive while it steps, never sees
+    any of it. All of it runs before the caller goes on; but so may more that the caller's instruction calls, as
+    `__init__` after `__new__`.
     """
 
     def __init__(self, frame: "FrameType") -> None:
         """Know what a frame leaves, at its return."""
-        self._caller = id(frame.f_back)  # it is there as long as this: its own return is an event
-        self._ending = 0
-        self._destroyed = False
+        caller = frame.f_back
+        self._caller = id(caller)  # it is there as long as this: its own return is an event
+        self._at = caller.f_lasti if caller is not None else -1
+        self._code = frame.f_code
+        self._part = 0
         # A frame may come to be where one of these was, even in the call that ends it: its id alone is no proof. From
         # Python 3.11 on that of a generator is made only when it is asked for, so that it may be just like it too; but
         # none has traced it.
@@ -84,22 +89,22 @@ class Left:
         top = frame
         while top.f_back is not None and id(top.f_back) != self._caller:
             top = top.f_back
-        if top.f_back is None:
+        if top.f_back is None or top.f_back.f_lasti != self._at:
             return False
-        code = top.f_code
-        if code.co_name == "__del__":
-            self._destroyed = True
-            return True
-        if code.co_filename in _WEAKREFS or code in _WARNINGS:
-            return True
-        if self._destroyed and code.co_filename == _CODECS:  # its exception is printed with the line, which is read
-            return True
-        hooks = _get_asyncgen_hooks().finalizer, getattr(sys, "unraisablehook", None)
-        if any(code is getattr(one, "__code__", None) for one in hooks):
-            return True
         if frame is top:
-            self._ending = id(top) if self._ends(top) else 0
-        return id(top) == self._ending
+            self._part = id(top) if self._is_part(top) else 0
+        return id(top) == self._part
+
+    def _is_part(self, frame: "FrameType") -> bool:
+        """Whether a frame that is called before the caller goes on is part of it."""
+        code = frame.f_code
+        if code.co_name == "__del__" or code in _WARNINGS:
+            return True
+        if self._part and code.co_filename == _CODECS:  # an exception in it is printed with the line, which is read
+            return True
+        if code is getattr(_get_asyncgen_hooks().finalizer, "__code__", None):
+            return True
+        return self._ends(frame) or (code is not self._code and _is_told(frame))
 
     def _ends(self, frame: "FrameType") -> bool:
         """Whether a frame that is called is one that was held, of what is there no more."""
@@ -111,6 +116,16 @@ class Left:
 
 def _forget_nothing(frame: int) -> None:
     """What is to be done when a frame is gone that was not shown."""
+
+
+def _is_told(frame: "FrameType") -> bool:
+    """Whether a function that is called is given what a weak reference or the interpreter gives one that it tells."""
+    for value in frame.f_locals.values() if frame.f_code.co_flags & inspect.CO_OPTIMIZED else ():
+        if issubclass(type(value), _reference) and _referent(value) is None:
+            return True
+        if issubclass(type(value), _UNRAISABLE):
+            return True
+    return False
 
 
 def _running(value: "Any") -> "Tuple[Optional[FrameType], Any]":
