@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from debugged_programs import dedent
+from support import version_of
 
 RULES = "def f(n=1):\n    n += 1\n    return n\n"
 
@@ -98,6 +100,39 @@ def test_what_loads_a_module_is_called_by_python_s_own_code_only(debug: Any) -> 
     assert "get_code" in said[1] and "exec_module" in said[-1]
     program.do("cl all")
     assert program.do("c")["status"] == 0
+
+
+@pytest.mark.parametrize(("source", "fails"), [("x = (\n", "source_to_code"), ("raised\n", "get_data")])
+def test_a_traceback_of_an_import_has_the_frames_of_the_loader_and_none_of_ours(
+    debug: Any, source: str, fails: str
+) -> None:
+    app = """\
+        import importlib.machinery, importlib.util, sys, traceback
+        class Loader(importlib.machinery.SourceFileLoader):
+            def get_data(self, path):
+                if open(path).read() == "raised\\n":
+                    raise ValueError
+                return super().get_data(path)
+            def source_to_code(self, data, path):
+                return super().source_to_code(data, path)
+            def get_code(self, fullname):
+                return super().get_code(fullname)
+        spec = importlib.util.spec_from_loader("other", Loader("other", "other.py"))
+        try:
+            spec.loader.exec_module(importlib.util.module_from_spec(spec))
+        except Exception:
+            traceback.print_exc()
+        """
+    program = debug("python app.py", {**dedent(app), "other.py": source}, backends=["instrument", "settrace"])
+    program.do("b other.py:1")
+    program.do("b 8, False")
+    assert program.do("c")["status"] == 0
+    printed = program.printed.decode()
+    own = re.findall(r"app.py\", line \d+, in (\S+)", printed)
+    if fails == "source_to_code" and version_of(program.python) < (3, 7):
+        fails = "get_code"  # the inner end of a traceback cannot be taken away
+    assert own == list(dict.fromkeys(["<module>", "get_code", fails])), printed
+    assert "debug-gym" not in printed
 
 
 def test_chains_of_elif_are_as_long_as_they_like(debug: Any) -> None:

@@ -13,7 +13,6 @@ import traceback
 
 from debug_gym_core.debugging.inside.process import (
     INTERRUPT_SIGNAL,
-    OURS,
     _get_ident,
     _getframe,
     _getpid,
@@ -24,6 +23,7 @@ from debug_gym_core.debugging.inside.process import (
 
 from .channel import _SIG_DFL, ARM_SIGNAL, STACK_SIGNAL, Channel, Room, _take_back_builtins
 from .family import watch_forks, watch_interpreters, watch_replacement
+from .own_frames import is_ours
 from .stop import Stop
 from .stopping import Stopping
 from .unittests import watch_unittest
@@ -202,7 +202,7 @@ class Debugger(Stopping):
     def _at_uncaught(self, error: "BaseException") -> None:
         _settrace(None)
         step = error.__traceback__
-        while step is not None and step.tb_frame.f_code.co_filename in (OURS, runpy.__file__):
+        while step is not None and (is_ours(step.tb_frame) or step.tb_frame.f_code.co_filename == runpy.__file__):
             step = step.tb_next
         error.__traceback__ = step
         sys.last_type, sys.last_value, sys.last_traceback = type(error), error, step

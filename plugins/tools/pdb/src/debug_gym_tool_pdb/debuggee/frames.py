@@ -3,9 +3,8 @@
 import dis
 import inspect
 import sys
-import types
 
-from debug_gym_core.debugging.inside.process import OURS, _current_frames, _get_ident, _getframe
+from debug_gym_core.debugging.inside.process import _current_frames, _get_ident, _getframe
 
 from .code_lines import NOWHERE, line_starts
 
@@ -13,21 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
-
-GET_CODE = compile(
-    """
-def _call_with_frames_removed(self, fullname):
-    code, error = load(self, fullname)
-    if error is not None:
-        raise error
-    return code
-""",
-    "<frozen importlib._bootstrap>",
-    "exec",
-)
-"""Python leaves a function of this name, in a file of the importer's, out of the traceback of an import that fails."""
-
-_DISGUISED = next(one for one in GET_CODE.co_consts if isinstance(one, types.CodeType))
 
 MOST_IN_A_CYCLE = 4
 """Functions that call each other in a circle, for which a stack is folded."""
@@ -46,11 +30,6 @@ def outwards(frame: "Optional[FrameType]") -> "Iterator[FrameType]":
     while frame is not None:
         yield frame
         frame = frame.f_back
-
-
-def is_ours(frame: "FrameType") -> bool:
-    """Whether a frame is of the debugger's own code."""
-    return frame.f_code.co_filename == OURS or frame.f_code is _DISGUISED
 
 
 def is_shown(name: "Any") -> bool:

@@ -17,15 +17,15 @@ import types
 from debug_gym_core.debugging.inside.process import _current_frames, _get_ident, _getframe, _settrace
 
 from .channel import _ORIGINAL_BUILTINS, OwnBuiltins, Room, _all_modules, _compile, _gettrace
-from .frames import GET_CODE
 from .insertion import HOOK, insert, without
 from .modules import is_file_of_frozen
+from .own_frames import disguised
 from .statements import parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Set
 
     from .insertion import Placed
 
@@ -183,18 +183,7 @@ class Instrument:
             self._loaded(file)
             return code
 
-        def load_or_fail(self_: "Any", fullname: str) -> "Tuple[Any, Optional[Exception]]":
-            try:
-                return load(self_, fullname), None
-            except SyntaxError as error:
-                return None, error.with_traceback(None)
-            except Exception as error:
-                assert error.__traceback__ is not None
-                return None, error.with_traceback(error.__traceback__.tb_next)
-
-        space = {"load": load_or_fail}
-        exec(GET_CODE, space)
-        _LOADER.get_code = space["_call_with_frames_removed"]  # type: ignore[method-assign, assignment]
+        _LOADER.get_code = disguised(load)  # type: ignore[method-assign, assignment]
 
     def _adopt(self) -> None:
         """Have pytest compile the files that have breakpoints, whatever it has in its cache."""

@@ -9,8 +9,9 @@ import types
 from debug_gym_core.debugging.inside.limits import TimeLimit
 from debug_gym_core.debugging.inside.process import _get_ident
 
-from .frames import in_order, is_cleared, is_ours, is_shown, line_of, other_frames, outwards, real_line
+from .frames import in_order, is_cleared, is_shown, line_of, other_frames, outwards, real_line
 from .groups import members
+from .own_frames import is_ours
 from .values import MESSAGE_LENGTH, REPR_SECONDS
 
 TYPE_CHECKING = False

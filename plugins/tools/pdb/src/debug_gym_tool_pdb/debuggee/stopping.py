@@ -9,7 +9,8 @@ from debug_gym_core.debugging.inside.process import _get_ident, _getframe, _getp
 
 from .channel import Channel, Room, _gettrace, _give_builtins, _take_back_builtins
 from .family import Turn
-from .frames import ends_async_for, is_hidden, is_ours, line_of, real_line
+from .frames import ends_async_for, is_hidden, line_of, real_line
+from .own_frames import is_ours
 from .stop import Stop
 from .tracing import Tracing
 

@@ -4,9 +4,10 @@ import functools
 import sys
 import threading
 
-from debug_gym_core.debugging.inside.process import OURS, _get_ident, _settrace
+from debug_gym_core.debugging.inside.process import _get_ident, _settrace
 
 from .channel import _gettrace
+from .own_frames import is_ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Tracers:
         if function is None:
             self._debugger.finder.install()
         else:
-            _settrace(lambda frame, *event: None if frame.f_code.co_filename == OURS else function(frame, *event))
+            _settrace(lambda frame, *event: None if is_ours(frame) else function(frame, *event))
 
     def install(self) -> None:
         """Let the program trace itself, and find breakpoints again when it has done so."""

@@ -6,16 +6,17 @@ import pdb
 import signal
 import sys
 
-from debug_gym_core.debugging.inside.process import OURS, _get_ident, _getpid, _main_thread, _settrace
+from debug_gym_core.debugging.inside.process import _get_ident, _getpid, _main_thread, _settrace
 from debug_gym_core.debugging.inside.signals import is_of_a_handler
 
 from .channel import ARM_SIGNAL, Channel, OwnBuiltins, Room, _gettrace
 from .code_lines import NOWHERE
 from .conditions import CONDITION, Conditions, TakesTooLong, is_at
 from .finder import Finder
-from .frames import first_real_line, is_ours, other_frames, outwards
+from .frames import first_real_line, other_frames, outwards
 from .insertion import HELD, RAISED
 from .leaving import Leaving, Left
+from .own_frames import is_ours
 from .shown import Followed
 from .stop import Hit
 from .tracers import Tracers
@@ -160,7 +161,7 @@ class Tracing(Leaving):
         """Whether a condition that was compiled in is being evaluated."""
         if self.finder.has_conditions:
             while frame is not None:
-                if frame.f_lineno == NOWHERE and frame.f_code.co_filename != OURS:
+                if frame.f_lineno == NOWHERE and not is_ours(frame):
                     return True
                 frame = frame.f_back
         return False
