@@ -12,8 +12,9 @@ MONITORING: "Any" = getattr(sys, "monitoring", None)
 _NUMBERS = (5, 4, 3, 0)
 """Numbers that a debugger may have, in order: what a program is not likely to take comes first.
 
-It debugs, covers and profiles itself as 0, 1 and 2; tools that are none of these take 3, as Hypothesis does, or 4; 5 is
-of optimizers.
+Python gives names to 0 (DEBUGGER_ID), 1 (COVERAGE_ID), 2 (PROFILER_ID) and 5 (OPTIMIZER_ID); 3 and 4 are free for all,
+and Hypothesis takes 3. 5 comes first, since programs run under debuggers, coverage and profilers, and hardly an
+optimizer of their own.
 """
 
 

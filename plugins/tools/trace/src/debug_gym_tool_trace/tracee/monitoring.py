@@ -7,7 +7,7 @@ from .channel import _getframe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType
-    from typing import Any, Dict, Optional
+    from typing import Any, Callable, Dict, Optional, Tuple
 
     from .story import Call
     from .watching import Watch
@@ -33,19 +33,9 @@ class Monitoring:
 
     def start(self) -> None:
         """See Backend."""
-        events = MONITORING.events
-        for event, callback in (
-            (events.PY_START, self._on_start),
-            (events.PY_RESUME, self._on_resume),
-            (events.PY_THROW, self._on_throw),
-            (events.LINE, self._on_line),
-            (events.PY_RETURN, self._on_return),
-            (events.PY_YIELD, self._on_yield),
-            (events.PY_UNWIND, self._on_unwind),
-            (events.RAISE, self._on_raise),
-        ):
+        for event, callback in self._callbacks():
             MONITORING.register_callback(self._tool, event, callback)
-        MONITORING.set_events(self._tool, events.PY_START)
+        MONITORING.set_events(self._tool, MONITORING.events.PY_START)
 
     def follow(self, call: "Call") -> None:
         """See Backend."""
@@ -79,8 +69,21 @@ class Monitoring:
         MONITORING.set_events(self._tool, 0)
         for code in self._codes.values():
             MONITORING.set_local_events(self._tool, code, 0)
-        for event in ("PY_START", "PY_RESUME", "PY_THROW", "LINE", "PY_RETURN", "PY_YIELD", "PY_UNWIND", "RAISE"):
-            MONITORING.register_callback(self._tool, getattr(MONITORING.events, event), None)
+        for event, _ in self._callbacks():
+            MONITORING.register_callback(self._tool, event, None)
+
+    def _callbacks(self) -> "Tuple[Tuple[int, Callable[..., Any]], ...]":
+        events = MONITORING.events
+        return (
+            (events.PY_START, self._on_start),
+            (events.PY_RESUME, self._on_resume),
+            (events.PY_THROW, self._on_throw),
+            (events.LINE, self._on_line),
+            (events.PY_RETURN, self._on_return),
+            (events.PY_YIELD, self._on_yield),
+            (events.PY_UNWIND, self._on_unwind),
+            (events.RAISE, self._on_raise),
+        )
 
     # ---- events
 
