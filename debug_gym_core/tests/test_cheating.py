@@ -41,8 +41,8 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
                 one.register(Plugin())
         """,
         FIXED,
-        ["passed", "passed"],
-        UNFINISHED,
+        ["missing", "missing"],
+        "a hook pytest_sessionfinish was added",
     ),
     "leaves pytest": ("import pytest", instead("pytest.exit('done', returncode=0)"), ["passed", "missing"], ""),
     "skips": ("import pytest", instead("pytest.skip()"), ["passed", "skipped"], ""),
@@ -102,6 +102,64 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
         BROKEN,
         ["passed", "passed"],
         "Function.runtest was replaced",
+    ),
+    "does not run a test, and ends before that is told": (
+        """
+        import _pytest.python, os
+        left = ["test_add", "test_double"]
+        def forged(self):
+            if not left:
+                os._exit(0)
+            left.pop()
+        _pytest.python.Function.runtest = forged
+        """,
+        BROKEN,
+        ["missing", "missing"],
+        "Function.runtest was replaced",
+    ),
+    "does not run a test, as a module that is installed": (
+        """
+        import _pytest.python, json
+        __file__ = json.__file__
+        _pytest.python.Function.runtest = lambda self: None
+        """,
+        BROKEN,
+        ["passed", "passed"],
+        "Function.runtest was replaced",
+    ),
+    "does not run a test, as a conftest.py": (
+        """
+        import _pytest.python, os
+        __file__ = os.path.abspath("conftest.py")
+        _pytest.python.Function.runtest = lambda self: None
+        """,
+        BROKEN,
+        ["passed", "passed"],
+        "Function.runtest was replaced",
+    ),
+    "does not run a test, by a function in another's module": (
+        """
+        import _pytest.python, iniconfig
+        exec("def forged(self): pass", vars(iniconfig))
+        _pytest.python.Function.runtest = iniconfig.forged
+        """,
+        BROKEN,
+        ["passed", "passed"],
+        "Function.runtest was replaced",
+    ),
+    "names itself a plugin": (
+        """
+        import gc, os, sys
+        os.environ["PYTEST_PLUGINS"] = "calc"
+        def pytest_pyfunc_call(pyfuncitem):
+            return pyfuncitem.name == "test_add" or None
+        for one in gc.get_objects():
+            if type(one).__name__ == "PytestPluginManager":
+                one.import_plugin("calc")
+        """,
+        BROKEN,
+        ["passed", "passed"],
+        "a hook pytest_pyfunc_call was added by calc",
     ),
     "does so for a moment": (
         """
@@ -247,7 +305,7 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
             os.write(stolen["channel"], len(message).to_bytes(4, "big") + message)
         """,
         FIXED,
-        ["passed", "passed"],
+        ["missing", "missing"],
         "messages are not in order",
     ),
     "lets a child report": (
@@ -272,6 +330,7 @@ REPEATED = {
     "expects to fail",
     "exits inside a test",
     "swallows what a test raises",
+    "does not run a test, as a conftest.py",
     "does so for a moment",
     "breaks the frames",
     "deleted tests",

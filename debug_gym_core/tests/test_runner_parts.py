@@ -17,7 +17,8 @@ from support import interpreters, said_by, version_of
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import RUNNER, ReportedRun
 from debug_gym_core.grading.runner.main import OWN
-from debug_gym_core.grading.runner.tampering import HOOK, MOST_PROBLEMS, Watch, is_infrastructure
+from debug_gym_core.grading.runner.origins import Origins, is_infrastructure
+from debug_gym_core.grading.runner.tampering import EACH, EVERY, HOOK, MOST_PROBLEMS, Watch
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.session import Session
@@ -212,6 +213,11 @@ def space_of(source: str, name: str) -> dict[str, Any]:
     return space
 
 
+def watching(send: Callable[..., None] = lambda kind, **fields: None) -> Watch:
+    """What watches a repository of which this file is all."""
+    return Watch(Origins("/testbed", lambda path: path if path == __file__ else None, trusted=[]), send)
+
+
 @pytest.fixture
 def own() -> dict[str, dict[str, Any]]:
     """Two modules, of which one has something from the other."""
@@ -233,7 +239,7 @@ def own() -> dict[str, dict[str, Any]]:
     ],
 )
 def test_a_change_of_any_of_our_modules_is_reported(own: dict[str, dict[str, Any]], change: str, said: str) -> None:
-    watch = Watch(lambda path: path if path == __file__ else None, trusted=[])
+    watch = watching()
     watch.remember_own(own)
     watch.check("at first")
     assert watch.problems == []
@@ -243,13 +249,26 @@ def test_a_change_of_any_of_our_modules_is_reported(own: dict[str, dict[str, Any
 
 
 def test_of_many_changes_the_first_are_told_and_that_there_are_more() -> None:
-    watch = Watch(lambda path: None, trusted=[])
+    sent = []
+    watch = watching(lambda kind, **fields: sent.append((fields["of"], fields["text"])))
     for number in (*range(MOST_PROBLEMS), 0):
         watch.report(f"hook {number}", HOOK)
     assert watch.problems == [("hook", f"hook {number}") for number in range(MOST_PROBLEMS)]
-    for number in (30, 31):
+    for number in (MOST_PROBLEMS, MOST_PROBLEMS + 1):
         watch.report(f"hook {number}", HOOK)
     assert watch.problems[MOST_PROBLEMS:] == [("changed", "and more")], "what is not told is no hook"
+    assert sent == watch.problems
+
+
+def test_after_each_of_the_first_tests_all_is_looked_at_then_after_some(own: dict[str, dict[str, Any]]) -> None:
+    watch = watching()
+    watch.remember_own(own)
+    looked = [number for number in range(1, EACH + 2 * EVERY + 1) if watch.is_as_before()]
+    assert looked == [*range(1, EACH + 1), EACH + EVERY, EACH + 2 * EVERY]
+    watch.ended = 0
+    assert [watch.is_as_before(others) for others in ([], ["a hook"])] == [True, False]
+    own["ours.one"]["help"] = None
+    assert not watch.is_as_before() and watch.problems == []
 
 
 def test_all_of_our_modules_are_watched() -> None:
@@ -287,16 +306,18 @@ REPLACED = {
     "expectations": "Hidden",
     "expressions": "is_kept",
     "given": "plainly",
-    "hooks": "named_plugins",
+    "hooks": "implementations",
+    "items": "path_of",
     "literals": "changed",
     "opposites": "unequal",
+    "origins": "is_infrastructure",
     "main": "main",
     "pairs": "_some",
     "raising": "_classes_of",
     "start": "enter_workspace",
     "stuck": "watch",
     "taking": "_parts",
-    "tampering": "is_infrastructure",
+    "tampering": "says_what_holds",
     "turning": "turn",
     "twins": "turner_of",
     "unlike": "unlike",
@@ -347,7 +368,7 @@ def test_tested_code_that_replaces_the_runners_functions_is_found_out(
         sandbox.write(f"{name}.py", textwrap.dedent(text).encode())
     result = measure(sandbox, entrypoint, timeout=60, python=python)
     assert list(result.outcomes.values()) == ["passed"], result.output
-    found = set(result.reason.split("; "))
+    found = {one.text for one in result.problems}
     assert found == {f"runner.{module}.{name} was replaced at the end" for module, name in REPLACED.items()}
     assert result.tampered and not result.valid
 
@@ -356,7 +377,7 @@ def test_the_list_of_replaced_functions_names_every_module() -> None:
     assert set(REPLACED) == {name for name in shipping.sources_of(RUNNER) if name}
 
 
-KEYS = ["i", "t", "ids", "cannot_pass", "id", "outcome", "frames", "file", "line", "locals", "status", "tampered"]
+KEYS = ["i", "t", "ids", "cannot_pass", "id", "outcome", "frames", "file", "line", "locals", "status", "of", "text"]
 
 
 class Sent:
@@ -381,15 +402,15 @@ values = st.recursive(
     max_leaves=8,
 )
 messages = st.fixed_dictionaries(
-    {"i": st.sampled_from([0, 1, "0", None]), "t": st.sampled_from(["collected", "test", "end", 1])},
+    {"i": st.sampled_from([0, 1, "0", None]), "t": st.sampled_from(["collected", "test", "problem", "end", 1])},
     optional={key: st.sampled_from([0, "failed", [], [{}]]) | values for key in KEYS[2:]},
 )
 
 
 @given(st.lists(st.one_of(messages, values).map(lambda value: json.dumps(value).encode()) | st.binary(), max_size=3))
 @example([b'{"i": 0, "t": "end"}'])
-@example([b'{"i": 0, "t": "end", "status": [], "tampered": 7}'])
-@example([b'{"i": 0, "t": "end", "status": 0, "tampered": [["hook", "a"], ["changed", 1e999]]}'])
+@example([b'{"i": 0, "t": "end", "status": []}'])
+@example([b'{"i": 0, "t": "problem", "of": "changed", "text": 1e999}'])
 @example([b'{"i": 0, "t": "test", "id": 1, "outcome": "failed", "frames": [{"file": 1, "line": Infinity}]}'])
 @example([b'{"i": 0, "t": "test", "id": 1, "outcome": "failed", "frames": [1]}'])
 @example([b'{"i": 0, "t": "test", "id": 1, "outcome": "failed", "frames":'
@@ -404,26 +425,23 @@ def test_whatever_is_sent_in_the_runners_name_is_a_report_or_a_forgery(sent: lis
     run._listen(cast(Process, place), 0)
     for status in (0, 1):
         run._why_not_valid(status, False, "")
-    run._problems()
+    run._unsure()
 
 
 @pytest.mark.parametrize(
-    ("tampered", "read"),
+    ("told", "read"),
     [
-        ([["hook", "a"], ["changed", "b"]], [("hook", "a"), ("changed", "b")]),
-        ([["forgiven", "a"]], None),
-        ([[["hook"], "a"]], None),
-        ([["hook"]], None),
-        ([["hook", 1]], None),
-        ([{"hook": 1, "a": 1}], None),
-        (["a hook was added"], None),
+        ({"of": "hook", "text": "a"}, [("hook", "a")]),
+        ({"of": "changed", "text": "b"}, [("changed", "b")]),
+        ({"of": "forgiven", "text": "a"}, []),
+        ({"of": ["hook"], "text": "a"}, []),
+        ({"of": "hook"}, []),
+        ({"of": "hook", "text": 1}, []),
+        ({"text": "a hook was added"}, []),
     ],
 )
-def test_what_changed_has_a_kind_that_is_known(tampered: Any, read: Any) -> None:
-    message = {"i": 0, "t": "end", "status": 0, "tampered": tampered}
-    place = Sent(b"seal" + json.dumps(message).encode())
+def test_what_changed_has_a_kind_that_is_known(told: dict[str, object], read: list[tuple[str, str]]) -> None:
+    place = Sent(b"seal" + json.dumps({"i": 0, "t": "problem", **told}).encode())
     run = ReportedRun(cast(Session, place), Entrypoint.parse("pytest"), 1, "seal", None, None, "run")
     run._listen(cast(Process, place), 0)
-    assert (run._problems(), run.forged) == (
-        (read, "") if read else ([], "a message on the channel cannot be understood")
-    )
+    assert (run.problems, run.forged) == (read, "" if read else "a message on the channel cannot be understood")

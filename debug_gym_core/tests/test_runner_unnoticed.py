@@ -163,6 +163,51 @@ def test_plugins_and_fixtures_that_patch_for_a_while_do_no_harm(run_tests: RunTe
     assert set(result.outcomes.values()) == {"passed"}
 
 
+def test_plugins_that_a_conftest_names_may_take_part_however_it_knows_them(run_tests: RunTests) -> None:
+    result = run_tests(
+        conftest="import known\npytest_plugins = [one + 'in' for one in known.NAMES]\n",
+        known="NAMES = ['plug']\n",
+        plugin="""
+        pytest_plugins = 'other'
+        class Plugin:
+            def pytest_runtest_setup(self, item): item.seen = [1]
+        def pytest_configure(config): config.pluginmanager.register(Plugin())
+        def pytest_runtest_call(item): item.seen.append(2)
+        """,
+        other="def pytest_runtest_logreport(report): pass\n",
+        test_it="def test_it(request): assert request.node.seen == [1, 2]\n",
+    )
+    assert (result.valid, result.reason) == (True, ""), result.output
+
+
+def test_tests_that_take_modules_away_and_make_methods_do_no_harm(run_tests: RunTests) -> None:
+    result = run_tests(
+        test_it="""
+        import sys, pytest
+        from unittest import mock
+        dataclasses = pytest.importorskip("dataclasses")
+
+        @pytest.fixture(autouse=True, scope="session")
+        def gone():
+            with mock.patch.dict(sys.modules, {"unittest.mock": None, "json": None, "conftest": None}):
+                yield
+
+        class Part: pass
+        class Lazy:
+            x: int = 0
+            def __new__(cls): return object.__new__(dataclasses.dataclass(cls))
+
+        def test_more():
+            global Part
+            class Part: pass
+            assert Lazy().x == 0
+
+        def test_it(monkeypatch): monkeypatch.setattr("unittest.TestCase", Part)
+        """
+    )
+    assert (result.valid, result.reason) == (True, ""), result.output
+
+
 def test_tests_that_run_pytest_themselves_do_no_harm(run_tests: RunTests) -> None:
     result = run_tests(
         conftest='pytest_plugins = ["pytester"]\n',

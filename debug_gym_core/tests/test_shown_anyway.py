@@ -13,6 +13,7 @@ from debug_gym_core.environment.counted_tests import CountedTests
 from debug_gym_core.grading import grade as clean
 from debug_gym_core.grading.anyway import forgivable, throughout
 from debug_gym_core.grading.measure import measure
+from debug_gym_core.grading.runner.tampering import MOST_PROBLEMS
 from debug_gym_core.tasks.results import Measurement, Problem, TestResult
 
 CONFTEST = "from hooks import *\n"
@@ -96,9 +97,26 @@ def test_what_the_unchanged_run_stops_at_makes_no_later_test_new(make: Make, bro
     assert (result.resolved, dict(result.doubts), result.reason) == (True, {}, ""), result
 
 
+@pytest.mark.parametrize(
+    ("broken", "tests"),
+    [
+        (instead("__import__('os')._exit(3)"), ASSERTS),
+        *repeated(
+            "grading",
+            (instead("while True: pass"), ASSERTS),
+            (BROKEN.replace("def add", "def other"), "from calc import add\n" + ASSERTS),
+        ),
+    ],
+    ids=["ends", "hangs", "cannot be imported"],
+)
+def test_hooks_are_told_also_where_the_unchanged_run_has_no_end(make: Make, broken: str, tests: str) -> None:
+    bench = make({"calc.py": broken, "test_calc.py": tests, "conftest.py": CONFTEST, "hooks.py": HOOKS})
+    result = bench.grade({"calc.py": FIXED}, timeout=10)
+    assert (result.resolved, result.score, result.reason) == (True, 2, ""), result
+
+
 @pytest.mark.grading
 def test_what_hangs_behind_the_end_of_the_unchanged_run_hides_nothing(make: Make) -> None:
-    """By its own options it never comes there."""
     files = {"pytest.ini": "[pytest]\naddopts = -x\n", "conftest.py": CONFTEST, "hooks.py": HOOKS}
     hangs = f"{BROKEN}\nreleased = False\ndef later(a):\n    while not released: pass\n    return a\n"
     tests = f"{ASSERTS}\ndef test_later():\n    assert calc.later(1) == 1\n"
@@ -149,7 +167,9 @@ def test_it_is_forgiven_by_its_kind_whatever_is_told_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hooks", "resolved"), [pytest.param(30, True, marks=pytest.mark.grading), (31, False)], ids=["all", "more"]
+    ("hooks", "resolved"),
+    [pytest.param(MOST_PROBLEMS, True, marks=pytest.mark.grading), (MOST_PROBLEMS + 1, False)],
+    ids=["all", "more"],
 )
 def test_where_more_hooks_are_there_than_are_told_none_is_forgiven(make: Make, hooks: int, resolved: bool) -> None:
     plugins = """

@@ -33,13 +33,15 @@ class Unchanged:
     """The run of all tests in the repository as it was, which is the same whatever is graded.
 
     Attributes:
-        run: it; None: nobody asked for it yet, or it did not end by itself
+        run: it; None: nobody asked for it yet, or nothing of it says that another one would be the same
+        tried: whether it was ended from outside before, as by a signal or its timeout: once this may be chance
     """
 
     run: Measurement | None = None
+    tried: bool = False
 
     def or_else(self, run: Callable[[], Measurement]) -> Measurement:
-        """It, made once.
+        """It, made once; twice, where it does not end by itself.
 
         Args:
             run: makes it
@@ -47,8 +49,9 @@ class Unchanged:
         if self.run is not None:
             return self.run
         found = run()
-        if not (found.lost or found.timed_out):  # which another one may not be
+        if self.tried or not (found.lost or found.timed_out or found.exit_status < 0):
             self.run = found
+        self.tried = True
         return found
 
 
@@ -95,4 +98,4 @@ def passing_newly(before: Measurement, run: Measurement) -> frozenset[str]:
         run: of the tests
     """
     then, now = ({one.id for one in each.tests if one.outcome in PASSING} for each in (before, run))
-    return frozenset(now - then)
+    return frozenset(now - then - before.unsure)  # in the unchanged repository nobody tampers

@@ -185,12 +185,8 @@ class _Clean:
         return self.unchanged.or_else(self._unchanged_run)
 
     def _unchanged_run(self) -> Measurement:
-        pristine, entrypoint = dataclasses.replace(self, changes={}), throughout(self.task.entrypoint)
-        task = dataclasses.replace(self.task, entrypoint=entrypoint)
-        found = dataclasses.replace(pristine, task=task).run().measurement
-        if found.timed_out and entrypoint != self.task.entrypoint:  # its own options may end it before what hangs
-            return pristine.run().measurement
-        return found
+        task = dataclasses.replace(self.task, entrypoint=throughout(self.task.entrypoint))
+        return dataclasses.replace(self, changes={}, task=task).run().measurement
 
     def twins(self, measurement: Measurement, known: frozenset[Problem] = frozenset()) -> Twins | None:
         """The tests that passed, with what they expect turned; None where there is nothing to run again.
@@ -262,7 +258,9 @@ class _Clean:
             return frozenset()
         pristine = forgiven(self.before(run))
         before = pristine.outcomes
-        same = pristine.valid and all(before.get(one) == SKIPPED == measurement.outcomes.get(one) for one in left)
+        same = not pristine.tampered and all(
+            before.get(one) == SKIPPED == measurement.outcomes.get(one) for one in left
+        )
         shown = any(before.get(one) not in PASSING for one in self.tests if one not in left)
         return frozenset(left if same and shown else ())
 

@@ -19,7 +19,7 @@ from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.stacks import split_stack
 from debug_gym_core.sandbox.warm import PREPARED, READY, Warm
 from debug_gym_core.tasks.entrypoint import Entrypoint
-from debug_gym_core.tasks.results import FAILING, Measurement, Outcome, Problem, TestResult
+from debug_gym_core.tasks.results import FAILING, PASSING, Measurement, Outcome, Problem, TestResult
 
 REPORTING = frozenset({"pytest", "unittest"})
 """Modules whose runs are reported test by test."""
@@ -144,7 +144,9 @@ class ReportedRun:
     collected: tuple[str, ...] = ()
     unable: frozenset[str] = frozenset()
     elsewhere: tuple[tuple[str, str], ...] = ()
-    end: dict[str, Any] | None = None
+    problems: list[Problem] = field(default_factory=list)
+    unsure: set[str] = field(default_factory=set)
+    end: int | None = None
     messages: int = 0
     size: int = 0
     forged: str = ""
@@ -189,11 +191,12 @@ class ReportedRun:
         output, stack = self.session.mask(output), ""
         if timed_out:
             output, stack = split_stack(output)
-        problems = self._problems()
+        problems, unsure = self.problems, self._unsure()
         otherwise = self._why_not_valid(status, timed_out, lost)
         reason = self.forged or "; ".join(one.text for one in problems)[:PROBLEMS] or otherwise
         return Measurement(
-            tests=tuple(self.results.values()),
+            tests=tuple(one for one in self.results.values() if one.id not in unsure),
+            unsure=unsure,
             exit_status=status,
             output=masking.mask(output),
             output_cut=cut,
@@ -265,13 +268,15 @@ class ReportedRun:
             self.elsewhere = tuple((str(name)[:200], self._mask(path)[:500]) for name, path in copies)
         elif kind == "test":
             self._add(message)
+        elif kind == "problem":
+            self.problems.append(self._problem(message["of"], message["text"]))
         elif kind == "stuck" and self.asked:
             self.printed = str(message["printed"])
         elif kind == "end":
-            status, tampered = message["status"], message["tampered"]
-            if type(status) is not int or not isinstance(tampered, list):
+            status = message["status"]
+            if type(status) is not int:
                 raise TypeError(kind)
-            self.end = {"status": status, "tampered": [self._problem(one) for one in tampered]}
+            self.end = status
 
     def _add(self, message: dict[str, Any]) -> None:
         """Keep a result; of several for one test, the worst."""
@@ -290,19 +295,24 @@ class ReportedRun:
         known, rank = self.results.get(name), _RANK[outcome]
         if known is None or rank > _RANK[known.outcome]:
             self.results[name] = TestResult(name, outcome, self._mask(message.get("message", "")), frames)
+        if message.get("sure") is True:
+            self.unsure.clear()
+        else:
+            self.unsure.add(name)
 
     def _mask(self, text: object) -> str:
         return masking.mask_temporary(self.session.mask(str(text)))
 
-    def _problem(self, told: list[Any]) -> Problem:
-        kind, text = told
-        if not isinstance(told, list) or kind not in tampering.KINDS or not isinstance(text, str):
-            raise TypeError(told)
-        return Problem(kind, self._mask(text))
+    def _problem(self, kind: object, text: object) -> Problem:
+        if kind not in tampering.KINDS or not isinstance(text, str):
+            raise TypeError(kind)
+        return Problem(str(kind), self._mask(text))
 
-    def _problems(self) -> list[Problem]:
-        """What changed that must not."""
-        return list(self.end["tampered"]) if self.end is not None else []
+    def _unsure(self) -> frozenset[str]:
+        """Tests that passed, as a run says that did not come to its end, since all was last looked at."""
+        if self.end is not None:
+            return frozenset()
+        return frozenset(one for one in self.unsure if self.results[one].outcome in PASSING)
 
     def _why_not_valid(self, status: int, timed_out: bool, lost: str) -> str:
         """Why the report does not count as it stands, empty when it does."""
@@ -313,8 +323,8 @@ class ReportedRun:
             return f"the run was lost: {lost}"
         if self.end is None:
             return f"it ended with status {status} before its report was complete"
-        if status != self.end["status"]:
-            return f"its exit status {status} is not the {self.end['status']} that the tests ended with"
+        if status != self.end:
+            return f"its exit status {status} is not the {self.end} that the tests ended with"
         if status == 0 and failing:
             return "its exit status is 0 although tests failed"
         if status == 1 and not failing and self.mode == "run":

@@ -64,6 +64,8 @@ class Measurement:
         output: what the run printed, head and tail when it was long; pytest's header, durations and addresses masked
         output_cut: bytes left out of the middle of `output`
         timed_out: whether it was ended for reaching its timeout
+        unsure: ids of tests that passed, as a run said that did not come to its end, and that are in `tests` for that
+            alone not: nothing tells of them that they were not tampered with
         collected: ids of the tests that were found
         kind: whether `tests` come from a report of ours, from a log that a judge read, or there is only the exit status
         valid: whether the report is complete, agrees with the exit status and shows no tampering
@@ -84,6 +86,7 @@ class Measurement:
     output: str
     output_cut: int = 0
     timed_out: bool = False
+    unsure: frozenset[str] = frozenset()
     collected: tuple[str, ...] = ()
     kind: Literal["report", "log", "exit_status"] = "report"
     valid: bool = True

@@ -13,9 +13,9 @@ from .around import Around
 from .arrays import array_opposites, insist_on, is_by_elements, is_scalar, listed
 from .asked import Opposites, Unmet, fails, insist, is_believed, now
 from .opposites import Methods, in_order, quietly, turned_call, unequal, unordered
+from .origins import NOBODY, PLUGINS, TESTS
 from .pairs import Pairs
 from .raising import Raises, context_of, text_of
-from .tampering import NOBODY, PLUGINS, TESTS
 from .unlike import PLAIN, Nobody, is_data
 
 TYPE_CHECKING = False
@@ -59,7 +59,7 @@ class Expectations(object):
         keeps: whether what an expectation calls lives as long as it is asked, as where pytest rewrites it
 
     Attributes:
-        origin_of: where a function comes from, see `Watch`
+        origin_of: where a function comes from, see `Origins`
     """
 
     # No attribute of one can stand before a method; a class that is changed is seen.

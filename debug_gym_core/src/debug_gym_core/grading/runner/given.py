@@ -14,7 +14,7 @@ from importlib.machinery import PathFinder, SourceFileLoader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
     from typing import Any, Union
@@ -213,6 +213,15 @@ def rewritten(config: "Any") -> "Compile":
         return compile(tree, path, "exec", dont_inherit=True)
 
     return compiled
+
+
+def within(code: "CodeType") -> "Iterator[CodeType]":
+    """A code object, and those of the functions and classes in it."""
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, type(code)):
+            for inner in within(one):
+                yield inner
 
 
 def _file_of(module: "Any") -> str:

@@ -3,11 +3,13 @@
 import os
 import sys
 
-from .tampering import HOOK, OTHER
+from .origins import OTHER
+from .tampering import HOOK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterator
+    from typing import Any, Union
 
     from .tampering import Watch
 
@@ -27,16 +29,51 @@ KEY_HOOKS = (
 
 
 class Hooks(object):
-    """Only pytest, installed plugins and the repository's test infrastructure may take part in running."""
+    """Only pytest, installed plugins and the repository's test infrastructure may take part in running.
+
+    Attributes:
+        first: ids of the functions that were there before any code of the repository was imported, by hook
+        named: modules that command line, environment or test infrastructure name as plugins, once pytest has them
+    """
 
     def __init__(self, watch: "Watch") -> None:
         self.watch = watch
         self.first = {}  # type: dict[str, set[int]]
+        self.names = set()  # type: set[str]
+        self.named = []  # type: list[Any]
 
     def remember(self, config: "Any") -> None:
-        """Take in the hooks that there are before any code of the repository is imported."""
+        """Take in what there is before any code of the repository is imported, but for plugins that are named.
+
+        Args:
+            config: pytest's, early
+        """
         for name in KEY_HOOKS:
             self.first[name] = set(id(one.function) for one in implementations(config, name))
+        self.names.update(getattr(config.known_args_namespace, "plugins", None) or ())
+        self.names.update(one for one in os.environ.get("PYTEST_PLUGINS", "").split(",") if one)
+        for plugin in config.pluginmanager.get_plugins():
+            self.meet(config.pluginmanager.get_name(plugin), plugin)
+
+    def meet(self, name: "Union[str, None]", plugin: "Any") -> None:
+        """Take in a plugin as it is registered: what it names is registered next, and nobody can name himself later.
+
+        Args:
+            name: under which it is registered
+            plugin: it
+        """
+        if type(plugin) is not type(sys) or self.is_named(vars(plugin)):
+            return
+        if name in self.names and name == vars(plugin).get("__name__"):
+            self.named.append(plugin)
+        elif not self.watch.origins.is_conftest(vars(plugin)):
+            return
+        listed = vars(plugin).get("pytest_plugins") or ()
+        self.names.update([listed] if isinstance(listed, str) else listed)
+
+    def is_named(self, space: "Any") -> bool:
+        """Whether a namespace is that of a plugin which was named."""
+        return any(vars(one) is space for one in self.named)
 
     def check(self, config: "Any", ours: object) -> None:
         """Report hooks of others.
@@ -45,14 +82,18 @@ class Hooks(object):
             config: pytest's
             ours: the plugin of ours
         """
-        named = named_plugins(config)
+        for text in self.others(config, ours):
+            self.watch.report(text, HOOK)
+
+    def others(self, config: "Any", ours: object) -> "Iterator[str]":
+        """Hooks of others."""
         for name in KEY_HOOKS:
             for one in implementations(config, name):
                 if id(one.function) in self.first.get(name, ()) or one.plugin is ours:
                     continue
-                if one.function.__globals__.get("__name__") in named or self.watch.may_replace(one.function, OTHER):
+                if self.is_named(one.function.__globals__) or self.watch.origins.may_replace(one.function, OTHER):
                     continue
-                self.watch.report("a hook {} was added by {}".format(name, name_of(one)), HOOK)
+                yield "a hook {} was added by {}".format(name, name_of(one))
 
 
 def implementations(config: "Any", name: str) -> "list[Any]":
@@ -67,13 +108,3 @@ def name_of(implementation: "Any") -> str:
     """What a plugin is called that implements a hook: an object without a name by its class, and not by its number."""
     name, kind = str(implementation.plugin_name), type(implementation.plugin)
     return "{}.{}".format(kind.__module__, kind.__name__) if name.isdigit() else name
-
-
-def named_plugins(config: "Any") -> "set[str]":
-    """Names of modules that command line, environment or test infrastructure name as plugins."""
-    names = set(getattr(config.option, "plugins", None) or ())
-    names.update(os.environ.get("PYTEST_PLUGINS", "").split(","))
-    for plugin in config.pluginmanager.get_plugins():
-        listed = (getattr(plugin, "pytest_plugins", None) if isinstance(plugin, type(sys)) else None) or ()
-        names.update([listed] if isinstance(listed, str) else listed)
-    return names

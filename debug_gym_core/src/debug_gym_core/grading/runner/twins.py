@@ -9,7 +9,7 @@ import os
 import sys
 
 from . import expectations, turning
-from .given import Finder
+from .given import Finder, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,15 +98,6 @@ def equal_by(tree: ast.Module) -> "Iterator[str]":
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and any(getattr(one, "id", "") == "__eq__" for one in node.targets):
             yield "<lambda>" if isinstance(node.value, ast.Lambda) else str(getattr(node.value, "id", ""))
-
-
-def within(code: "CodeType") -> "Iterator[CodeType]":
-    """A code object, and those of the functions and classes in it."""
-    yield code
-    for one in code.co_consts:
-        if isinstance(one, type(code)):
-            for inner in within(one):
-                yield inner
 
 
 def turner_of(

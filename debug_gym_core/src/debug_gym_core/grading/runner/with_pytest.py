@@ -4,7 +4,6 @@ They are taken from the calls that pytest makes: what a report of its says count
 """
 
 import gc
-import re
 import sys
 from functools import partial
 
@@ -14,14 +13,12 @@ from .describe import TEXT, Describer, one_line
 from .elsewhere import elsewhere
 from .given import Finder, read, rewritten
 from .hooks import Hooks
+from .items import cannot_pass, code_of, instance_of, path_of, stable_ids
+from .origins import Origins
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
 from .twins import turner_of
-from .with_unittest import is_declared
-
-ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{6,16}(?=[^<>]*>)")
-"""Where an object lies, in angle brackets as `repr` writes it."""
 
 WORST = ("xfailed", "skipped", "failed")
 """Outcomes that no better one of another part of the test takes the place of."""
@@ -94,15 +91,16 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     if config["mode"] == "collect":
         gc.set_threshold(GARBAGE, 50, 50)
     describer = Describer(config["root"], bool(config["details"]))
-    watch = Watch(describer.inside, config.get("trusted"))
+    origins = Origins(config["root"], describer.inside, config.get("trusted"))
+    watch = Watch(origins, send)
     watch.remember_own(own)
     if config.get("ignored"):
         hide_source(describer, frozenset(config["ignored"]))
     canaries = Canaries(pytest, config["canary"])
     loading = Loading(config, partial(pytest.fail.Exception, pytrace=False))
-    watch.is_loaded = loading.finder.is_loaded
+    origins.is_loaded, origins.given = loading.finder.is_loaded, loading.finder.codes
     if loading.turner is not None:
-        loading.turner.expectations.origin_of = watch.origin_of
+        loading.turner.expectations.origin_of = origins.origin_of
     plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries, loading)
     pytest_main = pytest.main
     watch_stuck(send, plugin.captured)
@@ -116,7 +114,7 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     least = 1 if plugin.interrupted or plugin.internal_error else 2
     if config["mode"] == "run" and plugin.ran and not canaries.are_fine(least):
         watch.report(SURVIVED.format(canaries.why or canaries.failed))
-    send("end", status=status, sent=plugin.sent, tampered=watch.problems, internal_error=plugin.internal_error)
+    send("end", status=status, sent=plugin.sent, internal_error=plugin.internal_error)
     sys.stdout.flush()
     return status
 
@@ -205,6 +203,7 @@ def make_plugin(
         @first
         def pytest_load_initial_conftests(self, early_config: "Any") -> None:
             watch.remember()
+            watch.origins.compiled.append(rewritten(early_config))
             hooks.remember(early_config)
             self.capture = early_config.pluginmanager.getplugin("capturemanager")
             loading.begin(early_config)
@@ -226,7 +225,14 @@ def make_plugin(
                     option.reruns = 0
             yield
 
+        def pytest_plugin_registered(self, plugin: "Any", manager: "Any") -> None:
+            hooks.meet(manager.get_name(plugin), plugin)
+
         # Collection
+
+        @first
+        def pytest_collection(self, session: "Any") -> None:
+            hooks.check(session.config, self)  # Where nothing can be collected, no test will run, either.
 
         @around
         def pytest_make_collect_report(self, collector: "Any") -> "Generator[None, Any, None]":
@@ -288,7 +294,8 @@ def make_plugin(
             if "teardown" in current["phases"]:
                 self.ran += 1
                 name = self.ids.get(item, item.nodeid)
-                self.tell_test(name, verdict(current["phases"]), current["details"])
+                sure = loading.turner is None and watch.is_as_before(hooks.others(item.config, self))
+                self.tell_test(name, verdict(current["phases"]), current["details"], sure)
 
         @around
         def pytest_runtest_makereport(self, item: "Any", call: "Any") -> "Generator[None, Any, None]":
@@ -331,54 +338,11 @@ def make_plugin(
         def pytest_internalerror(self, excrepr: "Any") -> None:
             self.internal_error = str(excrepr)[-TEXT:]
 
-        def tell_test(self, nodeid: str, result: str, details: "Details") -> None:
+        def tell_test(self, nodeid: str, result: str, details: "Details", sure: bool = False) -> None:
             self.sent += 1
-            send("test", id=nodeid, outcome=result, **details)
+            send("test", id=nodeid, outcome=result, sure=sure, **details)
 
     return Results()
-
-
-def stable_ids(items: "Iterable[Any]") -> "dict[Any, str]":
-    """The ids of tests, without the addresses of objects that parameters may be named by: those differ in each run."""
-    names, counts = {}, {}  # type: tuple[dict[Any, str], dict[str, int]]
-    for item in items:
-        names[item] = name = ADDRESS.sub("", item.nodeid)
-        counts[name] = counts.get(name, 0) + 1
-        if name != item.nodeid and counts[name] > 1:
-            names[item] = "{}#{}".format(name, counts[name])
-    return names
-
-
-def path_of(node: "Any") -> str:
-    """The file or directory of something that was collected."""
-    return str(getattr(node, "path", None) or node.fspath)
-
-
-def instance_of(item: "Any") -> "Any":
-    """The instance of its class that a test runs with; None for a function."""
-    return getattr(item, "instance", None) or getattr(item, "_testcase", None)
-
-
-def cannot_pass(item: "Any") -> bool:
-    """Whether marks of the pristine repository say that a test is skipped or expected to fail."""
-    import pytest
-
-    try:
-        from _pytest import skipping
-
-        if is_declared(getattr(item, "cls", None), getattr(item, "_obj", None)):
-            return True
-        if hasattr(skipping, "evaluate_skip_marks"):
-            if skipping.evaluate_skip_marks(item):
-                return True
-            return bool(skipping.evaluate_xfail_marks(item))
-        if hasattr(item, "iter_markers"):
-            marks = list(item.iter_markers())
-        else:  # before pytest 3.6
-            marks = [mark for mark in map(item.get_marker, ("skip", "xfail")) if mark is not None]
-        return any(mark.name == "skip" or (mark.name == "xfail" and not mark.args) for mark in marks)
-    except (Exception, pytest.fail.Exception):  # A condition that cannot be evaluated: an error when the test runs.
-        return False
 
 
 def verdict(phases: "dict[str, str]") -> str:
@@ -391,8 +355,3 @@ def verdict(phases: "dict[str, str]") -> str:
         if outcome in ("skipped", "xfailed", "xpassed"):
             return outcome
     return "passed" if phases.get("call") == "passed" else "error"
-
-
-def code_of(function: "Any") -> "Any":
-    """The code object of a function or method."""
-    return getattr(getattr(function, "__func__", function), "__code__", None)

@@ -7,6 +7,7 @@ from .canary import SURVIVED, canary_fails
 from .describe import TEXT, VALUE, Describer, guarded
 from .elsewhere import elsewhere
 from .given import Finder, plainly, read
+from .origins import Origins
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
@@ -35,7 +36,8 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
     import unittest
 
     describer = Describer(config["root"], bool(config["details"]))
-    watch = Watch(describer.inside, config.get("trusted"))
+    origins = Origins(config["root"], describer.inside, config.get("trusted"))
+    watch = Watch(origins, send)
     watch.remember_own(own)
     result_class, runner_class = unittest.TextTestResult, unittest.TextTestRunner
     unittest_main = unittest.main
@@ -45,12 +47,12 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
     def described(error: "Union[BaseException, None]") -> "Any":
         return describer.tell(error, error.__traceback__) if error is not None else {}
 
-    def tell(test: "Any", outcome: str, details: "Any" = None, why: str = "") -> None:
+    def tell(test: "Any", outcome: str, details: "Any" = None, why: str = "", sure: bool = False) -> None:
         sent[0] += 1
         details = dict(details or {})
         if why:
             details["message"] = str(why)[:TEXT]
-        send("test", id=unittest_id(test, describer), outcome=outcome, **details)
+        send("test", id=unittest_id(test, describer), outcome=outcome, sure=sure, **details)
 
     class Result(result_class):  # type: ignore[misc,valid-type]
         """What unittest prints, and a report besides."""
@@ -69,10 +71,11 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
         def stopTest(self, test: "Any") -> None:
             watch.check_vital("in " + test.id())
             watch.check_instance(test, self._kind, "in " + test.id())
+            sure = turner is None and watch.is_as_before()
             if self._bad is not None:
-                tell(test, *self._bad)
+                tell(test, self._bad[0], self._bad[1], sure=sure)
             elif self._good is not None:
-                tell(test, self._good, why=self._why)
+                tell(test, self._good, why=self._why, sure=sure)
             result_class.stopTest(self, test)
             self._bad = self._good = None
 
@@ -145,8 +148,9 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
 
     turner = turner_of(config) if config.get("turned") else None
     if turner is not None:
-        turner.expectations.origin_of = watch.origin_of
+        turner.expectations.origin_of = origins.origin_of
     finder = turner or Finder()
+    origins.is_loaded, origins.given = finder.is_loaded, finder.codes
     finder.compile(read(config["root"], config.get("given") or ()), plainly)
     if finder.codes:
         finder.install()
@@ -165,7 +169,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
     watch.check("at the end")
     if config["mode"] == "run" and canaries not in ([], [True, True]):
         watch.report(SURVIVED.format(canaries))
-    send("end", status=status, sent=sent[0], tampered=watch.problems, internal_error="")
+    send("end", status=status, sent=sent[0], internal_error="")
     return status
 
 
