@@ -159,6 +159,18 @@ def test_errors_of_a_file_name_file_line_and_key(quiz_plugins: Plugins, write_co
     assert f"{path}:1: unknown agent 'rewrite_agnt'; did you mean 'rewrite_agent'?" in refused(quiz_plugins, path)
 
 
+@pytest.mark.parametrize("where", ["", "thinker."])
+@pytest.mark.parametrize("below", ["pids: 100", "cpus: null"])
+def test_a_setting_below_a_value_is_told_where_it_was_said(
+    quiz_plugins: Plugins, write_config: Any, below: str, where: str
+) -> None:
+    path = write_config(f"agent: {{name: thinker}}\nterminal:\n  {below}\n")
+    assert refused(quiz_plugins, path, f"{where}terminal.cpus.x=1").startswith(f"-p {where}terminal.cpus.x: ")
+    if where:
+        path = write_config("agent: {name: thinker}\nterminal: {cpus: 2}\n")
+        assert refused(quiz_plugins, path, f"{where}terminal.cpus.x=1").startswith(f"-p {where}terminal.cpus.x: ")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -56,13 +56,14 @@ class Layer:
     blank: bool = False
 
     def origin(self, path: Sequence[str | int]) -> str:
-        """Where the value at a path, or the nearest mapping above or value below it, was written."""
+        """Where the value at a path, or a value below it that made it a mapping, or the nearest above was written."""
         steps = tuple(str(step) for step in path)
-        for length in range(len(steps), 0, -1):
-            if steps[:length] in self.origins:
-                return self.origins[steps[:length]]
-        below = [where for known, where in self.origins.items() if known[: len(steps)] == steps]
-        return below[0] if below else self.name
+        if steps not in self.origins:
+            below = [where for known, where in self.origins.items() if known[: len(steps)] == steps]
+            if below:
+                return below[0]
+        above = (self.origins[steps[:length]] for length in range(len(steps), 0, -1) if steps[:length] in self.origins)
+        return next(above, self.name)
 
     def over(self, below: Layer) -> Layer:
         """This layer's values over those of another: mappings are merged, all else is replaced."""
@@ -104,6 +105,7 @@ class Layer:
                 continue
             if here.get(step) is None or (replacing and not isinstance(here[step], dict | list)):
                 here[step] = {}
+                self.origins.pop(path[: depth + 1], None)  # of what was there
             here = here[step]
             if not isinstance(here, dict | list):
                 raise UsageError(f"{origin}: {'.'.join(path[: depth + 1])} is {here!r}, it has no keys of its own")
