@@ -159,6 +159,14 @@ def test_errors_of_a_file_name_file_line_and_key(quiz_plugins: Plugins, write_co
     assert f"{path}:1: unknown agent 'rewrite_agnt'; did you mean 'rewrite_agent'?" in refused(quiz_plugins, path)
 
 
+def test_a_list_has_no_keys(quiz_plugins: Plugins, write_config: Any) -> None:
+    path = write_config("agent: {name: thinker}\nenv: {ignore: [a]}\n")
+    said = "env.ignore has no item 'a', it has 1, counted from 0; or say the whole list"
+    assert refused(quiz_plugins, path, "env.ignore.a=1") == f"-p env.ignore.a: {said}"
+    said = 'thinker.env.ignore: say a list (got {"a": 1})'
+    assert refused(quiz_plugins, path, "thinker.env.ignore.a=1") == f"-p thinker.env.ignore.a: {said}"
+
+
 @pytest.mark.parametrize("where", ["", "thinker."])
 @pytest.mark.parametrize("below", ["pids: 100", "cpus: null"])
 def test_a_setting_below_a_value_is_told_where_it_was_said(

@@ -107,40 +107,41 @@ def test_an_entry_becomes_a_model(tmp_path: Path, plugins: Plugins, monkeypatch:
 
 
 OTHERS = {"temperature": 0.3, "max_completion_tokens": 5}
-SENT = {**OTHERS, "seed": 1, "extra_body": {"stream": True, "k": 2}}
+MORE = {"seed": 1, "stop": ["END"], "extra_body": {"stream": True, "k": 2}}
+SENT = {**OTHERS, **MORE}
 
 
 @pytest.mark.parametrize(
     ("given", "sent"),
     [
         ({}, SENT),
-        ({"temperature": 0.9}, {"max_completion_tokens": 5, "seed": 1, "extra_body": {"stream": True, "k": 2}}),
-        ({"max_tokens": 9}, {"temperature": 0.3, "seed": 1, "extra_body": {"stream": True, "k": 2}}),
-        ({"stream": False}, {"temperature": 0.3, "max_completion_tokens": 5, "seed": 1, "extra_body": {"k": 2}}),
+        ({"temperature": 0.9}, {"max_completion_tokens": 5, **MORE}),
+        ({"max_tokens": 9}, {"temperature": 0.3, **MORE}),
+        ({"stream": False}, {**SENT, "extra_body": {"k": 2}}),
         (
             {"generate_kwargs": {"seed": 2, "extra_body": {"k": 3}}},
-            {"temperature": 0.3, "max_completion_tokens": 5, "seed": 2, "extra_body": {"stream": True, "k": 3}},
+            {**SENT, "seed": 2, "extra_body": {"stream": True, "k": 3}},
         ),
         (
             {"generate_kwargs": {"seed": {"of": "mine"}}},
             {**SENT, "seed": {"of": "mine"}},
         ),
+        ({"generate_kwargs": {"stop": {"END": 1}}}, {**SENT, "stop": {"END": 1}}),
         ({"generate_kwargs": {}}, {}),
         (
             {"generate_kwargs": {"max_tokens": 9}},
-            {"temperature": 0.3, "max_tokens": 9, "seed": 1, "extra_body": {"stream": True, "k": 2}},
+            {"temperature": 0.3, "max_tokens": 9, **MORE},
         ),
         (
             {"generate_kwargs": {"extra_body": {"seed": 2}}},
-            {**OTHERS, "extra_body": {"stream": True, "k": 2, "seed": 2}},
+            {**OTHERS, "stop": ["END"], "extra_body": {"stream": True, "k": 2, "seed": 2}},
         ),
     ],
 )
 def test_what_a_config_says_takes_the_place_of_what_the_entry_sends(
     tmp_path: Path, plugins: Plugins, given: dict[str, Any], sent: dict[str, Any]
 ) -> None:
-    more = "{temperature: 0.3, max_completion_tokens: 5, seed: 1, extra_body: {stream: true, k: 2}}"
-    found = models(tmp_path, f"mine:\n  model: m\n  tags: [wire]\n  generate_kwargs: {more}\n")
+    found = models(tmp_path, f"mine:\n  model: m\n  tags: [wire]\n  generate_kwargs: {json.dumps(SENT)}\n")
     llm = found.make("mine", plugins, {"temperature": None, **given})
     assert isinstance(llm, ServiceLLM)
     assert llm.settings.generate_kwargs == sent

@@ -14,6 +14,9 @@ from debug_gym_core.errors import UsageError
 
 KeyPath = tuple[str, ...]
 
+NAMED = ("tools",)
+"""Path of the list whose items have names."""
+
 MOST_ALIASED = 100_000
 """Values that the aliases of a YAML file may stand for."""
 DEEPEST = 50
@@ -87,13 +90,14 @@ class Layer:
         return Layer({k: v for k, v in self.data.items() if k not in keys}, self.origins, self.name)
 
     def set(self, path: KeyPath, value: Any, origin: str, *, replacing: bool = False) -> None:
-        """Set one value by its path; a step into a list is an index, or the name of an item.
+        """Set one value by its path; a step into a list is an index, into that of the tools also the name of an item.
 
         Args:
             path: its keys
             value: it
             origin: where it comes from
-            replacing: what has no keys gives way to a mapping with the rest of the path
+            replacing: what has no keys, as all lists but that of the tools, gives way to a mapping with the rest of the
+                path
 
         Raises:
             UsageError: a step of the path leads into something that has no keys
@@ -103,7 +107,8 @@ class Layer:
             if isinstance(here, list):
                 here = _item(here, step, ".".join(path[:depth]), origin)
                 continue
-            if here.get(step) is None or (replacing and not isinstance(here[step], dict | list)):
+            with_keys = dict | list if path[: depth + 1] == NAMED else dict
+            if here.get(step) is None or (replacing and not isinstance(here[step], with_keys)):
                 here[step] = {}
                 self.origins.pop(path[: depth + 1], None)  # of what was there
             here = here[step]
@@ -225,11 +230,14 @@ def _item(items: list[Any], step: str, where: str, origin: str) -> Any:
 
 
 def _index(items: list[Any], step: str, where: str, origin: str) -> int:
-    names = [tool_name(item) for item in items]
+    names = [tool_name(item) if where in NAMED else None for item in items]
     if step in names:
         return names.index(step)
     if step.isdecimal() and int(step) < len(items):
         return int(step)
+    if where not in NAMED:
+        counted = f"it has {len(items)}, counted from 0"
+        raise UsageError(f"{origin}: {where} has no item {step!r}, {counted}; or say the whole list")
     listed = ", ".join(name for name in names if name)
     raise UsageError(f"{origin}: {where} lists no {step!r}; it lists {listed or 'nothing'}")
 
