@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -154,6 +155,26 @@ def test_a_wrong_value_is_said_where_it_stands(tmp_path: Path, plugins: Plugins)
         found.make("mine", plugins, {"timeout": "soon", "max_retries": 1})
     with pytest.raises(UsageError, match=r"llm\.yaml:1: mine: max_retries: say .* \(got 'x'\)"):
         found.make("mine", plugins, {"timeout": 6})
+
+
+@pytest.mark.parametrize(
+    ("entry", "given", "said"),
+    [
+        ("dialect: silent", {"stream": True}, "{entry} and {config}: mine: what is silent streams nothing"),
+        ("dialect: silent, stream: true", {}, "{entry}: mine: what is silent streams nothing"),
+        ("generate_kwargs: {k: 1}", {"generate_kwargs": {"extra_query": 5}}, "{entry} and {config}: mine: generate_kw"),
+        ("timeout: 5", {"generate_kwargs": {"extra_query": 5}}, "{config}: mine: generate_kwargs: extra_query names"),
+        ("timeout: 5", {"prices": {"prompt": 1}}, "{config}: mine: prices.completion: it is missing"),
+        ("prices: {prompt: 1}", {"timeout": 5}, "{entry}: mine: prices.completion: it is missing"),
+    ],
+)
+def test_a_wrong_whole_is_said_where_its_parts_stand(
+    tmp_path: Path, plugins: Plugins, entry: str, given: dict[str, Any], said: str
+) -> None:
+    found = models(tmp_path, f"mine: {{model: m, tags: [wire], {entry}}}\n")
+    places = {"entry": f"{tmp_path}/llm.yaml:1", "config": "the config's llm section"}
+    with pytest.raises(UsageError, match=f"^{re.escape(said.format(**places))}"):
+        found.make("mine", plugins, given)
 
 
 def test_a_bound_on_the_answer_in_the_arguments_takes_the_place_of_the_entrys_own(

@@ -21,6 +21,8 @@ class WireSettings(ServiceSettings):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _renamed(cls, given):
+        if given.get("dialect") == "silent" and given.get("stream"):
+            raise ValueError("what is silent streams nothing")
         return {"dialect" if key == "accent" else key: value for key, value in given.items()}
 
 

@@ -59,9 +59,12 @@ class Layer:
     blank: bool = False
 
     def origin(self, path: Sequence[str | int]) -> str:
-        """Where the value at a path, or a value below it that made it a mapping, or the nearest above was written."""
+        """Where the value at a path, or a value below it that made it a mapping, or the nearest above was written.
+
+        The empty path is that of the whole: its name.
+        """
         steps = tuple(str(step) for step in path)
-        if steps not in self.origins:
+        if steps and steps not in self.origins:
             below = [where for known, where in self.origins.items() if known[: len(steps)] == steps]
             if below:
                 return below[0]

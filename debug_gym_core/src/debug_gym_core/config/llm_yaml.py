@@ -30,6 +30,8 @@ VARIABLE = "LLM_CONFIG_FILE_PATH"
 DEFAULT = Path("~/.config/debug_gym/llm.yaml")
 BACKEND = "openai"
 """The backend of an entry whose tags name none."""
+GIVEN = "the config's llm section"
+"""Where values come from that a config has for a model."""
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -144,65 +146,57 @@ class Models:
 
         self.refuse_unknown_keys(name, plugins)
         cls = self.backend(name, plugins)
-        values = self._resolved(name)
+        entry = self._resolved(name)
         known = cls.Settings.model_fields
-        chosen = {key: value for key, value in given.items() if value is not None and key in known}
-        names = names_sent(chosen)
-        if isinstance(values.get("generate_kwargs"), Mapping):
-            values["generate_kwargs"] = without(values["generate_kwargs"], names)
+        chosen = Layer({key: value for key, value in given.items() if value is not None and key in known}, name=GIVEN)
+        names = names_sent(chosen.data)
+        if isinstance(entry.data.get("generate_kwargs"), Mapping):
+            entry.data["generate_kwargs"] = without(entry.data["generate_kwargs"], names)
         if bounds_answer(names):
-            values.pop("max_tokens", None)
-        settings = Layer(chosen).over(Layer(values)).data
-        said = [path for path, _ in leaves(chosen)]
-
-        def of_config(path: KeyPath) -> bool:
-            return any(path[: len(one)] == one for one in said)
-
+            entry.data.pop("max_tokens", None)
+        settings = chosen.over(entry)
         try:
             try:
-                cls.Settings(**settings)
+                cls.Settings(**settings.data)
             except pydantic.ValidationError as error:
-                wrong = {tuple(map(str, one["loc"])) for one in error.errors()}
-                settings = self._typed(name, settings, {path for path in wrong if not of_config(path)})
-                cls.Settings(**settings)
+                self._type(name, settings, {tuple(map(str, one["loc"])) for one in error.errors()})
+                cls.Settings(**settings.data)
         except pydantic.ValidationError as error:
-            first = tuple(map(str, error.errors()[0]["loc"]))
-            where = "the config's llm section" if of_config(first) else self.layer.origin((name, *first))
+            where = _where(settings, error.errors()[0])
             raise UsageError(redact(f"{where}: {name}: {explain(error, cls.Settings)}")) from None
         except (Exception, SystemExit) as error:
             text = f"{self.layer.origin((name,))}: {name}: {cls.brought_by} cannot check it: {cause_of(error)}"
             raise PluginError(redact(f"{text} ({place_of(error)})")) from error
         try:
-            llm = construct(cls, **settings)
+            llm = construct(cls, **settings.data)
         except UsageError as error:
             raise UsageError(f"{self.layer.origin((name,))}: {name}: {error}") from None
         if isinstance(llm, ServiceLLM):
             llm.entry = name
         return llm
 
-    def _resolved(self, name: str) -> dict[str, Any]:
+    def _resolved(self, name: str) -> Layer:
         """An entry with the variables of the environment in the place of their names."""
-        entry = Layer({}, self.layer.origins, self.layer.name)
+        entry = self.layer.part(name)
         for path, value in leaves(self.values(name)):
             resolved = self._expanded(value, (name, *path))
             if isinstance(resolved, str) and any(SECRET.search(step) for step in path):
                 remember(resolved)
-            entry.set(path, resolved, "")
-        return entry.data
+            entry.set(path, resolved, entry.origin(path))
+        return entry
 
-    def _typed(self, name: str, settings: dict[str, Any], wrong: Collection[KeyPath]) -> dict[str, Any]:
-        """The settings with numbers, and with true and false, where a variable says one and no text can stand.
+    def _type(self, name: str, settings: Layer, wrong: Collection[KeyPath]) -> None:
+        """Put numbers, and true and false, where a variable says one and no text can stand.
 
         Args:
             name: the entry
-            settings: what it has
+            settings: what it has, with what the config says
             wrong: paths of values that cannot be what they are
         """
-        layer = Layer(settings)
         for path, value in leaves(self.values(name)):
-            if path in wrong and isinstance(value, str) and _REFERENCE.fullmatch(value):
-                layer.set(path, _scalar(self._expanded(value, (name, *path))), "")
-        return layer.data
+            where = settings.origin(path)
+            if path in wrong and where != GIVEN and isinstance(value, str) and _REFERENCE.fullmatch(value):
+                settings.set(path, _scalar(self._expanded(value, (name, *path))), where)
 
     def _expanded(self, value: Any, path: tuple[str, ...]) -> Any:
         if isinstance(value, list):
@@ -220,6 +214,16 @@ class Models:
             return found
 
         return _REFERENCE.sub(replaced, value)
+
+
+def _where(settings: Layer, problem: Mapping[str, Any]) -> str:
+    """Where what pydantic finds wrong was said: of a whole that an entry and a config have a part of each, both."""
+    path = tuple(map(str, problem["loc"]))
+    if problem["type"] == "missing":
+        path = path[:-1] or path
+    where = settings.origin(path)
+    both = any(known[: len(path)] == path and origin == GIVEN != where for known, origin in settings.origins.items())
+    return f"{where} and {GIVEN}" if both else where
 
 
 def _scalar(text: str) -> str | int | float:
