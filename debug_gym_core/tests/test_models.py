@@ -157,10 +157,23 @@ def test_a_wrong_value_is_said_where_it_stands(tmp_path: Path, plugins: Plugins)
         found.make("mine", plugins, {"timeout": 6})
 
 
+TWICE = "say only one of max_tokens, generate_kwargs.max_completion_tokens: each bounds the answer"
+
+
 @pytest.mark.parametrize(
     ("entry", "given", "said"),
     [
         ("dialect: silent", {"stream": True}, "{entry} and {config}: mine: what is silent streams nothing"),
+        (
+            "max_tokens: 5, generate_kwargs: {max_completion_tokens: 5}",
+            {"timeout": 5},
+            "{entry} and {config}: mine: " + TWICE,
+        ),
+        (
+            "generate_kwargs: {max_tokens: 5, extra_body: {max_new_tokens: 5}}",
+            {},
+            "{entry}: mine: say only one of gene",
+        ),
         ("dialect: silent, stream: true", {}, "{entry}: mine: what is silent streams nothing"),
         ("generate_kwargs: {k: 1}", {"generate_kwargs": {"extra_query": 5}}, "{entry} and {config}: mine: generate_kw"),
         ("timeout: 5", {"generate_kwargs": {"extra_query": 5}}, "{config}: mine: generate_kwargs: extra_query names"),

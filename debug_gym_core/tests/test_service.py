@@ -331,7 +331,7 @@ def test_a_pause_of_hours_is_not_waited_for(serve: Callable[..., ModelServer]) -
         ({}, None),
         ({"max_tokens": 50}, 50),
         ({"generate_kwargs": {"max_completion_tokens": 60_000}}, 60_000),
-        ({"max_tokens": 50, "generate_kwargs": {"max_output_tokens": 70}}, 70),
+        ({"generate_kwargs": {"max_output_tokens": None, "extra_body": {"max_new_tokens": 70}}}, 70),
     ],
 )
 def test_the_bound_on_answers_is_found_wherever_it_is_set(settings: dict[str, Any], bound: int | None) -> None:

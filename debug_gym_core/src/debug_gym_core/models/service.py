@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import pydantic
 from pydantic import Field
@@ -125,6 +125,20 @@ class ServiceSettings(AnswerSettings):
         if endpoint is not None and ("?" in endpoint or "#" in endpoint):
             raise ValueError(f"ends with the path, without ? and #; {QUERY}")
         return endpoint
+
+    @property
+    def answer_bounds(self) -> Mapping[str, Any]:
+        """What bounds an answer, by where that is said: one thing at most."""
+        sent, body = self.generate_kwargs, mapping(self.generate_kwargs.get("extra_body"))
+        said = {"": {"max_tokens": self.max_tokens}, "generate_kwargs.": sent, "generate_kwargs.extra_body.": body}
+        bounds = ((place + name, given.get(name)) for place, given in said.items() for name in BOUNDS)
+        return {place: value for place, value in bounds if value is not None}
+
+    @pydantic.model_validator(mode="after")
+    def _is_bounded_once(self) -> Self:
+        if len(self.answer_bounds) > 1:
+            raise ValueError(f"say only one of {', '.join(self.answer_bounds)}: each bounds the answer")
+        return self
 
     @pydantic.field_validator("generate_kwargs")
     @classmethod
@@ -338,8 +352,8 @@ class ServiceLLM(LLM):
 
     @property
     def _answer_bound(self) -> int | None:
-        given = [self.settings.max_tokens, *(self.settings.generate_kwargs.get(name) for name in BOUNDS)]
-        return max((one for one in given if type(one) is int and one > 0), default=None)
+        given = self.settings.answer_bounds.values()
+        return next((one for one in given if type(one) is int and one > 0), None)
 
     def priced(self, completion: Completion) -> Completion:
         """An answer with what it cost, where the price is known."""

@@ -368,7 +368,7 @@ def test_an_answer_is_bounded_as_the_service_insists(service: Service) -> None:
     llm = service.llm(answer(text("Hi")))
     llm.ask(HELLO, TOOLS)
     assert service.bodies[0]["max_tokens"] == llm.longest_answer == 8192
-    assert Anthropic(model="m", generate_kwargs={"max_tokens": 5}, max_tokens=9).longest_answer == 5
+    assert Anthropic(model="m", generate_kwargs={"max_tokens": 5}).longest_answer == 5
 
 
 def prompt(body: Any) -> str:
