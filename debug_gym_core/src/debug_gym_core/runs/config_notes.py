@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from debug_gym_core.config.layers import tool_name
 from debug_gym_core.environment.settings import DEFAULT_TOOLS
+from debug_gym_core.names import some
 
 if TYPE_CHECKING:
     from debug_gym_core.agents.agent import Agent
@@ -20,11 +21,11 @@ def weakened(config: Config) -> Iterator[str]:
     if config.terminal.allow_unsandboxed:
         yield "terminal.allow_unsandboxed is true: an agent may run without isolation"
     if config.env.allowed:
-        yield f"env.allowed: the agent may change test infrastructure: {', '.join(config.env.allowed)}"
+        yield f"env.allowed: the agent may change test infrastructure: {some(config.env.allowed)}"
 
 
 def without_effect(config: Config, agent: type[Agent], model: ChosenModel | None) -> Iterator[str]:
-    """What a config sets for a player that does not use it.
+    """What a config sets for a player that does not use it, a line each; not its value, maybe a secret.
 
     Args:
         config: of the run
@@ -51,4 +52,4 @@ def without_effect(config: Config, agent: type[Agent], model: ChosenModel | None
         for key, value in values.items():
             is_set = key != "name" and (key not in fields or value != fields[key].default)
             if is_set and (key in unused or key not in cls.Settings.model_fields):
-                yield f"{section}.{key} is {value!r:.80}, which {player} does not use"
+                yield f"{section}.{key} is set, which {player} does not use"
