@@ -249,7 +249,9 @@ def test_a_validator_that_fails_by_an_error_of_its_own_stops_nobody_else(tmp_pat
         if name == "mine":
             chosen.check(ledger, notes.append)
             continue
-        with pytest.raises(PluginError, match=rf"llm\.yaml:2: other: plugin file .* cannot check it: {said}"):
+        with pytest.raises(
+            PluginError, match=rf"llm\.yaml:2: other: picky: plugin file .* cannot check its settings: {said}"
+        ):
             chosen.check(ledger, notes.append)
     assert notes == []
 

@@ -20,6 +20,7 @@ from debug_gym_core.components.catalogue import PluginRecord, Plugins
 from debug_gym_core.config.loading import load
 from debug_gym_core.config.shipped import env_arguments
 from debug_gym_core.environment.parts import with_terminal
+from debug_gym_core.errors import PluginError
 from debug_gym_core.names import nearest
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.runs.experiment import Experiment
@@ -221,9 +222,11 @@ def test_what_is_shipped_for_a_terminal_that_is_not_here_is_left_out_and_said(
 
 
 @pytest.mark.parametrize("error", [KeyError("memory"), SystemExit("leaving")])
-def test_a_terminal_that_cannot_check_its_settings_keeps_no_other_from_being_taken(
+def test_a_terminal_that_cannot_check_its_settings_is_told_and_keeps_no_other_from_being_taken(
     plugins: Plugins, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
+    odd = f"odd_{type(error).__name__}"  # the plugins are those of all tests
+
     class OddSettings(LocalTerminal.Settings):
         @pydantic.field_validator("memory", mode="before")
         @classmethod
@@ -231,14 +234,21 @@ def test_a_terminal_that_cannot_check_its_settings_keeps_no_other_from_being_tak
             raise error
 
     class Odd(LocalTerminal):
-        name = "odd"
+        name = odd
         Settings = OddSettings
 
-    plugins.add(PluginRecord("odd", "odd", "1"), types.ModuleType("odd_plugin"), {"terminals": [Odd]})
+    plugins.add(PluginRecord(odd, odd, "1"), types.ModuleType("odd_plugin"), {"terminals": [Odd]})
     monkeypatch.setitem(Prepared.config, "terminal", {})
     make("prepared/a", terminal={"auto": {"memory": "1g"}}, plugins=plugins).close()
     with pytest.raises(UsageError, match=r"terminal\.memorry"):
         load("prepared", ["terminal.memorry=1g", "terminal.memory=1g"], plugins=plugins)
+    said = (
+        rf"^{odd}: plugin {odd} \({odd} 1\) cannot check its settings: {type(error).__name__}: {error} \(test_shipped"
+    )
+    with pytest.raises(PluginError, match=said):
+        make("prepared/a", terminal={odd: {"memory": "1g"}}, plugins=plugins)
+    with pytest.raises(PluginError, match=said):
+        load("prepared", ["terminal.memory=1g"], terminal=odd, plugins=plugins)
 
 
 @pytest.mark.parametrize("terminal", ["auto", "docker"])

@@ -56,9 +56,10 @@ class Component:
 
         Raises:
             UsageError: a setting is unknown or has a wrong type
+            PluginError: a validator fails otherwise
         """
         try:
-            return cls.Settings(**settings)
+            return validated(cls, settings)
         except pydantic.ValidationError as error:
             raise UsageError(f"{cls.name}: {explain(error, cls.Settings)}") from None
 
@@ -87,8 +88,31 @@ def construct(cls: type[Made], **settings: Any) -> Made:
     except DebugGymError:
         raise
     except (Exception, SystemExit) as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        raise PluginError(f"{cls.name}: {cls.brought_by} cannot make it: {said} ({place_of(error)})") from error
+        raise _failed(cls, "make it", error) from error
+
+
+def validated(cls: type[Component], settings: Mapping[str, Any]) -> Settings:
+    """The settings of a component of another's class.
+
+    Args:
+        cls: its class
+        settings: fields of its `Settings`
+
+    Raises:
+        pydantic.ValidationError: a setting is unknown or has a wrong type
+        PluginError: a validator fails otherwise
+    """
+    try:
+        return cls.Settings(**settings)
+    except (pydantic.ValidationError, DebugGymError):
+        raise
+    except (Exception, SystemExit) as error:
+        raise _failed(cls, "check its settings", error) from error
+
+
+def _failed(cls: type[Component], what: str, error: BaseException) -> PluginError:
+    said = redact(" ".join(f"{type(error).__name__}: {error}".split()))
+    return PluginError(f"{cls.name}: {cls.brought_by} cannot {what}: {said} ({place_of(error)})")
 
 
 def explain(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | None = None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 
 from debug_gym_core.components.catalogue import Plugins
-from debug_gym_core.components.component import Component
+from debug_gym_core.components.component import Component, validated
 from debug_gym_core.components.homes import HOMES
 from debug_gym_core.config.layers import Layer, leaves, tool_name
 from debug_gym_core.config.model import (
@@ -154,7 +154,7 @@ class Checker:
             cls = self._component(section, getattr(config, section).name, layer)
             if cls is not None:
                 given = self._given(layer, section, cls)
-                complete = {**_filled(layer.data).get(section, {}), **cls.Settings(**given).model_dump()}
+                complete = {**_filled(layer.data).get(section, {}), **validated(cls, given).model_dump()}
                 changes[section] = type(getattr(config, section)).model_validate(complete)
         with _said_at(layer.origin(("run", "executor"))):
             self.plugins.get("executors", config.run.executor)
@@ -180,7 +180,7 @@ class Checker:
                 found += without_use(given, cls)
             if cls is not None:
                 try:
-                    cls.Settings(**self._given(layer, section, cls))
+                    validated(cls, self._given(layer, section, cls))
                 except pydantic.ValidationError as error:
                     reported = {item["loc"] for item in found}
                     more: list[Any] = [{**item, "loc": (section, *item["loc"])} for item in error.errors()]
@@ -207,7 +207,7 @@ class Checker:
             settings: Any = item[name] if isinstance(item, dict) else None
             try:
                 if isinstance(settings, dict | None):
-                    cls.Settings(**(settings or {}))
+                    validated(cls, settings or {})
             except pydantic.ValidationError as error:
                 found += [{**problem, "loc": ("tools", name, *problem["loc"])} for problem in error.errors()]
         return found

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
-from debug_gym_core.components.catalogue import cause_of, log
-from debug_gym_core.components.component import construct, explain
+from debug_gym_core.components.catalogue import log
+from debug_gym_core.components.component import construct, explain, validated
 from debug_gym_core.config.layers import KeyPath, Layer, leaves, read_file
 from debug_gym_core.config.spellings import ENTRY
-from debug_gym_core.errors import PluginError, RequirementError, UsageError, place_of
+from debug_gym_core.errors import PluginError, RequirementError, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.places import expanded
 from debug_gym_core.redaction import SECRET, redact, remember
@@ -157,16 +157,15 @@ class Models:
         settings = chosen.over(entry)
         try:
             try:
-                cls.Settings(**settings.data)
+                validated(cls, settings.data)
             except pydantic.ValidationError as error:
                 self._type(name, settings, {tuple(map(str, one["loc"])) for one in error.errors()})
-                cls.Settings(**settings.data)
+                validated(cls, settings.data)
         except pydantic.ValidationError as error:
             where = _where(settings, error.errors()[0])
             raise UsageError(redact(f"{where}: {name}: {explain(error, cls.Settings)}")) from None
-        except (Exception, SystemExit) as error:
-            text = f"{self.layer.origin((name,))}: {name}: {cls.brought_by} cannot check it: {cause_of(error)}"
-            raise PluginError(redact(f"{text} ({place_of(error)})")) from error
+        except PluginError as error:
+            raise PluginError(f"{self.layer.origin((name,))}: {name}: {error}") from error
         try:
             llm = construct(cls, **settings.data)
         except UsageError as error:
