@@ -116,8 +116,13 @@ def test_the_specification_makes_the_environment_again_with_its_plugins(tmp_path
     elsewhere = gymnasium.make(pickle.loads(pickle.dumps(env.spec)))
     assert elsewhere.unwrapped.plugins.files == (file,)  # type: ignore[attr-defined]
     assert list(elsewhere.unwrapped.tools) == ["count"]  # type: ignore[attr-defined]
-    for one in (env, again, elsewhere):
-        one.close()
+    said = r"^plugins: .*; .* take `plugins` out of the specification's `kwargs` and give it to gymnasium.make anew"
+    with pytest.raises(UsageError, match=said):
+        env.spec.to_json()
+    del env.spec.kwargs["plugins"]
+    from_text = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()), plugins=plugins)
+    for made in (env, again, elsewhere, from_text):
+        made.close()
 
 
 def test_a_reset_has_no_options(env: RepoEnv) -> None:

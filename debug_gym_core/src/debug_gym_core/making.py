@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -72,7 +73,7 @@ def make(
     env = RepoEnv(load_task(benchmark, task_name), plugins=plugins, **arguments)
     for text in left_out(benchmark_class, plugins):
         (settings.get("notify") or log.warning)(text)
-    env.spec = EnvSpec(
+    env.spec = TaskSpec(
         f"debug_gym/{benchmark_name}-v0",
         entry_point="debug_gym_core.envs:make_benchmark",
         disable_env_checker=True,
@@ -80,3 +81,23 @@ def make(
         kwargs=again,
     )
     return env
+
+
+class TaskSpec(EnvSpec):
+    """A specification of Gymnasium's that says what its arguments lack to be written as JSON."""
+
+    def to_json(self) -> str:
+        """See `EnvSpec`.
+
+        Raises:
+            UsageError: an argument is, or holds, an object; names it, and what to do
+        """
+        for name, value in self.kwargs.items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError) as error:
+                raise UsageError(
+                    f"{name}: {error}; say names, {{name: settings}} and texts instead of objects, take `plugins` out "
+                    "of the specification's `kwargs` and give it to gymnasium.make anew, or pickle the specification"
+                ) from error
+        return super().to_json()
