@@ -7,13 +7,16 @@ import json
 import pickle
 import subprocess
 import sys
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 
 import debug_gym_core
@@ -120,9 +123,37 @@ def test_the_specification_makes_the_environment_again_with_its_plugins(tmp_path
     with pytest.raises(UsageError, match=said):
         env.spec.to_json()
     del env.spec.kwargs["plugins"]
-    from_text = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()), plugins=plugins)
+    from_text = gymnasium.make(EnvSpec.from_json(env.spec.to_json()), plugins=plugins)
     for made in (env, again, elsewhere, from_text):
         made.close()
+
+
+class Live(Tool):
+    """Hold what cannot be copied."""
+
+    name = "live"
+
+    def __init__(self, word: str, **settings: object) -> None:
+        super().__init__(**settings)
+        self.word, self.held = word, None
+
+    def use(self, env: RepoEnv) -> None:
+        """Hold it."""
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda spec: pickle.loads(pickle.dumps(spec))])
+def test_a_tool_that_was_used_is_made_anew_by_the_specification(
+    sandbox: str, copied: Callable[[EnvSpec], EnvSpec]
+) -> None:
+    used: Any = Live(word="letter")
+    env = debug_gym_core.make("mini_nightmare/purr", [used], sandbox)
+    used.held = threading.Lock()
+    assert env.spec is not None
+    again: Any = gymnasium.make(copied(env.spec)).unwrapped
+    made = again.tools["live"]
+    assert (type(made), made.word, made.held, used.held is None) == (Live, "letter", None, False)
+    env.close()
+    again.close()
 
 
 def test_a_reset_has_no_options(env: RepoEnv) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar, get_args
 
 import pydantic
 
@@ -67,6 +67,24 @@ class Component:
     def help(cls) -> str:
         """The component's docstring, cleaned of indentation."""
         return inspect.getdoc(cls) or ""
+
+
+class MadeAnew:
+    """Base of what is copied, and pickled, by making it anew: what it has come to hold since may be live."""
+
+    def __new__(cls, *arguments: Any, **settings: Any) -> Self:
+        """Keep what it is made with; see the constructor."""
+        made = super().__new__(cls)
+        vars(made)["_made_with"] = arguments, settings
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How a copy is made: as this was, by the same arguments."""
+        return _anew, (type(self), *vars(self)["_made_with"])
+
+
+def _anew(cls: type[Any], arguments: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    return cls(*arguments, **settings)
 
 
 Made = TypeVar("Made", bound=Component)

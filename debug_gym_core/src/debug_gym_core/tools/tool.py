@@ -20,7 +20,7 @@ import pydantic
 
 from debug_gym_core import strict_json
 from debug_gym_core.components.catalogue import cause_of
-from debug_gym_core.components.component import Component, in_words
+from debug_gym_core.components.component import Component, MadeAnew, in_words
 from debug_gym_core.errors import ActionError, PluginError
 from debug_gym_core.names import nearest
 from debug_gym_core.tools.flags import flag_for_number, schema_of
@@ -34,11 +34,12 @@ LARGEST = 2**63
 """Whole numbers from here on are refused: no file has so many lines, and not every program can write them down."""
 
 
-class Tool(Component, abc.ABC):
+class Tool(MadeAnew, Component, abc.ABC):
     """Base of all tools.
 
-    An instance belongs to one environment and may keep state between steps. It takes part in events by methods of the
-    names in `debug_gym_core.tools.events`, marked `@hookimpl`.
+    An instance belongs to one environment and may keep state between steps. A copy of it has none: that is made anew,
+    with the same arguments, as `gymnasium.make(env.spec)` does. A tool takes part in events by methods of the names in
+    `debug_gym_core.tools.events`, marked `@hookimpl`.
 
     Attributes:
         name: what agents call it
