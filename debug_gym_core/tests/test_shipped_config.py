@@ -143,9 +143,11 @@ def test_mappings_are_merged_as_in_a_run(plugins: Plugins) -> None:
 
         config: ClassVar[dict[str, Any]] = {"terminal": {"name": "docker", "environment": {"A": "1", "B": "1"}}}
 
-    given = {"auto": {"environment": {"B": "2"}}}
-    made = env_arguments(Labelled, plugins, tools=None, terminal=given, settings={})
-    assert made["terminal"] == {"docker": {"environment": {"A": "1", "B": "2"}}}
+    docker = plugins.get("terminals", "docker")
+    for given, wanted in (("2", {"A": "1", "B": "2"}), (None, {"A": "1"})):
+        terminal = {"auto": {"environment": {"B": given}}}
+        made = env_arguments(Labelled, plugins, tools=None, terminal=terminal, settings={})["terminal"]
+        assert docker.check_settings(made["docker"]).environment == wanted
 
 
 def test_another_terminal_takes_what_it_knows_of_what_is_shipped(

@@ -61,7 +61,8 @@ class DockerSettings(TerminalSettings):
         ulimits: bounds of each process, as in `{nofile: 65536, fsize: 8g}`; -1: none. Not named: `nofile` 4096, `fsize`
             `workspace_size`, `core` 1, since the kernel pipes dumps to a program of the host even at 0
         init: whether the first process waits for orphans that ended
-        environment: further variables of the commands
+        environment: further variables of the commands; null takes out one that a config below has, in `labels` and
+            `ulimits` too
         volumes: what of the host is there, as in `/data:/data:ro`; `rw` may be written; none of the two: `ro`
         labels: further labels of the container
     """
@@ -156,6 +157,12 @@ class DockerSettings(TerminalSettings):
                 raise ValueError(f"there is no limit {name}; there are {', '.join(_ULIMITS)}")
             _limit(name, bound)
         return dict(value)
+
+    @field_validator("ulimits", "environment", "labels", mode="before")
+    @classmethod
+    def _without_nulls(cls, value: object) -> object:
+        """Leave out what is null: mappings are merged, and so one takes out what the config below has."""
+        return {key: one for key, one in value.items() if one is not None} if isinstance(value, Mapping) else value
 
     @field_validator("environment", "labels", mode="before")
     @classmethod
