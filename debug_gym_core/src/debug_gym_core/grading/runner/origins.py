@@ -117,8 +117,15 @@ class Origins(object):
         space = vars(module) if type(module) is type(sys) else {}
         if space.get(name) is not value:
             return NOBODY
-        own = (self.function_of(one) for one in list(vars(value).values()))
-        return self.home_of(space, [one.__code__ for one in own if one is not None], name)
+        own = []
+        for one in [self.function_of(one) for one in list(vars(value).values())]:
+            if one is None or self.is_made(one, value):
+                continue
+            if one.__globals__ is space:
+                own.append(one.__code__)
+            elif self.origin_of(one) is NOBODY:
+                return NOBODY
+        return self.home_of(space, own, name)
 
     def home_of(self, space: "Space", codes: "list[CodeType]", name: str) -> str:
         """Where a function, or a class, of a module comes from.
@@ -163,7 +170,7 @@ class Origins(object):
         inside = self.inside(path)
         return inside is not None and is_infrastructure(inside, self.trusted)
 
-    def is_made(self, value: "Any", kind: type) -> bool:
+    def is_made(self, value: "Any", kind: "Any") -> bool:
         """Whether a method of a class of the tests is of no file, as those are that `dataclass` makes.
 
         Args:
