@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from asking_runs import Serve, serving
 from grading_bench import ENTRYPOINT, REPOSITORY, Bench, Make
 from live_workspace import Live, make_linked_repository
 from quiz_components import make_quiz_plugins
@@ -222,6 +223,19 @@ def toy_plugins() -> Iterator[Plugins]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-local")
         yield load_plugins(files=[TOY], strict=True)
+
+
+@pytest.fixture(scope="module")
+def wire_plugins() -> Iterator[Plugins]:
+    """Those of the toy, and a model behind a service."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-local")
+        yield load_plugins(files=[TOY, TOY.with_name("wire_plugin.py")], strict=True)
+
+
+@pytest.fixture
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    yield from serving(tmp_path, monkeypatch)
 
 
 @pytest.fixture

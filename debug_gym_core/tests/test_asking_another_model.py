@@ -1,0 +1,147 @@
+"""Which model played a run, and that no other goes on with it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking_runs import PRICES, Serve, play_asking
+
+from debug_gym_core.cli.episode_parts import Account
+from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.errors import UsageError
+from debug_gym_core.runs.model_record import recorded
+from debug_gym_core.runs.reading import find_episodes
+from debug_gym_core.runs.report import read_sections
+from debug_gym_core.runs.run import Run
+from debug_gym_core.testing.model_server import Reply
+
+
+def test_which_model_was_asked_is_kept_without_secrets(serve: Serve, wire_plugins: Plugins, tmp_path: Path) -> None:
+    sent = {"extra_headers": {"x-api-key": "short", "x-team": "red"}}
+    server = serve(model="first-model-2024", temperature=0.5, prices=PRICES, generate_kwargs=sent)
+    settings = wire_plugins.llms["wire"].Settings(model="m", endpoint="http://me:pw@one.example/v1")
+    assert recorded(settings) == {"model": "m", "endpoint": "http://one.example/v1"}
+    play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a")
+    assert json.loads((tmp_path / "run/run.json").read_text())["model"] == {
+        "backend": "wire",
+        "model": "first-model-2024",
+        "endpoint": server.url,
+        "tags": ["wire"],
+        "temperature": 0.5,
+        "prices": PRICES,
+        "generate_kwargs": {"extra_headers": {"x-api-key": "***", "x-team": "red"}},
+    }
+    (line,) = next(iter(read_sections([tmp_path / "run"]).values()))
+    assert (line.llm, line.model) == ("mine", "first-model-2024")
+    (kept,) = find_episodes(tmp_path / "run")
+    assert ("model", "mine (first-model-2024)") in Account.of(kept).facts()
+
+
+ANOTHER: list[tuple[dict[str, Any], str]] = [
+    ({"model": "second"}, 'model.model was "m", is now "second"'),
+    ({"temperature": 0.5}, "model.temperature was null, is now 0.5"),
+    ({"generate_kwargs": {"top_p": 0.5}}, r'model.generate_kwargs was null, is now {"top_p": 0.5}'),
+    ({"dialect": "broad"}, 'model.dialect was null, is now "broad"'),
+]
+
+
+def test_a_run_is_not_gone_on_with_by_another_model_of_the_same_name(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path
+) -> None:
+    serve()
+    run = play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a")
+    kept = (run.results_file, run.directory / "run.json")
+    before = [path.read_bytes() for path in kept]
+    for changed, said in ANOTHER:
+        server = serve(**changed)
+        shutil.copy(tmp_path / "llm.yaml", tmp_path / "other.yaml")
+        with pytest.raises(UsageError, match=f"was played by another model: {re.escape(said)}"):
+            play_asking(wire_plugins, tmp_path / "run", f"llm_config_file_path={tmp_path / 'other.yaml'}")
+        assert (server.requests, [path.read_bytes() for path in kept]) == ([], before)
+
+
+def test_the_entry_of_the_model_that_plays_may_stand_elsewhere_by_now(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path
+) -> None:
+    serve()
+    first, second, third = (tmp_path / name for name in ("llm.yaml", "l2.yaml", "l3.yaml"))
+    first.rename(second)
+    run = play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a", f"llm_config_file_path={second}")
+    third.write_text(second.read_text())
+    second.unlink()
+    Run.resume(run.directory, plugins=wire_plugins, overrides=[f"llm_config_file_path={third}"]).close()
+    play_asking(wire_plugins, run.directory, "benchmark.tasks=[a, b]", f"llm_config_file_path={third}")
+    assert json.loads((run.directory / "run.json").read_text())["config"]["llm_config_file_path"] == str(third)
+    third.write_text(third.read_text().replace('"model": "m"', '"model": "second"'))
+    with pytest.raises(UsageError, match="was played by another model"):
+        play_asking(wire_plugins, run.directory, "benchmark.tasks=all", f"llm_config_file_path={third}")
+
+
+def test_another_model_of_the_same_name_may_play_all_again(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve()
+    play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]")
+    serve(model="second")
+    files = "".join(f" --plugin-file {path}" for path in wire_plugins.files)
+    command = re.escape(f"debug-gym run --resume {tmp_path / 'run'} --force-all{files}")
+    assert "wire_plugin" in files
+    with pytest.raises(UsageError, match=f"play all of its tasks again: {command}$"):
+        play_asking(
+            wire_plugins, tmp_path / "run", "benchmark.tasks=a", force={"force_all": True}
+        )  # the first one's result of b
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def model() -> Any:
+        return json.loads((tmp_path / "run/run.json").read_text())["model"]["model"]
+
+    monkeypatch.setattr(Run, "forget", killed)
+    with pytest.raises(KeyboardInterrupt):
+        play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]", force={"force_all": True})
+    assert model() == "m"  # whose results are there still
+    monkeypatch.undo()
+    server = serve(model="second")
+    run = play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]", force={"force_all": True})
+    assert ([one.status for one in run.results.values()], len(server.requests)) == (["resolved"] * 2, 8)
+    assert model() == "second" and not any(" is now " in note for note in run.notes)
+
+
+def test_what_makes_no_answers_others_may_change_and_is_told(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path
+) -> None:
+    first = serve(prices=PRICES)
+    play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a")
+    path = tmp_path / "run/run.json"
+    path.write_text(path.read_text().replace(first.url, f"{first.url}?api-key=pw@"))  # as older versions kept it
+    second = serve(prices=PRICES, timeout=77, max_retries=3)
+    run = play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]")
+    assert len(run.results) == 2
+    record = json.loads(path.read_text())
+    assert f'model.endpoint was "{first.url}", is now "{second.url}"' in record["notes"]
+    assert record["model"]["endpoint"] == second.url and not any("timeout" in note for note in record["notes"])
+
+
+def test_a_run_that_keeps_no_model_or_has_no_result_that_counts_takes_any(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path
+) -> None:
+    """As one of an older version; as one whose service knew no such model."""
+    serve(lambda request: Reply({"error": "no such model"}, status=400), model="misspelt")
+    assert [
+        one.status for one in play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a").results.values()
+    ] == ["error"]
+    serve(model="right")
+    play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a")
+    path = tmp_path / "run/run.json"
+    record = json.loads(path.read_text())
+    assert record.pop("model")["model"] == "right"
+    path.write_text(json.dumps(record))
+    serve(model="another")
+    assert len(play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]").results) == 2
+    assert json.loads(path.read_text())["model"]["model"] == "another"
