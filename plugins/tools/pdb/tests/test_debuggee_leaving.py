@@ -46,6 +46,14 @@ def test_a_step_out_of_a_function_goes_to_its_caller(debug: Any, command: str) -
     assert program.do("s")["stop"]["function"] == "log"
 
 
+LEAVES_WHAT_RAISES = """\
+class Thing:
+    def __del__(self):
+        raise ValueError
+def f():
+    left = Thing()
+"""
+
 NOT_MEANT = {
     "a coroutine that was never awaited": """\
 async def forgotten():
@@ -56,42 +64,27 @@ def f():
 f()
 b = 2
 """,
-    "a destructor that raises": """\
-class Thing:
-    def __del__(self):
-        raise ValueError
-def f():
-    left = Thing()
-    return 1
+    "a destructor that raises": f"""\
+{LEAVES_WHAT_RAISES}    return 1
 f()
 b = 2
 """,
-    "a hook for what a destructor raises": """\
+    "a hook for what a destructor raises": f"""\
 import sys
 def hook(lost):
     a = 1
 sys.unraisablehook = hook
-class Thing:
-    def __del__(self):
-        raise ValueError
-def f():
-    left = Thing()
-    return 1
+{LEAVES_WHAT_RAISES}    return 1
 f()
 b = 2
 """,
-    "a hook that is no function": """\
+    "a hook that is no function": f"""\
 import functools, sys
 class Hook:
     def __call__(self, kept, lost):
         a = 1
 sys.unraisablehook = functools.partial(Hook(), 1)
-class Thing:
-    def __del__(self):
-        raise ValueError
-def f():
-    left = Thing()
-    return 1
+{LEAVES_WHAT_RAISES}    return 1
 f()
 b = 2
 """,
@@ -172,14 +165,9 @@ def f():
     return 1
 meant(f())
 """,
-    "what decodes files": """\
+    "what decodes files": f"""\
 import codecs
-class Thing:
-    def __del__(self):
-        raise ValueError
-def f():
-    left = Thing()
-    return "strict"
+{LEAVES_WHAT_RAISES}    return "strict"
 codecs.IncrementalDecoder(f())
 """,
     "a function that is given a dead reference": """\
