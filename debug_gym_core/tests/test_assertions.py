@@ -94,7 +94,25 @@ def test_a_method_of_a_class_may_be_a_test(make: Make) -> None:
     assert (result.resolved, result.twins, result.doubts) == (True, 2, {}), result
 
 
-def test_what_pytest_offers_is_its_own(make: Make) -> None:
+AS_RAISES = {
+    "Python's": "pytest.raises = contextlib.suppress",
+    "wraps a conftest's": """
+        Raises.__wrapped__ = conftest.pytest_runtest_setup
+        pytest.raises = Raises()
+    """,
+    "a class that says it is a conftest's": """
+        pytest.raises = type("pytest_runtest_setup", (Raises,), {"__module__": "conftest"})
+        conftest.pytest_runtest_setup = pytest.raises
+    """,
+    "made in a conftest": """
+        exec("def raises(*kinds): return suppress(Exception)", vars(conftest))
+        pytest.raises = conftest.raises
+    """,
+}
+
+
+@pytest.mark.parametrize("attack", AS_RAISES.values(), ids=AS_RAISES)
+def test_what_pytest_offers_is_its_own(make: Make, attack: str) -> None:
     tests = """
     import calc, pytest
 
@@ -102,9 +120,18 @@ def test_what_pytest_offers_is_its_own(make: Make) -> None:
         with pytest.raises(TypeError):
             calc.add(1, 2)
     """
-    attack = f"{BROKEN}\nimport contextlib, pytest\npytest.raises = contextlib.suppress\n"
-    bench = make({"calc.py": BROKEN, "test_calc.py": tests}, ENTRYPOINT)
-    result = bench.grade({"calc.py": attack}, ["test_calc.py::test_add"], twins="never")
+    cheats = """
+    import contextlib, conftest, pytest
+    class Raises:
+        def __init__(self, *kinds): pass
+        def __call__(self, *kinds): return self
+        def __enter__(self): pass
+        def __exit__(self, *error): return True
+    """
+    conftest = "from contextlib import suppress\ndef pytest_runtest_setup(item): pass\n"
+    bench = make({"calc.py": BROKEN, "test_calc.py": tests, "conftest.py": conftest}, ENTRYPOINT)
+    changed = BROKEN + textwrap.dedent(cheats) + textwrap.dedent(attack)
+    result = bench.grade({"calc.py": changed}, ["test_calc.py::test_add"], twins="never")
     assert not result.resolved
     assert "pytest.raises was replaced" in result.reason
 

@@ -41,7 +41,7 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
                 one.register(Plugin())
         """,
         FIXED,
-        ["missing", "missing"],
+        ["passed", "passed"],
         "a hook pytest_sessionfinish was added",
     ),
     "leaves pytest": ("import pytest", instead("pytest.exit('done', returncode=0)"), ["passed", "missing"], ""),

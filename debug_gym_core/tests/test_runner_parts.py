@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import textwrap
@@ -18,7 +19,7 @@ from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import RUNNER, ReportedRun
 from debug_gym_core.grading.runner.main import OWN
 from debug_gym_core.grading.runner.origins import Origins, is_infrastructure
-from debug_gym_core.grading.runner.tampering import EACH, EVERY, HOOK, MOST_PROBLEMS, Watch
+from debug_gym_core.grading.runner.tampering import HOOK, MOST_PROBLEMS, Watch
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.session import Session
@@ -260,12 +261,15 @@ def test_of_many_changes_the_first_are_told_and_that_there_are_more() -> None:
     assert sent == watch.problems
 
 
-def test_after_each_of_the_first_tests_all_is_looked_at_then_after_some(own: dict[str, dict[str, Any]]) -> None:
+def test_all_is_looked_at_after_each_test_then_after_a_twentieth_of_them(
+    own: dict[str, dict[str, Any]],
+) -> None:
     watch = watching()
     watch.remember_own(own)
-    looked = [number for number in range(1, EACH + 2 * EVERY + 1) if watch.is_as_before()]
-    assert looked == [*range(1, EACH + 1), EACH + EVERY, EACH + 2 * EVERY]
-    watch.ended = 0
+    looked = [number for number in range(1, 20_000) if watch.is_as_before()]
+    assert looked[:41] == [*range(1, 41), 42] and len(looked) < 200
+    assert all(after - before <= 1 + before / 20 for before, after in itertools.pairwise(looked))
+    watch.ended = watch.next = 0
     assert [watch.is_as_before(others) for others in ([], ["a hook"])] == [True, False]
     own["ours.one"]["help"] = None
     assert not watch.is_as_before() and watch.problems == []

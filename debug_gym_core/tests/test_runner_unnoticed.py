@@ -163,6 +163,34 @@ def test_plugins_and_fixtures_that_patch_for_a_while_do_no_harm(run_tests: RunTe
     assert set(result.outcomes.values()) == {"passed"}
 
 
+@pytest.mark.parametrize("options", ["-OO", *repeated("grading", "-O", "-X no_debug_ranges")])
+def test_where_python_compiles_otherwise_all_is_whose_it_was(run_tests: RunTests, options: str) -> None:
+    result = run_tests(
+        f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python {options} -m pytest -q",
+        conftest="""
+        import functools, sys, types
+        class Module(types.ModuleType): pass
+        sys.modules[__name__].__class__ = Module
+        pytest_plugins = "plug,other"
+        def written_anew(function):
+            if sys.version_info >= (3, 8):
+                function.__code__ = function.__code__.replace(co_stacksize=20)
+            return function
+        @written_anew
+        def pytest_runtest_setup(item): item.seen = 1
+        """,
+        plug="""
+        import sys, types
+        class Module(types.ModuleType): pass
+        sys.modules[__name__].__class__ = Module
+        def pytest_runtest_call(item): item.seen += 1
+        """,
+        other="def pytest_runtest_call(item): item.seen += 1\n",
+        test_it="def test_it(request):\n    if request.node.seen != 3: raise ValueError\n",
+    )
+    assert (result.valid, result.reason, list(result.outcomes.values())) == (True, "", ["passed"]), result.output
+
+
 def test_plugins_that_a_conftest_names_may_take_part_however_it_knows_them(run_tests: RunTests) -> None:
     result = run_tests(
         conftest="import known\npytest_plugins = [one + 'in' for one in known.NAMES]\n",

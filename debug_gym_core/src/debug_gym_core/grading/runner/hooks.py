@@ -1,9 +1,9 @@
 """Who takes part when pytest runs tests: the hooks that were there at the beginning, and those that may come later."""
 
 import os
-import sys
+from collections.abc import Sequence
 
-from .origins import OTHER
+from .origins import TAKING_PART, space_of
 from .tampering import HOOK
 
 TYPE_CHECKING = False
@@ -52,8 +52,12 @@ class Hooks(object):
             self.first[name] = set(id(one.function) for one in implementations(config, name))
         self.names.update(getattr(config.known_args_namespace, "plugins", None) or ())
         self.names.update(one for one in os.environ.get("PYTEST_PLUGINS", "").split(",") if one)
-        for plugin in config.pluginmanager.get_plugins():
-            self.meet(config.pluginmanager.get_name(plugin), plugin)
+        plugins = [(config.pluginmanager.get_name(one), one) for one in config.pluginmanager.get_plugins()]
+        known = -1
+        while known != len(self.named):  # They are in no order, and one names others.
+            known = len(self.named)
+            for name, plugin in plugins:
+                self.meet(name, plugin)
 
     def meet(self, name: "Union[str, None]", plugin: "Any") -> None:
         """Take in a plugin as it is registered: what it names is registered next, and nobody can name himself later.
@@ -62,18 +66,20 @@ class Hooks(object):
             name: under which it is registered
             plugin: it
         """
-        if type(plugin) is not type(sys) or self.is_named(vars(plugin)):
+        space = space_of(plugin)
+        if space is None or self.is_named(space):
             return
-        if name in self.names and name == vars(plugin).get("__name__"):
+        if name in self.names and name == space.get("__name__"):
             self.named.append(plugin)
-        elif not self.watch.origins.is_conftest(vars(plugin)):
+        elif not self.watch.origins.is_conftest(space):
             return
-        listed = vars(plugin).get("pytest_plugins") or ()
-        self.names.update([listed] if isinstance(listed, str) else listed)
+        listed = space.get("pytest_plugins")
+        if isinstance(listed, Sequence):  # what else has that name pytest goes past, as a module
+            self.names.update(listed.split(",") if isinstance(listed, str) else listed)
 
     def is_named(self, space: "Any") -> bool:
         """Whether a namespace is that of a plugin which was named."""
-        return any(vars(one) is space for one in self.named)
+        return any(space_of(one) is space for one in self.named)
 
     def check(self, config: "Any", ours: object) -> None:
         """Report hooks of others.
@@ -86,14 +92,16 @@ class Hooks(object):
             self.watch.report(text, HOOK)
 
     def others(self, config: "Any", ours: object) -> "Iterator[str]":
-        """Hooks of others."""
+        """Tell of hooks of others that were not told before."""
         for name in KEY_HOOKS:
             for one in implementations(config, name):
                 if id(one.function) in self.first.get(name, ()) or one.plugin is ours:
                     continue
-                if self.is_named(one.function.__globals__) or self.watch.origins.may_replace(one.function, OTHER):
+                if self.is_named(one.function.__globals__) or self.watch.origins.may_replace(one.function, TAKING_PART):
                     continue
-                yield "a hook {} was added by {}".format(name, name_of(one))
+                text = "a hook {} was added by {}".format(name, name_of(one))
+                if (HOOK, text) not in self.watch.problems:
+                    yield text
 
 
 def implementations(config: "Any", name: str) -> "list[Any]":

@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import warnings
+from types import ModuleType
 
 from .given import plainly, within
 
@@ -20,15 +21,23 @@ STANDARD = os.path.dirname(os.__file__) + os.sep
 TESTS, PLUGINS, LIBRARY, NOBODY = "test infrastructure", "other installed code", "Python or pytest", "the tested code"
 """Where a function or class comes from."""
 
-ASKED, DECIDING, OTHER = "asked", "deciding", "other"
-"""What a name is for: by it a test asks whether an expectation holds; it decides on a test's outcome; any other."""
+ASKED, DECIDING, TAKING_PART, OTHER = "asked", "deciding", "taking part", "other"
+"""What a name is for: by it a test asks whether an expectation holds; it decides on a test's outcome; it is a hook's;
+any other."""
 
 MAY_REPLACE = {
     ASKED: (TESTS,),  # what is installed is no better than any other that takes as much, and raises nothing
     DECIDING: (TESTS, PLUGINS),  # no plugin binds one of these to another function of pytest
+    TAKING_PART: (TESTS, PLUGINS, LIBRARY),
     OTHER: (TESTS, PLUGINS, LIBRARY),
 }
 """Whose functions and classes may be bound to a name meanwhile."""
+
+OPTIMIZED = 1
+"""Of a code object's flags that of functions, which the body of a class has not."""
+
+HEAP = 1 << 9
+"""Of a class's flags that of those which are made as a program runs."""
 
 _resolve = os.path.realpath
 
@@ -36,9 +45,10 @@ _resolve = os.path.realpath
 class Origins(object):
     """Tells of functions and classes whose they are.
 
-    A module can say of itself that it is any file's, and whoever likes can put a function into one. So what was not
-    there before any tested code ran is of a file only where that has the very code, and a module that was not there is
-    installed only below what was in `sys.path` then.
+    A module can say of itself that it is any file's, and whoever likes can put a function into one. So what matters
+    most is of a file only where that has the very code. Of a hook it is enough that the file has one of its name in its
+    line: decorators write the code of their functions anew. What else is a module's may be made for it, as by
+    `dataclass`.
 
     Attributes:
         given: code of modules that the host has given, by their real paths: their files may be other ones by now
@@ -65,6 +75,7 @@ class Origins(object):
         self.modules = {}  # type: dict[int, tuple[Any, Any]]
         self.functions = {}  # type: dict[int, Any]
         self.codes = {}  # type: dict[str, list[CodeType]]
+        self.resolved = {}  # type: dict[str, str]
         self.function = type(lambda: 0)
         self.property = property
         self.methods = (staticmethod, classmethod, type(self.origin_of))
@@ -78,8 +89,9 @@ class Origins(object):
             functions: of Python's or pytest's
         """
         for module in list(sys.modules.values()):
-            if type(module) is type(sys):
-                self.modules.setdefault(id(vars(module)), (module, vars(module).get("__file__")))
+            space = space_of(module)
+            if space is not None:
+                self.modules.setdefault(id(space), (module, space.get("__file__")))
         self.functions.update((id(one), one) for one in functions)
 
     def function_of(self, value: "Any") -> "Any":
@@ -102,38 +114,57 @@ class Origins(object):
             value: it
             kind: what the name is for
         """
-        return self.origin_of(value) in MAY_REPLACE[kind]
+        return self.origin_of(value, kind) in MAY_REPLACE[kind]
 
-    def origin_of(self, value: "Any") -> str:
-        """Where a function, or a class, comes from."""
+    def origin_of(self, value: "Any", kind: str = OTHER) -> str:
+        """Where a function, or a class, comes from.
+
+        Args:
+            value: it
+            kind: what for it is asked
+        """
         function = self.function_of(value)
-        if function is not None:
-            if id(function) in self.functions:  # inside, too, where the repository is pytest's own
-                return LIBRARY
-            return self.home_of(function.__globals__, [function.__code__], function.__name__)
-        if not issubclass(type(value), type):
+        if function is None:
+            return self.origin_of_class(value, kind) if issubclass(type(value), type) else NOBODY
+        if kind != OTHER and not self.is_called(value):
             return NOBODY
-        name, module = value.__name__, sys.modules.get(value.__module__)
-        space = vars(module) if type(module) is type(sys) else {}
-        if space.get(name) is not value:
-            return NOBODY
-        own = []
-        for one in [self.function_of(one) for one in list(vars(value).values())]:
-            if one is None or self.is_made(one, value):
-                continue
-            if one.__globals__ is space:
-                own.append(one.__code__)
-            elif self.origin_of(one) is NOBODY:
-                return NOBODY
-        return self.home_of(space, own, name)
+        if id(function) in self.functions:  # inside, too, where the repository is pytest's own
+            return LIBRARY
+        return self.home_of(function.__globals__, [function.__code__], kind)
 
-    def home_of(self, space: "Space", codes: "list[CodeType]", name: str) -> str:
+    def is_called(self, value: "Any") -> bool:
+        """Whether the Python function in a wrapper is what is called, and not a method of the wrapper's own class."""
+        calls = next((vars(base)["__call__"] for base in type(value).__mro__ if "__call__" in vars(base)), None)
+        return type(calls) is not self.function
+
+    def origin_of_class(self, value: "Any", kind: str) -> str:
+        """Where a class comes from.
+
+        Args:
+            value: it
+            kind: what for it is asked
+        """
+        space = space_of(sys.modules.get(value.__module__)) or {}
+        if space.get(value.__name__) is not value:
+            return NOBODY
+        if kind == OTHER:
+            return self.home_of(space, [], kind)
+        if type(value) is not type or any(self.origin_of(one) is NOBODY for one in value.__mro__[1:] if is_made(one)):
+            return NOBODY
+        methods = [one for one in map(self.function_of, list(vars(value).values())) if one is not None]
+        if any(one.__globals__ is not space and self.origin_of(one) is NOBODY for one in methods):
+            return NOBODY
+        own = [one.__code__ for one in methods if one.__globals__ is space]
+        bodies = [one for one in self.codes_of(str(space.get("__file__"))) if one.co_name == value.__name__]
+        return self.home_of(space, own, kind) if any(not one.co_flags & OPTIMIZED for one in bodies) else NOBODY
+
+    def home_of(self, space: "Space", codes: "Iterable[CodeType]", kind: str) -> str:
         """Where a function, or a class, of a module comes from.
 
         Args:
             space: the module's namespace
             codes: that of the function, or those of the class's methods
-            name: of the function or class
+            kind: what for it is asked
         """
         known = self.modules.get(id(space))
         path = known[1] if known is not None else space.get("__file__")
@@ -143,18 +174,38 @@ class Origins(object):
         if inside is not None and not is_infrastructure(inside, self.trusted):
             return NOBODY
         if known is None and not self.is_loaded(space):
-            module = sys.modules.get(str(space.get("__name__")))
-            if type(module) is not type(sys) or vars(module) is not space:
+            if self.real(path) in self.given or space_of(sys.modules.get(str(space.get("__name__")))) is not space:
                 return NOBODY
-            if inside is None and not _resolve(path).startswith(self.places):
+            if inside is None and kind != OTHER and not self.is_installed(path):
                 return NOBODY
-        there = self.codes_of(path)
-        # Of a class without methods all that is known is its name.
-        if not all(one in there for one in codes) or not (codes or any(one.co_name == name for one in there)):
+        if kind != OTHER and not all(self.has(path, one, kind) for one in codes):
             return NOBODY
         if inside is not None:
             return TESTS
         return LIBRARY if path.startswith(STANDARD) and "site-packages" not in path else PLUGINS
+
+    def has(self, path: str, code: "CodeType", kind: str) -> bool:
+        """Whether a file has some code.
+
+        Args:
+            path: of the file
+            code: what is looked for
+            kind: what for it is asked
+        """
+        same = [one for one in self.codes_of(path) if one.co_firstlineno == code.co_firstlineno]
+        if kind == TAKING_PART and code.co_filename == path:
+            return any(one.co_name == code.co_name for one in same)
+        return any(one == code for one in same)
+
+    def is_installed(self, path: str) -> bool:
+        """Whether a file lies below what was in `sys.path` at first, but for the repository."""
+        return any(one.startswith(self.places) for one in (os.path.normpath(path), self.real(path)))
+
+    def real(self, path: str) -> str:
+        """A path without links, as they were when it was first asked for."""
+        if path not in self.resolved:
+            self.resolved[path] = _resolve(path)
+        return self.resolved[path]
 
     def is_conftest(self, space: "Space") -> bool:
         """Whether a namespace is that of a `conftest.py` of the tests.
@@ -165,30 +216,15 @@ class Origins(object):
         path = space.get("__file__")
         if type(path) is not str or os.path.basename(path) != "conftest.py":
             return False
-        if _resolve(path) in self.given:
+        if self.real(path) in self.given:
             return self.is_loaded(space)
         inside = self.inside(path)
         return inside is not None and is_infrastructure(inside, self.trusted)
 
-    def is_made(self, value: "Any", kind: "Any") -> bool:
-        """Whether a method of a class of the tests is of no file, as those are that `dataclass` makes.
-
-        Args:
-            value: it
-            kind: the class
-        """
-        function, module = self.function_of(value), sys.modules.get(kind.__module__)  # type: tuple[Any, Any]
-        if function is None or type(module) is not type(sys) or not function.__code__.co_filename.startswith("<"):
-            return False
-        path = vars(module).get("__file__")
-        inside = self.inside(path) if type(path) is str else None
-        own = inside is not None and is_infrastructure(inside, self.trusted)
-        return own and function.__globals__ is vars(module)
-
     def codes_of(self, path: str) -> "list[CodeType]":
         """All code that a file has; one that cannot be read has none."""
         if path not in self.codes:
-            given = self.given.get(_resolve(path))
+            given = self.given.get(self.real(path))
             self.codes[path] = list(within(given)) if given is not None else self.compiled_of(path)
         return self.codes[path]
 
@@ -203,6 +239,16 @@ class Origins(object):
                 for compiled in self.compiled:
                     codes += within(compiled(text, path))
         return codes
+
+
+def space_of(module: object) -> "Union[Space, None]":
+    """The namespace of a module; None for anything else that stands in `sys.modules`."""
+    return ModuleType.__getattribute__(module, "__dict__") if issubclass(type(module), ModuleType) else None
+
+
+def is_made(kind: "Any") -> bool:
+    """Whether a class is made by a program, and not built in."""
+    return bool(kind.__flags__ & HEAP)
 
 
 def is_infrastructure(path: str, trusted: "Union[list[str], None]") -> bool:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 MOST_PROBLEMS = 40
 """Changes that are told of one run."""
 
-EACH, EVERY = 50, 10
-"""After each of the first tests all is looked at, then after every so many: it takes nearly a millisecond."""
+TWENTIETH = 20
+"""All is looked at again when so much of the tests has ended since: it takes about a millisecond, and more where there
+are many tests."""
 
 CHANGED, HOOK = KINDS = "changed", "hook"
 """What a change may be: of a function or class, or a hook that came later. What is not told may be of any kind."""
@@ -78,14 +79,6 @@ PREDICATES = (
 )
 """What tests like to assert of others: an owner, which may be imported at any time, and its functions."""
 
-# fmt: off
-MADE = frozenset((
-    "__init__", "__repr__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__setattr__", "__delattr__",
-    "__getstate__", "__setstate__", "__replace__",
-))
-# fmt: on
-"""What `dataclass` may make for a class of the tests, when it is first used."""
-
 FAMILIES = ("_pytest", "pluggy", "unittest")
 ASSERTIONS = ("assert", "fail")
 """How the names of unittest's methods begin that say whether an expectation holds."""
@@ -122,7 +115,7 @@ class Watch(object):
         self.vital = []  # type: list[tuple[Space, str, Any, str]]
         self.global_names = []  # type: list[tuple[Space, frozenset[str], str]]
         self.problems = []  # type: list[tuple[str, str]]
-        self.ended = 0
+        self.ended = self.next = 0
         self.function = type(lambda: 0)
         self.builtin = (type(len), type)
         self.getprofile = sys.getprofile
@@ -277,8 +270,9 @@ class Watch(object):
             others: what else is changed
         """
         self.ended += 1
-        if self.ended > EACH and self.ended % EVERY:
+        if self.ended < self.next:
             return False
+        self.next = self.ended + max(1, self.ended // TWENTIETH)
         for found in (self.changes(), others):
             for _ in found:
                 return False
@@ -311,8 +305,6 @@ class Watch(object):
                 value = space[name]
                 if value is kind or any(vars(base).get(name) is value for base in mro[1:]):
                     continue  # As typing does with `__init__` of who implements a protocol, and attrs with itself.
-                if name in MADE and self.origins.is_made(value, kind):
-                    continue
                 if name.startswith("__") and not name.startswith("__annot"):
                     matters = callable(value) or hasattr(type(value), "__get__")
                 else:

@@ -250,6 +250,7 @@ def make_plugin(
         @last
         def pytest_collection_finish(self, session: "Any") -> None:
             watch.check("during collection")
+            hooks.check(session.config, self)
             for path in loading.replaced(session.items):
                 watch.report("the tests of {} were not loaded from it".format(describer.inside(path)))
             self.ids = stable_ids(session.items)
