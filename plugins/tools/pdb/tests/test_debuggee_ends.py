@@ -49,8 +49,8 @@ def test_uncaught_recursion_stops_with_a_bounded_stack(debug: Any) -> None:
     assert program.do("c")["exception"]["type"] == "RecursionError"
 
 
-@pytest.mark.parametrize("left", [10, 14, 60, 200])
-def test_a_stop_near_the_recursion_limit(debug: Any, left: int) -> None:
+@pytest.mark.parametrize(("left", "step"), [(9, "n"), (10, "r"), (14, "until"), (60, "n"), (200, "r")])
+def test_a_stop_near_the_recursion_limit(debug: Any, left: int, step: str) -> None:
     program = debug(
         "python app.py",
         dedent(RECURSION + f"    down(limit - depth() - {left})\n    down(3)\n    down(3)\n    end = 1\n"),
@@ -60,7 +60,8 @@ def test_a_stop_near_the_recursion_limit(debug: Any, left: int) -> None:
     assert (stop["line"], stop["locals"]["changed"]) == (10, {"n": "0"})
     assert len(stop["stack"]) <= 3
     assert program.do("p list(map(abs, [n, n]))")["out"] == "[0, 0]\n"
-    assert program.do("n")["stop"]["line"] == 11
+    stop = program.do(step)["stop"]
+    assert (stop["reason"], stop["line"]) == ("return" if step == "r" else "step", 11)
     assert program.do("c")["stop"]["line"] == 10
     assert program.do("c")["stop"]["line"] == 10
     program.do("b 23")

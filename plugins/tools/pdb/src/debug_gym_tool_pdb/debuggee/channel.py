@@ -160,7 +160,7 @@ class Room:
         with Room._lock:
             _ROOMS.add(self)
             limit = _getrecursionlimit()
-            if depth > limit - ROOM:
+            if depth > limit - ROOM:  # `is_needed` would be one call more
                 if limit != Room._raised:
                     Room._original = limit
                 Room._raised = depth + 2 * ROOM
@@ -171,6 +171,11 @@ class Room:
             _ROOMS.discard(self)
             if not _ROOMS:
                 Room._set_back()
+
+    @staticmethod
+    def is_needed(depth: int) -> bool:
+        """Whether a call within as many others is near the limit."""
+        return depth > _getrecursionlimit() - ROOM
 
     @staticmethod
     def _set_back() -> None:

@@ -57,6 +57,7 @@ class Tracing(Leaving):
         self._pid = _getpid()
         self._hits: "Dict[int, Hit]" = {}
         self._handled = (0, 0)
+        self._depth = 0  # of the frame that went on last, and of no frame less that is waited for
         self._awaited: "Optional[str]" = None  # the file that a step from the entry goes to
         self._holds = Conditions().hold
         self._endless = False
@@ -90,9 +91,14 @@ class Tracing(Leaving):
 
     def stepped(self, frame: "FrameType", event: str, arg: "Any") -> None:
         """A frame that is waited for has an event."""
-        if event != "line" or not self._is_handled(frame):
+        if event == "line" and self._is_handled(frame):
+            return
+        if Room.is_needed(self._depth):
+            with Room():
+                self.trace_dispatch(frame, event, arg)
+        else:
             self.trace_dispatch(frame, event, arg)
-            self._handled = (0, 0)  # nothing else reports it
+        self._handled = (0, 0)  # nothing else reports it
 
     def _is_handled(self, frame: "FrameType") -> bool:
         """Whether the trace function has just seen the line that is reported besides."""
@@ -322,7 +328,9 @@ class Tracing(Leaving):
             _settrace(self.trace_dispatch)
         else:
             self.tracers.trace_freely()
+        self._depth = 0
         while frame is not None:
+            self._depth += 1
             if not is_ours(frame):
                 self._trace(frame, self.trace_dispatch if stepping else self.finder.tracer(frame))
             frame = frame.f_back
