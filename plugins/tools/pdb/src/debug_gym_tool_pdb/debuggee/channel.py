@@ -1,6 +1,7 @@
 """The conversation with the host, and what the rest of the debuggee is built on."""
 
 import _signal as _signal_in_c  # type: ignore[import-not-found]
+import _thread
 import ast
 import builtins
 import contextlib
@@ -39,6 +40,8 @@ OUTPUT_LIMIT = 64 * 1024
 _gettrace = sys.gettrace
 _getrecursionlimit = sys.getrecursionlimit
 _setrecursionlimit = sys.setrecursionlimit
+_allocate_lock = _thread.allocate_lock
+_start_new_thread = _thread.start_new_thread
 _compile = compile
 _compile_pattern = re.compile
 _is = operator.is_
@@ -144,8 +147,8 @@ _ROOMS: "Set[Room]" = set()
 class Room:
     """Lets us call functions where the program is near its recursion limit, which is that of all its threads.
 
-    The limit is what the deepest of those needs that are in a room, and is set back when none is; so near to it that it
-    cannot be set back there, after the next stop.
+    The limit is what the deepest of those needs that are in a room, and is set back when none is. So near to it that
+    Python refuses that, up to 3.8 by 50 calls, steps go on with the higher one: `insist` when they are over.
     """
 
     _lock = threading.RLock()  # whoever has it may be interrupted by a signal, at which we stop too
@@ -183,6 +186,30 @@ class Room:
         if Room._raised and _getrecursionlimit() == Room._raised:
             with contextlib.suppress(RecursionError):
                 _setrecursionlimit(Room._original)
+
+    @staticmethod
+    def insist() -> None:
+        """Have another thread set the limit back, where Python has refused that in the calling one.
+
+        Where that cannot be done, it is set back after the next stop.
+        """
+        if not Room._raised or _getrecursionlimit() != Room._raised:
+            return
+        done = _allocate_lock()
+
+        def set_back() -> None:
+            if Room._lock.acquire(False):  # the waiting thread may have it, and be in a signal handler
+                if not _ROOMS:
+                    Room._set_back()
+                Room._lock.release()
+            done.release()
+
+        done.acquire()
+        try:
+            _start_new_thread(set_back, ())
+        except RuntimeError:
+            return
+        done.acquire()  # and call nothing from here on: there may be no room
 
     @staticmethod
     def forked() -> None:

@@ -318,6 +318,8 @@ class Tracing(Leaving):
             if not self.finder.idle:
                 self._reach_other_threads()
         self.signals.deliver(frame)
+        if self._continuing:
+            Room.insist()
 
     def _arm(self, frame: "Optional[FrameType]") -> None:
         """Arm the calling thread; `frame` is its innermost one that goes on."""
