@@ -290,7 +290,7 @@ def test_warnings_that_are_errors_do_not_come_of_the_debugger(back: Any, flags: 
     assert b"Warning" not in program.printed
 
 
-def test_a_jump_past_variables_is_one_where_warnings_are_errors(debug: Any) -> None:
+def test_a_jump_past_variables_gives_them_values_where_warnings_are_errors(debug: Any) -> None:
     program = debug("python -W error app.py", dedent("def f():\n    x = 1\n    y = 2\n    return y\nf()\n"))
     if program.hello["python"] < [3, 12]:
         pytest.skip("Python jumps past variables without a warning")
@@ -299,6 +299,7 @@ def test_a_jump_past_variables_is_one_where_warnings_are_errors(debug: Any) -> N
     said, where = program.do("j 4")["out"].split("\n", 1)
     assert said == "RuntimeWarning: assigning None to 2 unbound locals"
     assert "(4)f()\n-> return y" in where
+    assert program.do("p x, y")["out"] == "(None, None)\n"
 
 
 ALARM = """\

@@ -129,6 +129,7 @@ class Running(Breaking):
             with warnings.catch_warnings(module=warnings):  # whatever the program has in sys.modules
                 warnings.simplefilter("ignore", RuntimeWarning)
                 result = super().do_jump(str(line))
+        frame.f_locals  # noqa: B018  # up to Python 3.12, what pdb prints are those as they were read last
         self.jumped(frame, before)
         return result
 
