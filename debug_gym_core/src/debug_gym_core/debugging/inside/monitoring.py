@@ -30,6 +30,20 @@ def take_number() -> "Optional[int]":
     return None
 
 
+def listen(number: int, listener: "Any", ends: bool = False) -> None:
+    """Have the events of a tool call the methods that `listener` has for them, such as `_on_py_start`.
+
+    Args:
+        number: the tool's
+        listener: whose methods are called
+        ends: whether they are called no more
+    """
+    for name, event in vars(MONITORING.events).items():
+        callback = getattr(listener, "_on_" + name.lower(), None)
+        if callback is not None:
+            MONITORING.register_callback(number, event, None if ends else callback)
+
+
 def _kept(free: "Callable[[int], None]", ours: int) -> "Callable[[int], None]":
     """What a program frees numbers for tools with, as some do with all of them: ours is not freed."""
 

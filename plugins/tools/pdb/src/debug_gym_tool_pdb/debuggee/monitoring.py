@@ -6,7 +6,7 @@
 import sys
 from opcode import opmap
 
-from debug_gym_core.debugging.inside.monitoring import MONITORING, take_number
+from debug_gym_core.debugging.inside.monitoring import MONITORING, listen, take_number
 from debug_gym_core.debugging.inside.process import OURS, _current_frames, _getframe
 
 TYPE_CHECKING = False
@@ -62,29 +62,15 @@ class Monitoring:
         """Whether there is a free number for a tool; takes it."""
         if self._tool is None:
             self._tool = take_number()
-            for event, callback in self._callbacks() if self._tool is not None else ():
-                MONITORING.register_callback(self._tool, event, callback)
+            if self._tool is not None:
+                listen(self._tool, self)
         return self._tool is not None
 
     def end(self) -> None:
         """Hear of no event any more."""
         if self._tool is not None:
-            for event, _ in self._callbacks():
-                MONITORING.register_callback(self._tool, event, None)
+            listen(self._tool, self, ends=True)
             MONITORING.set_events(self._tool, 0)
-
-    def _callbacks(self) -> "Tuple[Tuple[int, Callable[..., Any]], ...]":
-        events = MONITORING.events
-        return (
-            (events.PY_START, self._on_start),
-            (events.PY_RESUME, self._on_start),
-            (events.LINE, self._on_line),
-            (events.JUMP, self._on_jump),
-            (events.PY_RETURN, self._on_return),
-            (events.PY_UNWIND, self._on_unwind),
-            (events.RAISE, self._on_raise),
-            (events.STOP_ITERATION, self._on_stop_iteration),
-        )
 
     # ---- breakpoints
 
@@ -168,10 +154,12 @@ class Monitoring:
 
     # ---- events
 
-    def _on_start(self, code: "CodeType", offset: int) -> "Any":
+    def _on_py_start(self, code: "CodeType", offset: int) -> "Any":
         self._learn(code)
         kept = MONITORING.get_local_events(self._tool, code) & MONITORING.events.PY_START
         return None if kept else MONITORING.DISABLE
+
+    _on_py_resume = _on_py_start
 
     def _on_line(self, code: "CodeType", line: int) -> "Any":
         return self._at_line(code, line, _getframe(1))
@@ -196,12 +184,12 @@ class Monitoring:
             self._reached(frame)
         return None
 
-    def _on_return(self, code: "CodeType", offset: int, value: "Any") -> "Any":
+    def _on_py_return(self, code: "CodeType", offset: int, value: "Any") -> "Any":
         frame = _getframe(1)
         if frame in self.awaited:
             self._stepped(frame, "return", value)
 
-    def _on_unwind(self, code: "CodeType", offset: int, error: BaseException) -> "Any":
+    def _on_py_unwind(self, code: "CodeType", offset: int, error: BaseException) -> "Any":
         frame = _getframe(1)
         if frame in self.awaited:
             self._stepped(frame, "return", None)

@@ -1,13 +1,13 @@
 """Events by `sys.monitoring` (Python 3.12 and newer): what is not followed runs as fast as ever."""
 
-from debug_gym_core.debugging.inside.monitoring import MONITORING, take_number
+from debug_gym_core.debugging.inside.monitoring import MONITORING, listen, take_number
 
 from .channel import _getframe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType
-    from typing import Any, Callable, Dict, Optional, Tuple
+    from typing import Any, Dict, Optional
 
     from .story import Call
     from .watching import Watch
@@ -33,8 +33,8 @@ class Monitoring:
 
     def start(self) -> None:
         """See Backend."""
-        for event, callback in self._callbacks():
-            MONITORING.register_callback(self._tool, event, callback)
+        assert self._tool is not None
+        listen(self._tool, self)
         MONITORING.set_events(self._tool, MONITORING.events.PY_START)
 
     def follow(self, call: "Call") -> None:
@@ -69,25 +69,12 @@ class Monitoring:
         MONITORING.set_events(self._tool, 0)
         for code in self._codes.values():
             MONITORING.set_local_events(self._tool, code, 0)
-        for event, _ in self._callbacks():
-            MONITORING.register_callback(self._tool, event, None)
-
-    def _callbacks(self) -> "Tuple[Tuple[int, Callable[..., Any]], ...]":
-        events = MONITORING.events
-        return (
-            (events.PY_START, self._on_start),
-            (events.PY_RESUME, self._on_resume),
-            (events.PY_THROW, self._on_throw),
-            (events.LINE, self._on_line),
-            (events.PY_RETURN, self._on_return),
-            (events.PY_YIELD, self._on_yield),
-            (events.PY_UNWIND, self._on_unwind),
-            (events.RAISE, self._on_raise),
-        )
+        assert self._tool is not None
+        listen(self._tool, self, ends=True)
 
     # ---- events
 
-    def _on_start(self, code: "CodeType", offset: int) -> "Any":
+    def _on_py_start(self, code: "CodeType", offset: int) -> "Any":
         watch = self._watch
         if watch.root is None:
             if code.co_name not in watch.names or not watch.is_wanted(code):
@@ -99,12 +86,12 @@ class Monitoring:
         watch.called(_getframe(1))
         return None
 
-    def _on_resume(self, code: "CodeType", offset: int) -> None:
+    def _on_py_resume(self, code: "CodeType", offset: int) -> None:
         call = self._watch.find(_getframe(1))
         if call is not None:
             call.goes_on(None)
 
-    def _on_throw(self, code: "CodeType", offset: int, error: BaseException) -> None:
+    def _on_py_throw(self, code: "CodeType", offset: int, error: BaseException) -> None:
         call = self._watch.find(_getframe(1))
         if call is not None:
             call.goes_on(None)
@@ -115,19 +102,19 @@ class Monitoring:
         if call is not None:
             self._watch.line(call, frame, line)
 
-    def _on_return(self, code: "CodeType", offset: int, value: "Any") -> None:
+    def _on_py_return(self, code: "CodeType", offset: int, value: "Any") -> None:
         frame = _getframe(1)
         call = self._watch.find(frame)
         if call is not None:
             self._watch.returned(call, frame, value)
 
-    def _on_yield(self, code: "CodeType", offset: int, value: "Any") -> None:
+    def _on_py_yield(self, code: "CodeType", offset: int, value: "Any") -> None:
         frame = _getframe(1)
         call = self._watch.find(frame)
         if call is not None:
             self._watch.yielded(call, frame, value)
 
-    def _on_unwind(self, code: "CodeType", offset: int, error: BaseException) -> None:
+    def _on_py_unwind(self, code: "CodeType", offset: int, error: BaseException) -> None:
         frame = _getframe(1)
         call = self._watch.find(frame)
         if call is not None:
