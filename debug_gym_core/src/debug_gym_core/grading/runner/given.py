@@ -11,12 +11,13 @@ import os
 import sys
 import warnings
 from importlib.machinery import PathFinder, SourceFileLoader
+from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from importlib.machinery import ModuleSpec
-    from types import CodeType, ModuleType
+    from types import CodeType
     from typing import Any, Union
 
     Compile = Callable[[bytes, str], CodeType]
@@ -113,7 +114,7 @@ class Finder(object):
 
     def is_loaded(self, space: "Mapping[str, Any]") -> bool:
         """Whether a namespace is that of a module that was loaded here."""
-        return any(type(one) is type(sys) and vars(one) is space for one in self.made.values())
+        return any(space_of(one) is space for one in self.made.values())
 
     def stands_for_other(self, root: str, name: str, module: "Any") -> bool:
         """Whether a module that tests are of should have been loaded here, by its name or its file, and was not.
@@ -224,9 +225,15 @@ def within(code: "CodeType") -> "Iterator[CodeType]":
                 yield inner
 
 
+def space_of(module: object) -> "Union[Mapping[str, Any], None]":
+    """The namespace of a module; None for anything else that stands in `sys.modules`."""
+    return ModuleType.__getattribute__(module, "__dict__") if issubclass(type(module), ModuleType) else None
+
+
 def _file_of(module: "Any") -> str:
     """The file that a module says it is of; empty when it says none."""
-    file = vars(module).get("__file__") if type(module) is type(sys) else None
+    space = space_of(module)
+    file = space.get("__file__") if space is not None else None
     return file if type(file) is str else ""
 
 

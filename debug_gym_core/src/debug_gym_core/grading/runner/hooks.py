@@ -3,7 +3,8 @@
 import os
 from collections.abc import Sequence
 
-from .origins import TAKING_PART, space_of
+from .given import space_of
+from .origins import TAKING_PART
 from .tampering import HOOK
 
 TYPE_CHECKING = False

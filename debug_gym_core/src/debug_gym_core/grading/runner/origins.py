@@ -4,9 +4,8 @@ import contextlib
 import os
 import sys
 import warnings
-from types import ModuleType
 
-from .given import plainly, within
+from .given import plainly, space_of, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,9 +45,9 @@ class Origins(object):
     """Tells of functions and classes whose they are.
 
     A module can say of itself that it is any file's, and whoever likes can put a function into one. So what matters
-    most is of a file only where that has the very code. Of a hook it is enough that the file has one of its name in its
-    line: decorators write the code of their functions anew. What else is a module's may be made for it, as by
-    `dataclass`.
+    most is of a file only where that has the very code. Of a hook it is enough that its code says it is of the file,
+    which has one of its name: decorators write the code of their functions anew. What else is a module's may be made
+    for it, as by `dataclass`.
 
     Attributes:
         given: code of modules that the host has given, by their real paths: their files may be other ones by now
@@ -192,9 +191,9 @@ class Origins(object):
             code: what is looked for
             kind: what for it is asked
         """
-        same = [one for one in self.codes_of(path) if one.co_firstlineno == code.co_firstlineno]
+        same = [one for one in self.codes_of(path) if one.co_name == code.co_name]
         if kind == TAKING_PART and code.co_filename == path:
-            return any(one.co_name == code.co_name for one in same)
+            return bool(same)
         return any(one == code for one in same)
 
     def is_installed(self, path: str) -> bool:
@@ -239,11 +238,6 @@ class Origins(object):
                 for compiled in self.compiled:
                     codes += within(compiled(text, path))
         return codes
-
-
-def space_of(module: object) -> "Union[Space, None]":
-    """The namespace of a module; None for anything else that stands in `sys.modules`."""
-    return ModuleType.__getattribute__(module, "__dict__") if issubclass(type(module), ModuleType) else None
 
 
 def is_made(kind: "Any") -> bool:
