@@ -206,6 +206,22 @@ def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved_there
     assert (result.resolved, result.score) == (False, 0), result
 
 
+def test_hooks_of_a_conftest_are_its_own_whatever_it_makes_of_itself(make: Make) -> None:
+    conftest = """
+        import sys, types
+        class Module(types.ModuleType): pass
+        sys.modules[__name__].__class__ = Module
+        def written_anew(function):
+            function.__code__ = function.__code__.replace(co_firstlineno=function.__code__.co_firstlineno + 1)
+            return function
+        @written_anew
+        def pytest_runtest_setup(item): item.started = True
+    """
+    bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": conftest})
+    result = bench.grade({"calc.py": FIXED}, twins="never")
+    assert (result.resolved, result.reason) == (True, ""), result
+
+
 def test_a_grade_runs_the_unchanged_repository_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """By one run are hooks forgiven, tests told that are skipped anyway, and those that are doubted anyway."""
     tests = TESTS + "\nimport pytest\ndef test_more():\n    pytest.skip('no display')\n"
