@@ -17,12 +17,16 @@ import support
 import debug_gym_agents
 import debug_gym_benchmarks
 import debug_gym_core
+from debug_gym_core.plugins import default_plugins
 
 __all__ = ["debug_gym_agents", "debug_gym_benchmarks", "debug_gym_core"]
 
 # Whatever the environment says: the tests start thousands of interpreters, which would compile their imports anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# They are loaded once a process, and tests limit which of them are.
+default_plugins()
 
 support.property_tests()
 
