@@ -147,6 +147,26 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
         ["passed", "passed"],
         "Function.runtest was replaced",
     ),
+    "does not run a test, by a hook that says it is in a file of the tests": (
+        "",
+        """
+        import gc, sys, types
+        class Plugin: pass
+        def double(a):
+            tests, made = sys.modules["test_calc"], {}
+            text = "def same(pyfuncitem): return pyfuncitem.name == 'test_add' or None"
+            exec(compile(text, tests.__file__, "exec"), made)
+            Plugin.pytest_pyfunc_call = staticmethod(types.FunctionType(made["same"].__code__, vars(tests)))
+            for one in gc.get_objects():
+                if type(one).__name__ == "PytestPluginManager":
+                    one.register(Plugin())
+            return 2 * a
+        def add(a, b):
+            return a - b
+        """,
+        ["passed", "passed"],
+        "a hook pytest_pyfunc_call was added by calc.Plugin",
+    ),
     "names itself a plugin": (
         """
         import gc, os, sys

@@ -168,15 +168,10 @@ def test_where_python_compiles_otherwise_all_is_whose_it_was(run_tests: RunTests
     result = run_tests(
         f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python {options} -m pytest -q",
         conftest="""
-        import functools, sys, types
+        import sys, types
         class Module(types.ModuleType): pass
         sys.modules[__name__].__class__ = Module
         pytest_plugins = "plug,other"
-        def written_anew(function):
-            if sys.version_info >= (3, 8):
-                function.__code__ = function.__code__.replace(co_stacksize=20)
-            return function
-        @written_anew
         def pytest_runtest_setup(item): item.seen = 1
         """,
         plug="""

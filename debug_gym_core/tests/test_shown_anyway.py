@@ -14,6 +14,7 @@ from debug_gym_core.grading import grade as clean
 from debug_gym_core.grading.anyway import forgivable, throughout
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.runner.tampering import MOST_PROBLEMS
+from debug_gym_core.grading.twins import When
 from debug_gym_core.tasks.results import Measurement, Problem, TestResult
 
 CONFTEST = "from hooks import *\n"
@@ -206,19 +207,21 @@ def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved_there
     assert (result.resolved, result.score) == (False, 0), result
 
 
-def test_hooks_of_a_conftest_are_its_own_whatever_it_makes_of_itself(make: Make) -> None:
-    conftest = """
+@pytest.mark.parametrize(("decorator", "twins"), [("", "never"), ("@written_anew", "auto")])
+def test_hooks_of_a_conftest_are_its_own_whatever_it_makes_of_itself(make: Make, decorator: str, twins: When) -> None:
+    """Those that a decorator has written anew are no file's, and forgiven as others that the repository adds."""
+    conftest = f"""
         import sys, types
         class Module(types.ModuleType): pass
         sys.modules[__name__].__class__ = Module
         def written_anew(function):
             function.__code__ = function.__code__.replace(co_firstlineno=function.__code__.co_firstlineno + 1)
             return function
-        @written_anew
+        {decorator}
         def pytest_runtest_setup(item): item.started = True
     """
     bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": conftest})
-    result = bench.grade({"calc.py": FIXED}, twins="never")
+    result = bench.grade({"calc.py": FIXED}, twins=twins)
     assert (result.resolved, result.reason) == (True, ""), result
 
 

@@ -45,9 +45,9 @@ class Origins(object):
     """Tells of functions and classes whose they are.
 
     A module can say of itself that it is any file's, and whoever likes can put a function into one. So what matters
-    most is of a file only where that has the very code. Of a hook it is enough that its code says it is of the file,
-    which has one of its name: decorators write the code of their functions anew. What else is a module's may be made
-    for it, as by `dataclass`.
+    most (what is asked, what decides, hooks) is of a file only where that has the very code; a function whose code a
+    decorator or an import hook has written anew is nobody's there. What else is a module's may be made for it, as by
+    `dataclass`.
 
     Attributes:
         given: code of modules that the host has given, by their real paths: their files may be other ones by now
@@ -177,24 +177,20 @@ class Origins(object):
                 return NOBODY
             if inside is None and kind != OTHER and not self.is_installed(path):
                 return NOBODY
-        if kind != OTHER and not all(self.has(path, one, kind) for one in codes):
+        if kind != OTHER and not all(self.has(path, one) for one in codes):
             return NOBODY
         if inside is not None:
             return TESTS
         return LIBRARY if path.startswith(STANDARD) and "site-packages" not in path else PLUGINS
 
-    def has(self, path: str, code: "CodeType", kind: str) -> bool:
+    def has(self, path: str, code: "CodeType") -> bool:
         """Whether a file has some code.
 
         Args:
             path: of the file
             code: what is looked for
-            kind: what for it is asked
         """
-        same = [one for one in self.codes_of(path) if one.co_name == code.co_name]
-        if kind == TAKING_PART and code.co_filename == path:
-            return bool(same)
-        return any(one == code for one in same)
+        return any(one == code for one in self.codes_of(path) if one.co_name == code.co_name)
 
     def is_installed(self, path: str) -> bool:
         """Whether a file lies below what was in `sys.path` at first, but for the repository."""
