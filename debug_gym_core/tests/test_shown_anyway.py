@@ -11,7 +11,7 @@ from support import repeated
 
 from debug_gym_core.environment.counted_tests import CountedTests
 from debug_gym_core.grading import grade as clean
-from debug_gym_core.grading.anyway import forgivable, throughout
+from debug_gym_core.grading.anyway import Unchanged, forgivable, throughout
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.runner.tampering import MOST_PROBLEMS
 from debug_gym_core.grading.twins import When
@@ -234,6 +234,20 @@ def test_a_grade_runs_the_unchanged_repository_once(make: Make, monkeypatch: pyt
     monkeypatch.setattr(clean, "measure", runs)
     result = bench.grade({"calc.py": loose.replace("a - b", "a + b")}, bench.tests(), forgiving=True)
     assert (result.resolved, result.score, result.twins, runs.call_count) == (True, 3, 1, 2), result
+
+
+WHOLE = Measurement((), 1, "")
+HANGS, KILLED, LOST = replace(WHOLE, timed_out=True), replace(WHOLE, exit_status=-9), replace(WHOLE, lost=True)
+
+
+@pytest.mark.parametrize(
+    "runs", [[WHOLE], [HANGS, HANGS], [KILLED, HANGS], [KILLED, WHOLE], [LOST, LOST, WHOLE], [HANGS, LOST, KILLED]]
+)
+def test_the_last_of_some_unchanged_runs_is_kept(runs: list[Measurement]) -> None:
+    """One that does not end by itself is made twice; a lost one tells nothing, however often it is."""
+    unchanged, made = Unchanged(), mock.Mock(side_effect=runs)
+    assert [unchanged.or_else(made) for _ in runs] == runs
+    assert unchanged.or_else(made) is runs[-1] and made.call_count == len(runs)
 
 
 def test_hooks_that_are_forgiven_break_no_test(make: Make) -> None:

@@ -34,14 +34,14 @@ class Unchanged:
 
     Attributes:
         run: it; None: nobody asked for it yet, or nothing of it says that another one would be the same
-        tried: whether it was ended from outside before, as by a signal or its timeout: once this may be chance
+        tried: whether it was ended before by a signal or its timeout: once this may be chance
     """
 
     run: Measurement | None = None
     tried: bool = False
 
     def or_else(self, run: Callable[[], Measurement]) -> Measurement:
-        """It, made once; twice, where it does not end by itself.
+        """It, made once; twice, where it does not end by itself; one that is lost tells nothing and is made again.
 
         Args:
             run: makes it
@@ -49,7 +49,9 @@ class Unchanged:
         if self.run is not None:
             return self.run
         found = run()
-        if self.tried or not (found.lost or found.timed_out or found.exit_status < 0):
+        if found.lost:
+            return found
+        if self.tried or not (found.timed_out or found.exit_status < 0):
             self.run = found
         self.tried = True
         return found
