@@ -208,7 +208,7 @@ BELIEVED = {
         for name in ["test_double", "test_add"]:
             send("test", id="test_calc.py::" + name, outcome=outcome, message=message)
         status = len(secrets)
-        send("end", status=status, sent=2, tampered=[], internal_error="")
+        send("end", status=status)
         os._exit(status)
         """,
     ),
@@ -265,7 +265,7 @@ while "send" not in frame.f_locals:
 send = frame.f_locals["send"]
 for name in ["test_double{0}", "test_add{0}", "odd:one", "." * 100000]:
     send("test", id="test_calc.py::" + name, outcome="passed")
-send("end", status=0, sent=4, tampered=[], internal_error="")
+send("end", status=0)
 os._exit(0)
 """
 

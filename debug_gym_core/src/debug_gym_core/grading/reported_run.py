@@ -277,6 +277,7 @@ class ReportedRun:
             if type(status) is not int:
                 raise TypeError(kind)
             self.end = status
+            self.unsure.clear()  # what changed until then was told
 
     def _add(self, message: dict[str, Any]) -> None:
         """Keep a result; of several for one test, the worst."""
@@ -309,9 +310,7 @@ class ReportedRun:
         return Problem(str(kind), self._mask(text))
 
     def _unsure(self) -> frozenset[str]:
-        """Tests that passed, as a run says that did not come to its end, since all was last looked at."""
-        if self.end is not None:
-            return frozenset()
+        """Tests that passed, as the run says, since all was last seen to be as it was."""
         return frozenset(one for one in self.unsure if self.results[one].outcome in PASSING)
 
     def _why_not_valid(self, status: int, timed_out: bool, lost: str) -> str:

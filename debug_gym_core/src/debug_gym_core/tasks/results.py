@@ -64,8 +64,8 @@ class Measurement:
         output: what the run printed, head and tail when it was long; pytest's header, durations and addresses masked
         output_cut: bytes left out of the middle of `output`
         timed_out: whether it was ended for reaching its timeout
-        unsure: ids of tests that passed, as a run said that did not come to its end, and that are in `tests` for that
-            alone not: nothing tells of them that they were not tampered with
+        unsure: ids of tests that are not in `tests` though the run said that they passed: it ended before its report
+            was complete, and after them all was not seen again to be as it was
         collected: ids of the tests that were found
         kind: whether `tests` come from a report of ours, from a log that a judge read, or there is only the exit status
         valid: whether the report is complete, agrees with the exit status and shows no tampering

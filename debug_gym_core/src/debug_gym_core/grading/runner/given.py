@@ -54,12 +54,11 @@ class Finder(object):
             texts: of modules by their absolute paths
             compiled: makes code of a text and a path
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for path, text in texts.items():
-                with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-                    self.codes[_resolve(path)] = compiled(text, path)
-                    self.names.add(_stem(path))
+        for path, text in texts.items():
+            code = module_code(text, path, compiled)
+            if code is not None:
+                self.codes[_resolve(path)] = code
+                self.names.add(_stem(path))
 
     def install(self) -> None:
         """Let modules be found here, before any other finder that is there; may be called again."""
@@ -184,6 +183,20 @@ def read(root: str, paths: "Iterable[str]") -> "dict[str, bytes]":
     return texts
 
 
+def module_code(text: bytes, path: str, compiled: "Compile") -> "Union[CodeType, None]":
+    """The code of a module; None: it cannot be compiled.
+
+    Args:
+        text: of the module
+        path: of its file
+        compiled: makes code of them
+    """
+    with warnings.catch_warnings(), contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        warnings.simplefilter("ignore")
+        return compiled(text, path)
+    return None
+
+
 def plainly(text: bytes, path: str) -> "CodeType":
     """Compile a module as Python does."""
     return compile(text, path, "exec", dont_inherit=True)
@@ -218,11 +231,11 @@ def rewritten(config: "Any") -> "Compile":
 
 def within(code: "CodeType") -> "Iterator[CodeType]":
     """A code object, and those of the functions and classes in it."""
-    yield code
-    for one in code.co_consts:
-        if isinstance(one, type(code)):
-            for inner in within(one):
-                yield inner
+    left = [code]
+    while left:
+        code = left.pop()
+        yield code
+        left += [one for one in code.co_consts if isinstance(one, type(code))]
 
 
 def space_of(module: object) -> "Union[Mapping[str, Any], None]":

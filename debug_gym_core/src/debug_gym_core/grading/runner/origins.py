@@ -1,11 +1,9 @@
 """Where functions and classes come from, and who may replace what while tests run."""
 
-import contextlib
 import os
 import sys
-import warnings
 
-from .given import plainly, space_of, within
+from .given import module_code, plainly, read, space_of, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,8 +131,7 @@ class Origins(object):
 
     def is_called(self, value: "Any") -> bool:
         """Whether the Python function in a wrapper is what is called, and not a method of the wrapper's own class."""
-        calls = next((vars(base)["__call__"] for base in type(value).__mro__ if "__call__" in vars(base)), None)
-        return type(calls) is not self.function
+        return type(call_of(value)) is not self.function
 
     def origin_of_class(self, value: "Any", kind: str) -> str:
         """Where a class comes from.
@@ -225,15 +222,14 @@ class Origins(object):
 
     def compiled_of(self, path: str) -> "list[CodeType]":
         """The code of a file that was not given."""
-        codes = []  # type: list[CodeType]
-        with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError, MemoryError):
-            with open(path, "rb") as file:
-                text = file.read()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                for compiled in self.compiled:
-                    codes += within(compiled(text, path))
-        return codes
+        texts = read("", [path])
+        codes = [module_code(text, place, compiled) for place, text in texts.items() for compiled in self.compiled]
+        return [one for code in codes if code is not None for one in within(code)]
+
+
+def call_of(value: "Any") -> "Any":
+    """What its class has as `__call__`; None: it has none."""
+    return next((vars(base)["__call__"] for base in type(value).__mro__ if "__call__" in vars(base)), None)
 
 
 def is_made(kind: "Any") -> bool:

@@ -4,7 +4,7 @@ import sys
 from functools import partial
 
 from .opposites import RENAMED
-from .origins import ASKED, DECIDING, NOBODY, OTHER, PLUGINS, Origins
+from .origins import ASKED, DECIDING, NOBODY, OTHER, PLUGINS, Origins, call_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,8 +209,8 @@ class Watch(object):
         if profile is not None:
             while type(profile).__name__ == "partial" and hasattr(profile, "func"):
                 profile = profile.func
-            calls = [vars(base)["__call__"] for base in type(profile).__mro__ if "__call__" in vars(base)]
-            called = next((one for one in (profile, *calls) if self.origins.function_of(one) is not None), None)
+            calls = (profile, call_of(profile))
+            called = next((one for one in calls if self.origins.function_of(one) is not None), None)
             if called is not None and self.origins.origin_of(called) == NOBODY:
                 self.report("a profile function of the tested code's was there {}".format(when))
 
@@ -263,16 +263,20 @@ class Watch(object):
         for text in self.changes():
             self.report("{} {}".format(text, when))
 
-    def is_as_before(self, others: "Iterable[str]" = ()) -> bool:
-        """Whether all was looked at after a test, and nothing is changed; it may be for a while, as by a fixture.
-
-        Args:
-            others: what else is changed
-        """
+    def count_test(self) -> bool:
+        """Count a test that has ended, and tell whether all is to be looked at after it."""
         self.ended += 1
         if self.ended < self.next:
             return False
         self.next = self.ended + max(1, self.ended // TWENTIETH)
+        return True
+
+    def is_as_before(self, others: "Iterable[str]" = ()) -> bool:
+        """Whether nothing is changed now; it may be for a while, as by a fixture.
+
+        Args:
+            others: what else is changed
+        """
         for found in (self.changes(), others):
             for _ in found:
                 return False

@@ -10,12 +10,13 @@ import sys
 
 from . import expectations, turning
 from .given import Finder, within
+from .origins import Origins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import CodeType
-    from typing import Any
+    from typing import Any, Union
 
     from .given import Compile
 
@@ -117,3 +118,18 @@ def turner_of(
         {path: base64.b64decode(text) for path, text in asked[kind].items()} for kind in ("sources", "helpers")
     )
     return Turner(config["root"], sources, helpers, asked["tests"], asked["name"], asked["secret"], failure, keeps)
+
+
+def origins_of(config: "dict[str, Any]", inside: "Callable[[str], Union[str, None]]", finder: Finder) -> Origins:
+    """What tells in a run whose functions and classes are; what is turned asks it too.
+
+    Args:
+        config: what the host asks for
+        inside: the path of a repository's file relative to the root; None for any other
+        finder: finds the modules that the host has given
+    """
+    origins = Origins(config["root"], inside, config.get("trusted"))
+    origins.is_loaded, origins.given = finder.is_loaded, finder.codes
+    if isinstance(finder, Turner):
+        finder.expectations.origin_of = origins.origin_of
+    return origins

@@ -14,11 +14,10 @@ from .elsewhere import elsewhere
 from .given import Finder, read, rewritten
 from .hooks import Hooks
 from .items import cannot_pass, code_of, instance_of, path_of, stable_ids
-from .origins import Origins
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
-from .twins import turner_of
+from .twins import origins_of, turner_of
 
 WORST = ("xfailed", "skipped", "failed")
 """Outcomes that no better one of another part of the test takes the place of."""
@@ -91,16 +90,12 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     if config["mode"] == "collect":
         gc.set_threshold(GARBAGE, 50, 50)
     describer = Describer(config["root"], bool(config["details"]))
-    origins = Origins(config["root"], describer.inside, config.get("trusted"))
-    watch = Watch(origins, send)
+    loading = Loading(config, partial(pytest.fail.Exception, pytrace=False))
+    watch = Watch(origins_of(config, describer.inside, loading.finder), send)
     watch.remember_own(own)
     if config.get("ignored"):
         hide_source(describer, frozenset(config["ignored"]))
     canaries = Canaries(pytest, config["canary"])
-    loading = Loading(config, partial(pytest.fail.Exception, pytrace=False))
-    origins.is_loaded, origins.given = loading.finder.is_loaded, loading.finder.codes
-    if loading.turner is not None:
-        loading.turner.expectations.origin_of = origins.origin_of
     plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries, loading)
     pytest_main = pytest.main
     watch_stuck(send, plugin.captured)
@@ -111,10 +106,10 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
         status = int(pytest_main(config["argv"][2:], plugins=[plugin]) or 0)
     finally:
         watch.check("at the end")
-    least = 1 if plugin.interrupted or plugin.internal_error else 2
+    least = 1 if plugin.interrupted else 2
     if config["mode"] == "run" and plugin.ran and not canaries.are_fine(least):
         watch.report(SURVIVED.format(canaries.why or canaries.failed))
-    send("end", status=status, sent=plugin.sent, internal_error=plugin.internal_error)
+    send("end", status=status)
     sys.stdout.flush()
     return status
 
@@ -185,9 +180,7 @@ def make_plugin(
 
     class Results(object):
         def __init__(self) -> None:
-            self.sent = 0
             self.ran = 0
-            self.internal_error = ""
             self.interrupted = False
             self.current = None  # type: Any
             self.codes = {}  # type: dict[Any, Any]
@@ -295,7 +288,11 @@ def make_plugin(
             if "teardown" in current["phases"]:
                 self.ran += 1
                 name = self.ids.get(item, item.nodeid)
-                sure = loading.turner is None and watch.is_as_before(hooks.others(item.config, self))
+                sure = (
+                    loading.turner is None
+                    and watch.count_test()
+                    and watch.is_as_before(hooks.others(item.config, self))
+                )
                 self.tell_test(name, verdict(current["phases"]), current["details"], sure)
 
         @around
@@ -336,11 +333,10 @@ def make_plugin(
                 phases[call.when] = result
 
         @first
-        def pytest_internalerror(self, excrepr: "Any") -> None:
-            self.internal_error = str(excrepr)[-TEXT:]
+        def pytest_internalerror(self) -> None:
+            self.interrupted = True
 
         def tell_test(self, nodeid: str, result: str, details: "Details", sure: bool = False) -> None:
-            self.sent += 1
             send("test", id=nodeid, outcome=result, sure=sure, **details)
 
     return Results()

@@ -7,11 +7,10 @@ from .canary import SURVIVED, canary_fails
 from .describe import TEXT, VALUE, Describer, guarded
 from .elsewhere import elsewhere
 from .given import Finder, plainly, read
-from .origins import Origins
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
-from .twins import turner_of
+from .twins import origins_of, turner_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,19 +35,18 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
     import unittest
 
     describer = Describer(config["root"], bool(config["details"]))
-    origins = Origins(config["root"], describer.inside, config.get("trusted"))
-    watch = Watch(origins, send)
+    turner = turner_of(config) if config.get("turned") else None
+    finder = turner or Finder()
+    watch = Watch(origins_of(config, describer.inside, finder), send)
     watch.remember_own(own)
     result_class, runner_class = unittest.TextTestResult, unittest.TextTestRunner
     unittest_main = unittest.main
-    sent = [0]
     canaries = []  # type: list[bool]
 
     def described(error: "Union[BaseException, None]") -> "Any":
         return describer.tell(error, error.__traceback__) if error is not None else {}
 
     def tell(test: "Any", outcome: str, details: "Any" = None, why: str = "", sure: bool = False) -> None:
-        sent[0] += 1
         details = dict(details or {})
         if why:
             details["message"] = str(why)[:TEXT]
@@ -71,7 +69,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
         def stopTest(self, test: "Any") -> None:
             watch.check_vital("in " + test.id())
             watch.check_instance(test, self._kind, "in " + test.id())
-            sure = turner is None and watch.is_as_before()
+            sure = turner is None and watch.count_test() and watch.is_as_before()
             if self._bad is not None:
                 tell(test, self._bad[0], self._bad[1], sure=sure)
             elif self._good is not None:
@@ -146,11 +144,6 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
             canaries.append(canary_fails(unittest, config["canary"]))
             return outcome
 
-    turner = turner_of(config) if config.get("turned") else None
-    if turner is not None:
-        turner.expectations.origin_of = origins.origin_of
-    finder = turner or Finder()
-    origins.is_loaded, origins.given = finder.is_loaded, finder.codes
     finder.compile(read(config["root"], config.get("given") or ()), plainly)
     if finder.codes:
         finder.install()
@@ -169,7 +162,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
     watch.check("at the end")
     if config["mode"] == "run" and canaries not in ([], [True, True]):
         watch.report(SURVIVED.format(canaries))
-    send("end", status=status, sent=sent[0], internal_error="")
+    send("end", status=status)
     return status
 
 
