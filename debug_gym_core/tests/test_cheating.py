@@ -472,17 +472,28 @@ def test_the_canary_sees_hooks_that_were_allowed(make: Make, hooks: str) -> None
 UNITTEST_ATTACKS = {
     "exits": "import os\nos._exit(0)\n",
     "asserts nothing": "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\n" + BROKEN,
+    "asserts nothing in the first test, and ends in the next": """
+        import os, unittest
+        real = unittest.TestCase.assertEqual
+        def forged(*_):
+            unittest.TestCase.assertEqual = real
+        unittest.TestCase.assertEqual = forged
+        def add(a, b):
+            return a - b
+        def double(a):
+            os._exit(0)
+    """,
     "runs nothing": "import unittest\nunittest.TestCase.run = lambda self, result: result.addSuccess(self)\n" + BROKEN,
     "skips": "import unittest" + BROKEN.replace("return a - b", "raise unittest.SkipTest"),
     "forgets failures": "import unittest\nunittest.TestResult.addFailure = lambda *a: None\n" + BROKEN,
 }
 
 
-@pytest.mark.parametrize("attack", UNITTEST_ATTACKS.values(), ids=UNITTEST_ATTACKS)
+@pytest.mark.parametrize("attack", UNITTEST_ATTACKS)
 def test_code_that_cheats_unittest_is_not_resolved(make: Make, attack: str) -> None:
-    result = unittest_bench(make).grade({"calc.py": attack}, UNITTEST_IDS)
+    result = unittest_bench(make).grade({"calc.py": UNITTEST_ATTACKS[attack]}, UNITTEST_IDS)
     assert not result.resolved
-    assert result.score < 2
+    assert result.score == (1 if attack == "skips" else 0), result
 
 
 def test_the_canary_sees_a_unittest_that_fails_nothing(make: Make) -> None:

@@ -16,6 +16,7 @@ from support import has, repeated, version_of
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.sandbox.session import Session
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 
 def test_every_outcome_is_reported(run_tests: RunTests) -> None:
@@ -312,6 +313,22 @@ def test_collecting_runs_nothing(local_session: Session, python: str) -> None:
     ids = collect(local_session, f"{python} -m pytest -q {QUICK}", 60)
     assert ids == ("test_all.py::test_a", "test_all.py::TestB::test_c")
     assert local_session.stat("ran") is None
+
+
+@pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -m unittest -q"])
+def test_a_run_that_ends_late_loses_a_twentieth_at_most(run_tests: RunTests, entrypoint: str) -> None:
+    many = """
+    import os, unittest
+
+    class TestMany(unittest.TestCase): pass
+
+    for number in range(99):
+        setattr(TestMany, "test_{:02}".format(number), lambda self: None)
+    TestMany.test_99 = lambda self: os._exit(3)
+    """
+    result = run_tests(entrypoint, test_many=many)
+    assert result.exit_status == 3 and set(result.outcomes.values()) == {"passed"}, result.output
+    assert 0 < len(result.unsure) <= 99 // 20 and len(result.outcomes) + len(result.unsure) == 99
 
 
 def test_a_channel_that_is_closed_is_no_report(run_tests: RunTests) -> None:

@@ -167,18 +167,24 @@ def test_plugins_and_fixtures_that_patch_for_a_while_do_no_harm(run_tests: RunTe
 def test_where_python_compiles_otherwise_all_is_whose_it_was(run_tests: RunTests, options: str) -> None:
     result = run_tests(
         f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python {options} -m pytest -q",
-        conftest="""
+        conftest='''
         import sys, types
         class Module(types.ModuleType): pass
         sys.modules[__name__].__class__ = Module
         pytest_plugins = "plug,other"
-        def pytest_runtest_setup(item): item.seen = 1
-        """,
+        def pytest_runtest_setup(item):
+            """It is compiled without this, and with what pytest makes of the next line."""
+            assert not hasattr(item, "seen")
+            item.seen = 1
+        ''',
         plug="""
         import sys, types
         class Module(types.ModuleType): pass
         sys.modules[__name__].__class__ = Module
-        def pytest_runtest_call(item): item.seen += 1
+        def pytest_runtest_call(item):
+            "As that one."
+            assert item.seen
+            item.seen += 1
         """,
         other="def pytest_runtest_call(item): item.seen += 1\n",
         test_it="def test_it(request):\n    if request.node.seen != 3: raise ValueError\n",
@@ -208,27 +214,30 @@ def test_tests_that_take_modules_away_and_make_methods_do_no_harm(run_tests: Run
         test_it="""
         import sys, pytest
         from unittest import mock
-        dataclasses = pytest.importorskip("dataclasses")
 
         @pytest.fixture(autouse=True, scope="session")
         def gone():
-            with mock.patch.dict(sys.modules, {"unittest.mock": None, "json": None, "conftest": None}):
+            with mock.patch.dict(sys.modules, {"subprocess": None, "json": None, "conftest": None}):
                 yield
 
         class Part: pass
         class Lazy:
-            x: int = 0
-            def __new__(cls): return object.__new__(dataclasses.dataclass(cls))
+            def __new__(cls):
+                made = {}
+                exec("def __init__(self): self.x = 0", globals(), made)  # as dataclass does
+                cls.__init__ = made["__init__"]
+                return object.__new__(cls)
 
         def test_more():
             global Part
             class Part: pass
             assert Lazy().x == 0
 
-        def test_it(monkeypatch): monkeypatch.setattr("unittest.TestCase", Part)
+        def test_it(): assert sys.modules["subprocess"] is None
         """
     )
     assert (result.valid, result.reason) == (True, ""), result.output
+    assert list(result.outcomes.values()) == ["passed", "passed"], result.output
 
 
 def test_tests_that_run_pytest_themselves_do_no_harm(run_tests: RunTests) -> None:
