@@ -228,6 +228,7 @@ ASKED = {
     "numpy.allclose was replaced": "import numpy\nnumpy.allclose = lambda *_, **__: True",
     "numpy.allclose was replaced ": "import numpy\nnumpy.allclose = dict",
     "math.isclose was replaced": "import math\nmath.isclose = lambda *_, **__: True",
+    "math.isclose was replaced ": "import math, sys\nmath.isclose = lambda *_, **__: True\nsys.modules.pop('math')",
     "posixpath.exists was replaced": "import os\nos.path.exists = lambda path: True",
     "DEFAULT_RELATIVE_TOLERANCE was replaced": "import pytest\n"
     "type(pytest.approx(1)).DEFAULT_RELATIVE_TOLERANCE = 1000",

@@ -91,6 +91,7 @@ class Watch(object):
     A change counts unless the new function is of somebody who `MAY_REPLACE` such a one: plugins patch pytest.
 
     Attributes:
+        owners: namespaces of `PREDICATES` that there were at first
         problems: what became different: of which of `KINDS`, and in words; each is told at once, as tested code may end
             the run at any moment
     """
@@ -114,6 +115,7 @@ class Watch(object):
         self.classes = {}  # type: dict[int, tuple[type, Space, frozenset[str], tuple[type, ...], str]]
         self.modules = []  # type: list[tuple[str, ModuleType]]
         self.vital = []  # type: list[tuple[Space, str, Any, str]]
+        self.owners = {}  # type: dict[str, Space]
         self.global_names = []  # type: list[tuple[Space, frozenset[str], str]]
         self.problems = []  # type: list[tuple[str, str]]
         self.ended = self.next = 0
@@ -135,6 +137,11 @@ class Watch(object):
                 self.remember_space(vars(module), name)
                 self.remember_globals(module)
         self.origins.remember(one[0] for one in self.codes)
+        for line in PREDICATES:
+            owner = line.partition(" ")[0]
+            space = self.find(owner)
+            if space is not None:
+                self.owners.setdefault(owner, space)
         for line in VITAL:
             owner, _, names = line.partition(" ")
             space = self.find(owner)
@@ -328,11 +335,12 @@ class Watch(object):
                     yield "{}.{} was added".format(where, name)
 
     def changed_predicates(self) -> "Iterator[str]":
-        """Look at what is not imported yet when all else is remembered: whether it is its owner's own still."""
+        """Look at what may not be imported yet when all else is remembered: whether it is its owner's own still."""
         for line in PREDICATES:
             owner, _, names = line.partition(" ")
-            space = self.find(owner) or {}
-            for name in names.split():
+            # Tests have the first, too, where another one stands in its place.
+            spaces = [one for one in (self.owners.get(owner), self.find(owner)) if one is not None]
+            for space, name in [(one, name) for one in spaces for name in names.split()]:
                 value = space.get(name)
                 if self.origins.function_of(value) is not None:
                     replaced = not self.origins.may_replace(value, OTHER)
