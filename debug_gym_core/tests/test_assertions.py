@@ -9,6 +9,7 @@ import textwrap
 
 import pytest
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, UNITTEST_IDS, Make
+from support import handful
 
 TESTS = """
 import unittest
@@ -44,8 +45,17 @@ ATTACKS = {
 }
 
 
-@pytest.mark.parametrize(("entrypoint", "ids"), [(ENTRYPOINT, IDS), ("python -m unittest", UNITTEST_IDS)])
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+BY_ALL = {
+    f"{name}, by {module}": (code, entrypoint, ids)
+    for name, code in ATTACKS.items()
+    for module, entrypoint, ids in (("pytest", ENTRYPOINT, IDS), ("unittest", "python -m unittest", UNITTEST_IDS))
+}
+
+
+@pytest.mark.parametrize(
+    ("attack", "entrypoint", "ids"),
+    handful("grading", BY_ALL, "of the instance, by pytest", *(one for one in BY_ALL if one.endswith("unittest"))),
+)
 def test_an_assertion_that_is_another_is_found_out(
     make: Make, attack: str, entrypoint: str, ids: tuple[str, ...]
 ) -> None:
@@ -61,7 +71,7 @@ MOVED = {
 }
 
 
-@pytest.mark.parametrize("attack", MOVED.values(), ids=MOVED)
+@pytest.mark.parametrize("attack", handful("grading", MOVED, "a failure that is not told"))
 def test_a_function_of_pytests_own_under_another_name_is_found_out(make: Make, attack: str) -> None:
     text = f"{BROKEN}\nimport logging\nimport _pytest.unittest as pytests\n{attack}\n"
     result = make({"calc.py": BROKEN, "test_calc.py": TESTS}, ENTRYPOINT).grade({"calc.py": text}, IDS, twins="never")
@@ -111,7 +121,7 @@ AS_RAISES = {
 }
 
 
-@pytest.mark.parametrize("attack", AS_RAISES.values(), ids=AS_RAISES)
+@pytest.mark.parametrize("attack", handful("grading", AS_RAISES, "Python's", "made in a conftest"))
 def test_what_pytest_offers_is_its_own(make: Make, attack: str) -> None:
     tests = """
     import calc, pytest
@@ -187,7 +197,7 @@ def test_a_test_class_may_have_another_s_assertions(make: Make) -> None:
     """
     files = {"calc.py": BROKEN, "tests/__init__.py": "", "tests/base.py": base, "tests/test_calc.py": tests}
     bench = make({name: textwrap.dedent(text) for name, text in files.items()}, ENTRYPOINT)
-    result = bench.grade({"calc.py": FIXED}, bench.tests())
+    result = bench.grade({"calc.py": FIXED}, tuple(f"tests/{one}" for one in IDS))
     assert (result.resolved, result.twins, result.doubts) == (True, 2, {}), result
 
 
@@ -238,7 +248,16 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize(("reason", "attack"), ASKED.items(), ids=ASKED)
+@pytest.mark.parametrize(
+    ("reason", "attack"),
+    handful(
+        "grading",
+        {name: (name, attack) for name, attack in ASKED.items()},
+        "numpy.allclose was replaced",
+        "DEFAULT_RELATIVE_TOLERANCE was replaced",
+        "test_calc.all was put before Python's own",
+    ),
+)
 def test_what_tests_ask_is_what_it_was(make: Make, reason: str, attack: str) -> None:
     result = make({"calc.py": BROKEN, "test_calc.py": ASKING}, ENTRYPOINT).grade(
         {"calc.py": f"{FIXED}\n{attack}\n"}, ("test_calc.py::test_add", "test_calc.py::test_double"), twins="never"

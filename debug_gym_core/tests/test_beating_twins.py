@@ -237,10 +237,8 @@ for space in [one.f_globals for one in frames() if "test_calc" in one.f_code.co_
     handful(
         "grading",
         {**OBJECTS, **TOLD},
-        "equal once",
         "dies in the twin",
         "answers for who asks in the twin",
-        "asserts that pytest rewrote",
     ),
 )
 def test_code_against_twins_is_not_believed(make: Make, tests: str, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +248,7 @@ def test_code_against_twins_is_not_believed(make: Make, tests: str, code: str, m
     assert (result.score, set(result.doubts)) == (0, set(result.tests)), result
 
 
-@pytest.mark.parametrize(("tests", "code"), handful("grading", BELIEVED, "reports what the host wants to hear"))
+@pytest.mark.parametrize(("tests", "code"), handful("grading", BELIEVED))
 @pytest.mark.xfail(strict=True, raises=AssertionError, reason="documented as not covered")
 def test_code_that_forges_who_asks_is_not_believed(make: Make, tests: str, code: str) -> None:
     bench, ids = bench_of(make, tests)

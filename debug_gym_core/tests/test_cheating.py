@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 from grading_bench import BROKEN, FIXED, IDS, REPOSITORY, UNITTEST_IDS, UNITTESTS, Bench, Make, instead, unittest_bench
+from support import handful, repeated
 
 from debug_gym_core.workspace.snapshot import FileState
 
@@ -344,6 +345,12 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
 
 REPEATED = {
     # Attacks by the means of another one.
+    "exits after the last test",
+    "skips",
+    "kills the run",
+    "changes how reports are made",
+    "does not run a test, as a module that is installed",
+    "names itself a plugin",
     "exits politely at import",
     "becomes another program",
     "leaves pytest",
@@ -353,13 +360,6 @@ REPEATED = {
     "does not run a test, as a conftest.py",
     "does so for a moment",
     "breaks the frames",
-    "deleted tests",
-    "conftest.py that runs nothing",
-    "conftest.py that deselects",
-    "tox.ini that loads a plugin",
-    "setup.cfg that loads a plugin",
-    "pytest.py",
-    "a package named pluggy",
 }
 
 
@@ -424,8 +424,15 @@ FILE_ATTACKS: dict[str, Mapping[str, str | FileState | None]] = {
 }
 
 
+AT_ONCE: dict[str, str | FileState | None] = {}
+for one in FILE_ATTACKS.values():
+    AT_ONCE |= {path: text for path, text in one.items() if path not in AT_ONCE}
+FILES = {"all at once": AT_ONCE, **FILE_ATTACKS}
+
+
 @pytest.mark.parametrize(
-    "attack", [pytest.param(attack, id=name, marks=marks_of(name)) for name, attack in FILE_ATTACKS.items()]
+    "attack",
+    handful("grading", FILES, "all at once", "a package in place of the tests", "a link in place of the tests"),
 )
 def test_files_that_cheat_are_not_taken_over(bench: Bench, attack: Mapping[str, str | FileState | None]) -> None:
     result = bench.grade(attack)
@@ -461,7 +468,9 @@ def test_what_a_test_raised_counts_whatever_its_report_says(make: Make) -> None:
     assert "its exit status is 0 although tests failed" in result.reason
 
 
-@pytest.mark.parametrize("hooks", [FORCE_PASSED, RUN_NOTHING], ids=["forged reports", "tests not run"])
+@pytest.mark.parametrize(
+    "hooks", [FORCE_PASSED, *repeated("grading", RUN_NOTHING)], ids=["forged reports", "tests not run"]
+)
 def test_the_canary_sees_hooks_that_were_allowed(make: Make, hooks: str) -> None:
     result = make(REPOSITORY, allowed=["conftest.py"]).grade({"conftest.py": hooks})
     assert not result.resolved
@@ -489,7 +498,10 @@ UNITTEST_ATTACKS = {
 }
 
 
-@pytest.mark.parametrize("attack", UNITTEST_ATTACKS)
+@pytest.mark.parametrize(
+    "attack",
+    handful("grading", {one: one for one in UNITTEST_ATTACKS}, "exits", "asserts nothing", "runs nothing"),
+)
 def test_code_that_cheats_unittest_is_not_resolved(make: Make, attack: str) -> None:
     result = unittest_bench(make).grade({"calc.py": UNITTEST_ATTACKS[attack]}, UNITTEST_IDS)
     assert not result.resolved

@@ -126,9 +126,7 @@ def on_unittest(make: Make) -> Bench:
     return make({"calc.py": BROKEN, "test_calc.py": UNITTESTS}, "python -m unittest")
 
 
-@pytest.mark.parametrize(
-    "attack", handful("grading", ON_PYTEST, "equals everything", "replaces the inner call of hooks")
-)
+@pytest.mark.parametrize("attack", handful("grading", ON_PYTEST, "replaces the inner call of hooks"))
 def test_what_passes_whatever_it_expects_is_not_believed(make: Make, attack: str) -> None:
     result = on_pytest(make).disbelieved({"calc.py": attack})
     assert result.score <= ("return 2 * a" in attack), result
@@ -170,12 +168,15 @@ def test_a_module_of_another_python_has_no_twins_and_is_named_once(
         return plain(text)
 
     monkeypatch.setattr(twins, "parse", parse)
-    files = {"calc.py": BROKEN, "test_calc.py": TESTS, "test_more.py": "def test_more(): assert 2 == 2.0\n"}
-    bench, tests = make(files, ENTRYPOINT), (*IDS, "test_more.py::test_more")
+    more = "import unittest\nclass TestMore(unittest.TestCase):\n    def test_more(self): self.assertEqual(2, 2.0)\n"
+    bench = make({"calc.py": BROKEN, "test_calc.py": UNITTESTS, "test_more.py": more}, "python -m unittest")
+    tests = (*UNITTEST_IDS, "test_more.TestMore.test_more")
     result = bench.grade({"calc.py": FIXED}, tests)
     assert (result.resolved, result.twins, result.doubts) == (True, 2, {})
     said = "cannot read test_more.py, its tests have no twins: invalid syntax"
     assert said in caplog.text
     caplog.clear()
     result = bench.grade({"calc.py": EQUALS_EVERYTHING}, tests, forgiving=True)
-    assert IDS[1] in result.doubts and caplog.text.count(said) == 1, "though twins of the pristine code are run, too"
+    assert UNITTEST_IDS[0] in result.doubts and caplog.text.count(said) == 1, (
+        "though twins of the pristine code are run, too"
+    )

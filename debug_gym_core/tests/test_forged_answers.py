@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import pytest
 from grading_bench import ASSERTS as TESTS
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, UNITTESTS, Bench, Make
+from support import repeated
 
 APPROXIMATE = """
 import pytest
@@ -213,9 +215,18 @@ FORGED = {
 def believing(make: Make, tests: str, entrypoint: str = ENTRYPOINT) -> tuple[Bench, tuple[str, ...]]:
     """A bench that believes the right fix, and the tests that count."""
     bench = make({"calc.py": BROKEN, "test_calc.py": tests}, entrypoint)
-    ids = bench.tests()
+    ids = ids_in("test_calc", tests, by_unittest="unittest" in entrypoint)
     assert bench.grade({"calc.py": FIXED}, ids).resolved
     return bench, ids
+
+
+def ids_in(module: str, tests: str, *, by_unittest: bool = False) -> tuple[str, ...]:
+    """The ids of `test_double` and `test_add`."""
+    [within] = re.findall(r"^class (\w+)\(unittest.TestCase\)", tests, re.MULTILINE) or [""]
+    if by_unittest:
+        return (f"{module}.{within}.test_double", f"{module}.{within}.test_add")
+    place = f"{module}.py::{within}::" if within else f"{module}.py::"
+    return (f"{place}test_double", f"{place}test_add")
 
 
 def test_what_equals_all_is_not_taken_for_the_tests_own(make: Make) -> None:
@@ -223,56 +234,19 @@ def test_what_equals_all_is_not_taken_for_the_tests_own(make: Make) -> None:
     files: dict[str, str] = {}
     fixed: dict[str, str] = {}
     forged: dict[str, str] = {}
-    for number, (tests, code) in enumerate(FORGED.values()):
+    names: dict[str, str] = {}
+    for number, (attack, (tests, code)) in enumerate(FORGED.items()):
+        given = {"test_double": "[given0-expected0]"} if tests == FIRST else {}
+        for one in ids_in(f"test_{number}", tests):
+            names[one + given.get(one.rpartition("::")[2], "")] = attack
         files[f"test_{number}.py"] = tests.replace("import calc", f"import calc_{number} as calc")
         name = f"calc_{number}.py"
         files[name], fixed[name], forged[name] = BROKEN, FIXED, code
     bench = make(files, ENTRYPOINT)
-    ids = bench.tests()
-    assert len(ids) == 2 * len(FORGED)
-    assert bench.grade(fixed, ids).resolved
-    found = bench.disbelieved(forged, ids)
-    missed = [list(FORGED)[int(one.partition("test_")[2].split(".")[0])] for one in ids if one not in found.doubts]
+    assert bench.grade(fixed, [*names]).resolved
+    found = bench.grade(forged, [*names])  # asked whether it lies: it was resolved until then
+    missed = [name for one, name in names.items() if one not in found.doubts]
     assert (found.score, missed) == (0, []), found
-
-
-HONEST = """
-import numpy
-import pandas
-import calc
-from unittest.mock import ANY
-
-class Anything:
-    __eq__ = lambda self, other: True
-
-def test_empty():
-    assert (calc.double(numpy.array([])) == numpy.array([])).all()
-
-def test_mask():
-    mask = numpy.array([]) == 1
-    assert calc.add(2, 3)
-    assert not mask.any()
-
-def test_frames():
-    table = pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]})
-    assert (calc.double(table) == table + table).all().all()
-    pandas.testing.assert_frame_equal(calc.double(table), table + table)
-    pandas.testing.assert_frame_equal(calc.double(table[:0]), table[:0])
-    nothing = pandas.DataFrame({"a": [numpy.nan]})
-    pandas.testing.assert_frame_equal(calc.double(nothing), nothing)
-
-def test_table():
-    for given, expected in [(3, 6), (4, ANY)]:
-        assert calc.double(given) == expected
-    assert calc.double(3) == Anything()
-    assert calc.add(1, 1) == 2
-"""
-
-
-def test_honest_arrays_tables_and_classes_are_not_doubted(make: Make) -> None:
-    bench = make({"calc.py": BROKEN, "test_calc.py": HONEST}, ENTRYPOINT)
-    found = bench.grade({"calc.py": FIXED}, bench.tests())
-    assert (found.resolved, found.doubts, found.twins) == (True, {}, 4), found
 
 
 WRITTEN = """
@@ -364,15 +338,6 @@ def test_what_tests_write_is_not_doubted(make: Make) -> None:
     assert (found.resolved, found.doubts) == (True, {}), found
 
 
-def test_any_that_the_tested_code_returns_is_doubted(make: Make) -> None:
-    """What is written in the test may hold it; what is compared with that may not."""
-    tests = "import calc\ndef test_double():\n    assert {'x': 6} == calc.double(3)\n"
-    tests += "def test_add():\n    assert calc.add(1, 2) == [3]\n"
-    code = "from unittest.mock import ANY\ndouble = lambda n: {'x': ANY}\nadd = lambda a, b: [ANY]\n"
-    found = make({"calc.py": BROKEN, "test_calc.py": tests}, ENTRYPOINT).grade({"calc.py": code})
-    assert not found.resolved and len(found.doubts) == 2, found
-
-
 CASE = """
 import unittest, calc
 class T(unittest.TestCase):
@@ -389,10 +354,13 @@ class T(unittest.TestCase):
 @pytest.mark.parametrize(
     ("entrypoint", "files", "test"),
     [
-        (
-            "python -m unittest discover -s tests/unit",
-            {"tests/unit/test_a.py": 1, "tests/unit/help.py": 0},
-            "test_a.T.test_it",
+        *repeated(
+            "grading",
+            (
+                "python -m unittest discover -s tests/unit",
+                {"tests/unit/test_a.py": 1, "tests/unit/help.py": 0},
+                "test_a.T.test_it",
+            ),
         ),
         (
             "python -m unittest discover -s checks -p check_a.py",
@@ -400,7 +368,7 @@ class T(unittest.TestCase):
             "check_a.T.test_it",
         ),
         (
-            "python -m pytest -q packages/foo/tests",
+            f"{ENTRYPOINT} packages/foo/tests",
             {"packages/foo/tests/test_a.py": 1, "packages/foo/pyproject.toml": 2, "tests/test_a.py": 0},
             "tests/test_a.py::T::test_it",
         ),
@@ -457,13 +425,13 @@ def test_a_test_that_does_not_count_is_no_other_files(make: Make) -> None:
 @pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -m unittest"])
 def test_a_test_of_which_a_part_is_skipped_has_not_passed(make: Make, entrypoint: str) -> None:
     bench, ids = believing(make, IN_PARTS, entrypoint)
-    for leave in ("raise unittest.SkipTest", "pytest.skip()", "pytest.xfail()"):
-        code = f"import unittest, pytest\ndef double(a): {leave}\ndef add(a, b): {leave}\n"
+    for one, other in (("raise unittest.SkipTest", "pytest.skip()"), ("pytest.xfail()", "pytest.xfail()")):
+        code = f"import unittest, pytest\ndef double(a): {one}\ndef add(a, b): {other}\n"
         found = bench.grade({"calc.py": code}, ids, twins="never")
         assert (found.resolved, found.score) == (False, 0), found
 
 
-@pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -m unittest"])
+@pytest.mark.parametrize("entrypoint", ["python -m unittest", *repeated("grading", ENTRYPOINT)])
 def test_a_table_that_is_emptied_while_its_test_runs(make: Make, entrypoint: str) -> None:
     tests = "import unittest, calc\nCASES = [(1, 2), (2, 4)]\nclass TestCalc(unittest.TestCase):\n"
     for name, function in (("test_double", "calc.double(given)"), ("test_add", "calc.add(given, given)")):
@@ -481,7 +449,8 @@ def test_a_table_that_is_emptied_while_its_test_runs(make: Make, entrypoint: str
     assert (found.score, len(found.doubts)) == (0, 2), found
 
 
-def test_a_profile_function_that_waits_for_tests_is_seen(make: Make) -> None:
+@pytest.mark.parametrize("watcher", ["watch", *repeated("grading", "Watcher()", "functools.partial(watch)")])
+def test_a_profile_function_that_waits_for_tests_is_seen(make: Make, watcher: str) -> None:
     tests = "import calc\nCASES = [(1, 2), (2, 4)]\ndef test_double():\n    for given, expected in CASES:\n"
     tests += "        assert calc.double(given) == expected\n"
     tests += "def test_add():\n    for given, expected in CASES:\n        assert calc.add(given, given) == expected\n"
@@ -493,8 +462,7 @@ def test_a_profile_function_that_waits_for_tests_is_seen(make: Make) -> None:
     class Watcher:
         def __call__(self, *given): watch(*given)
     """
-    bench, ids = believing(make, tests)
-    for watcher in ("watch", "Watcher()", "functools.partial(watch)"):
-        found = bench.grade({"calc.py": f"{textwrap.dedent(code)}sys.setprofile({watcher})\n"}, ids)
-        assert (found.resolved, found.score) == (False, 0), found
-        assert "a profile function of the tested code's was there before test_calc.py::test_double" in found.reason
+    bench = make({"calc.py": BROKEN, "test_calc.py": tests})
+    found = bench.grade({"calc.py": f"{textwrap.dedent(code)}sys.setprofile({watcher})\n"}, ids_in("test_calc", tests))
+    assert (found.resolved, found.score) == (False, 0), found
+    assert "a profile function of the tested code's was there before test_calc.py::test_double" in found.reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import textwrap
 from collections.abc import Callable
 
@@ -57,6 +58,8 @@ AWAITED = CALLED.replace("Mock", "AsyncMock").replace("calc.f(get)", "asyncio.ru
 LIARS = {
     # what the test is, and the code
     "pairs": ("assert calc.f() == [('a', 1), ('b', 2)]", ANY + "f = lambda: [('a', ANY), ('b', ANY)]"),
+    "in a dict, which comes last": ("assert {'x': 6} == calc.f()", ANY + "f = lambda: {'x': ANY}"),
+    "in a list": ("assert calc.f() == [3]", ANY + "f = lambda: [ANY]"),
     "deep": (
         "assert calc.f() == {'a': {'id': 1, 'b': ['x', 'y']}}",
         ANY + "f = lambda: {'a': {'id': 1, 'b': ['x', ANY]}}",
@@ -115,7 +118,7 @@ LIARS = {
         "import asyncio\n" + AWAITED + "get.assert_awaited_once_with(5)",
         ANY + "async def f(get): await get(ANY)",
     ),
-    "in a list": ("assert 5 in calc.f()", NUMBER + "f = lambda: [Number(1)]"),
+    "in what is searched": ("assert 5 in calc.f()", NUMBER + "f = lambda: [Number(1)]"),
     "in a range": ("assert calc.f() in range(5, 8)", ALL + "f = lambda: Same(0)"),
     "in a text": ("assert 'negative' in calc.f()", TEXT),
     "approx in a dict": (
@@ -154,6 +157,8 @@ class Range(namedtuple("Range", "low high")):
 def number(given=1): return given
 def text(): return Text("ABC")
 def call(get, *given, **named): get(*given, **named)
+def double(a): return 2 * a
+def add(a, b): return a + b
 def raises(kind, function, *given):
     try: function(*given)
     except kind: return
@@ -264,6 +269,38 @@ def test_raises():
     assert calc.number(2) == 2
 """
 
+HONEST_OF_TABLES = """
+import numpy
+import pandas
+import calc
+from unittest.mock import ANY
+
+class Anything:
+    __eq__ = lambda self, other: True
+
+def test_empty():
+    assert (calc.double(numpy.array([])) == numpy.array([])).all()
+
+def test_mask():
+    mask = numpy.array([]) == 1
+    assert calc.add(2, 3)
+    assert not mask.any()
+
+def test_frames():
+    table = pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    assert (calc.double(table) == table + table).all().all()
+    pandas.testing.assert_frame_equal(calc.double(table), table + table)
+    pandas.testing.assert_frame_equal(calc.double(table[:0]), table[:0])
+    nothing = pandas.DataFrame({"a": [numpy.nan]})
+    pandas.testing.assert_frame_equal(calc.double(nothing), nothing)
+
+def test_table():
+    for given, expected in [(3, 6), (4, ANY)]:
+        assert calc.double(given) == expected
+    assert calc.double(3) == Anything()
+    assert calc.add(1, 1) == 2
+"""
+
 HONEST_CHILDREN = """
 import subprocess, sys
 import calc
@@ -306,24 +343,29 @@ def test_a_part_that_equals_all_is_found(
     make: Make, cases: dict[str, tuple[str, str]], entrypoint: str, wrap: Callable[[str], str]
 ) -> None:
     bench, changes = batch(make, cases, entrypoint, wrap)
-    ids = bench.tests()
-    assert len(ids) == len(cases)
-    named = {one: list(cases)[int(one.partition("test_")[2].split(".")[0])] for one in ids}
-    passed = bench.grade(changes, ids, twins="never")
-    assert [named[one] for one, outcome in passed.tests.items() if outcome != "passed"] == []
-    found = bench.grade(changes, ids)
-    assert [named[one] for one in ids if one not in found.doubts] == [], found
+    within = ".T.test_x" if "unittest" in entrypoint else ".py::test_x"
+    named = {f"test_{number}{within}": name for number, name in enumerate(cases)}
+    found = bench.grade(changes, [*named])
+    # None is asked whether it lies before all have passed.
+    failed = [named[one] for one, outcome in found.tests.items() if outcome != "passed" and one not in found.doubts]
+    assert (failed, [name for one, name in named.items() if one not in found.doubts]) == ([], []), found
 
 
 def test_right_answers_are_not_doubted(make: Make) -> None:
     head = "import numpy, pandas, pytest\nimport calc\nfrom collections import OrderedDict\nfrom unittest import mock\n"
     head += "from unittest.mock import ANY\n\ndef test_x(monkeypatch):\n"
     files = {f"test_{name}.py": head + textwrap.indent(body, "    ") for name, body in HONEST.items()}
-    files.update(
-        {"test_cases.py": HONEST_OF_UNITTEST, "test_children.py": HONEST_CHILDREN, "test_others.py": HONEST_OF_OTHERS}
-    )
+    ids = [f"{path}::test_x" for path in files]
+    for path, text in {
+        "test_cases.py": HONEST_OF_UNITTEST,
+        "test_children.py": HONEST_CHILDREN,
+        "test_others.py": HONEST_OF_OTHERS,
+        "test_tables.py": HONEST_OF_TABLES,
+    }.items():
+        files[path] = text
+        for indent, name in re.findall(r"^( *)def (test_\w+)", text, re.MULTILINE):
+            ids.append(f"{path}::{'T::' if indent else ''}{name}")
     bench = make({"calc.py": RIGHT, **files}, ENTRYPOINT)
-    ids = bench.tests()
     found = bench.grade({}, ids, twins="always")
     assert (dict(found.doubts), found.resolved, found.twins) == ({}, True, len(ids)), found
 
@@ -345,9 +387,13 @@ def pytest_runtest_logreport(report):
 
 def test_hooks_that_look_at_failures_may(make: Make) -> None:
     bench = make(
-        {"calc.py": RIGHT, "conftest.py": HOOKS, "test_calc.py": TESTS.replace("calc.near()", "calc.number(3)")}
+        {
+            "calc.py": RIGHT.replace("a + b", "a - b"),
+            "conftest.py": HOOKS,
+            "test_calc.py": TESTS.replace("calc.near()", "calc.number(3)"),
+        }
     )
-    found = bench.grade({"calc.py": RIGHT + "add = lambda a, b: a + b\n"}, bench.tests())
+    found = bench.grade({"calc.py": RIGHT}, ["test_calc.py::test_near", "test_calc.py::test_add"])
     assert (found.resolved, dict(found.doubts), found.twins) == (True, {}, 2), found
 
 
@@ -361,22 +407,29 @@ def add(a, b): return a - b
 WITHOUT = TOLERANT.replace("return Near", "return 9 or Near")
 RIGHTED = TOLERANT.replace("a - b", "a + b")
 TESTS = "import calc\ndef test_near(): assert calc.near() == 3\ndef test_add(): assert calc.add(1, 2) == 3\n"
+BY_UNITTEST = """
+import unittest
+import calc
+class T(unittest.TestCase):
+    def test_near(self): self.assertEqual(calc.near(), 3)
+    def test_add(self): self.assertEqual(calc.add(1, 2), 3)
+"""
 
 
 @pytest.mark.parametrize(("before", "is_known"), [*repeated("grading", (TOLERANT, False)), (WITHOUT, True)])
 def test_what_a_right_fix_is_doubted_of_is_not_doubted(make: Make, before: str, is_known: bool) -> None:
     """Nor what the repository is doubted of as it was; but what is wrong nowhere else is."""
-    bench = make({"calc.py": before, "test_calc.py": TESTS}, ENTRYPOINT)
+    bench = make({"calc.py": before, "test_calc.py": BY_UNITTEST}, "python -m unittest")
     if is_known:
         patch = patches.make({"calc.py": FileState(before.encode())}, {"calc.py": FileState(RIGHTED.encode())})
         bench.task = dataclasses.replace(bench.task, gold_patch=patch)
-    ids = bench.tests()
-    assert set(bench.grade({"calc.py": RIGHTED}, ids).doubts) == {"test_calc.py::test_near"}
+    add, near = ids = ("test_calc.T.test_add", "test_calc.T.test_near")
+    assert set(bench.grade({"calc.py": RIGHTED}, ids).doubts) == {near}
     found = bench.grade({"calc.py": RIGHTED}, ids, forgiving=True)
     assert (found.resolved, dict(found.doubts), found.twins) == (True, {}, 1), found
     lying = f"{TOLERANT}{ALL}add = lambda a, b: Same(0)\n"
     found = bench.grade({"calc.py": lying}, ids, forgiving=True)
-    assert not found.resolved and set(found.doubts) == {"test_calc.py::test_add"}, found
+    assert not found.resolved and set(found.doubts) == {add}, found
 
 
 OWN_CASE = """
@@ -391,7 +444,7 @@ OF_OWN_CASE = "import calc\nclass T(calc.Case):\n    def test_add(self): self.as
     ("code", "doubted"),
     [
         (OWN_CASE + "add = lambda one, other: one + other\n", []),
-        (OWN_CASE + ALL + "add = lambda one, other: Same(0)\n", ["test_calc.T.test_add"]),
+        *repeated("grading", (OWN_CASE + ALL + "add = lambda one, other: Same(0)\n", ["test_calc.T.test_add"])),
         (OWN_CASE.replace("super().assertEqual(one, other, msg)", "pass") + "add = max\n", ["test_calc.T.test_add"]),
     ],
     ids=["right", "equal to all", "asserts nothing"],

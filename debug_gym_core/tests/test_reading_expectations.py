@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from grading_bench import ASSERTS, RAISES, UNITTESTS, Make, bench_of
-from support import handful
+from grading_bench import ASSERTS, BROKEN, RAISES, UNITTESTS, Make, bench_of
 
 PARAMETERS = """
 import calc
@@ -169,9 +168,24 @@ def line(path, number):
 """Looks the result up in the test that calls it, whatever it is that runs it."""
 
 
-@pytest.mark.parametrize(
-    ("tests", "code"), handful("grading", READS, "the test's variables", "the test's text", "the names of exceptions")
-)
+def test_none_that_reads_what_is_expected_is_believed(make: Make) -> None:
+    """Each in a module of its own, all graded at once."""
+    files: dict[str, str] = {}
+    reading: dict[str, str] = {}
+    ids: dict[str, str] = {}
+    for number, (name, (tests, code)) in enumerate(READS.items()):
+        files[f"test_{number}.py"] = tests.replace("import calc", f"import calc_{number} as calc")
+        files[f"calc_{number}.py"], reading[f"calc_{number}.py"] = BROKEN, code
+        within = "::TestCalc" if "class TestCalc" in tests else ""
+        given = {"test_double": "[3-6]", "test_add": "[2-5]"} if tests == PARAMETERS else {}
+        for test in ("test_double", "test_add"):
+            ids[f"test_{number}.py{within}::{test}{given.get(test, '')}"] = name
+    result = make(files).grade(reading, [*ids])
+    assert (result.score, [name for one, name in ids.items() if one not in result.doubts]) == (0, []), result
+
+
+@pytest.mark.grading
+@pytest.mark.parametrize(("tests", "code"), READS.values(), ids=READS)
 def test_code_that_reads_what_is_expected_is_not_believed(make: Make, tests: str, code: str) -> None:
     bench, ids = bench_of(make, tests)
     result = bench.disbelieved({"calc.py": code}, ids)
