@@ -122,12 +122,7 @@ ATTACKS = {
         """,
 }
 UNITTEST = "python -m unittest"
-IN_THE_GATE = (
-    "the parser",
-    "a finder before all others",
-    "a module that is there already",
-    "a file that restores itself",
-)
+IN_THE_GATE = ("the parser", "a finder before all others", "a file that restores itself")
 
 EARLIER = """
 import calc
@@ -324,7 +319,7 @@ def test_what_test_modules_are_is_not_changed(make: Make, options: str) -> None:
     assert (result.resolved, result.score, result.reason) == (True, len(ids), "")
 
 
-@pytest.mark.parametrize("twins", ["never", "auto"])
+@pytest.mark.parametrize("twins", [pytest.param("never", marks=pytest.mark.grading), "auto"])
 @pytest.mark.parametrize("entrypoint", [ENTRYPOINT, UNITTEST])
 def test_a_test_may_replace_what_is_built_in(make: Make, entrypoint: str, twins: When) -> None:
     test = """

@@ -81,7 +81,7 @@ def test_a_test_that_the_run_makes_huge_is_not_read_whole(make: Make, monkeypatc
 
 
 def test_a_failing_test_that_does_not_count_does_no_harm(bench: Bench) -> None:
-    result = bench.grade({"calc.py": BROKEN}, tests=IDS[:1])
+    result = bench.grade({"calc.py": BROKEN}, tests=IDS[:1], twins="never")
     assert (result.resolved, result.score, result.max_score) == (True, 1, 1)
 
 
@@ -105,9 +105,9 @@ def test_a_killed_run_keeps_what_was_reported(bench: Bench) -> None:
     assert "status -9" in result.reason
 
 
-def test_a_thread_that_does_not_end_is_a_timeout(bench: Bench) -> None:
+def test_a_thread_that_does_not_end_is_a_timeout(make: Make) -> None:
     threaded = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n" + FIXED
-    result = bench.grade({"calc.py": threaded}, timeout=3)
+    result = unittest_bench(make).grade({"calc.py": threaded}, UNITTEST_IDS, timeout=1)
     assert not result.resolved and result.reason == "it reached its timeout"
 
 
@@ -135,9 +135,8 @@ def test_a_file_that_cannot_be_collected_counts_one(make: Make) -> None:
         ("cd . && nosuch", "nosuch: not found"),
         ("./calc.py", "calc.py: Permission denied"),
         ("python nosuch.py", "can't open file .*nosuch.py"),
-        ("python9.9 calc.py", "python9.9"),
         ("python -m pytset -q", "No module named pytset"),
-        ("python -m pytset.x -q", "No module named 'pytset'"),
+        *repeated("grading", ("python9.9 calc.py", "python9.9"), ("python -m pytset.x -q", "No module named 'pytset'")),
     ],
 )
 def test_an_entrypoint_that_cannot_be_started_is_nobodys_failure(make: Make, entrypoint: str, cause: str) -> None:
@@ -152,10 +151,13 @@ def test_an_entrypoint_that_cannot_be_started_is_nobodys_failure(make: Make, ent
 @pytest.mark.parametrize(
     ("entrypoint", "change"),
     [
-        ("cd bin && ./run.sh", {"bin/run.sh": None}),
         ("cd bin && ./run.sh", {"bin/run.sh": "#!/nonexistent\n"}),
-        ("python calc.py", {"calc.py": None}),
         ("python -m calc", {"calc.py": None}),
+        *repeated(
+            "grading",
+            ("cd bin && ./run.sh", {"bin/run.sh": None}),
+            ("python calc.py", {"calc.py": None}),
+        ),
     ],
 )
 def test_an_agent_that_keeps_it_from_starting_has_failed(
@@ -171,9 +173,12 @@ def test_an_agent_that_keeps_it_from_starting_has_failed(
     ("entrypoint", "files"),
     [
         ("sh run.sh", {"run.sh": "nosuch\n"}),
-        ("python calc.py", {"calc.py": "import nosuch\n"}),
-        ("python -m calc", {"calc.py": "import nosuch\n"}),
         ("python -m calc.x", {"calc/__init__.py": "import nosuch\n", "calc/x.py": ""}),
+        *repeated(
+            "grading",
+            ("python calc.py", {"calc.py": "import nosuch\n"}),
+            ("python -m calc", {"calc.py": "import nosuch\n"}),
+        ),
         ("sh -c 'exit 127'", {}),
     ],
 )
@@ -204,7 +209,7 @@ def test_tests_that_the_repository_marks_do_not_count(make: Make) -> None:
     )
     bench = make({"calc.py": BROKEN, "test_calc.py": marked})
     assert bench.tests() == IDS
-    assert bench.grade({"calc.py": FIXED}).resolved
+    assert bench.grade({"calc.py": FIXED}, twins="never").resolved
 
 
 def test_tests_that_unittest_s_decorators_mark_do_not_count_under_pytest_either(make: Make) -> None:
@@ -231,15 +236,19 @@ class TestNone(unittest.TestCase):
 @pytest.mark.parametrize(
     ("skip", "entrypoint"),
     [
-        ("pytest.skip('no display')", ENTRYPOINT),
         ("self.skipTest('no network')", "python -m unittest -q"),
-        *repeated("grading", ("pytest.importorskip('nothing_here')", ENTRYPOINT)),
+        *repeated(
+            "grading",
+            ("pytest.skip('no display')", ENTRYPOINT),
+            ("pytest.importorskip('nothing_here')", ENTRYPOINT),
+        ),
     ],
 )
 def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved(
     make: Make, skip: str, entrypoint: str
 ) -> None:
-    more = f"\nimport pytest\nclass TestMore(unittest.TestCase):\n    def test_more(self): {skip}\n"
+    more = f"\nclass TestMore(unittest.TestCase):\n    def test_more(self): {skip}\n"
+    more = f"\nimport pytest{more}" if "pytest" in skip else more
     bench = make({"calc.py": BROKEN, "test_calc.py": UNITTESTS + more}, entrypoint)
     ids = bench.tests()
     result = bench.grade({"calc.py": FIXED}, ids)
@@ -263,9 +272,10 @@ def test_tests_that_skip_themselves_anyway_are_worth_nothing_where_others_are_do
     skip = "\nimport pytest\n" + "".join(f"def test_{one}(): pytest.skip()\n" for one in ("more", "most", "yet"))
     bench = make({"calc.py": BROKEN, "test_calc.py": TESTS + skip}, ENTRYPOINT)
     cheat = "class Same(int):\n    __eq__ = lambda one, other: True\nadd = double = lambda *_: Same()\n"
-    result = bench.grade({"calc.py": cheat}, bench.tests())
+    ids = (*IDS, *(f"test_calc.py::test_{one}" for one in ("more", "most", "yet")))
+    result = bench.grade({"calc.py": cheat}, ids)
     assert (result.resolved, result.score, len(result.doubts)) == (False, 0, 2), result
-    assert bench.grade({"calc.py": FIXED}, bench.tests()).score == 5
+    assert bench.grade({"calc.py": FIXED}, ids, twins="never").score == 5
 
 
 def test_a_test_that_the_task_names_is_never_skipped_anyway(make: Make) -> None:
@@ -281,7 +291,7 @@ def test_add(a):
     bench.task = dataclasses.replace(bench.task, tests=IDS)
     for code in (BROKEN, BROKEN.replace("return a - b", "raise unittest.SkipTest")):
         assert not bench.grade({"calc.py": "import unittest\n" + code}, IDS).resolved, code
-    assert bench.grade({"calc.py": FIXED}, IDS).resolved
+    assert bench.grade({"calc.py": FIXED}, IDS, twins="never").resolved
 
 
 def test_what_passes_and_skips_without_the_change_shows_no_bug(make: Make) -> None:
@@ -292,7 +302,7 @@ def test_what_passes_and_skips_without_the_change_shows_no_bug(make: Make) -> No
 
 def test_where_all_skip_themselves_nothing_is_resolved(make: Make) -> None:
     bench = make({"calc.py": BROKEN, "test_calc.py": "import pytest\ndef test_a(): pytest.skip()\n"}, ENTRYPOINT)
-    result = bench.grade({"calc.py": FIXED}, bench.tests())
+    result = bench.grade({"calc.py": FIXED}, ["test_calc.py::test_a"])
     assert (result.resolved, result.score) == (False, 0)
 
 

@@ -38,6 +38,7 @@ def test_a_right_fix_counts_where_the_repository_adds_hooks_itself(make: Make) -
     assert not bench.grade({"calc.py": FIXED}, twins="never").resolved
 
 
+@pytest.mark.grading
 def test_it_counts_also_where_the_repository_wrote_to_its_tests(make: Make) -> None:
     bug = "\nopen('test_calc.py', 'a').write('#')\n"
     bench = make({"calc.py": BROKEN + bug, "test_calc.py": TESTS, "conftest.py": CONFTEST, "hooks.py": HOOKS})
@@ -94,7 +95,7 @@ def test_what_nobody_asks_is_not_believed_there(make: Make) -> None:
 def test_what_the_unchanged_run_stops_at_makes_no_later_test_new(make: Make, broken: str, tests: str) -> None:
     files = {"pytest.ini": "[pytest]\naddopts = -x\n", "conftest.py": CONFTEST, "hooks.py": HOOKS, "calc.py": broken}
     bench = make({**files, "test_calc.py": tests, "test_later.py": LATER})
-    result = bench.grade({"calc.py": FIXED}, bench.tests())
+    result = bench.grade({"calc.py": FIXED}, (*IDS, "test_later.py::test_later"))
     assert (result.resolved, dict(result.doubts), result.reason) == (True, {}, ""), result
 
 
@@ -201,9 +202,10 @@ def test_a_predicate_that_the_repository_replaces_itself_is_not_forgiven(make: M
 def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved_there(make: Make) -> None:
     tests = TESTS + "\nimport pytest\ndef test_more():\n    pytest.skip('no display')\n"
     bench = make({"calc.py": BROKEN, "test_calc.py": tests, "conftest.py": CONFTEST, "hooks.py": HOOKS})
-    result = bench.grade({"calc.py": FIXED}, bench.tests())
+    ids = (*IDS, "test_calc.py::test_more")
+    result = bench.grade({"calc.py": FIXED}, ids)
     assert (result.resolved, result.score, result.twins) == (True, 3, 2), result
-    result = bench.grade({"hooks.py": HOOKS + "def pytest_runtest_call(item): pass\n", "calc.py": FIXED}, bench.tests())
+    result = bench.grade({"hooks.py": HOOKS + "def pytest_runtest_call(item): pass\n", "calc.py": FIXED}, ids)
     assert (result.resolved, result.score) == (False, 0), result
 
 
@@ -232,7 +234,8 @@ def test_a_grade_runs_the_unchanged_repository_once(make: Make, monkeypatch: pyt
     bench = make({"calc.py": loose, "test_calc.py": tests, "conftest.py": CONFTEST, "hooks.py": HOOKS})
     runs = mock.Mock(wraps=measure)
     monkeypatch.setattr(clean, "measure", runs)
-    result = bench.grade({"calc.py": loose.replace("a - b", "a + b")}, bench.tests(), forgiving=True)
+    ids = (*IDS, "test_calc.py::test_more")
+    result = bench.grade({"calc.py": loose.replace("a - b", "a + b")}, ids, forgiving=True)
     assert (result.resolved, result.score, result.twins, runs.call_count) == (True, 3, 1, 2), result
 
 

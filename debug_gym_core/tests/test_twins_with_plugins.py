@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from grading_bench import ENTRYPOINT, Bench
+from support import repeated
 
 from debug_gym_core.tasks.results import Grade
 
@@ -77,9 +78,12 @@ def test_what_pytest_mock_asks_is_asked_for_its_opposite_too(tmp_path: Path) -> 
     ("plugin", "change"),
     [
         ("other_mock", ""),
-        ("pytest_mock", "mock.NonCallableMock.assert_called_with = pytest_mock.plugin.pytest_configure\n"),
-        ("pytest_mock", "def wrap_assert_called_with(*_): pass\n"
-                        "mock.NonCallableMock.assert_called_with = wrap_assert_called_with\n"),
+        *repeated(
+            "grading",
+            ("pytest_mock", "mock.NonCallableMock.assert_called_with = pytest_mock.plugin.pytest_configure\n"),
+            ("pytest_mock", "def wrap_assert_called_with(*_): pass\n"
+                            "mock.NonCallableMock.assert_called_with = wrap_assert_called_with\n"),
+        ),
         ("pytest_mock", "space = {'__name__': 'pytest_mock.plugin', '__file__': '/usr/lib/x.py'}\n"
                         "exec('def wrap_assert_called_with(*_): pass', space)\n"
                         "mock.NonCallableMock.assert_called_with = space['wrap_assert_called_with']\n"),
