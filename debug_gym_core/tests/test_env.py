@@ -15,7 +15,10 @@ import pytest
 import debug_gym_core
 from debug_gym_core import ActionError, Observation, RepoEnv, SandboxLost, Tool, UsageError, hookimpl, hookspec
 from debug_gym_core.errors import PluginError, SandboxError, TaskError
-from debug_gym_core.testing.sample import ENTRYPOINT
+
+# Not pytest, which takes longer to start and would tell no more here.
+ENTRYPOINT = "python -m unittest -q"
+TEST = "import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n        assert False\n"
 
 
 class Write(Tool):
@@ -93,7 +96,7 @@ class Specs:
 
 @pytest.fixture
 def env(tmp_path: Path) -> Iterator[RepoEnv]:
-    (tmp_path / "test_it.py").write_text("def test_it():\n    assert False\n")
+    (tmp_path / "test_it.py").write_text(TEST)
     made = debug_gym_core.make(
         "repo", [Write(), Watch(), Clumsy()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint=ENTRYPOINT
     )
@@ -261,7 +264,7 @@ def make(tmp_path: Path) -> Iterator[Any]:
     made = []
 
     def make(*tools: Tool) -> RepoEnv:
-        (tmp_path / "test_it.py").write_text("def test_it():\n    assert False\n")
+        (tmp_path / "test_it.py").write_text(TEST)
         made.append(
             debug_gym_core.make("repo", tools, "local", path=tmp_path, allow_unsandboxed=True, entrypoint=ENTRYPOINT)
         )
@@ -384,7 +387,7 @@ def test_events_that_cause_themselves_come_to_an_end(env: RepoEnv) -> None:
 
 def test_the_task_is_told_at_the_start(env: RepoEnv, tmp_path: Path) -> None:
     observation, info = env.reset(seed=1)
-    assert "pytest -q" in observation["text"]
+    assert "unittest -q" in observation["text"]
     assert "write path text [fail]: Write a file." in observation["text"]
     assert str(tmp_path) not in observation["text"]
     assert info.pop("tools") == ["write", "watch", "clumsy"]
@@ -392,8 +395,7 @@ def test_the_task_is_told_at_the_start(env: RepoEnv, tmp_path: Path) -> None:
 
 
 def test_what_looking_for_the_tests_leaves_is_no_change(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text("open('left', 'w').close()\n")
-    (tmp_path / "test_it.py").write_text("def test_it():\n    assert False\n")
+    (tmp_path / "test_it.py").write_text(f"open('left', 'w').close()\n{TEST}")
     made = debug_gym_core.make("repo", [Write()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint=ENTRYPOINT)
     with contextlib.closing(made) as env:
         for _ in range(2):

@@ -22,12 +22,20 @@ BROKEN = "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return 2 * a
 FIXED = BROKEN.replace("a - b", "a + b")
 FILES = {
     "calc.py": BROKEN,
-    "test_add.py": "import calc\nimport pytest\n\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_add(n):\n"
-    "    assert calc.add(1, n) == 1 + n\n\n\ndef test_nothing():\n    assert calc.add(0, 0) == 0\n",
-    "test_double.py": "import calc\n\n\ndef test_double():\n    assert calc.double(3) == 6\n",
+    "test_add.py": "import unittest\nimport calc\n\n\nclass T(unittest.TestCase):\n"
+    "    def test_one(self):\n        self.assertEqual(calc.add(1, 1), 2)\n\n"
+    "    def test_two(self):\n        self.assertEqual(calc.add(1, 2), 3)\n\n"
+    "    def test_nothing(self):\n        self.assertEqual(calc.add(0, 0), 0)\n",
+    "test_double.py": "import unittest\nimport calc\n\n\nclass T(unittest.TestCase):\n"
+    "    def test_double(self):\n        self.assertEqual(calc.double(3), 6)\n",
 }
-ADD = ("test_add.py::test_add[1]", "test_add.py::test_add[2]")
-KEPT = ("test_add.py::test_nothing", "test_double.py::test_double")
+ADD = ("test_add.T.test_one", "test_add.T.test_two")
+KEPT = ("test_add.T.test_nothing", "test_double.T.test_double")
+BY_PYTEST = {
+    "entrypoint": ENTRYPOINT,
+    "tests": ("test_add.py::T::test_one", "test_add.py::T::test_two"),
+    "pass_to_pass": ("test_add.py::T::test_nothing", "test_double.py::T::test_double"),
+}
 
 
 @pytest.fixture
@@ -37,7 +45,13 @@ def environments(tmp_path: Path) -> Iterator[Environments]:
 
 
 def make(environments: Environments, **more: Any) -> RepoEnv:
-    fields: dict[str, Any] = {"tests": ADD, "pass_to_pass": KEPT, "max_score": 2, "entrypoint": ENTRYPOINT, **more}
+    fields: dict[str, Any] = {
+        "entrypoint": "python -m unittest",
+        "tests": ADD,
+        "pass_to_pass": KEPT,
+        "max_score": 2,
+        **more,
+    }
     return environments.make(["eval", "submit"], files=FILES, **fields)
 
 
@@ -60,12 +74,12 @@ def test_a_fix_that_breaks_others_scores_0_and_they_are_named(environments: Envi
     env = make(environments)
     env.workspace.write_bytes("calc.py", FIXED.replace("2 * a", "a").encode())
     observation, reward, terminated, _, info = env.step("eval")
-    said = "1 test that passed before fails: test_double.py::test_double"
+    said = "1 test that passed before fails: test_double.T.test_double"
     assert observation["text"].startswith("The score is 0 of 2 (measured in place") and said in env.last_text
     assert (reward, terminated, info["score"], info["resolved"]) == (0, False, 0, False)
     grade = env.grade()
     assert (grade.resolved, grade.score, grade.broken, grade.reason) == (False, 0, KEPT[1:], said), grade
-    assert grade.tests["test_add.py::test_add[1]"] == "passed" and grade.tests[KEPT[1]] == "failed"
+    assert grade.tests[ADD[0]] == "passed" and grade.tests[KEPT[1]] == "failed"
     assert failed_tests(grade, env.task.tests) == ()
     env.workspace.write_bytes("calc.py", FIXED.encode())
     observation, reward, terminated, _, _ = env.step("eval")
@@ -83,7 +97,7 @@ def test_submitting_says_what_broke(environments: Environments) -> None:
     env = make(environments)
     env.workspace.write_bytes("calc.py", FIXED.replace("2 * a", "a").encode())
     env.step("submit")
-    said = "the score is 0 of 2 on a clean copy (1 test that passed before fails: test_double.py::test_double)"
+    said = "the score is 0 of 2 on a clean copy (1 test that passed before fails: test_double.T.test_double)"
     assert f"Submitted: {said}; the task is not" in env.last_text and env.broken == KEPT[1:]
 
 
@@ -115,13 +129,13 @@ for one in gc.get_objects():
 
 
 def test_what_a_plugin_is_called_is_told_in_a_line(environments: Environments) -> None:
-    env = make(environments)
+    env = make(environments, **BY_PYTEST)
     env.workspace.write_bytes("calc.py", NAMES.encode())
     env.step("eval")
-    assert "added by x. The task is resolved.import calc" in env.last_text and "\nThe task" not in env.last_text
+    assert "added by x. The task is resolved.import unittest" in env.last_text and "\nThe task" not in env.last_text
     env.step("submit")
     [line] = env.last_text.splitlines()
-    assert "added by x. The task is resolved.import calc" in line and len(line) < 700, line
+    assert "added by x. The task is resolved.import unittest" in line and len(line) < 700, line
 
 
 @pytest.mark.parametrize(
@@ -137,7 +151,8 @@ def test_what_a_plugin_is_called_is_told_in_a_line(environments: Environments) -
     ids=["tampering", "broken", "doubted"],
 )
 def test_nothing_that_hidden_tests_say_is_in_what_submit_says(environments: Environments, code: str, said: str) -> None:
-    env = make(environments, mode="hidden", hidden_files=("test_add.py", "test_double.py"))
+    by = BY_PYTEST if code == NAMES else {}
+    env = make(environments, mode="hidden", hidden_files=("test_add.py", "test_double.py"), **by)
     env.workspace.write_bytes("calc.py", code.encode())
     observation, *_ = env.step("submit")
     assert said in env.last_text and "test_" not in env.last_text and "import" not in env.last_text
@@ -160,7 +175,7 @@ def test_another_entrypoint_has_other_tests(environments: Environments) -> None:
     repository = environments.make(files=FILES).task.repository
     assert repository is not None
     env = make(environments)
-    other = RepoEnv(env.task, [], "local", trusted=True, entrypoint=f"{ENTRYPOINT} test_double.py")
+    other = RepoEnv(env.task, [], "local", trusted=True, entrypoint="python -m unittest test_double")
     assert (other.task.tests, other.task.pass_to_pass) == ((), ())
 
 

@@ -12,7 +12,6 @@ import pytest
 from debug_gym_core import Judge, Measurement, RepoEnv, Session, Task, UsageError
 from debug_gym_core.errors import TaskError
 from debug_gym_core.tasks.results import TestResult
-from debug_gym_core.testing.sample import ENTRYPOINT
 from debug_gym_core.workspace import patch as patches
 from debug_gym_core.workspace.pristine import Pristine
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
@@ -22,12 +21,14 @@ pytest_plugins = ["debug_gym_core.testing.fixtures"]
 RIGHT = "def add(a, b):\n    return a + b\n"
 WRONG = RIGHT.replace("a + b", "a - b")
 TESTS = textwrap.dedent("""
+    import unittest
     import calc
 
-    def test_add():
-        assert calc.add(2, 3) == 5
+    class T(unittest.TestCase):
+        def test_add(self):
+            self.assertEqual(calc.add(2, 3), 5)
 """)
-IDS = ("checks/test_calc.py::test_add",)
+IDS = ("checks.test_calc.T.test_add",)
 
 
 def patch(before: dict[str, str | None], after: dict[str, str | None]) -> bytes:
@@ -51,7 +52,7 @@ def task(tmp_path: Path) -> Task:
         "bench",
         "mark",
         directory,
-        f"{ENTRYPOINT} -p no:cacheprovider checks/test_calc.py",
+        "python -m unittest checks/test_calc.py",
         tests=IDS,
         patches=(BUG,),
         tests_patch=ADDED,

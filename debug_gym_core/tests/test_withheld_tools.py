@@ -12,7 +12,7 @@ import pytest
 
 from debug_gym_core import Observation, RepoEnv, Tool, ToolCall, hookimpl, hookspec
 from debug_gym_core.testing.environments import Environments
-from debug_gym_core.testing.sample import FIXED_SHOP
+from debug_gym_core.testing.sample import FIXED_SHOP, SHOP
 
 
 class Listener(Tool):
@@ -113,7 +113,12 @@ def test_a_withheld_tool_that_cannot_be_closed_keeps_no_other_from_being_withhel
     assert env.step(ToolCall("noise"))[0]["text"] == "a noise"
 
 
+CHECK = "import unittest\nfrom shop import total\nclass T(unittest.TestCase):\n    def test_total(self): "
+
+
 def test_an_episode_says_why_it_ended(environments: Environments) -> None:
+    files = {"shop.py": SHOP, "test_shop.py": f"{CHECK}assert total([1]) == 1\n"}
+    checked = {"files": files, "entrypoint": "python -m unittest", "tests": ("test_shop.T.test_total",)}
     tools = ["submit", "eval", Write()]
     mend = ToolCall("write", {"code": FIXED_SHOP})
     for wanted, actions, settings in (
@@ -124,7 +129,7 @@ def test_an_episode_says_why_it_ended(environments: Environments) -> None:
         ("time", ["eval"], {"max_seconds": 0.0}),
         (None, [mend, "eval"], {"end_on_resolved": False}),
     ):
-        env = environments.make(tools, **settings)
+        env = environments.make(tools, **checked, **settings)
         for number, action in enumerate(actions, 1):
             _, _, terminated, truncated, _ = env.step(action)
             over = number == len(actions) and wanted is not None
