@@ -167,20 +167,20 @@ def test_many_workers_stop_within_one_call_of_the_limit(serve: Serve, wire_plugi
 
 
 @pytest.mark.parametrize(
-    ("bound", "calls", "status"),
+    ("bound", "tasks", "calls", "status"),
     [
-        (f"llm.max_task_cost={1.5 * PRICE}", 2, "unresolved"),
-        ("llm.max_task_cost=0", 0, "unresolved"),
-        ("llm.max_task_tokens=3000", 3, "resolved"),
+        (f"llm.max_task_cost={1.5 * PRICE}", "ab", 2, "unresolved"),
+        ("llm.max_task_cost=0", "a", 0, "unresolved"),
+        ("llm.max_task_tokens=3000", "a", 3, "resolved"),
     ],
 )
 def test_bounds_of_an_episode(
-    serve: Serve, wire_plugins: Plugins, tmp_path: Path, bound: str, calls: int, status: str
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path, bound: str, tasks: str, calls: int, status: str
 ) -> None:
     server = serve(prices=PRICES)
-    run = play_asking(wire_plugins, tmp_path / "run", bound, "benchmark.tasks=[a, b]")
-    assert len(server.requests) == 2 * calls
-    assert [result.status for result in run.results.values()] == [status] * 2
+    run = play_asking(wire_plugins, tmp_path / "run", bound, f"benchmark.tasks=[{', '.join(tasks)}]")
+    assert len(server.requests) == len(tasks) * calls
+    assert [result.status for result in run.results.values()] == [status] * len(tasks)
 
 
 @pytest.mark.parametrize("after", [503, 413])

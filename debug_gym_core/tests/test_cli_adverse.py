@@ -83,7 +83,7 @@ def test_names_that_are_not_utf_8(gym: Any, inside: Any, tmp_path: Path) -> None
     done = gym("run", "config.yaml", "-o", "out")
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "out/run.json").read_text())["config"]["agent"]["commands"] == {"b": "caf\udcff"}
-    assert gym("run", "--resume", "out").returncode == 0
+    assert inside("run", "--resume", "out").status == 0
 
 
 def test_a_directory_that_is_not_utf_8(environment: dict[str, str], tmp_path: Path) -> None:
@@ -97,7 +97,9 @@ def test_a_directory_that_is_not_utf_8(environment: dict[str, str], tmp_path: Pa
 # output that nobody reads
 
 
-@pytest.mark.parametrize("command", ["tasks toy", "plugins", "config show toy", "config schema", "run toy --list"])
+@pytest.mark.parametrize(
+    "command", ["run toy --list", *repeated("faults", "tasks toy", "plugins", "config show toy", "config schema")]
+)
 def test_closed_output_is_no_bug(environment: dict[str, str], tmp_path: Path, command: str) -> None:
     done = shell(f"gym {command} --plugin-file {TOY} >&-", environment, tmp_path)
     assert (done.returncode, done.stdout) == (0, "")

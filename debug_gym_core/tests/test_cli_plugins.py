@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import repeated
 from taken_name import SECOND
 
 from debug_gym_core.components.catalogue import of_core
@@ -55,12 +56,13 @@ def test_plugins_lists_what_is_there_and_what_failed(inside: Any, broken: str) -
 @pytest.mark.parametrize(
     ("columns", "header"),
     [
-        (200, "plugin kind provides distribution version state"),
-        (80, "plugin kind provides state"),
         (20, "plugin state"),
+        *repeated(
+            "people", (200, "plugin kind provides distribution version state"), (80, "plugin kind provides state")
+        ),
     ],
 )
-def test_a_narrow_terminal_shows_the_names_that_can_be_chosen(inside: Any, columns: int, header: str) -> None:
+def test_a_narrow_terminal_shows_the_names_that_can_be_chosen(columns: int, header: str) -> None:
     import pexpect
 
     code = "from debug_gym_core.cli import main; main()"
@@ -121,19 +123,22 @@ def test_what_all_stand_on_is_loaded_whatever_is_chosen(inside: Any, monkeypatch
     ("origin", "line"),
     [
         (None, "acme-tool==1.5"),
-        ({"url": "file:///a%20b/tool", "dir_info": {}}, "acme-tool @ file:///a%20b/tool"),
         ({"url": "file:///a%20b/tool", "dir_info": {"editable": True}}, "-e file:///a%20b/tool"),
         (
             {"url": "https://x.org/x.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}, "subdirectory": "t"},
             "acme-tool @ git+https://x.org/x.git@c0ffee#subdirectory=t",
         ),
-        (
-            {"url": "file:///w/t-1.5.zip", "archive_info": {"hashes": {"sha256": "ab"}}, "subdirectory": "t"},
-            "acme-tool @ file:///w/t-1.5.zip#sha256=ab&subdirectory=t",
+        *repeated(
+            "people",
+            ({"url": "file:///a%20b/tool", "dir_info": {}}, "acme-tool @ file:///a%20b/tool"),
+            ({"url": "file:///w/t.whl", "archive_info": {}}, "acme-tool @ file:///w/t.whl"),
+            (
+                {"url": "file:///w/t-1.5.zip", "archive_info": {"hashes": {"sha256": "ab"}}, "subdirectory": "t"},
+                "acme-tool @ file:///w/t-1.5.zip#sha256=ab&subdirectory=t",
+            ),
         ),
-        ({"url": "file:///w/t-1.5-py3-none-any.whl", "archive_info": {}}, "acme-tool @ file:///w/t-1.5-py3-none-any.whl"),
     ],
-)  # fmt: skip
+)
 def test_requirements_say_where_a_distribution_came_from(
     origin: dict[str, Any] | None, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

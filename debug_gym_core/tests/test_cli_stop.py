@@ -46,7 +46,7 @@ def test_a_second_interrupt_does_not_wait(environment: dict[str, str], tmp_path:
     ("number", "status"), [(signal.SIGINT, 130), *repeated("people", (signal.SIGTERM, 143), (signal.SIGHUP, 129))]
 )
 def test_interrupt_keeps_what_was_done_and_says_how_to_go_on(
-    blocked: Any, gym: Any, tmp_path: Path, number: int, status: int
+    blocked: Any, inside: Any, tmp_path: Path, number: int, status: int
 ) -> None:
     before = signal.signal(number, signal.SIG_DFL)  # nohup may have had the tests ignore it
     try:
@@ -63,11 +63,12 @@ def test_interrupt_keeps_what_was_done_and_says_how_to_go_on(
     assert hint.endswith("toy_plugin.py")
     assert results(tmp_path / "out") == {"toy/a": "resolved"}
     (tmp_path / "go").touch()
-    assert gym("run", "--resume", "out").returncode == 0
+    assert inside("run", "--resume", "out").status == 0
     assert results(tmp_path / "out") == {"toy/a": "resolved", "toy/b": "resolved", "toy/c": "resolved"}
     assert (tmp_path / "played").read_text() == "a 0\nb 0\nb 0\nc 0\n"
 
 
+@pytest.mark.faults
 def test_a_killed_run_goes_on(blocked: Any, gym: Any, tmp_path: Path) -> None:
     process = blocked()
     process.kill()
@@ -80,10 +81,10 @@ def test_a_killed_run_goes_on(blocked: Any, gym: Any, tmp_path: Path) -> None:
     assert (tmp_path / "out/toy/b/abandoned-1.jsonl").exists()
 
 
-def test_a_second_run_in_the_same_directory_is_refused(blocked: Any, gym: Any) -> None:
+def test_a_second_run_in_the_same_directory_is_refused(blocked: Any, inside: Any) -> None:
     process = blocked()
-    done = gym("run", "--resume", "out")
-    assert done.returncode == 2 and f"in use by another debug-gym (process {process.pid})" in done.stderr
+    done = inside("run", "--resume", "out")
+    assert done.status == 2 and f"in use by another debug-gym (process {process.pid})" in done.err
 
 
 def test_debug_pauses_after_each_step(gym: Any, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 import yaml
+from support import repeated
 from toy_runs import UNSAFE, Onlooker, by_task, lines
 
 from debug_gym_core import Agent
@@ -32,6 +33,9 @@ def test_a_run_leaves_what_is_documented(play: Any, onlooker: Onlooker) -> None:
     assert record["seed"] == 0 and record["mode"] == "visible" and record["versions"]["python"]
     assert "debug-gym-core" in record["versions"]["distributions"]
     assert [line["task"] for line in lines(run)] == ["toy/a", "toy/b", "toy/c"]
+    python = {"path": sys.executable, "version": platform.python_version()}
+    assert record["interpreters"] == [python]
+    assert [line["python"] for line in lines(run)] == [python] * 3
     line = by_task(run)["toy/a"]
     assert line.pop("seconds") > 0
     assert line == {
@@ -57,12 +61,11 @@ def test_a_run_leaves_what_is_documented(play: Any, onlooker: Onlooker) -> None:
         "twins": None,
         "reason": "",
         "dropped": {},
-        "python": {"path": sys.executable, "version": platform.python_version()},
+        "python": python,
     }
     directory = run.directory / "toy" / "a"
     events = read_journal(directory / "trajectory.jsonl")
     assert [str(event.kind) for event in events] == ["episode_started", "step", "step", "grade", "episode_finished"]
-    python = {"path": sys.executable, "version": ".".join(map(str, sys.version_info[:3]))}
     assert events[0].data["python"] == python
     assert f"python={python!r}" in (directory / "log.txt").read_text()
     assert events[1].data["action"] is None and "Task toy/a" in events[1].data["observation"]["text"]
@@ -113,7 +116,7 @@ def test_an_agent_that_wants_to_end_the_program_ends_its_episodes(play: Any) -> 
     assert all(line["error"]["message"].startswith("enough (toy_plugin.py:") for line in lines.values())
 
 
-@pytest.mark.parametrize("said", [{"a": 1}, True, b"over"])
+@pytest.mark.parametrize("said", [{"a": 1}, *repeated("faults", True, b"over")])
 def test_what_an_agent_returns_that_is_no_word_is_its_episodes_error(
     play: Any, toy_plugins: Plugins, monkeypatch: pytest.MonkeyPatch, said: object
 ) -> None:
@@ -162,10 +165,10 @@ def test_a_sandbox_that_is_lost_each_time_is_an_infrastructure_failure(play: Any
 
 
 def test_repeats_have_seeds_and_directories_of_their_own(play: Any, tmp_path: Path) -> None:
-    run = play("benchmark.tasks=a", "run.repeats=3", "run.seed=5", f"agent.played={tmp_path}/played")
-    assert [(line["task"], line["repeat"]) for line in lines(run)] == [("toy/a", 1), ("toy/a", 2), ("toy/a", 3)]
-    assert (tmp_path / "played").read_text() == "a 5\na 6\na 7\n"
-    assert (run.directory / "toy/a/3/trajectory.jsonl").exists()
+    run = play("benchmark.tasks=a", "run.repeats=2", "run.seed=5", f"agent.played={tmp_path}/played")
+    assert [(line["task"], line["repeat"]) for line in lines(run)] == [("toy/a", 1), ("toy/a", 2)]
+    assert (tmp_path / "played").read_text() == "a 5\na 6\n"
+    assert (run.directory / "toy/a/2/trajectory.jsonl").exists()
 
 
 def test_predictions_are_left_for_the_benchmarks_own_harness(play: Any) -> None:
@@ -183,9 +186,11 @@ def test_no_predictions_of_what_failed_or_where_no_harness_takes_any(play: Any, 
     assert by_task(run)["toy/b"]["status"] == "error" and not (run.directory / "predictions.jsonl").exists()
 
 
-def test_predictions_of_results_that_are_forgotten_are_not_left(play: Any) -> None:
+def test_predictions_of_repeats_are_apart_and_those_of_results_that_are_forgotten_are_not_left(play: Any) -> None:
     options = ("benchmark.predicts=true", "benchmark.tasks=a", "run.repeats=2")
     run = play(*options)
+    for name in ("predictions.jsonl", "predictions.2.jsonl"):
+        assert json.loads((run.directory / name).read_text())["name"] == "a"
     (run.directory / "predictions.mine.jsonl").touch()
     assert len(list(run.directory.glob("predictions*.jsonl"))) == 3
     for directory in (run.directory / "toy/a").iterdir():
@@ -197,12 +202,6 @@ def test_predictions_of_results_that_are_forgotten_are_not_left(play: Any) -> No
 def test_a_model_that_cannot_be_closed_is_no_fault_of_the_episodes(play: Any, tmp_path: Path) -> None:
     options = ("benchmark.tasks=a", "llm.name=meter", f"llm.asked={tmp_path}/asked", "llm.closes=false", UNSAFE)
     assert by_task(play(*options, agent="historian"))["toy/a"]["status"] == "resolved"
-
-
-def test_predictions_of_repeats_are_apart(play: Any) -> None:
-    run = play("benchmark.predicts=true", "run.repeats=2", "benchmark.tasks=a")
-    for name in ("predictions.jsonl", "predictions.2.jsonl"):
-        assert json.loads((run.directory / name).read_text())["name"] == "a"
 
 
 def test_whether_a_task_fails_unchanged_is_found_out_once_by_all_workers(
@@ -222,7 +221,7 @@ def test_whether_a_task_fails_unchanged_is_found_out_once_by_all_workers(
         return fails(players, task, found_out)
 
     monkeypatch.setattr(Players, "fails_unchanged", counted)
-    run = play("benchmark.tasks=a", "run.repeats=3", "run.workers=3")
+    run = play("benchmark.tasks=a", "benchmark.known_to_fail=false", "run.repeats=3", "run.workers=3")
     assert [line["status"] for line in lines(run)] == ["resolved"] * 3
     assert looked == ["toy/a"]
 
@@ -253,13 +252,6 @@ def test_weakened_sandboxes_are_noted(play: Any) -> None:
     run = play("terminal.allow_unsandboxed=true", "env.allowed=[conftest.py]", "benchmark.tasks=a")
     notes = json.loads((run.directory / "run.json").read_text())["notes"]
     assert any("allow_unsandboxed" in note for note in notes) and any("conftest.py" in note for note in notes)
-
-
-def test_the_interpreter_stands_in_the_record_and_the_result(play: Any) -> None:
-    run = play("benchmark.tasks=[a,b]")
-    python = {"path": sys.executable, "version": platform.python_version()}
-    assert [line["python"] for line in lines(run)] == [python, python]
-    assert json.loads((run.directory / "run.json").read_text())["interpreters"] == [python]
 
 
 def test_settings_without_effect_are_noted(play: Any, onlooker: Onlooker) -> None:

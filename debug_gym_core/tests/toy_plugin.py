@@ -40,6 +40,7 @@ class ToySettings(BenchmarkSettings):
     predicts: bool = False
     titled: bool = False
     only_visible: bool = False
+    known_to_fail: bool = True
 
 
 class Toy(Benchmark):
@@ -68,6 +69,7 @@ class Toy(Benchmark):
             entrypoint="python check.py",
             description="The answer is wrong. Nobody knows the question.",
             max_score=1,
+            known_to_fail=self.settings.known_to_fail,  # a sandbox less an episode
             mode="visible" if self.settings.only_visible else self.settings.mode,
         )
 
