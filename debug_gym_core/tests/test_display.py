@@ -85,13 +85,13 @@ def test_many_threads_write_while_the_table_is_drawn() -> None:
 
     def play(name: str) -> None:
         display.started(job(name))
-        for number in range(1, 30):
+        for number in range(1, 15):
             display.event(job(name), step(number))
         display.note(f"{name} is over")
         display.finished(job(name), result(name))
 
     threads = [threading.Thread(target=play, args=(f"t{number}",), daemon=True) for number in range(4)]
-    drawing = threading.Thread(target=lambda: [display._live.refresh() for _ in range(150)], daemon=True)
+    drawing = threading.Thread(target=lambda: [display._live.refresh() for _ in range(75)], daemon=True)
     display.__enter__()  # left only when nobody hangs, for leaving would hang too
     for thread in (*threads, drawing):
         thread.start()

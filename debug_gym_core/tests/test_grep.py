@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import threading
@@ -83,8 +84,8 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(session: Session) -> Non
 def test_context_joins_across_pieces_of_a_large_file(session: Session) -> None:
     lines = [f"line {number} {'x' * 60}" for number in range(1, 60_001)]
     session.write("big.txt", "\n".join(lines).encode())
-    size = [len(line) + 1 for line in lines]
-    edge = next(number for number in range(len(size)) if sum(size[:number]) > PIECE)
+    ends = itertools.accumulate(len(line) + 1 for line in lines)
+    edge = next(number for number, end in enumerate(ends, 1) if end > PIECE)
     for number in (1, 2, edge - 1, edge, edge + 1, 60_000):
         found = search(session, f"line {number} ", context=2)
         shown = [(line.number, line.matches) for line in found.files[0].lines]
@@ -388,6 +389,7 @@ def test_other_requests_are_served_meanwhile(hostile: Session) -> None:
     searching.join()
 
 
+@pytest.mark.faults
 def test_a_search_that_hears_no_signal_is_killed(hostile: Session) -> None:
     """A possessive repetition does not look for signals before it is through with a line, which takes minutes."""
     if hostile.guest()["python"] < [3, 11]:

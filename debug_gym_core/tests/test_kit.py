@@ -46,7 +46,8 @@ def test_a_tool_is_used_by_text_and_by_arguments(
 
 def test_the_samples_gold_patch_is_right(sample_task: Task, make_env: Callable[..., RepoEnv]) -> None:
     env = make_env(task=sample_task)
-    assert env.grade().score == 1 and not env.grade().resolved
+    before = env.grade()
+    assert before.score == 1 and not before.resolved
     assert sample_task.gold_patch is not None
     env.workspace.apply(sample_task.gold_patch)
     assert env.grade().resolved

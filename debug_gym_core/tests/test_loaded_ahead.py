@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support import handful, repeated
 from warm_programs import SHELF, Programs, zygotes
 
 from debug_gym_core.sandbox.warm import Warm
@@ -162,7 +163,15 @@ sys.path_importer_cache.clear()""",
 ]
 
 
-@pytest.mark.parametrize("change", ELSEWHERE, ids=["first", "before", "reversed", "finder", "hook"])
+@pytest.mark.parametrize(
+    "change",
+    handful(
+        "debugger",
+        dict(zip(["first", "before", "reversed", "finder", "hook"], ELSEWHERE, strict=True)),
+        "first",
+        "hook",
+    ),
+)
 def test_a_module_that_would_be_found_elsewhere_is(programs: Programs, venv: Path, change: str) -> None:
     (venv / "fancy.py").write_text("")
     os.utime(venv / "fancy.py", (1, 1))
@@ -173,7 +182,9 @@ def test_a_module_that_would_be_found_elsewhere_is(programs: Programs, venv: Pat
     assert place.endswith("lib/fancy.py") and "site-packages" not in place and warm
 
 
-@pytest.mark.parametrize("then", ["", "os.utime('lib', (1, 1)); importlib.invalidate_caches()"], ids=["new", "told"])
+@pytest.mark.parametrize(
+    "then", ["", *repeated("debugger", "os.utime('lib', (1, 1)); importlib.invalidate_caches()")], ids=["new", "told"]
+)
 def test_a_module_that_the_program_itself_writes_is_found(programs: Programs, venv: Path, then: str) -> None:
     """Its directory is looked through at the first import, and again when it has changed."""
     (venv / "fancy.py").write_text("")

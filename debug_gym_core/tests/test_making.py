@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import repeated
 
 from debug_gym_core import RepoEnv, Task, make
 from debug_gym_core.config.loading import load
@@ -168,7 +169,7 @@ def test_a_wrong_command_line_of_pytest_is_said(repository: Path) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("runner", ["pytest -q", "unittest test_a"])
+@pytest.mark.parametrize("runner", ["unittest test_a", *repeated("people", "pytest -q")])
 def test_tests_of_another_copy_are_said_to_be_that(repository: Path, runner: str) -> None:
     (repository / "src/click").mkdir(parents=True)
     (repository / "src/click/__init__.py").write_text("")

@@ -240,6 +240,7 @@ ENDLESS = """
 """
 
 
+@pytest.mark.faults
 def test_a_copy_that_does_not_end_costs_the_variables_only(run: RunTests) -> None:
     result = run(
         app=ENDLESS,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any, cast
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support import interpreters, said_by, version_of
+from reported_tests import QUICK
+from support import has, interpreters, said_by, version_of
 
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import RUNNER, ReportedRun
@@ -336,12 +336,12 @@ def sandbox() -> Iterator[Session]:
         yield session
 
 
-@pytest.mark.parametrize("entrypoint", ["python -m pytest -q", "python -m unittest"])
+@pytest.mark.parametrize("entrypoint", [f"python -m pytest -q {QUICK}", "python -m unittest"])
 def test_tested_code_that_replaces_the_runners_functions_is_found_out(
     sandbox: Session, python: str, entrypoint: str
 ) -> None:
     """In each of its modules: they are not in sys.modules, but the heap has them."""
-    if "pytest" in entrypoint and subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode:
+    if "pytest" in entrypoint and not has(python, "pytest"):
         pytest.skip(f"{python} has no pytest")
     shop = f"""
     import gc

@@ -46,7 +46,7 @@ def test_the_tests_see_what_python_m_pytest_shows(
 
 
 @pytest.mark.parametrize(
-    "options", ["-v", "-s -q", "--setup-show -q", *repeated("grading", "-q", "--tb=short", "-x", "-rA")]
+    "options", ["-v", "--setup-show -q", *repeated("grading", "-s -q", "-q", "--tb=short", "-x", "-rA")]
 )
 def test_the_output_is_the_same_as_without_us(
     run_tests: RunTests, local_session: Session, python: str, options: str
@@ -280,7 +280,7 @@ def test_looks(looks): pass
 
 
 @pytest.mark.parametrize(
-    "name", ["json", "pytest", "_pytest__runner", *repeated("grading", "marshal", "fcntl", "re", "pluggy")]
+    "name", ["json", "_pytest__runner", *repeated("grading", "pytest", "marshal", "fcntl", "re", "pluggy")]
 )
 def test_files_of_the_workspace_do_not_shadow_the_machinery(run_tests: RunTests, name: str) -> None:
     shadow = "print('9 passed')\nimport os\nos._exit(0)\n"
