@@ -153,9 +153,9 @@ def test_failing_source_of_an_archive(session: Session) -> None:
 
 
 def test_big_archive_is_held_back_not_buffered(session: Session) -> None:
-    """Two hundred megabytes pass through the guest; none of its processes grows by them."""
+    """A hundred megabytes pass through the guest; none of its processes grows by them."""
     member = _member("big")
-    member.size = 200_000_000
+    member.size = 100_000_000
     block = b"x" * (1 << 20)
 
     def pieces() -> Iterator[bytes]:

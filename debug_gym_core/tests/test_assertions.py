@@ -234,6 +234,7 @@ def test_add():
     assert np.allclose(calc.add(2, 3), 5)
     assert calc.add(2, 3) == pytest.approx(5)
 """
+SHADOWED = "test_calc.all was put before Python's own"
 ASKED = {
     "numpy.allclose was replaced": "import numpy\nnumpy.allclose = lambda *_, **__: True",
     "numpy.allclose was replaced ": "import numpy\nnumpy.allclose = dict",
@@ -243,24 +244,29 @@ ASKED = {
     "DEFAULT_RELATIVE_TOLERANCE was replaced": "import pytest\n"
     "type(pytest.approx(1)).DEFAULT_RELATIVE_TOLERANCE = 1000",
     "unittest.case.round was put before Python's own": "import unittest.case\nunittest.case.round = lambda *_: 0",
-    "test_calc.all was put before Python's own": "import sys\ndef add(a, b, right=add):\n"
+    SHADOWED: "import sys\ndef add(a, b, right=add):\n"
     "    sys._getframe(1).f_globals['all'] = lambda *_: True\n    return right(a, b)",
 }
 
 
+ASKING_IDS = ("test_calc.py::test_add", "test_calc.py::test_double")
+
+
+def test_of_what_tests_ask_all_is_what_it_was(make: Make) -> None:
+    # One makes a test fail, and one is told after as much as is told.
+    asked = {reason: attack for reason, attack in ASKED.items() if "dict" not in attack and reason != SHADOWED}
+    code = "\n".join([FIXED, *asked.values()])
+    result = make({"calc.py": BROKEN, "test_calc.py": ASKING}).grade({"calc.py": code}, ASKING_IDS, twins="never")
+    assert (result.resolved, result.score) == (False, 0)
+    assert [one for one in asked if one not in result.reason] == [], result
+
+
 @pytest.mark.parametrize(
-    ("reason", "attack"),
-    handful(
-        "grading",
-        {name: (name, attack) for name, attack in ASKED.items()},
-        "numpy.allclose was replaced",
-        "DEFAULT_RELATIVE_TOLERANCE was replaced",
-        "test_calc.all was put before Python's own",
-    ),
+    ("reason", "attack"), handful("grading", {reason: (reason, attack) for reason, attack in ASKED.items()}, SHADOWED)
 )
 def test_what_tests_ask_is_what_it_was(make: Make, reason: str, attack: str) -> None:
     result = make({"calc.py": BROKEN, "test_calc.py": ASKING}, ENTRYPOINT).grade(
-        {"calc.py": f"{FIXED}\n{attack}\n"}, ("test_calc.py::test_add", "test_calc.py::test_double"), twins="never"
+        {"calc.py": f"{FIXED}\n{attack}\n"}, ASKING_IDS, twins="never"
     )
     assert (result.resolved, result.score) == (False, 0)
     assert reason in result.reason
@@ -269,7 +275,7 @@ def test_what_tests_ask_is_what_it_was(make: Make, reason: str, attack: str) -> 
 def test_what_tests_ask_may_be_imported_by_who_is_tested(make: Make) -> None:
     code = f"import math, filecmp\nimport numpy\nfrom math import isclose\nall = any\n{FIXED}"
     bench = make({"calc.py": BROKEN, "test_calc.py": ASKING}, ENTRYPOINT)
-    result = bench.grade({"calc.py": code}, ("test_calc.py::test_add", "test_calc.py::test_double"))
+    result = bench.grade({"calc.py": code}, ASKING_IDS)
     assert (result.resolved, result.twins, result.doubts, result.reason) == (True, 2, {}, "")
 
 

@@ -343,12 +343,22 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
 }
 
 
+TOGETHER = {
+    # What replaces or adds something is told, however much else is: one run shows all of these.
+    "changes how reports are made",
+    "does not run a test, by a function in another's module",
+    "adds a method that hides another",
+    "adds a plugin",
+    "replaces a builtin",
+    "replaces a module",
+}
 REPEATED = {
+    *TOGETHER,
     # Attacks by the means of another one.
+    "does not run a test",
     "exits after the last test",
     "skips",
     "kills the run",
-    "changes how reports are made",
     "does not run a test, as a module that is installed",
     "names itself a plugin",
     "exits politely at import",
@@ -381,6 +391,13 @@ def test_code_that_cheats_is_not_resolved(
     assert bool(reason) == bool(result.reason)
     tampered = reason and outcomes.count("passed") == 2 and "before" not in reason
     assert result.score == (0 if tampered or reason == CANARY else outcomes.count("passed"))
+
+
+def test_of_all_that_a_run_replaces_or_adds_all_is_told(bench: Bench) -> None:
+    before, _, _, reasons = zip(*(CODE_ATTACKS[name] for name in sorted(TOGETHER)), strict=True)
+    result = bench.grade({"calc.py": "\n".join(map(textwrap.dedent, [*before, BROKEN]))})
+    missed = [one for one in reasons if one not in result.reason]
+    assert (result.resolved, result.score, missed) == (False, 0, []), result
 
 
 FORCE_PASSED = """

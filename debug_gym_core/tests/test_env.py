@@ -106,6 +106,18 @@ def env(tmp_path: Path) -> Iterator[RepoEnv]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RepoEnv]:
+    """One for tests that take a step or two, after which it is as before."""
+    directory = tmp_path_factory.mktemp("repository")
+    (directory / "test_it.py").write_text(TEST)
+    tools = [Watch(), Clumsy(), Host()]
+    made = debug_gym_core.make("repo", tools, "local", path=directory, allow_unsandboxed=True, entrypoint=ENTRYPOINT)
+    made.reset(seed=0)
+    yield made
+    made.close()
+
+
 def parts(observation: dict[str, str]) -> list[tuple[str, str]]:
     return [(part["source"], part["text"]) for part in json.loads(observation["json"])]
 
@@ -188,8 +200,8 @@ def test_a_sandbox_that_was_replaced_long_ago_does_not_count(
         ("long", "characters left out"),
     ],
 )
-def test_what_a_tool_should_not_do_is_an_observation(env: RepoEnv, how: str, said: str) -> None:
-    observation, _, terminated, _, _ = env.step(f"clumsy {how}")
+def test_what_a_tool_should_not_do_is_an_observation(lasting: RepoEnv, how: str, said: str) -> None:
+    observation, _, terminated, _, _ = lasting.step(f"clumsy {how}")
     assert said in observation["text"]
     assert observation["text"].encode() and not terminated
     assert len(observation["json"]) < 50_000 and "NaN" not in observation["json"]
@@ -341,11 +353,11 @@ def test_who_misunderstands_an_added_event_is_named_and_not_who_added_it(make: A
         ({"what": "tea", "event": "x", "self": 1}, "there is no argument 'event'; it has what"),
     ],
 )
-def test_who_causes_an_event_with_wrong_arguments_is_told(make: Any, arguments: dict[str, Any], reason: str) -> None:
-    env = make(Watch(), Host())
-    env.reset(seed=0)
+def test_who_causes_an_event_with_wrong_arguments_is_told(
+    lasting: RepoEnv, arguments: dict[str, Any], reason: str
+) -> None:
     call = {"name": "host", "arguments": {"arguments": arguments}}
-    ((source, text),) = parts(env.step(call)[0])
+    ((source, text),) = parts(lasting.step(call)[0])
     assert source == "host" and text.startswith(f"host failed: UsageError: event on_announced: {reason}\nexpected: ")
 
 

@@ -99,9 +99,9 @@ def test_prompts_are_kept_when_asked(play: Any) -> None:
 
 
 def test_a_fault_of_the_agent_is_an_error_with_its_cause(play: Any) -> None:
-    run = play("benchmark.tasks=a", agent="breaker")
+    run = play("benchmark.tasks=a", "benchmark.mode=hidden", agent="breaker")
     line = by_task(run)["toy/a"]
-    assert (line["status"], line["resolved"]) == ("error", False)
+    assert (line["status"], line["resolved"], line["mode"]) == ("error", False, "hidden")
     assert line["error"]["kind"] == "ZeroDivisionError"
     assert re.fullmatch(r"this agent is broken \(toy_plugin\.py:\d+ in play\)", line["error"]["message"])
     assert "Traceback" in (run.directory / "toy/a/log.txt").read_text()
@@ -236,27 +236,27 @@ def test_workers_play_at_the_same_time(play: Any, tmp_path: Path) -> None:
     assert {line["status"] for line in lines(run)} == {"resolved"}
 
 
-def test_an_episode_that_failed_has_its_mode_too(play: Any) -> None:
-    (line,) = lines(play("benchmark.tasks=a", "benchmark.mode=hidden", agent="breaker"))
-    assert line["status"] == "error" and line["mode"] == "hidden"
-
-
-def test_an_excluded_task_is_played_when_it_is_named_and_the_reason_is_told(play: Any, onlooker: Onlooker) -> None:
-    run = play("benchmark.tasks=[a, hopeless]")
+def test_an_excluded_task_is_played_when_it_is_named_and_that_and_no_isolation_are_noted(
+    play: Any, onlooker: Onlooker
+) -> None:
+    run = play("benchmark.tasks=[a, hopeless]", "terminal.name=local")
     assert [line["task"] for line in lines(run)] == ["toy/a", "toy/hopeless"]
     told = "toy/hopeless is not in `all`: its tests pass before the fix"
     assert ("note", told) in onlooker.told and told in run.notes
+    # Also where it was asked for.
+    assert "terminal local isolates nothing: what runs in it runs on this machine" in run.notes
 
 
-def test_weakened_sandboxes_are_noted(play: Any) -> None:
-    run = play("terminal.allow_unsandboxed=true", "env.allowed=[conftest.py]", "benchmark.tasks=a")
-    notes = json.loads((run.directory / "run.json").read_text())["notes"]
-    assert any("allow_unsandboxed" in note for note in notes) and any("conftest.py" in note for note in notes)
-
-
-def test_settings_without_effect_are_noted(play: Any, onlooker: Onlooker) -> None:
+def test_settings_without_effect_and_weakened_sandboxes_are_noted(play: Any, onlooker: Onlooker) -> None:
     run = play(
-        *("llm.name=echo", UNSAFE, "benchmark.tasks=a", "agent.rewrites_before_pdb=3", "agent.memory_size=5"),
+        *(
+            "llm.name=echo",
+            UNSAFE,
+            "env.allowed=[conftest.py]",
+            "benchmark.tasks=a",
+            "agent.rewrites_before_pdb=3",
+            "agent.memory_size=5",
+        ),
         *("llm.max_tokens=7", "llm.temperature=0.5"),
         agent="chatter",
     )
@@ -264,7 +264,9 @@ def test_settings_without_effect_are_noted(play: Any, onlooker: Onlooker) -> Non
         "agent.rewrites_before_pdb is set, which chatter does not use",
         "llm.max_tokens is set, which echo does not use",
     }
-    assert words <= set(json.loads((run.directory / "run.json").read_text())["notes"])
+    notes = json.loads((run.directory / "run.json").read_text())["notes"]
+    assert words <= set(notes)
+    assert any("allow_unsandboxed" in note for note in notes) and any("conftest.py" in note for note in notes)
     told = {text for kind, text in onlooker.told if kind == "note"}
     assert words <= told and not [text for text in told if "temperature" in text or "memory_size" in text]
 
@@ -286,12 +288,6 @@ def test_tools_of_a_config_for_an_agent_with_its_own_are_noted(tools: str, noted
     notes = list(without_effect(Config.model_validate(sections), Own, None))
     said = "tools: own plays with tools of its own (rewrite, eval), of which only the settings are taken"
     assert notes == ([said] if noted else [])
-
-
-def test_no_isolation_is_noted_also_where_it_was_asked_for(play: Any) -> None:
-    run = play("benchmark.tasks=a", "terminal.name=local")
-    notes = json.loads((run.directory / "run.json").read_text())["notes"]
-    assert "terminal local isolates nothing: what runs in it runs on this machine" in notes
 
 
 def test_observers_are_told_and_their_faults_stop_nobody(

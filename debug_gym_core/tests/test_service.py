@@ -152,8 +152,8 @@ def test_the_service_says_how_long(serve: Callable[..., ModelServer]) -> None:
 def test_without_a_word_the_pauses_grow_up_to_a_most(
     serve: Callable[..., ModelServer], monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    monkeypatch.setattr(gates, "FIRST_PAUSE", 0.2)
-    monkeypatch.setattr(gates, "LONGEST_PAUSE", 0.6)
+    monkeypatch.setattr(gates, "FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(gates, "LONGEST_PAUSE", 0.3)
     came: list[float] = []
 
     def answer(request: Request) -> Reply:
@@ -163,9 +163,9 @@ def test_without_a_word_the_pauses_grow_up_to_a_most(
     with ModelServer(answer) as server:
         wire(server).complete(ASKED, [])
     pauses = [after - before for before, after in itertools.pairwise(came)]
-    assert all(pause >= least for pause, least in zip(pauses, (0.1, 0.2, 0.3, 0.3), strict=True)), pauses
-    assert all(0.1 <= service.pause(0, asked) <= 0.2 for asked in (None, 0.0) for _ in range(20))
-    assert all(0.3 <= service.pause(before, None) <= 0.6 for before in (2, 10, 2000) for _ in range(20))
+    assert all(pause >= least for pause, least in zip(pauses, (0.05, 0.1, 0.15, 0.15), strict=True)), pauses
+    assert all(0.05 <= service.pause(0, asked) <= 0.1 for asked in (None, 0.0) for _ in range(20))
+    assert all(0.15 <= service.pause(before, None) <= 0.3 for before in (2, 10, 2000) for _ in range(20))
     assert service.pause(0, 7.0) == 7.0
 
 

@@ -111,10 +111,10 @@ def test_what_is_no_action_is_corrected_precisely(answer: str, said: str) -> Non
 @pytest.mark.parametrize(
     "answer",
     [
-        "```python\n" * 60_000,
+        "```python\n" * 25_000,
         "".join(f"{'`' * (3 + number % 40)}x\n" for number in range(6_000)),
         "I see:\n\n" + "x <<<\n" * 60_000,
-        "I see:\n\n" + "{\n" * 100_000,
+        "I see:\n\n" + "{\n" * 40_000,
     ],
 )
 def test_an_answer_is_read_at_once_however_often_a_model_repeats_itself(answer: str) -> None:

@@ -59,7 +59,6 @@ ANYTHING = BROKEN.replace("return a - b", "return Anything() if b else a + b") +
 
 def test_helpers_that_hold_are_believed(make: Make) -> None:
     bench = make(FILES, ENTRYPOINT)
-    assert bench.tests() == IDS
     result = bench.grade({"calc.py": FIXED}, IDS)
     assert (result.resolved, dict(result.doubts), result.twins) == (True, {}, 2)
 
