@@ -284,7 +284,7 @@ def test_a_run_may_lie_beside_a_file_of_that_name_that_is_no_runs(inside: Any, t
     assert inside("run", "toy", "--task", "b", "-o", "out").status == 0
 
 
-@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("there", [False, *repeated("people", True)])
 def test_a_run_that_cannot_start_leaves_nothing(inside: Any, tmp_path: Path, there: bool) -> None:
     if there:
         (tmp_path / "deep/out").mkdir(parents=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import repeated
+from support import handful, repeated
 
 from debug_gym_core import RepoEnv, Task, make
 from debug_gym_core.config.loading import load
@@ -192,7 +192,9 @@ def test_tests_of_another_copy_are_said_to_be_that(repository: Path, runner: str
         env.close()
 
 
-@pytest.mark.parametrize("modules", [["calc"], [f"calc{number:02}" for number in range(30)]], ids=["one", "many"])
+@pytest.mark.parametrize(
+    "modules", handful("people", {"one": ["calc"], "many": [f"calc{number:02}" for number in range(30)]}, "many")
+)
 def test_modules_that_hold_their_own_tests_are_said_to_be_all_there_is(tmp_path: Path, modules: list[str]) -> None:
     test = "class A(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(add(1, 2), 3)\n"
     text = "import unittest\ndef add(a, b): return a - b\n"

@@ -287,9 +287,12 @@ def test_subtests_that_fail_fail_their_test(run_tests: RunTests) -> None:
 @pytest.mark.parametrize(
     ("entrypoint", "status"),
     [
-        (f"python -m pytest -q {QUICK} no_such_file.py", 4),
-        (f"python -m pytest -q {QUICK} --no-such-option", 4),
         (f"python -m pytest -q {QUICK} -k nothing", 5),
+        *repeated(
+            "grading",
+            (f"python -m pytest -q {QUICK} no_such_file.py", 4),
+            (f"python -m pytest -q {QUICK} --no-such-option", 4),
+        ),
     ],
 )
 def test_runs_without_tests_say_what_pytest_says(run_tests: RunTests, entrypoint: str, status: int) -> None:
@@ -337,7 +340,7 @@ def test_a_channel_that_is_closed_is_no_report(run_tests: RunTests) -> None:
     assert result.tests == ()
 
 
-@pytest.mark.parametrize("options", ["", "--showlocals", *repeated("grading", "--tb=short", "--tb=long --showlocals")])
+@pytest.mark.parametrize("options", ["--showlocals", *repeated("grading", "", "--tb=short", "--tb=long --showlocals")])
 def test_ignored_files_are_not_in_tracebacks(local_session: Session, python: str, options: str) -> None:
     if not has(python, "pytest"):
         pytest.skip(f"{python} has no pytest")

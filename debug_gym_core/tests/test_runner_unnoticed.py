@@ -31,7 +31,7 @@ def test_probe():
 """
 
 
-@pytest.mark.parametrize("options", ["", "-I", *repeated("grading", "-B -X dev", "-O")])
+@pytest.mark.parametrize("options", ["", *repeated("grading", "-I", "-B -X dev", "-O")])
 def test_the_tests_see_what_python_m_pytest_shows(
     run_tests: RunTests, local_session: Session, python: str, options: str
 ) -> None:

@@ -54,6 +54,12 @@ def test_a_fix_of_a_part_counts_for_that_part(make: Make) -> None:
     bench = make({"calc.py": broken, "test_calc.py": TESTS, "conftest.py": CONFTEST, "hooks.py": HOOKS})
     result = bench.grade({"calc.py": BROKEN})
     assert (result.resolved, result.score, result.twins, result.reason) == (False, 1, 1, ""), result
+
+
+@pytest.mark.grading
+def test_a_part_that_only_hooks_let_pass_does_not_count(make: Make) -> None:
+    broken = BROKEN.replace("2 * a", "a")
+    bench = make({"calc.py": broken, "test_calc.py": TESTS, "conftest.py": CONFTEST, "hooks.py": HOOKS})
     result = bench.grade({"hooks.py": HOOKS + "    if 'double' in item.name: item.runtest = lambda: None\n"})
     assert (result.resolved, result.score, list(result.doubts)) == (False, 0, [IDS[0]]), result
 

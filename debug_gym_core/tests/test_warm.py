@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support import repeated
 from warm_programs import AT_ONCE, BOOT, MARK, SAY, SHELF, WARM, Programs, blob, zygotes
 
 from debug_gym_core.errors import SandboxError
@@ -116,7 +115,8 @@ ENDINGS = {
 }
 
 
-@pytest.mark.parametrize("pty", [True, *repeated("debugger", False)])
+@pytest.mark.debugger
+@pytest.mark.parametrize("pty", [True, False])
 def test_endings(programs: Programs, pty: bool) -> None:
     programs.pty = pty
     programs.heat()
