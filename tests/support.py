@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import json
@@ -17,9 +18,11 @@ from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
+from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from debug_gym_core.cli import main
 from debug_gym_core.plugins import default_plugins
 
 COMMAND = Path(sys.executable).parent / "debug-gym"
@@ -32,6 +35,9 @@ GATE_EXAMPLES = 20
 PYTHONS = [path for path in os.environ.get("DEBUG_GYM_TEST_PYTHONS", "").split(":") if path] or [sys.executable]
 """The interpreters that what runs in sandboxes is tried on: DEBUG_GYM_TEST_PYTHONS, separated by colons."""
 
+
+PLAIN_PYTEST = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest -q"
+"""An entrypoint for tests that are not about plugins: those of this environment take longer to start than pytest."""
 
 ORDINARY_USER = 1234
 """One without a name, as in many containers."""
@@ -203,3 +209,13 @@ def run_debug_gym(
         timeout=timeout,
         **({"stdin": subprocess.DEVNULL} if typed is None else {"input": typed}),
     )
+
+
+def call_debug_gym(
+    arguments: Sequence[object], cwd: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """As `run_debug_gym`, in this process: what is no matter of a process of its own need not import everything."""
+    words = list(map(str, arguments))
+    with contextlib.chdir(cwd):
+        done = CliRunner(env={"COLUMNS": "120", **(env or {})}).invoke(main, words)
+    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import repeated, run_debug_gym
+from support import PLAIN_PYTEST, repeated, run_debug_gym
 
 from debug_gym_agents.debug_agent import Debug5Agent, DebugAgent, RewriteAgent
 from debug_gym_agents.tool_agent import ToolAgent
@@ -129,6 +129,7 @@ def play(
             f"mini_nightmare/{name}",
             tools=list(DEFAULT if agent.tools is None else agent.tools),
             terminal=sandbox,
+            entrypoint=f"{PLAIN_PYTEST} test.py",
             max_steps=50,
             max_rewrites=10,
             end_on_resolved=agent.end_on_resolved,
@@ -201,7 +202,16 @@ def test_a_run_leaves_its_key_nowhere(sandbox: str, tmp_path: Path, written: str
         entry = {"model": "served", "endpoint": f"{server.url}/v1", "api_key": written}
         (tmp_path / "llm.yaml").write_text(json.dumps({"mine": entry}))
         words = ["run", "mini_nightmare", "--task", "purr", "--agent", "tool_agent", "--llm", "mine", "-vv"]
-        words += ["--llm-config", "llm.yaml", "--terminal", sandbox, "-o", "out"]
+        words += [
+            "--llm-config",
+            "llm.yaml",
+            "--terminal",
+            sandbox,
+            "-p",
+            f"env.entrypoint={PLAIN_PYTEST} test.py",
+            "-o",
+            "out",
+        ]
         done = run_debug_gym(words, tmp_path, {"PLANTED": key})
     said = done.stdout + done.stderr
     assert done.returncode == 0 and "Your key is ***." in said, said

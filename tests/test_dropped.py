@@ -7,7 +7,7 @@ import weakref
 from pathlib import Path
 
 import pytest
-from support import reason_not_to_use, terminals
+from support import PLAIN_PYTEST, reason_not_to_use, terminals
 
 import debug_gym_core
 from debug_gym_core.testing import processes_with, wait_until
@@ -24,7 +24,7 @@ def test_an_environment_that_is_dropped_ends_with_its_programs(
     env = debug_gym_core.make(
         "repo",
         path=tmp_path,
-        entrypoint="python -m pytest -q",
+        entrypoint=PLAIN_PYTEST,
         tools=["pdb", "bash", "eval"],
         terminal=terminal,
         allow_unsandboxed=True,

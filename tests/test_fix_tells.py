@@ -9,7 +9,7 @@ from pathlib import Path
 import pexpect
 import pytest
 from fixing import CALC, CTRL_C, RIGHT, TESTS, WRONG, at_a_terminal, ended, fixed, state, words
-from support import run_debug_gym
+from support import call_debug_gym, run_debug_gym
 
 from debug_gym_core import ToolCall
 from debug_gym_core.cli.own_tests import Standing
@@ -241,12 +241,12 @@ def test_what_is_missing_is_said_before_the_tests_are_run(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (tmp_path / "llm.yaml").write_text("one: {model: m}\n")
-    done = run_debug_gym(["fix", project, "--llm-config", "llm.yaml"], tmp_path)
+    done = call_debug_gym(["fix", project, "--llm-config", "llm.yaml"], tmp_path)
     assert (done.returncode, done.stdout) == (4, "") and "one (m): there is no key" in done.stderr
-    done = run_debug_gym(["fix", project, "--llm", "scripted"], tmp_path)
+    done = call_debug_gym(["fix", project, "--llm", "scripted"], tmp_path)
     assert (done.returncode, done.stdout) == (2, "") and "say what to play" in done.stderr
     home = {"XDG_STATE_HOME": str(tmp_path / "llm.yaml")}
-    done = run_debug_gym(["fix", project, "--agent", "noop_agent"], tmp_path, home)
+    done = call_debug_gym(["fix", project, "--agent", "noop_agent"], tmp_path, home)
     said = f"error: {tmp_path}/llm.yaml/debug-gym/fix: Not a directory\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
@@ -268,7 +268,7 @@ def test_an_output_that_no_run_can_be_kept_in_is_said_before_the_tests_are_run(
     kept = {"id": "x", "schema_version": 1, "config": Config().model_dump(mode="json")}
     (tmp_path / "other").mkdir()
     (tmp_path / "other/run.json").write_text(json.dumps(kept))
-    done = run_debug_gym(["fix", project, "--agent", "noop_agent", "-o", output], tmp_path)
+    done = call_debug_gym(["fix", project, "--agent", "noop_agent", "-o", output], tmp_path)
     assert (done.returncode, done.stdout) == (2, "") and f"error: {said}" in done.stderr
     assert json.loads((tmp_path / "other/run.json").read_text()) == kept and not (tmp_path / "gone").exists()
 

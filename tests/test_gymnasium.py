@@ -18,11 +18,13 @@ import gymnasium
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
+from support import PLAIN_PYTEST
 
 import debug_gym_core
 import debug_gym_core.envs
 from debug_gym_core import RepoEnv, Tool, ToolCall, UsageError
 
+PLAIN: dict[str, Any] = {"entrypoint": f"{PLAIN_PYTEST} test.py"}
 ACTIONS = [
     ToolCall("eval"),
     ToolCall("view", {"path": "tomorrow_date_code.py"}),
@@ -35,7 +37,7 @@ ACTIONS = [
 
 @pytest.fixture
 def env(sandbox: str) -> Iterator[RepoEnv]:
-    made = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal=sandbox)
+    made = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal=sandbox, **PLAIN)
     yield made
     made.close()
 
@@ -48,7 +50,9 @@ def test_the_checker_is_content(env: RepoEnv) -> None:
 
 
 def test_the_checker_is_content_with_what_is_rendered(sandbox: str) -> None:
-    made = gymnasium.make("debug_gym_core.envs:debug_gym/mini_nightmare-v0", task="tomorrow_date", terminal=sandbox)
+    made = gymnasium.make(
+        "debug_gym_core.envs:debug_gym/mini_nightmare-v0", task="tomorrow_date", terminal=sandbox, **PLAIN
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         check_env(made.unwrapped)
@@ -56,7 +60,9 @@ def test_the_checker_is_content_with_what_is_rendered(sandbox: str) -> None:
 
 
 def test_made_through_the_registry(sandbox: str) -> None:
-    env = gymnasium.make("debug_gym_core.envs:debug_gym/mini_nightmare-v0", task="tomorrow_date", terminal=sandbox)
+    env = gymnasium.make(
+        "debug_gym_core.envs:debug_gym/mini_nightmare-v0", task="tomorrow_date", terminal=sandbox, **PLAIN
+    )
     observation, info = env.reset(seed=3)
     assert "tomorrow_date" in observation["text"]
     assert info["max_score"] > 0
@@ -165,7 +171,9 @@ def test_a_reset_has_no_options(env: RepoEnv) -> None:
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_vector_environments_step(kind: str, sandbox: str) -> None:
-    makers = [partial(debug_gym_core.make, f"mini_nightmare/{task}", terminal=sandbox) for task in ("purr", "grader")]
+    makers = [
+        partial(debug_gym_core.make, f"mini_nightmare/{task}", terminal=sandbox, **PLAIN) for task in ("purr", "grader")
+    ]
     if kind == "sync":
         vector: gymnasium.vector.VectorEnv = gymnasium.vector.SyncVectorEnv(makers)
     else:
@@ -185,7 +193,7 @@ def test_vector_environments_step(kind: str, sandbox: str) -> None:
 SCRIPT = """
 import json, sys
 import debug_gym_core
-env = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal=sys.argv[1])
+env = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal=sys.argv[1], entrypoint=sys.argv[3])
 seen = [env.reset(seed=11)]
 for action in json.loads(sys.argv[2]):
     seen.append(env.step(action))
@@ -197,7 +205,9 @@ print(json.dumps(seen, sort_keys=True))
 def test_the_same_seed_and_actions_give_equal_bytes_in_two_processes(sandbox: str) -> None:
     actions = json.dumps([one.as_json() if isinstance(one, ToolCall) else one for one in ACTIONS])
     outputs = [
-        subprocess.run([sys.executable, "-c", SCRIPT, sandbox, actions], capture_output=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT, sandbox, actions, PLAIN["entrypoint"]], capture_output=True, check=True
+        ).stdout
         for _ in range(2)
     ]
     assert outputs[0] == outputs[1]
@@ -238,7 +248,7 @@ def test_steps_and_rewrites_are_limited(sandbox: str) -> None:
 
 
 def test_a_rewrite_that_fixes_the_bug_is_rewarded_and_graded_clean(sandbox: str) -> None:
-    env = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal=sandbox)
+    env = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal=sandbox, **PLAIN)
     env.reset(seed=0)
     _, before, *_ = env.step(ToolCall("eval"))
     env.workspace.apply(env.task.gold_patch)

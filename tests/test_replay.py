@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support import COMMAND, run_debug_gym
+from support import COMMAND, call_debug_gym, run_debug_gym
 
 from debug_gym_core.cli import main
 from debug_gym_core.testing.waiting import wait_until
@@ -34,7 +34,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("replay") / "run"
     words = ["run", "mini_nightmare", "--agent", "tool_agent", "--llm", "scripted", "--terminal", "bubblewrap"]
     given = ["-p", f"llm.actions={json.dumps(ACTIONS)}", "--task", "counter", "-o", out]
-    done = run_debug_gym([*words, *given], out.parent)
+    done = call_debug_gym([*words, *given], out.parent)
     assert done.returncode == 0, done.stdout + done.stderr
     return out
 
@@ -68,7 +68,7 @@ def test_a_run_that_is_replayed_shows_the_same_and_nothing_of_it_is_written(play
 
 def test_the_first_difference_is_shown_with_its_step(run: Path) -> None:
     change(run, 1, "observation", {"text": "1 something else\n2 b", "json": []})
-    done = run_debug_gym(["replay", run, "--step", "2"], run.parent)
+    done = call_debug_gym(["replay", run, "--step", "2"], run.parent)
     lines = done.stdout.splitlines()
     assert done.returncode == 1 and lines[0] == "mini_nightmare/counter: differs from step 1 on"
     assert "step 1: the text differs" in lines[1] and "    -1 something else" in lines
@@ -79,29 +79,29 @@ def test_of_several_episodes_each_has_its_line(run: Path) -> None:
     shutil.copytree(run, run.parent / "both" / "one")
     shutil.copytree(run, run.parent / "both" / "two")
     change(run.parent / "both/two", 1, "observation", {"text": "1 something else", "json": []})
-    done = run_debug_gym(["replay", "both"], run.parent)
+    done = call_debug_gym(["replay", "both"], run.parent)
     lines = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
     assert done.returncode == 1 and lines == [
         "both/one/mini_nightmare/counter: same (5 steps, score 0/2)",
         "both/two/mini_nightmare/counter: differs from step 1 on, score 0/2 as before",
         "1 of 2 episodes are the same",
     ]
-    done = run_debug_gym(["replay", "both/two", "--step", "0"], run.parent)
+    done = call_debug_gym(["replay", "both/two", "--step", "0"], run.parent)
     assert (done.returncode, done.stdout) == (0, "mini_nightmare/counter: same (0 steps of 5, no grade)\n")
 
 
 @pytest.mark.people
 def test_another_score_is_a_difference(run: Path) -> None:
     change(run, -1, "score", 2)
-    done = run_debug_gym(["replay", run, "--task", "counter"], run.parent)
+    done = call_debug_gym(["replay", run, "--task", "counter"], run.parent)
     assert (done.returncode, done.stdout) == (1, "mini_nightmare/counter: score 0/2, was 2/2\n"), done.stderr
 
 
 @pytest.mark.people
 def test_an_agent_without_a_model_plays_itself_again(tmp_path: Path) -> None:
     words = ["run", "mini_nightmare", "--agent", "solution_agent", "--task", "counter", "--terminal", "bubblewrap"]
-    assert run_debug_gym([*words, "-o", "run"], tmp_path).returncode == 0
-    done = run_debug_gym(["replay", "run"], tmp_path)
+    assert call_debug_gym([*words, "-o", "run"], tmp_path).returncode == 0
+    done = call_debug_gym(["replay", "run"], tmp_path)
     assert (done.returncode, done.stdout) == (0, "mini_nightmare/counter: same (5 steps, score 2/2)\n"), done.stderr
 
 
@@ -111,7 +111,7 @@ def test_a_run_that_was_killed_is_replayed_as_far_as_it_got(run: Path) -> None:
     lines = path.read_text().splitlines(keepends=True)
     kept = next(number for number, line in enumerate(lines) if json.loads(line).get("step") == 2) + 1
     path.write_text("".join(lines[:kept]) + '{"schema_version": 1, "ki')
-    done = run_debug_gym(["replay", run, "--task", "counter"], run.parent)
+    done = call_debug_gym(["replay", run, "--task", "counter"], run.parent)
     assert (done.returncode, done.stdout) == (0, "mini_nightmare/counter: same (2 steps, no grade)\n"), done.stderr
     assert "the last line is cut off and left out" in done.stderr
 
@@ -144,7 +144,7 @@ def configure(run: Path, section: str, **values: Any) -> None:
 def test_a_run_of_local_is_not_trusted_for_what_it_says(run: Path) -> None:
     """Whoever passes a run on would else have its actions carried out on the machine of who replays it."""
     configure(run, "terminal", name="local", allow_unsandboxed=True)
-    done = run_debug_gym(["replay", run, "--step", "1"], run.parent)
+    done = call_debug_gym(["replay", run, "--step", "1"], run.parent)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "played in a sandbox; the run was played in local, which --terminal local takes" in done.stderr
 
@@ -177,7 +177,7 @@ def test_what_a_run_says_of_this_machine_is_not_believed(
 @pytest.mark.parametrize("option", [("--trust",), ("--terminal", "local", "--trust")], ids=["as it was", "elsewhere"])
 def test_what_a_run_says_of_this_machine_is_believed_by_who_says_so(run: Path, option: tuple[str, ...]) -> None:
     configure(run, "terminal", name="local", allow_unsandboxed=True, network="host")
-    done = run_debug_gym(["replay", run, *option], run.parent)
+    done = call_debug_gym(["replay", run, *option], run.parent)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
 
 

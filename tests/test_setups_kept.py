@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from setups import STAMP, TEST, UNITTEST, Make, left, output, python_of, settings_of
-from support import run_debug_gym
+from support import call_debug_gym, run_debug_gym
 
 from debug_gym_core import RepoEnv, make
 from debug_gym_core.errors import RequirementError, SandboxError
@@ -178,12 +178,12 @@ def test_doctor_lists_and_removes_what_is_kept(keeping: str, open_env: Make, set
     (kept,) = kept_setups.all_kept()
     backend = default_plugins().terminals[keeping]
     assert kept.size > 0 and backend.has_image(kept.image)
-    detail = rows_of(run_debug_gym(["doctor", "--json"], tmp_path))["setups"]["detail"]
+    detail = rows_of(call_debug_gym(["doctor", "--json"], tmp_path))["setups"]["detail"]
     assert re.match(rf"{setup_cache}, 1 kept, [1-9][0-9.]* [kM]B; ", detail)
-    done = run_debug_gym(["doctor", "--clean", "--setups"], tmp_path)
+    done = call_debug_gym(["doctor", "--clean", "--setups"], tmp_path)
     assert done.returncode == 1 and f"error: setup {kept.place.name} is in use" in done.stderr
     env.close()
-    done = run_debug_gym(["doctor", "--clean", "--setups"], tmp_path)
+    done = call_debug_gym(["doctor", "--clean", "--setups"], tmp_path)
     assert done.returncode == 0 and f"removed setup {kept.place.name} (echo made > made)" in done.stdout
     assert left(setup_cache) == []
     assert not kept.image or not backend.has_image(kept.image)

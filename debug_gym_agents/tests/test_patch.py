@@ -52,6 +52,17 @@ def graded(env: RepoEnv, path: Path) -> tuple[str | None, bool]:
     return ended, env.grade().resolved
 
 
+def applied(env: RepoEnv, path: Path) -> tuple[str | None, bool]:
+    """As `graded`, without a grading: whether the changes are those that resolve the task, and no others."""
+    ended = PatchAgent(patches=path).play(env, None)
+    return ended, changed(env.patch) == changed(GOLD_PATCH)
+
+
+def changed(patch: bytes) -> list[bytes]:
+    """The lines that a patch takes away and adds."""
+    return [line for line in patch.splitlines() if line[:1] in (b"-", b"+") and line[:4] not in (b"--- ", b"+++ ")]
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -67,7 +78,7 @@ def test_predictions_are_read_as_harnesses_take_them(
     make_env: Callable[..., RepoEnv], tmp_path: Path, name: str, text: str
 ) -> None:
     (tmp_path / name).write_text(text)
-    assert graded(make_env(), tmp_path / name) == (None, True)
+    assert applied(make_env(), tmp_path / name) == (None, True)
 
 
 def test_the_patches_of_a_run_are_graded_again(make_env: Callable[..., RepoEnv], run: Path) -> None:
@@ -82,7 +93,8 @@ def test_the_patches_of_a_run_are_graded_again(make_env: Callable[..., RepoEnv],
 @pytest.mark.parametrize("patch", [None, "", "\n"])
 def test_a_task_without_a_patch_is_not_resolved(make_env: Callable[..., RepoEnv], tmp_path: Path, patch: Any) -> None:
     path = predictions(tmp_path / "a.jsonl", {"instance_id": "shop", "model_patch": patch})
-    assert graded(make_env(), path) == ("no_patch", False)
+    env = make_env()
+    assert applied(env, path) == ("no_patch", False) and env.patch == b""
 
 
 @pytest.mark.parametrize(
@@ -92,7 +104,8 @@ def test_a_patch_that_does_not_fit_is_not_resolved(
     make_env: Callable[..., RepoEnv], tmp_path: Path, patch: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = predictions(tmp_path / "a.jsonl", {"instance_id": "shop", "model_patch": patch})
-    assert graded(make_env(), path) == ("unapplied", False)
+    env = make_env()
+    assert applied(env, path) == ("unapplied", False) and env.patch == b""
     assert "sample/shop: its patch is not applied: " in caplog.text
 
 
@@ -104,13 +117,13 @@ def test_a_file_is_read_once_for_all_episodes_and_again_when_it_has_changed(
     path = predictions(tmp_path / "a.jsonl", {"task": "other", "patch": ""}, {"task": TASK, "patch": PATCH})
     path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
     env = make_env()
-    assert graded(env, path) == (None, True)
+    assert applied(env, path) == (None, True)
     env.reset()
-    assert graded(env, path) == (None, True)
+    assert applied(env, path) == (None, True)
     assert parsed == [f"{path}:1", f"{path}:2"]
     predictions(path, {"task": TASK, "patch": ""})
     env.reset()
-    assert graded(env, path) == ("no_patch", False)
+    assert applied(env, path) == ("no_patch", False)
 
 
 def test_read_only_files_are_left_as_they_are(

@@ -131,7 +131,7 @@ def run_tests(repo: Path, *options: str, **variables: str) -> tuple[int, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_", "COVERAGE_"))}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "test.py"]
     # Some releases of pandas announce on import what the next ones will need; that is not the task's output.
-    fixed = {"PYTHONWARNINGS": "ignore::DeprecationWarning", "PY_COLORS": "0"}
+    fixed = {"PYTHONWARNINGS": "ignore::DeprecationWarning", "PY_COLORS": "0", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     environment = {**kept, **fixed, **variables}
     finished = subprocess.run(command, cwd=repo, env=environment, text=True, capture_output=True, timeout=60)
     return finished.returncode, DURATION.sub("in *s", finished.stdout + finished.stderr)
