@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,22 @@ def repeated(section: str, *cases: Any) -> list[ParameterSet]:
     """Parameters, marked with a section of the full suite, for cases that repeat what those of the gate try."""
     marks = getattr(pytest.mark, section)
     return [pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=marks) for one in cases]
+
+
+def leading(count: int, section: str, cases: Iterable[Any]) -> list[ParameterSet]:
+    """Parameters of which the first are of the gate, the others, which repeat them, marked with a section.
+
+    Args:
+        count: how many are of the gate
+        section: of the full suite
+        cases: as `parametrize` takes them; a tuple has a value for each argument
+    """
+    mark = getattr(pytest.mark, section)
+    made = []
+    for number, one in enumerate(cases):
+        known = one if isinstance(one, ParameterSet) else pytest.param(*(one if isinstance(one, tuple) else (one,)))
+        made.append(known if number < count else known._replace(marks=[*known.marks, mark]))
+    return made
 
 
 def handful(section: str, cases: Mapping[str, Any], *kept: str) -> list[ParameterSet]:

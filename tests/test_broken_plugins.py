@@ -103,7 +103,7 @@ def test_plugins_names_each_with_its_cause(installed: dict[str, str]) -> None:
     assert records["tool-view"]["state"] == "loaded"
 
 
-@pytest.mark.parametrize("command", [("plugins",), ("tasks", "mini_nightmare")])
+@pytest.mark.parametrize("command", [("plugins",), pytest.param(("tasks", "mini_nightmare"), marks=pytest.mark.people)])
 def test_each_is_reported_once_on_stderr_without_a_traceback(installed: dict[str, str], command: tuple[str]) -> None:
     result = debug_gym(installed, *command)
     assert result.returncode == 0

@@ -107,7 +107,7 @@ def test_events_are_told_in_order_and_their_answers_are_read(
 
 @pytest.mark.parametrize(
     "hook",
-    ["run_started", "episode_stepped", *repeated("faults", "episode_started", "episode_finished", "run_finished")],
+    ["episode_stepped", *repeated("faults", "run_started", "episode_started", "episode_finished", "run_finished")],
 )
 def test_an_observer_that_fails_stops_nobody(
     plugins: Plugins, plugin: ModuleType, tmp_path: Path, caplog: pytest.LogCaptureFixture, hook: str

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import leading
 
 from debug_gym_core import Message, ToolCall, Usage
 from debug_gym_core.errors import ContextOverflow, LLMUnavailable, UsageError
@@ -240,18 +241,22 @@ def arguments_of(service: Service, given: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("given", "read"),
-    [
-        ("null", {}),
-        ('{"place": "Bern"}', {"place": "Bern"}),
-        ('{"place": "Be', '{"place": "Be'),
-        ("Bern", "Bern"),
-        ("[1, 2]", "[1, 2]"),
-        ("[" * 100_000, "[" * 100_000),
-        (NESTED, NESTED),
-        ('{"place": NaN}', '{"place": NaN}'),
-        ('"{\\"place\\": \\"Bern\\"}"', {"place": "Bern"}),
-        ('{"place": "\\ud83d"}', {"place": "?"}),
-    ],
+    leading(
+        7,
+        "faults",
+        [
+            ("null", {}),
+            ('{"place": "Bern"}', {"place": "Bern"}),
+            ('{"place": "Be', '{"place": "Be'),
+            ("Bern", "Bern"),
+            ("[1, 2]", "[1, 2]"),
+            ("[" * 100_000, "[" * 100_000),
+            (NESTED, NESTED),
+            ('{"place": NaN}', '{"place": NaN}'),
+            ('"{\\"place\\": \\"Bern\\"}"', {"place": "Bern"}),
+            ('{"place": "\\ud83d"}', {"place": "?"}),
+        ],
+    ),
 )
 def test_arguments_that_are_no_object_stay_text(either: Service, given: str, read: object) -> None:
     assert arguments_of(either, given) == read

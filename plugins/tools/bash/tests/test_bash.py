@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from shells import ENDED, Say, bash_of, make, running, speaker
-from support import repeated
+from support import leading, repeated
 
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import UsageError
@@ -188,7 +188,9 @@ USED = ["alias", "cd", "compgen", "declare", "enable", "eval", "export", "local"
 USED += ["shopt", "test", "trap", "umask", "unset"]
 
 
-@pytest.mark.parametrize("body", ["{ while :; do :; done; }", "{ :; }", "{ return 1; }", "{ builtin exit 4; }"])
+@pytest.mark.parametrize(
+    "body", leading(1, "faults", ["{ while :; do :; done; }", "{ :; }", "{ return 1; }", "{ builtin exit 4; }"])
+)
 def test_functions_with_the_names_of_builtins_break_nothing(say: Say, body: str) -> None:
     names = [*USED, "return", "command", "[", ":", "true", "exec", "source", "."]
     definitions = "; ".join(f"{name}() {body}" for name in names)
@@ -202,12 +204,16 @@ def test_functions_with_the_names_of_builtins_break_nothing(say: Say, body: str)
 
 @pytest.mark.parametrize(
     "command",
-    [
-        "builtin() { :; }",
-        "builtin() { return 1; }",
-        f"enable -n {' '.join(name for name in USED if name != 'enable')} .",
-        "alias builtin=false eval=false printf=false exec=false declare=false __debug_gym_report=false",
-    ],
+    leading(
+        1,
+        "faults",
+        [
+            "builtin() { :; }",
+            "builtin() { return 1; }",
+            f"enable -n {' '.join(name for name in USED if name != 'enable')} .",
+            "alias builtin=false eval=false printf=false exec=false declare=false __debug_gym_report=false",
+        ],
+    ),
 )
 def test_builtins_out_of_use_are_put_right(say: Say, command: str) -> None:
     assert say(f"kept=1; {command}; echo ok", 5).text == "ok"

@@ -7,29 +7,34 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from support import leading
 
 
 @pytest.mark.parametrize(
     ("condition", "expected"),
-    [
-        ("i == 2", [2]),
-        ("i > 5", []),
-        ("False", []),
-        ("i % 2", [1, 3]),
-        ("limit == i", [3]),
-        ("helper(i)", [2]),
-        ("any(i == other for other in [1])", [1]),
-        ("(lambda: i == 2)()", [2]),
-        ("[n for n in range(4) if n == i == 3]", [3]),
-        ("self._Thing__private == i", [2]),
-        ("locals().get('i') == 1", [1]),
-        ("undefined", [0, 1, 2, 3]),
-        ("i / (i - 1) and False", [1]),
-        ("later == 1", [0, 1, 2, 3]),
-        ("i == 1 or i == 2", [1, 2]),
-        ("i == 1 # a comment", [1]),
-        ("  i == 1", [1]),
-    ],
+    leading(
+        6,
+        "debugger",
+        [
+            ("i == 2", [2]),
+            ("i > 5", []),
+            ("False", []),
+            ("i % 2", [1, 3]),
+            ("limit == i", [3]),
+            ("helper(i)", [2]),
+            ("any(i == other for other in [1])", [1]),
+            ("(lambda: i == 2)()", [2]),
+            ("[n for n in range(4) if n == i == 3]", [3]),
+            ("self._Thing__private == i", [2]),
+            ("locals().get('i') == 1", [1]),
+            ("undefined", [0, 1, 2, 3]),
+            ("i / (i - 1) and False", [1]),
+            ("later == 1", [0, 1, 2, 3]),
+            ("i == 1 or i == 2", [1, 2]),
+            ("i == 1 # a comment", [1]),
+            ("  i == 1", [1]),
+        ],
+    ),
 )
 def test_conditions(debug: Any, backends: list[str], condition: str, expected: list[int]) -> None:
     source = """\
@@ -119,7 +124,9 @@ def test_conditions_that_change_while_the_program_runs(debug: Any, backends: lis
     assert seen == [1, 4, 5, 7, -1]
 
 
-@pytest.mark.parametrize("condition", ["sum(1 for i in iter(int, 1))", "endless()", "[1 for i in iter(int, 1)]"])
+@pytest.mark.parametrize(
+    "condition", leading(1, "debugger", ["sum(1 for i in iter(int, 1))", "endless()", "[1 for i in iter(int, 1)]"])
+)
 def test_an_interrupted_condition_stops_where_it_stands(debug: Any, backends: list[str], condition: str) -> None:
     source = "def endless():\n    while True: pass\nx = 1\ny = 2\nz = 3\n"
     program = debug("python app.py", {"app.py": source}, backends=backends)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
+from support import leading
 
 FORK = """\
     import os
@@ -103,7 +104,7 @@ POOL = """\
 """
 
 
-@pytest.mark.parametrize("how", ["pool", "executor", "process"])
+@pytest.mark.parametrize("how", leading(1, "debugger", ["pool", "executor", "process"]))
 def test_a_breakpoint_in_a_worker_stops_there(debug: Any, how: str) -> None:
     program = debug("python app.py", dedent(POOL + f"    print({how}())\n"))
     program.do("b 5")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
+from support import leading
 
 # -- recursion and memory
 
@@ -49,7 +50,9 @@ def test_uncaught_recursion_stops_with_a_bounded_stack(debug: Any) -> None:
     assert program.do("c")["exception"]["type"] == "RecursionError"
 
 
-@pytest.mark.parametrize(("left", "step"), [(9, "n"), (10, "r"), (14, "until"), (60, "n"), (200, "r")])
+@pytest.mark.parametrize(
+    ("left", "step"), leading(2, "debugger", [(9, "n"), (10, "r"), (14, "until"), (60, "n"), (200, "r")])
+)
 def test_a_stop_near_the_recursion_limit(debug: Any, left: int, step: str) -> None:
     program = debug(
         "python app.py",
@@ -130,19 +133,23 @@ def test_out_of_memory_in_the_program(debug: Any) -> None:
 
 @pytest.mark.parametrize(
     ("statement", "status"),
-    [
-        ("pass", 0),
-        ("sys.exit()", 0),
-        ("sys.exit(None)", 0),
-        ("sys.exit(7)", 7),
-        ("sys.exit(256 + 7)", 7),
-        ("sys.exit((1, 2))", 1),
-        ("sys.exit('why')", 1),
-        ("raise SystemExit", 0),
-        ("threading.Thread(target=sys.exit, args=(3,)).start()", 0),
-        ("atexit.register(sys.exit, 3)", 0),
-        ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(5)); os.kill(os.getpid(), signal.SIGTERM)", 5),
-    ],
+    leading(
+        4,
+        "debugger",
+        [
+            ("pass", 0),
+            ("sys.exit()", 0),
+            ("sys.exit(None)", 0),
+            ("sys.exit(7)", 7),
+            ("sys.exit(256 + 7)", 7),
+            ("sys.exit((1, 2))", 1),
+            ("sys.exit('why')", 1),
+            ("raise SystemExit", 0),
+            ("threading.Thread(target=sys.exit, args=(3,)).start()", 0),
+            ("atexit.register(sys.exit, 3)", 0),
+            ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(5)); os.kill(os.getpid(), signal.SIGTERM)", 5),
+        ],
+    ),
 )
 def test_an_exit_is_told_before_the_process_has_ended(debug: Any, statement: str, status: int) -> None:
     program = debug("python app.py", dedent(f"import atexit, os, signal, sys, threading\n{statement}\n"))
@@ -155,15 +162,19 @@ def test_an_exit_is_told_before_the_process_has_ended(debug: Any, statement: str
 
 @pytest.mark.parametrize(
     ("statement", "status"),
-    [
-        ("os._exit(9)", 9),
-        ("atexit.register(os._exit, 3)", 3),
-        ("threading.Thread(target=os._exit, args=(3,)).start(); time.sleep(60)", 3),
-        ("os.abort()", -signal.SIGABRT),
-        ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
-        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
-        ("ctypes.string_at(0)", -signal.SIGSEGV),
-    ],
+    leading(
+        3,
+        "debugger",
+        [
+            ("os._exit(9)", 9),
+            ("atexit.register(os._exit, 3)", 3),
+            ("threading.Thread(target=os._exit, args=(3,)).start(); time.sleep(60)", 3),
+            ("os.abort()", -signal.SIGABRT),
+            ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
+            ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+            ("ctypes.string_at(0)", -signal.SIGSEGV),
+        ],
+    ),
 )
 def test_sudden_death(debug: Any, statement: str, status: int) -> None:
     program = debug("python app.py", dedent(f"import atexit, ctypes, os, signal, threading, time\n{statement}\n"))
@@ -259,10 +270,14 @@ def test_handlers_of_the_program_run_and_stop_at_breakpoints(debug: Any) -> None
 
 @pytest.mark.parametrize(
     "protect",
-    [
-        "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))",
-        "[signal.signal(n, signal.SIG_IGN) for n in range(1, 65) if n not in (9, 19, 32, 33)]",
-    ],
+    leading(
+        1,
+        "debugger",
+        [
+            "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))",
+            "[signal.signal(n, signal.SIG_IGN) for n in range(1, 65) if n not in (9, 19, 32, 33)]",
+        ],
+    ),
 )
 def test_breakpoints_stop_in_a_program_that_takes_all_signals(debug: Any, protect: str) -> None:
     program = debug(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
+from support import leading
 
 from debug_gym_tool_pdb.debuggee import leaving
 
@@ -172,7 +173,9 @@ sum([First(), Second()])
 """
 
 
-@pytest.mark.parametrize("variables", ["", "a=0", "a=0, b=0, c=0"])  # by which frames are as large as others
+@pytest.mark.parametrize(
+    "variables", leading(1, "debugger", ["", "a=0", "a=0, b=0, c=0"])
+)  # by which frames are as large as others
 def test_a_call_that_follows_the_end_of_a_generator_is_stepped_into(debug: Any, variables: str) -> None:
     """Though its frame may be where that of the generator was, which is gone."""
     program = debug("python app.py", {"app.py": IN_ITS_PLACE.format(variables)})

@@ -6,7 +6,7 @@ import textwrap
 from typing import Any
 
 import pytest
-from support import version_of
+from support import leading, version_of
 
 CALL = textwrap.dedent(
     """\
@@ -119,7 +119,7 @@ def test_a_statement_whose_first_line_is_executed_last(debug: Any, backends: lis
     assert b"f 10" in program.printed
 
 
-@pytest.mark.parametrize("line", [18, 19, 20, 21, 22, 23])
+@pytest.mark.parametrize("line", leading(2, "debugger", [18, 19, 20, 21, 22, 23]))
 def test_a_decorated_function_begins_at_its_first_decorator(debug: Any, backends: list[str], line: int) -> None:
     program = debug("python app.py", {"app.py": CALL}, backends=backends)
     program.do("b 26")

@@ -6,6 +6,7 @@ import textwrap
 from typing import Any
 
 import pytest
+from support import leading
 
 
 @pytest.mark.parametrize("command", ["n", "s"])
@@ -144,7 +145,7 @@ asyncio.get_event_loop_policy().new_event_loop().run_until_complete(main())
 }
 
 
-@pytest.mark.parametrize("left", NOT_MEANT)
+@pytest.mark.parametrize("left", leading(3, "debugger", NOT_MEANT))
 def test_a_step_out_of_a_function_goes_not_to_what_the_interpreter_calls(debug: Any, left: str) -> None:
     lines = [line.strip() for line in NOT_MEANT[left].splitlines()]
     program = debug("python -W default app.py", {"app.py": NOT_MEANT[left]})
@@ -200,7 +201,7 @@ sorted([weakref.ref(set()), weakref.ref(set())], key=meant)
 }
 
 
-@pytest.mark.parametrize("called", CALLED_NEXT)
+@pytest.mark.parametrize("called", leading(2, "debugger", CALLED_NEXT))
 def test_a_step_out_of_a_function_goes_into_what_is_called_next(debug: Any, called: str) -> None:
     lines = [line.split()[0] for line in CALLED_NEXT[called].splitlines()]
     program = debug("python app.py", {"app.py": CALLED_NEXT[called]})

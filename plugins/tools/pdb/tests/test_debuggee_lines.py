@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support import version_of
+from support import leading, version_of
 
 APP = """\
 def keep(name): return lambda function: function
@@ -50,11 +50,11 @@ assert (
 @pytest.mark.parametrize(
     ("line", "first"),
     [
-        *((one, 2) for one in (3, 4)),
-        *((one, 5) for one in (6, 7, 8, 9, 10)),
-        *((one, 17) for one in (18, 19, 20, 21, 22, 23, 24)),
-        *((one, 30) for one in (30, 31, 32)),
-        *((one, 33) for one in (34, 35, 36)),
+        *leading(1, "debugger", ((one, 2) for one in (3, 4))),
+        *leading(1, "debugger", ((one, 5) for one in (6, 7, 8, 9, 10))),
+        *leading(1, "debugger", ((one, 17) for one in (18, 19, 20, 21, 22, 23, 24))),
+        *leading(1, "debugger", ((one, 30) for one in (30, 31, 32))),
+        *leading(1, "debugger", ((one, 33) for one in (34, 35, 36))),
     ],
 )
 def test_every_line_inside_a_statement_stands_for_its_first(debug: Any, python: str, line: int, first: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
+from support import leading
 
 LOOP = """\
     import random
@@ -188,14 +189,18 @@ def test_stops_are_listed(back: Any) -> None:
 
 @pytest.mark.parametrize(
     ("command", "said"),
-    [
-        ("back 2", "*** only 1 can be gone back to before this stop; rewind lists them"),
-        ("back x", "*** back takes how many stops to go back, as in back 2"),
-        ("back 0", "*** back takes how many stops to go back, as in back 2"),
-        ("back ²", "*** back takes how many stops to go back, as in back 2"),
-        ("rewind 9", "*** there is no stop 9"),
-        ("rewind x", "*** rewind takes the number of a stop, as in rewind 2; alone it lists them"),
-    ],
+    leading(
+        2,
+        "debugger",
+        [
+            ("back 2", "*** only 1 can be gone back to before this stop; rewind lists them"),
+            ("back x", "*** back takes how many stops to go back, as in back 2"),
+            ("back 0", "*** back takes how many stops to go back, as in back 2"),
+            ("back ²", "*** back takes how many stops to go back, as in back 2"),
+            ("rewind 9", "*** there is no stop 9"),
+            ("rewind x", "*** rewind takes the number of a stop, as in rewind 2; alone it lists them"),
+        ],
+    ),
 )
 def test_what_cannot_be_gone_back_to_is_said(back: Any, command: str, said: str) -> None:
     program = back("python app.py", dedent("x = 1\ny = 2\n"))
@@ -323,7 +328,7 @@ def test_a_thread_goes_back_to_where_there_was_none(back: Any) -> None:
     assert b"end" in program.printed
 
 
-@pytest.mark.parametrize("room", range(18, 26, 2))
+@pytest.mark.parametrize("room", leading(1, "debugger", range(18, 26, 2)))
 def test_near_the_recursion_limit_it_stops_and_goes_back_as_well(back: Any, room: int) -> None:
     program = back(
         "python app.py",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import LOOP, dedent, place
+from support import leading
 
 
 def test_first_stop_is_before_the_first_line(debug: Any) -> None:
@@ -21,7 +22,7 @@ def test_first_stop_is_before_the_first_line(debug: Any) -> None:
 
 @pytest.mark.parametrize(
     ("command", "stopped"),
-    [("n", 2), ("s", 2), ("unt", 2), ("unt 3", 3), ("j 3", 3), ("j 1", 1), ("r", 3)],
+    leading(4, "debugger", [("n", 2), ("s", 2), ("unt", 2), ("unt 3", 3), ("j 3", 3), ("j 1", 1), ("r", 3)]),
 )
 def test_commands_before_the_first_line_are_given_at_it(debug: Any, command: str, stopped: int) -> None:
     program = debug("python app.py", {"app.py": '"""Doc."""\nx = 1\ny = 2\n'})
@@ -130,7 +131,9 @@ open(os.environ["SEEN"], "w").write(json.dumps(seen))
 """
 
 
-@pytest.mark.parametrize("entrypoint", ["sub/app.py a -b", "-m pkg a", "-m pkg.sub a", "-m flat", "./flat.py x"])
+@pytest.mark.parametrize(
+    "entrypoint", leading(2, "debugger", ["sub/app.py a -b", "-m pkg a", "-m pkg.sub a", "-m flat", "./flat.py x"])
+)
 def test_program_sees_what_it_sees_without_debugger(debug: Any, python: str, tmp_path: Path, entrypoint: str) -> None:
     files = {
         "sub/app.py": SEEN,

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import LOOP, LOOP_TEST
+from support import leading
 
 from debug_gym_core import ActionError, ToolCall, UsageError
 from debug_gym_core.debugging.breakpoints import Breakpoints
@@ -278,17 +279,21 @@ def test_own_entrypoint_is_for_one_session(env: Environment, pdb: Pdb) -> None:
 
 @pytest.mark.parametrize(
     ("entrypoint", "why"),
-    [
-        ("python nosuch.py", "there is no file nosuch.py"),
-        ("python -m nosuch", "there is no module nosuch"),
-        ("python test.sh", "is not Python"),
-        ("make test", "cannot be debugged"),
-        ("pytest 'x", "cannot be read"),
-        ("/nosuch/python app.py", "cannot be started"),
-        ("python --nosuch-flag app.py", "cannot be debugged"),
-        ("pytest nosuch.py", "there is no file nosuch.py"),
-        ("/bin/false-python3 app.py", "cannot be"),
-    ],
+    leading(
+        3,
+        "debugger",
+        [
+            ("python nosuch.py", "there is no file nosuch.py"),
+            ("python -m nosuch", "there is no module nosuch"),
+            ("python test.sh", "is not Python"),
+            ("make test", "cannot be debugged"),
+            ("pytest 'x", "cannot be read"),
+            ("/nosuch/python app.py", "cannot be started"),
+            ("python --nosuch-flag app.py", "cannot be debugged"),
+            ("pytest nosuch.py", "there is no file nosuch.py"),
+            ("/bin/false-python3 app.py", "cannot be"),
+        ],
+    ),
 )
 def test_bad_entrypoint_is_told_at_once_and_not_remembered(
     env: Environment, pdb: Pdb, entrypoint: str, why: str

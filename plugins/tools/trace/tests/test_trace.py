@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import python_in, reason_not_to_use, repeated, terminals
+from support import leading, python_in, reason_not_to_use, repeated, terminals
 
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.testing.environments import Environments
@@ -233,7 +233,9 @@ def test_a_name_that_is_too_long_for_a_search_is_not_looked_for(env: RepoEnv, mo
     assert traced(env, "x" * 20_000).error
 
 
-@pytest.mark.parametrize("target", ["test_cases.py::test_v[3]", " test_cases.py:test_v[3]\n", "test_v[3]"])
+@pytest.mark.parametrize(
+    "target", leading(1, "debugger", ["test_cases.py::test_v[3]", " test_cases.py:test_v[3]\n", "test_v[3]"])
+)
 def test_the_case_of_a_test_that_is_named_is_followed(env: RepoEnv, target: str) -> None:
     code = "import pytest\n@pytest.mark.parametrize('v', [1, 3])\ndef test_v(v): assert v == 1\n"
     env.workspace.write_text("test_cases.py", code)
