@@ -28,6 +28,8 @@ from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_tool_pdb.boot import BOOT, blob
 
 ENVIRONMENT = {
+    # To load what this environment has takes longer than most of the tests; `PYTEST_DISABLE_PLUGIN_AUTOLOAD=` loads it.
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     "PATH": os.environ["PATH"],
     "LANG": "C.UTF-8",
     "PYTHONDONTWRITEBYTECODE": "1",

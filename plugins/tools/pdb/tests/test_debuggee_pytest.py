@@ -303,7 +303,7 @@ def test_options_of_the_repository_s_own(python: str, debug_tests: Any, plugin: 
     if subprocess.run([python, "-c", f"import {plugin}"], capture_output=True).returncode:
         pytest.skip(f"needs {plugin} in {python}: pip install pytest-{plugin.replace('pytest_', '')}")
     files = {**FILES, "pytest.ini": f"[pytest]\naddopts = {OPTIONS[plugin]}\n"}
-    program = debug_tests("python -m pytest -q -k with_fixture", files)
+    program = debug_tests("PYTEST_DISABLE_PLUGIN_AUTOLOAD= python -m pytest -q -k with_fixture", files)
     program.do("b code_under_test.py:3")
     stop = program.do("c")["stop"]
     assert (stop["line"], stop["function"]) == (3, "add")

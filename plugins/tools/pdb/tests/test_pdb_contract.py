@@ -10,6 +10,6 @@ class TestPdb(ToolContract):
     tool = Pdb
     calls = (
         {"command": "b shop.py:7\nc\np price"},
-        {"command": "p 1", "entrypoint": "python -m pytest -q -p no:cacheprovider"},
+        {"command": "p 1", "entrypoint": "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest -q -p no:cacheprovider"},
         {"command": "q"},
     )
