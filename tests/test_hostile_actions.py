@@ -20,7 +20,7 @@ from support import examples
 
 from debug_gym_core import RepoEnv, Task, ToolCall
 from debug_gym_core.plugins import default_plugins
-from debug_gym_core.testing.hostile import DEPTH, LARGE, Attempt, arguments, attempts, nested
+from debug_gym_core.testing.hostile import DEPTH, LARGE, LINES, Attempt, arguments, attempts, nested
 from debug_gym_core.tools.observation import TEXT_LIMIT
 
 pytestmark = pytest.mark.faults
@@ -122,14 +122,14 @@ def test_wrong_arguments_are_answered_in_every_form(env: RepoEnv, name: str, for
 
 
 def is_json(attempt: Attempt, *, nan: bool) -> bool:
-    """Whether JSON text can be made of arguments; twice 10 MB of each form would only take time.
+    """Whether JSON text can be made of arguments; twice 5 MB, or 1 MB of lines, of each form would only take time.
 
     Args:
         attempt: the arguments
         nan: whether there may be numbers that JSON has not; text that has them is refused as such (see test_action)
     """
     try:
-        return len(json.dumps(attempt.arguments, allow_nan=nan)) < LARGE
+        return len(json.dumps(attempt.arguments, allow_nan=nan)) < LINES
     except (ValueError, RecursionError):
         return False
 
@@ -152,12 +152,12 @@ UNKNOWN: dict[str, Any] = {
     "a name that is a huge number": {"name": HUGE},
     "a name that is a deep list": {"name": DEEP, "arguments": {}},
     "a name that is a surrogate": {"name": "\ud800"},
-    "a name of 10 MB": {"name": "x" * LARGE},
+    "a name of 5 MB": {"name": "x" * LARGE},
     "a call of a number": ToolCall(7),  # type: ignore[arg-type]
     "a call of a huge number": ToolCall(HUGE),  # type: ignore[arg-type]
     "a call of a deep list": ToolCall(DEEP, {}),  # type: ignore[arg-type]
     "a call without a name": ToolCall(""),
-    "a call of 10 MB": ToolCall("x " * (LARGE // 2)),
+    "a call of 5 MB": ToolCall("x " * (LARGE // 2)),
     "arguments that are a list": {"name": "view", "arguments": ["app.py"]},
     "arguments that are a number": {"name": "view", "arguments": HUGE},
     "arguments that are text": {"name": "view", "arguments": "app.py"},
@@ -174,12 +174,12 @@ UNKNOWN: dict[str, Any] = {
     "a NUL": "\0",
     "a surrogate": "\ud800\udfff",
     "a BOM": "\ufeffview app.py",
-    "10 MB of text": "x" * LARGE,
-    "10 MB of words": "view " + "a " * (LARGE // 2),
-    "10 MB of one word": "view " + "'" + "a" * LARGE,
-    "10 MB of quotes": "view " + "'" * LARGE,
-    "10 MB of blocks": "rewrite app.py <<<\n" * (LARGE // 20),
-    "10 MB of line ends": "\n" * LARGE + "x",
+    "5 MB of text": "x" * LARGE,
+    "5 MB of words": "view " + "a " * (LARGE // 2),
+    "5 MB of one word": "view " + "'" + "a" * LARGE,
+    "5 MB of quotes": "view " + "'" * LARGE,
+    "5 MB of blocks": "rewrite app.py <<<\n" * (LARGE // 20),
+    "5 MB of line ends": "\n" * LARGE + "x",
     "an open block": "rewrite app.py <<<\nx = 1\n",
     "an open quote": "view 'app.py",
     "an open brace": '{"name": "view"',

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-LARGE = 10_000_000
-"""Characters of the largest text."""
+LARGE = 5_000_000
+"""Characters of the largest text: more than any bound that a text passes on its way into a sandbox."""
+
+LINES = 1_000_000
+"""Characters of the largest text of many lines."""
 
 DEPTH = 100_000
 """Levels of the deepest list."""
@@ -41,7 +44,7 @@ def attempts(parameters: Mapping[str, Any], good: Mapping[str, Any]) -> Iterator
     properties: Mapping[str, Any] = parameters.get("properties", {})
     required = parameters.get("required", [])
     yield Attempt("an unknown argument", {**good, "no_such_argument": 1}, "no_such_argument")
-    yield Attempt("an unknown argument of 10 MB", {**good, "n" * LARGE: 1}, "n" * 40)
+    yield Attempt("an unknown argument of 5 MB", {**good, "n" * LARGE: 1}, "n" * 40)
     for name in required:
         without = {key: value for key, value in good.items() if key != name}
         yield Attempt(f"no {name}", without, name)
@@ -137,8 +140,8 @@ _NUMBERS: Mapping[str, Any] = {
 }
 
 _TEXTS = {
-    "10 MB of text": "x" * LARGE,
-    "10 MB of lines": f"{'x' * 79}\n" * (LARGE // 80),
+    "5 MB of text": "x" * LARGE,
+    "1 MB of lines": f"{'x' * 79}\n" * (LINES // 80),
     "a NUL": "a\0b",
     "a lone surrogate": "a\ud800b",
     "nothing": "",
