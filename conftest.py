@@ -7,11 +7,13 @@ for namespace packages (`--import-mode=importlib` names test modules after their
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from pathlib import Path
 
 import guest_coverage
+import pytest
 import support
 
 import debug_gym_agents
@@ -33,6 +35,18 @@ support.property_tests()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts the tests in the background has them ignore it, and what they start inherits that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests of a contract that its class says are of the full suite.
+
+    `repeats` has, by sections, expressions of which one is found in a test's name.
+    """
+    repeats = getattr(getattr(item, "cls", None), "repeats", {})
+    for section, expressions in repeats.items():
+        if any(re.search(one, item.name) for one in expressions):
+            item.add_marker(getattr(pytest.mark, section))
+
 
 if guest_coverage.VARIABLE in os.environ:
     guest_coverage.install(Path(os.environ[guest_coverage.VARIABLE]).resolve())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from debug_gym_agents.debug_agent import Debug5Agent, DebugAgent, RewriteAgent
 from debug_gym_agents.noop import NoopAgent
 from debug_gym_agents.solution import SolutionAgent
@@ -30,11 +32,13 @@ class TestDebugAgent(AgentContract):
     actions = ("eval", "pdb b shop.py:6", FIX, "eval")
 
 
+@pytest.mark.people
 class TestRewriteAgent(AgentContract):
     agent = RewriteAgent
     actions = ("view shop.py", FIX, "eval")
 
 
+@pytest.mark.people
 class TestDebug5Agent(AgentContract):
     agent = Debug5Agent
     actions = ("listdir", FIX, "eval")

@@ -242,20 +242,24 @@ def arguments_of(service: Service, given: Any) -> Any:
 @pytest.mark.parametrize(
     ("given", "read"),
     leading(
-        7,
-        "faults",
-        [
-            ("null", {}),
-            ('{"place": "Bern"}', {"place": "Bern"}),
-            ('{"place": "Be', '{"place": "Be'),
-            ("Bern", "Bern"),
-            ("[1, 2]", "[1, 2]"),
-            ("[" * 100_000, "[" * 100_000),
-            (NESTED, NESTED),
-            ('{"place": NaN}', '{"place": NaN}'),
-            ('"{\\"place\\": \\"Bern\\"}"', {"place": "Bern"}),
-            ('{"place": "\\ud83d"}', {"place": "?"}),
-        ],
+        5,
+        "services",
+        leading(
+            7,
+            "services",
+            [
+                ("null", {}),
+                ('{"place": "Bern"}', {"place": "Bern"}),
+                ('{"place": "Be', '{"place": "Be'),
+                ("Bern", "Bern"),
+                ("[1, 2]", "[1, 2]"),
+                ("[" * 100_000, "[" * 100_000),
+                (NESTED, NESTED),
+                ('{"place": NaN}', '{"place": NaN}'),
+                ('"{\\"place\\": \\"Bern\\"}"', {"place": "Bern"}),
+                ('{"place": "\\ud83d"}', {"place": "?"}),
+            ],
+        ),
     ),
 )
 def test_arguments_that_are_no_object_stay_text(either: Service, given: str, read: object) -> None:

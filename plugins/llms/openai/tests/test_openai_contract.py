@@ -8,4 +8,5 @@ from debug_gym_llm_openai import OpenAI
 
 class TestOpenAI(ChatContract):
     llm = OpenAI
+    repeats = {"services": [r"\bchat-stream\b", r"\bresponses\b(?!-stream)"]}  # noqa: RUF012
     settings = {"model": "served"}  # noqa: RUF012

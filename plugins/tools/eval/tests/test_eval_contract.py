@@ -9,3 +9,5 @@ from debug_gym_tool_eval import Eval
 class TestEval(ToolContract):
     tool = Eval
     calls = ({},)
+    # What becomes of a step whose sandbox is lost is tried with this tool: tests/test_faults.py.
+    repeats = {"faults": ["a_lost_sandbox_ends", "a_restarted_sandbox_is"]}  # noqa: RUF012
