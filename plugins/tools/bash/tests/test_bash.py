@@ -93,22 +93,30 @@ def test_programs_inherit_no_descriptors(say: Say) -> None:
     assert say("exec 3</dev/null; ls -l /proc/self/fd | grep -c /dev/null").text == "2"
 
 
-def test_a_timeout_ends_the_command_and_the_shell_lives_on(anywhere: Say) -> None:
-    anywhere("kept=yes; sleep 1000 & first=$!")
-    for command in [
+ENDLESS = {
+    "one of each kind": (
         "sleep 1000; echo never",
         "while :; do :; done",
+        "kill -STOP $$; echo never; sleep 1000",
+        "read line </dev/tty",
+        "trap '' TERM; setsid sh -c 'trap \"\" TERM HUP; sleep 1000' & sleep 1000",
+    ),
+    "others": (
         "while :; do sleep 0.01; done",
         "f() { while :; do f=1; done; }; f",
         "python3 -c 'import time; print(1, flush=True); time.sleep(1000)'; echo never",
-        "kill -STOP $$; echo never; sleep 1000",
         "sh -c 'kill -STOP $$'",
-        "read line </dev/tty",
         "cat /dev/tty",
-        "trap '' TERM; setsid sh -c 'trap \"\" TERM HUP; sleep 1000' & sleep 1000",
         "yes",
         "(sleep 1000 & sleep 1000); sleep 1000",
-    ]:
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", leading(1, "faults", ENDLESS))
+def test_a_timeout_ends_the_command_and_the_shell_lives_on(anywhere: Say, kind: str) -> None:
+    anywhere("kept=yes; sleep 1000 & first=$!")
+    for command in ENDLESS[kind]:
         started = time.monotonic()
         seen = anywhere(command, 0.3)
         assert time.monotonic() - started < 30, command
@@ -271,6 +279,7 @@ def test_more_processes_than_a_job_needs_are_ended(say: Say) -> None:
     assert say("jobs | grep -c Running").text == "0\n[exit status 1]"
 
 
+@pytest.mark.faults
 def test_same_actions_read_the_same(tmp_path: Path) -> None:
     def episode(root: Path) -> list[str]:
         made = make(root)

@@ -65,14 +65,16 @@ def test_everything_survives_and_every_death_restores_it(anywhere: Say) -> None:
     assert seen.data["exit_status"] == 7
 
 
-def test_a_shell_that_cannot_be_interrupted_is_replaced(say: Say) -> None:
+@pytest.mark.parametrize(
+    "command", leading(1, "faults", ["trap '' INT; while :; do :; done", "exec python3 -c 'while True: pass'"])
+)
+def test_a_shell_that_cannot_be_interrupted_is_replaced(say: Say, command: str) -> None:
     say("cd src; kept=yes")
-    for command in ["trap '' INT; while :; do :; done", "exec python3 -c 'while True: pass'"]:
-        started = time.monotonic()
-        seen = say(f"lost=1; {command}", 0.3)
-        assert time.monotonic() - started < 30
-        assert seen.data["timed_out"] and seen.data["restarted"]
-        assert say("echo $kept $lost ${PWD##*/}").text == "yes src"
+    started = time.monotonic()
+    seen = say(f"lost=1; {command}", 0.3)
+    assert time.monotonic() - started < 30
+    assert seen.data["timed_out"] and seen.data["restarted"]
+    assert say("echo $kept $lost ${PWD##*/}").text == "yes src"
 
 
 def test_set_e_ends_the_shell_and_is_off_afterwards(say: Say) -> None:

@@ -84,6 +84,7 @@ def test_frames_of_the_code_under_test_are_innermost(evaluating: Callable[..., R
     assert "  shop.py:3 in total\n    prices = [1, 2]\n    last = 2\n" in text
 
 
+@pytest.mark.grading
 def test_a_fix_resolves_the_task(evaluating: Callable[..., RepoEnv]) -> None:
     env = evaluating()
     env.workspace.write_bytes("shop.py", b"total = sum\n")
@@ -126,9 +127,9 @@ def test_one_failure_of_many_tests_costs_little(evaluating: Callable[..., RepoEn
 
 
 def test_data_of_many_failures_are_bounded(evaluating: Callable[..., RepoEnv]) -> None:
-    env = evaluating(tests=MANY.replace("== 0", "== 1").replace("300", "600"))
+    env = evaluating(tests=MANY.replace("== 0", "== 1").replace("300", str(NAMED_FAILURES)))
     [spoken] = json.loads(env.step("eval")[0]["json"])
-    assert spoken["data"]["counts"] == {"failed": 601}
+    assert spoken["data"]["counts"] == {"failed": NAMED_FAILURES + 1}
     assert (len(spoken["data"]["tests"]), len(spoken["data"]["failures"])) == (NAMED_FAILURES, LISTED)
     assert [bool(one["frames"]) for one in spoken["data"]["failures"]].count(True) == FAILURES
 
@@ -189,7 +190,7 @@ def wait():
 
 
 def test_a_run_that_hangs_says_where_and_what_it_had_printed(evaluating: Callable[..., RepoEnv]) -> None:
-    env = evaluating(tests=HANGS, run_timeout=5, allow_passing=True)
+    env = evaluating(tests=HANGS, run_timeout=3, allow_passing=True)
     text = env.step("eval")[0]["text"]
     assert "The run reached its time limit and was ended in test_shop.py::test_hangs.\n" in text
     stack = text[text.index("It was here:\n") :].splitlines()
@@ -222,6 +223,7 @@ def test_what_tests_print_is_left_as_it_is() -> None:
     assert without_repetitions(output) == f"=== FAILURES ===\n{printed}{summary}1 failed\n"
 
 
+@pytest.mark.grading
 def test_the_same_run_reads_the_same(evaluating: Callable[..., RepoEnv]) -> None:
     env = evaluating()
     assert env.step("eval")[0] == env.step("eval")[0]

@@ -100,7 +100,9 @@ def test_a_condition_in_a_file_that_was_loaded_meanwhile(debug: Any, backends: l
     assert program.do("p n")["out"] == "2\n"
 
 
-@pytest.mark.parametrize("entrypoint", ["python app.py", "python -m pytest -q -p no:cacheprovider test_app.py"])
+@pytest.mark.parametrize(
+    "entrypoint", leading(1, "debugger", ["python app.py", "python -m pytest -q -p no:cacheprovider test_app.py"])
+)
 def test_a_condition_that_cannot_be_compiled_in(debug: Any, backends: list[str], python: str, entrypoint: str) -> None:
     """It names a variable that is declared global further down: as it stands there, it is no Python."""
     if "pytest" in entrypoint and subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode:

@@ -348,7 +348,7 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize("how", STARTS)
+@pytest.mark.parametrize("how", leading(2, "debugger", STARTS))
 def test_interpreters_in_which_nothing_stops_are_told_of(debug: Any, how: str) -> None:
     program = debug(
         "python app.py",

@@ -247,7 +247,9 @@ def test_a_step_out_of_a_function_goes_past_generators_that_are_held_by_what_it_
     assert [program.lines("c", "s", "s") for _ in range(3)] == [[19, 19, line] for line in (22, 23, 24)]
 
 
-@pytest.mark.parametrize("returned", ["[begun(n)]", "(begun(n),)", "{begun(n): 1}", "map(int, begun(n))"])
+@pytest.mark.parametrize(
+    "returned", leading(2, "debugger", ["[begun(n)]", "(begun(n),)", "{begun(n): 1}", "map(int, begun(n))"])
+)
 def test_a_generator_in_what_is_returned_is_stepped_into_though_it_is_like_one_that_is_gone(
     debug: Any, returned: str
 ) -> None:

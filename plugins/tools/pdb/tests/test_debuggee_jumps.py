@@ -95,7 +95,7 @@ def to_the_end(program: Any) -> None:
     assert program.do("c").get("status") == 0, program.printed
 
 
-@pytest.mark.parametrize("line", [3, 4, 5])
+@pytest.mark.parametrize("line", leading(1, "debugger", [3, 4, 5]))
 def test_any_line_of_a_statement_is_its_beginning(debug: Any, backends: list[str], line: int) -> None:
     program = debug("python app.py", {"app.py": CALL}, backends=backends)
     program.do("b 7")
@@ -108,7 +108,7 @@ def test_any_line_of_a_statement_is_its_beginning(debug: Any, backends: list[str
     assert b"f 8" in program.printed
 
 
-@pytest.mark.parametrize("line", [7, 8, 9])
+@pytest.mark.parametrize("line", leading(1, "debugger", [7, 8, 9]))
 def test_a_statement_whose_first_line_is_executed_last(debug: Any, backends: list[str], line: int) -> None:
     program = debug("python app.py", {"app.py": CALL}, backends=backends)
     program.do("b 3")

@@ -9,7 +9,7 @@ import pytest
 from support import leading
 
 
-@pytest.mark.parametrize("command", ["n", "s"])
+@pytest.mark.parametrize("command", leading(1, "debugger", ["n", "s"]))
 def test_a_step_out_of_a_function_goes_to_its_caller(debug: Any, command: str) -> None:
     """Not into what is called because the function's variables are gone."""
     source = """\

@@ -85,7 +85,11 @@ f([1, 2, 3])
 
 @pytest.mark.parametrize(
     ("breakpoint", "values"),
-    [("b 4", ["6", "5", "4"]), ("b 4, r < 6", ["5", "4"]), ("b 4, any(one < 5 for one in [r])", ["4"])],
+    leading(
+        1,
+        "debugger",
+        [("b 4", ["6", "5", "4"]), ("b 4, r < 6", ["5", "4"]), ("b 4, any(one < 5 for one in [r])", ["4"])],
+    ),
 )
 def test_a_loop_in_one_line_stops_at_each_pass(
     debug: Any, backends: list[str], breakpoint: str, values: list[str]

@@ -83,7 +83,7 @@ def test_a_program_is_again_what_it_was(back: Any) -> None:
     assert b"end 5" in program.printed
 
 
-@pytest.mark.parametrize("command", ["s", "n"])
+@pytest.mark.parametrize("command", leading(1, "debugger", ["s", "n"]))
 def test_from_each_stop_on_it_does_the_same_again(back: Any, command: str) -> None:
     program = back("python app.py", {**dedent(ALL_SORTS), "data.txt": "one\ntwo\nthree\nfour\n"})
     program.do("b work")

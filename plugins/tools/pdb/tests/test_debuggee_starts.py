@@ -83,17 +83,21 @@ def test_restart_is_left_to_the_host(debug: Any) -> None:
 
 @pytest.mark.parametrize(
     ("entrypoint", "files", "why"),
-    [
-        ("python nosuch.py", {}, "there is no file nosuch.py"),
-        ("python -m nosuch", {}, "there is no module nosuch"),
-        ("python -m pkg.nosuch", {"pkg/__init__.py": "1/0"}, "there is no module pkg.nosuch"),
-        ("python -m pkg", {"pkg/__init__.py": "1/0"}, "pkg is a package without __main__"),
-        ("python .", {}, ". is a directory"),
-        ("python data.txt", {"data.txt": "not python at all"}, "data.txt is not Python"),
-        ("python -m bad", {"bad.py": "def f(:\n"}, "bad is not Python"),
-        ("python data.bin", {"data.bin": "x\0y"}, "data.bin is not Python"),
-        ("python app.pyz", {"app.pyz": "PK\5\6" + 18 * "\0"}, "app.pyz is a zip archive, not a Python file"),
-    ],
+    leading(
+        4,
+        "debugger",
+        [
+            ("python nosuch.py", {}, "there is no file nosuch.py"),
+            ("python -m nosuch", {}, "there is no module nosuch"),
+            ("python -m pkg.nosuch", {"pkg/__init__.py": "1/0"}, "there is no module pkg.nosuch"),
+            ("python -m pkg", {"pkg/__init__.py": "1/0"}, "pkg is a package without __main__"),
+            ("python .", {}, ". is a directory"),
+            ("python data.txt", {"data.txt": "not python at all"}, "data.txt is not Python"),
+            ("python -m bad", {"bad.py": "def f(:\n"}, "bad is not Python"),
+            ("python data.bin", {"data.bin": "x\0y"}, "data.bin is not Python"),
+            ("python app.pyz", {"app.pyz": "PK\5\6" + 18 * "\0"}, "app.pyz is a zip archive, not a Python file"),
+        ],
+    ),
 )
 def test_bad_target_is_told_at_once(debug: Any, entrypoint: str, files: dict[str, str], why: str) -> None:
     program = debug(entrypoint, files)

@@ -181,7 +181,7 @@ def test_restart_with_arguments(env: Environment, pdb: Pdb) -> None:
     assert "['one', 'two three']" in text
 
 
-@pytest.mark.parametrize("words", ["app.py", "python app.py", "pytest -q"])
+@pytest.mark.parametrize("words", leading(1, "debugger", ["app.py", "python app.py", "pytest -q"]))
 def test_who_names_a_program_after_run_is_told_that_it_is_an_argument(env: Environment, pdb: Pdb, words: str) -> None:
     said = "What follows `run` are arguments of the program; another program is named as the call's `entrypoint`."
     text = pdb.use(env, f"run {words}").text
@@ -391,26 +391,33 @@ for number in range(3, 70000):
 
 @pytest.mark.parametrize(
     ("code", "said"),
-    [
-        ("import os; os._exit(3)", "The program ended at once with exit status 3"),
-        (
-            REPLACES.format("exit 5"),
-            "The program was replaced by another one (os.exec), not debugged, which exited with s",
-        ),
-        ("import os\ntry:\n    os.execl('/no', 'x')\nexcept OSError:\n    os._exit(3)", "at once with exit status 3"),
-        ("import os; os.kill(os.getpid(), 11)", "The program was killed by SIGSEGV."),
-        ("import os; os.kill(os.getpid(), 9)", "The program was killed by SIGKILL (out of memory?)."),
-        (
-            "import os; os.kill(os.getppid(), 9)",
-            "The process that ran the program was killed, by the program",
-        ),
-        ("import sys; sys.exit(4)", "The program exited with status 4."),
-        (
-            "import os; os.closerange(0, 70000)",
-            "The program closed or overwrote the debugger's own descriptor, and was",
-        ),
-        (OVERWRITES, "The program closed or overwrote the debugger's own descriptor, and was"),
-    ],
+    leading(
+        5,
+        "debugger",
+        [
+            ("import os; os._exit(3)", "The program ended at once with exit status 3"),
+            (
+                REPLACES.format("exit 5"),
+                "The program was replaced by another one (os.exec), not debugged, which exited with s",
+            ),
+            (
+                "import os\ntry:\n    os.execl('/no', 'x')\nexcept OSError:\n    os._exit(3)",
+                "at once with exit status 3",
+            ),
+            ("import os; os.kill(os.getpid(), 11)", "The program was killed by SIGSEGV."),
+            ("import os; os.kill(os.getpid(), 9)", "The program was killed by SIGKILL (out of memory?)."),
+            (
+                "import os; os.kill(os.getppid(), 9)",
+                "The process that ran the program was killed, by the program",
+            ),
+            ("import sys; sys.exit(4)", "The program exited with status 4."),
+            (
+                "import os; os.closerange(0, 70000)",
+                "The program closed or overwrote the debugger's own descriptor, and was",
+            ),
+            (OVERWRITES, "The program closed or overwrote the debugger's own descriptor, and was"),
+        ],
+    ),
 )
 def test_how_it_ended(env: Environment, pdb: Pdb, code: str, said: str) -> None:
     env.session.write("app.py", code.encode())

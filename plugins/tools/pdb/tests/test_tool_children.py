@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
+from support import leading
 
 from debug_gym_core.debugging.breakpoints import Breakpoints
 from debug_gym_core.sandbox.session import Session
@@ -155,7 +156,9 @@ def test_what_does_not_stop_is_told_once_whatever_process_says_it(start: Callabl
     assert "of process child 2" in answers[1]
 
 
-@pytest.mark.parametrize("read", ["input()", "sys.stdin.read() or 1 / 0", "sys.stdin.readline() or 1 / 0"])
+@pytest.mark.parametrize(
+    "read", leading(1, "debugger", ["input()", "sys.stdin.read() or 1 / 0", "sys.stdin.readline() or 1 / 0"])
+)
 def test_a_program_that_reads_sees_the_end_of_the_input(start: Callable[..., Use], read: str) -> None:
     program = f"import sys\nfor n in range(3):\n    try:\n        {read}\n    except (EOFError, ZeroDivisionError):\n"
     use = start(program + "        print('end of input')\n")
@@ -185,6 +188,7 @@ def test_a_program_sees_a_terminal_for_its_output_only(start: Callable[..., Use]
         ),
     ],
 )
+@pytest.mark.debugger
 def test_what_cannot_be_interrupted_is_ended_and_starts_again(
     start: Callable[..., Use], program: str, said: str
 ) -> None:

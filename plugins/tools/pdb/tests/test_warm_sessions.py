@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from asking import ask, heat
 from debugged_programs import LOOP, LOOP_TEST
+from support import PLAIN_PYTEST
 
 from debug_gym_core import RepoEnv
 from debug_gym_core.sandbox.warm import BOOT
@@ -29,7 +30,7 @@ def debugging(make_env: Callable[..., RepoEnv]) -> Callable[..., RepoEnv]:
 
 TALKS = {
     "python app.py": ["b app.py:4\nc", "w", "p total, n", "s", "n", "u", "cl 1\nc"],
-    "python -m pytest -q test_app.py": ["b app.py:4, n > 2\nc", "w", "cl 2\nc", "up", "p found", "c"],
+    f"{PLAIN_PYTEST} test_app.py": ["b app.py:4, n > 2\nc", "w", "cl 2\nc", "up", "p found", "c"],
     "python -m unittest test_app": ["c"],
     "python -m nosuch": ["c"],
 }
@@ -62,6 +63,7 @@ def test_without_warm_every_session_is_cold(debugging: Callable[..., RepoEnv]) -
     assert env.session.warm_starts == 0 and mine == []
 
 
+@pytest.mark.debugger
 def test_a_warm_session_is_interrupted(debugging: Callable[..., RepoEnv]) -> None:
     env = debugging(timeout=0.5)
     heat(env)

@@ -206,7 +206,10 @@ def test_what_cannot_be_traced_says_why(env: RepoEnv, arguments: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    "target", ["calc.py::Cart::add", "calc:Cart.add", "calc.py:add()", "calc.py:16", "/testbed/calc.py:add"]
+    "target",
+    leading(
+        2, "debugger", ["calc.py::Cart::add", "calc:Cart.add", "calc.py:add()", "calc.py:16", "/testbed/calc.py:add"]
+    ),
 )
 def test_other_ways_to_write_a_target_are_understood(env: RepoEnv, target: str) -> None:
     seen = traced(env, target, entrypoint="python -c 'import calc; calc.Cart().add(3)'")
