@@ -132,6 +132,7 @@ def test_tests_that_pass_by_what_no_patch_holds_end_no_episode(make: Make) -> No
     assert second == NOT_THERE
 
 
+@pytest.mark.grading
 def test_a_fix_is_confirmed_before_the_episode_ends(make: Make) -> None:
     env = make()
     env.step(ToolCall("edit", FIX))
@@ -192,7 +193,10 @@ for one in gc.get_objects():
 @pytest.mark.parametrize(
     ("path", "code", "score", "said"),
     [
-        ("hooks.py", SKIPS, 1, "1 of 2 tests pass on a clean copy (1 test passes whatever it expects"),
+        pytest.param(
+            *("hooks.py", SKIPS, 1, "1 of 2 tests pass on a clean copy (1 test passes whatever it expects"),
+            marks=pytest.mark.grading,
+        ),
         ("calc.py", REGISTERS, 0, f"the score is 0 of 2 on a clean copy ({ADDED}"),
     ],
     ids=["the repository's do more", "an agent's own"],

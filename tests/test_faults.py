@@ -276,6 +276,7 @@ def test_a_guest_that_is_stopped_is_given_up(play: Callable[..., RepoEnv]) -> No
     wait_until(lambda: not any(map(is_alive, stopped)), "a stopped guest is still there", 15)
 
 
+@pytest.mark.faults
 def test_a_guest_that_is_killed_costs_a_step(play: Callable[..., RepoEnv]) -> None:
     env = play()
     fixed = env.patch
@@ -292,6 +293,7 @@ def test_a_guest_that_is_killed_costs_a_step(play: Callable[..., RepoEnv]) -> No
         assert env.grade().score == 3
 
 
+@pytest.mark.faults
 def test_a_guest_that_is_killed_again_soon_costs_the_sandbox(play: Callable[..., RepoEnv]) -> None:
     """Also when a step worked in between: one whose memory is full of files lets some through."""
     env = play()

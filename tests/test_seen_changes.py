@@ -34,6 +34,7 @@ def test_breakpoints_follow_what_a_program_edits(env: RepoEnv) -> None:
     assert changes_of(env) == [("app.py", [(3, 1, 0)])] and env.rewrites == 2
 
 
+@pytest.mark.debugger
 def test_breakpoints_follow_what_is_edited_after_many_other_files(env: RepoEnv) -> None:
     env.step(pdb("b app.py:2"))
     for number in range(150):
@@ -95,6 +96,7 @@ def test_what_a_program_under_pdb_writes_does_not_end_the_session(env: RepoEnv) 
     assert "session ended because a file changed" in observation["text"] and env.rewrites == 1
 
 
+@pytest.mark.debugger
 def test_a_program_that_writes_code_for_itself_is_debugged_on(env: RepoEnv) -> None:
     env.step(pdb("b app.py:3\nc"))
     written = "p = __import__('pathlib').Path('gen.py'); p.write_text('a = {}'); import gen"
@@ -137,6 +139,7 @@ def test_a_directory_that_is_closed_hides_nothing(env: RepoEnv) -> None:
     assert run_output(env, "cat d/a; ls n/m") == "exit status 0\n2\n"
 
 
+@pytest.mark.faults
 def test_a_workspace_that_is_closed_is_opened_again(env: RepoEnv) -> None:
     before = state(env)
     # A renamed directory makes everything be compared.
@@ -149,6 +152,7 @@ def test_a_workspace_that_is_closed_is_opened_again(env: RepoEnv) -> None:
     assert state(env) == before
 
 
+@pytest.mark.faults
 def test_a_workspace_that_is_removed_is_an_empty_one(env: RepoEnv) -> None:
     before = state(env)
     for _ in range(2):

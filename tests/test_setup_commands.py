@@ -17,6 +17,7 @@ from debug_gym_core.errors import RequirementError
 pytestmark = pytest.mark.usefixtures("setup_cache")
 
 
+@pytest.mark.terminals
 def test_what_pip_installs_is_there_in_every_sandbox(
     keeping: str, open_env: Make, tmp_path: Path, setup_cache: Path
 ) -> None:

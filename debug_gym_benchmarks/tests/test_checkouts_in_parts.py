@@ -232,6 +232,7 @@ def test_a_damaged_part_is_fetched_again(parts: Parts, kept: Path, harmed: str) 
     parts.check()
 
 
+@pytest.mark.benchmarks
 def test_of_two_at_once_one_fetches_the_parts(parts: Parts, fetching: Callable[..., Fetching]) -> None:
     parts.line.whole = 3
     parts.line.let.clear()
