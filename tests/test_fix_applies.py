@@ -15,6 +15,7 @@ from support import PLAIN_PYTEST, run_debug_gym
 
 from debug_gym_core import ToolCall
 from debug_gym_core.cli.applying import apply as apply_patch
+from debug_gym_core.cli.applying import by_hand
 from debug_gym_core.cli.byproducts import without_byproducts
 from debug_gym_core.errors import DebugGymError
 from debug_gym_core.runs.provenance import commit
@@ -277,6 +278,22 @@ def test_programs_that_the_repositorys_settings_name_are_not_run(project: Path, 
     apply_patch(kept, project)
     assert (project / "other.py").read_text() == "x = 1\n"
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("where", [".", "a part", "a part/git", "link", "outside"])
+def test_the_command_to_apply_a_change_by_hand_does(project: Path, tmp_path: Path, where: str) -> None:
+    """Also in a directory of a larger repository, for which git takes the paths wherever it is started."""
+    (tmp_path / "outside").mkdir()
+    for name in ("a part", "a part/git"):
+        (project / name).mkdir()
+    git(project / "a part/git", "init", "-q")
+    (project / "link").symlink_to("a part")
+    directory = tmp_path / where if where == "outside" else project / where
+    (directory / "some.py").write_text("x = 1\n")
+    change = tmp_path / "change.diff"
+    change.write_bytes(patch.make({"some.py": FileState(b"x = 1\n")}, {"some.py": FileState(b"x = 2\n")}))
+    subprocess.run(shlex.split(by_hand(change, directory)), check=True, cwd="/")
+    assert (directory / "some.py").read_text() == "x = 2\n"
 
 
 def test_git_is_not_asked_in_a_repository_that_wants_to_be(project: Path, tmp_path: Path) -> None:

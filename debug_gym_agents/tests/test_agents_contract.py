@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from debug_gym_agents.debug_agent import Debug5Agent, DebugAgent, RewriteAgent
 from debug_gym_agents.noop import NoopAgent
 from debug_gym_agents.solution import SolutionAgent
 from debug_gym_agents.tool_agent import ToolAgent
 from debug_gym_core import ToolCall
 from debug_gym_core.testing import AgentContract
+
+REPEATS = {"people": ["^(?!test_it_plays_to_the_end$)"]}
+"""Of agents that are others with a few differences."""
 
 FIX = ToolCall("rewrite", {"path": "shop.py", "start": 6, "new_code": "    for price in prices:"})
 
@@ -32,13 +33,13 @@ class TestDebugAgent(AgentContract):
     actions = ("eval", "pdb b shop.py:6", FIX, "eval")
 
 
-@pytest.mark.people
 class TestRewriteAgent(AgentContract):
     agent = RewriteAgent
+    repeats = REPEATS
     actions = ("view shop.py", FIX, "eval")
 
 
-@pytest.mark.people
 class TestDebug5Agent(AgentContract):
     agent = Debug5Agent
+    repeats = REPEATS
     actions = ("listdir", FIX, "eval")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -165,9 +166,12 @@ def test_relative_paths_start_at_the_file(
     directory = tmp_path / "configs"
     directory.mkdir()
     (directory / "data.json").touch()
+    python = tmp_path / "venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
     (directory / "c.yaml").write_text(
         "benchmark: {name: quiz, path: ../repo, source: data.json, notes: hints.txt}\n"
-        "env: {python: .venv/bin/python}\n"
+        "env: {python: ../venv/bin/python}\n"
         "agent: {system_prompt: prompt.jinja}\n"
         "run: {output: out}\n"
         "llm_config_file_path: ~/llm.yaml\n"
@@ -176,10 +180,10 @@ def test_relative_paths_start_at_the_file(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(directory)
     config = load("c.yaml", plugins=quiz_plugins)
-    assert config.benchmark.path == directory / "../repo"
+    assert config.benchmark.path == directory.parent / "repo"
     assert config.benchmark.source == str(directory / "data.json")
     assert config.benchmark.settings_for(Quiz)["notes"] == directory / "hints.txt"
-    assert config.env.python == str(directory / ".venv/bin/python")
+    assert config.env.python == str(python)
     assert config.agent.system_prompt == str(directory / "prompt.jinja")
     assert config.run.output == directory / "out"
     assert config.llm_config_file_path == home / "llm.yaml"

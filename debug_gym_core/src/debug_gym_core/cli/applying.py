@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import tempfile
 from pathlib import Path
@@ -42,6 +43,22 @@ def apply(patch: Path, directory: Path) -> None:
         raise DebugGymError(
             f"nothing was applied, {directory} has changed meanwhile: {said}\nThe change is kept: {shown_path(patch)}"
         )
+
+
+def by_hand(patch: Path, directory: Path) -> str:
+    """The command that applies a patch to the files of a directory.
+
+    Args:
+        patch: the file
+        directory: a repository of git, a directory of one, or none: below a larger repository git takes the paths of a
+            patch for that one's, wherever it is started, and passes over those that are not below the directory
+    """
+    where, more = directory, []
+    real = directory.resolve()
+    above = next((one for one in (real, *real.parents) if (one / ".git").exists()), real)
+    if above != real:
+        where, more = above, [f"--directory={real.relative_to(above)}"]
+    return shlex.join(["git", "-C", str(where), "apply", *more, str(patch.absolute())])
 
 
 def _refuse_to_wait(patch: Path, directory: Path) -> None:

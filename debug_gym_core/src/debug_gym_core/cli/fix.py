@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +11,7 @@ import click
 
 from debug_gym_core import places
 from debug_gym_core.cli import Command, printable, say
-from debug_gym_core.cli.applying import apply
+from debug_gym_core.cli.applying import apply, by_hand
 from debug_gym_core.cli.options import common, llm_config, override
 from debug_gym_core.cli.play import TOOLS
 from debug_gym_core.cli.playing import Playing, open_run
@@ -230,7 +229,7 @@ def _conclude(
 
 def _offer(change: Change, directory: Path, at_once: bool) -> None:
     """Apply the change when the person wants it; else say where it is kept."""
-    by_hand = f"it is kept: git -C {shlex.quote(str(directory))} apply {shlex.quote(str(change.patch.absolute()))}"
+    kept = f"it is kept: {by_hand(change.patch, directory)}"
     if at_once:
         wanted: bool | None = change.passes
     else:
@@ -238,11 +237,11 @@ def _offer(change: Change, directory: Path, at_once: bool) -> None:
         try:
             wanted = click.confirm(question, default=False, err=True) if sys.stdin.isatty() else _piped(question)
         except click.Abort:
-            say(f"\nnot applied; {by_hand}")
+            say(f"\nnot applied; {kept}")
             raise
     if not wanted:
         why = ", as standard input has no answer" if wanted is None else ""
-        say(f"not applied{why}; {by_hand}")
+        say(f"not applied{why}; {kept}")
         return
     apply(change.patch, directory)
     say(f"applied to {directory}")

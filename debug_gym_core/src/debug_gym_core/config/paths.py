@@ -39,10 +39,10 @@ def absolute(layer: Layer, plugins: Plugins, base: Path, *, but: Sequence[str] =
             value = mapping[key]
             if not isinstance(value, str):
                 continue
-            path = Path(value).expanduser()
+            path = _without_steps_up(Path(value).expanduser())
             found = not (key == "python" and is_word(value)) and (base / path).exists()
             if key not in but and not path.is_absolute() and (sure or found):
-                path = base.absolute() / path
+                path = _without_steps_up(base.absolute() / path)
             mapping[key] = str(path) if sure or path.is_absolute() else value
         section = data.get("benchmark")
         if isinstance(section, dict) and "tasks" in section:
@@ -100,8 +100,19 @@ def _files_absolute(tasks: Any, base: Path) -> Any:
     if isinstance(tasks, list | tuple):
         return [_files_absolute(item, base) for item in tasks]
     if isinstance(tasks, str) and tasks.startswith(FILE) and len(tasks) > 1:
-        return f"{FILE}{base.absolute() / Path(tasks.removeprefix(FILE)).expanduser()}"
+        return f"{FILE}{_without_steps_up(base.absolute() / Path(tasks.removeprefix(FILE)).expanduser())}"
     return tasks
+
+
+def _without_steps_up(path: Path) -> Path:
+    """A path without `..`, so that one place has one name; links before the last of them are followed, no others.
+
+    A Python of a virtual environment is a link, and would be another one without it.
+    """
+    if not path.is_absolute() or ".." not in path.parts:
+        return path
+    last = len(path.parts) - path.parts[::-1].index("..")
+    return Path(*path.parts[:last]).resolve().joinpath(*path.parts[last:])
 
 
 def _is_path(cls: type[Component], key: str) -> bool:
