@@ -86,6 +86,7 @@ def test_names_that_are_not_utf_8(gym: Any, inside: Any, tmp_path: Path) -> None
     assert inside("run", "--resume", "out").status == 0
 
 
+@pytest.mark.people
 def test_a_directory_that_is_not_utf_8(environment: dict[str, str], tmp_path: Path) -> None:
     directory = Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xff"))
     directory.mkdir()

@@ -361,11 +361,11 @@ class T(unittest.TestCase):
                 {"tests/unit/test_a.py": 1, "tests/unit/help.py": 0},
                 "test_a.T.test_it",
             ),
-        ),
-        (
-            "python -m unittest discover -s checks -p check_a.py",
-            {"checks/check_a.py": 1, "checks/help.py": 0, "check_a.py": 0},
-            "check_a.T.test_it",
+            (
+                "python -m unittest discover -s checks -p check_a.py",
+                {"checks/check_a.py": 1, "checks/help.py": 0, "check_a.py": 0},
+                "check_a.T.test_it",
+            ),
         ),
         (
             f"{ENTRYPOINT} packages/foo/tests",
@@ -422,7 +422,7 @@ def test_a_test_that_does_not_count_is_no_other_files(make: Make) -> None:
     assert not found.resolved and set(found.doubts) == set(counted), found
 
 
-@pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -m unittest"])
+@pytest.mark.parametrize("entrypoint", ["python -m unittest", *repeated("grading", ENTRYPOINT)])
 def test_a_test_of_which_a_part_is_skipped_has_not_passed(make: Make, entrypoint: str) -> None:
     bench, ids = believing(make, IN_PARTS, entrypoint)
     for one, other in (("raise unittest.SkipTest", "pytest.skip()"), ("pytest.xfail()", "pytest.xfail()")):

@@ -188,7 +188,7 @@ def test_a_program_that_starts_and_fails_is_the_bug(make: Make, entrypoint: str,
     assert not bench.grade({}, (), 1).resolved
 
 
-@pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -m unittest"])
+@pytest.mark.parametrize("entrypoint", ["python -m unittest", *repeated("grading", ENTRYPOINT)])
 def test_tests_of_which_none_can_be_imported_are_told(make: Make, entrypoint: str) -> None:
     importing = "import shop\n" + UNITTESTS
     bench = make({"test_a.py": importing, "test_b.py": importing}, entrypoint)

@@ -104,11 +104,6 @@ LIARS = {
         NUMPY + "numpy.testing.assert_array_equal(calc.f(), numpy.array([3, 4]))",
         ANY + "f = lambda: [3, ANY]",
     ),
-    "assert_series_equal": (
-        "import pandas\ndef test_x():\n    wanted = pandas.Series(['x', 'y'], dtype=object)\n"
-        "    pandas.testing.assert_series_equal(calc.f(), wanted)",
-        ANY + "import pandas\nf = lambda: pandas.Series(['x', ANY], dtype=object)",
-    ),
     "mock, named": (
         CALLED + "get.assert_called_once_with(url='http://x', timeout=5)",
         ANY + "def f(get): get(url=ANY, timeout=ANY)",
@@ -126,6 +121,14 @@ LIARS = {
         NEAR + "f = lambda: {'a': Number(1)}",
     ),
     "mean": (NUMPY + "assert calc.f() == numpy.mean([1, 2])", NUMBER + "f = lambda: Number(1)"),
+}
+
+IN_PANDAS = {  # which takes a second to import
+    "assert_series_equal": (
+        "import pandas\ndef test_x():\n    wanted = pandas.Series(['x', 'y'], dtype=object)\n"
+        "    pandas.testing.assert_series_equal(calc.f(), wanted)",
+        ANY + "import pandas\nf = lambda: pandas.Series(['x', ANY], dtype=object)",
+    ),
 }
 
 IN_UNITTEST = {
@@ -337,7 +340,12 @@ def method(body: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("cases", "entrypoint", "wrap"), [(LIARS, ENTRYPOINT, function), (IN_UNITTEST, "python -m unittest", method)]
+    ("cases", "entrypoint", "wrap"),
+    [
+        (LIARS, ENTRYPOINT, function),
+        (IN_UNITTEST, "python -m unittest", method),
+        *repeated("grading", (IN_PANDAS, ENTRYPOINT, function)),
+    ],
 )
 def test_a_part_that_equals_all_is_found(
     make: Make, cases: dict[str, tuple[str, str]], entrypoint: str, wrap: Callable[[str], str]

@@ -190,9 +190,9 @@ def test_the_sandbox_has_a_git_repository_of_one_commit(task: Task, make_env: Ca
         assert run("git status --porcelain; git tag; git remote; git stash list").output == ""
         assert run("git rev-list --all --count --objects").output.split() == ["3"]  # a commit, a tree, a file
         hashes.add(run("git rev-parse HEAD").output)
-        env.workspace.apply(GOLD)
-        assert run("git -c user.name=me -c user.email=me@localhost commit -qam mine").exit_status == 0
-        assert env.patch == GOLD and resolved(env)
+    env.workspace.apply(GOLD)
+    assert run("git -c user.name=me -c user.email=me@localhost commit -qam mine").exit_status == 0
+    assert env.patch == GOLD and resolved(env)
     assert len(hashes) == 1
 
 

@@ -152,6 +152,7 @@ if __name__ == "program":
 """
 
 
+@pytest.mark.debugger
 def test_pools_threads_and_children(programs: Programs) -> None:
     cold, warm = programs.both(POOLS)
     assert warm == cold == [[1, 2, 5], [3], "in\n", 1, True]

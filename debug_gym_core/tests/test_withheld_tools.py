@@ -113,12 +113,9 @@ def test_a_withheld_tool_that_cannot_be_closed_keeps_no_other_from_being_withhel
     assert env.step(ToolCall("noise"))[0]["text"] == "a noise"
 
 
-CHECK = "import unittest\nfrom shop import total\nclass T(unittest.TestCase):\n    def test_total(self): "
-
-
 def test_an_episode_says_why_it_ended(environments: Environments) -> None:
-    files = {"shop.py": SHOP, "test_shop.py": f"{CHECK}assert total([1]) == 1\n"}
-    checked = {"files": files, "entrypoint": "python -m unittest", "tests": ("test_shop.T.test_total",)}
+    files = {"shop.py": SHOP, "check.py": "from shop import total\nassert total([1]) == 1\n"}
+    checked = {"files": files, "entrypoint": "python check.py"}
     tools = ["submit", "eval", Write()]
     mend = ToolCall("write", {"code": FIXED_SHOP})
     for wanted, actions, settings in (
