@@ -1,4 +1,4 @@
-"""Byte code of pytest in an environment that has none, as uv leaves it."""
+"""Byte code of pytest, and of what a task requires, in an environment that has none, as uv leaves it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from pathlib import Path
 from debug_gym_core.sandbox import own_bytecode
 from debug_gym_core.sandbox.interpreter import probe
 interpreter = probe(sys.executable)
-own_bytecode.make(dataclasses.replace(interpreter, executable=Path({executable!r} or interpreter.executable)))
+ours = dataclasses.replace(interpreter, executable=Path({executable!r} or interpreter.executable))
+own_bytecode.make(ours, ["pytest>=7", "acme-data", "not-here", "os", "b.c"])
 """
 
 
@@ -33,6 +34,9 @@ def site(tmp_path: Path) -> Path:
         assert spec is not None and spec.origin is not None
         shutil.copytree(Path(spec.origin).parent, site / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(SITE / "py.py", site)
+    (site / "acme_data").mkdir()
+    (site / "acme_data/__init__.py").write_text("import acme_data.more\n")
+    (site / "acme_data/more.py").touch()
     return site
 
 
@@ -47,6 +51,7 @@ def test_pytest_is_compiled_once(site: Path) -> None:
     cached = site / "_pytest/config/__pycache__", site / "pytest/__pycache__", site / "_pytest/assertion/__pycache__"
     make(site)
     assert all(list(one.glob("*.pyc")) for one in cached)
+    assert list(site.glob("acme_data/__pycache__/more.*.pyc"))
     shutil.rmtree(cached[0])
     make(site)
     assert not cached[0].exists()
@@ -55,4 +60,4 @@ def test_pytest_is_compiled_once(site: Path) -> None:
 def test_what_is_not_ours_is_left_alone(site: Path) -> None:
     make(site, executable="/usr/bin/python3")
     make(site, PYTHONDONTWRITEBYTECODE="1")
-    assert not list(site.glob("*pytest/__pycache__"))
+    assert not [*site.glob("*pytest/__pycache__"), *site.glob("acme_data/__pycache__")]

@@ -93,7 +93,6 @@ class SandboxFactory:
         self.interpreter = None
         if not terminal.runs_images and task.repository is not None:
             self.interpreter = pythons.find(task.repository, self.python)
-            own_bytecode.make(self.interpreter)
             if self.python is None:
                 self._passed_over = tuple(
                     f"{text}: {self.interpreter.executable} is used instead (env.python names another)"
@@ -102,6 +101,7 @@ class SandboxFactory:
             requirements.refuse(self.interpreter, task.conflicts)
             if not self._setup:  # else it may bring what is required
                 requirements.require(self.interpreter, self.requires)
+            own_bytecode.make(self.interpreter, () if self._setup else self.requires)
 
     @contextlib.contextmanager
     def fresh(self, seed: int | None = None) -> Iterator[Session]:
