@@ -17,6 +17,8 @@ from support import COMMAND, run_debug_gym
 
 pytestmark = pytest.mark.people
 
+GOES_ON = r"""exec("while 1:\n try: import time; time.sleep(9)\n except: 0")"""
+"""A command of pdb's that Ctrl-C does not stop."""
 TAB, ENTER, CTRL_C, CTRL_D, CTRL_R, UP = "\t", "\r", "\x03", "\x04", "\x12", "\x1b[A"
 TASK = "mini_nightmare/counter"
 FIX = """\
@@ -57,6 +59,12 @@ class Player:
         self.child.send(keys)
         self.child.expect(until)
         return str(self.child.before) + str(self.child.after)
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C until there is something that it stops."""
+        self.child.send(CTRL_C)
+        while self.child.expect(["interrupted; if it goes on, Ctrl-C again stops the run", "else wait for the tool"]):
+            self.child.send(CTRL_C)
 
     def prompt(self, step: int) -> str:
         """Wait for the prompt after a step."""
@@ -222,14 +230,19 @@ def test_ctrl_c_where_lines_are_all_that_there_is(play: Callable[..., Player], t
     player.prompt(2)
     player.type("pdb\n", "debug-gym pdb>")
     player.type(CTRL_C, "debug-gym>")  # and leaves the mode
-    player.child.send("pdb import signal; print('runs', flush=True); signal.pause()\n")
+    player.child.send("pdb import signal; signal.pause()\n")
     player.type("", "signal.pause")
     player.child.expect("\r\n")
-    player.type(CTRL_C, "else wait for the tool")  # a signal again while a tool runs
+    player.interrupt()  # a signal again while a tool runs
+    player.prompt(3)
+    player.child.send(f"pdb {GOES_ON}\n")
+    player.type("", "except: 0")
+    player.child.expect("\r\n")
+    player.interrupt()
     player.type(CTRL_C, "debug-gym run --resume")
     assert player.end() == 130
-    assert "else wait" not in player.screen.getvalue().partition("signal.pause")[0]
-    assert [name for name, _ in map(called, player.actions())] == ["view", "view"]
+    assert "interrupted" not in player.screen.getvalue().partition("signal.pause")[0]
+    assert [name for name, _ in map(called, player.actions())] == ["view", "view", "pdb"]
 
 
 def test_ctrl_c_at_an_empty_line_of_a_dumb_terminal(play: Callable[..., Player]) -> None:
@@ -249,10 +262,10 @@ def test_what_was_changed_outlives_a_stop(play: Callable[..., Player], number: s
     player.prompt(0)
     player.child.send(f"rewrite new.py <<<{ENTER}a = 1{ENTER}>>>{ENTER}")
     player.prompt(1)
-    player.child.send(f"pdb import signal; print('runs', flush=True); signal.pause(){ENTER}")
-    player.type("", "signal.pause")
+    player.child.send(f"pdb {GOES_ON}{ENTER}")
+    player.type("", "except: 0")
     if number is signal.SIGINT:
-        player.type(CTRL_C, "Ctrl-C again stops the run: patch kept")
+        player.interrupt()
     player.child.kill(number)
     player.child.expect("what you changed is kept:")
     player.child.expect("debug-gym run --resume")

@@ -218,6 +218,8 @@ def test_a_run_that_has_spent_all_says_what_goes_on_with_it(inside: Any, tmp_pat
     assert inside("run", "--resume", "out", "--list", "-p", "run.max_cost=2").out == "toy/b\ntoy/c\n"
     assert inside("run", "--resume", "out", "-p", "run.max_cost=2").status == 0
     assert results(tmp_path / "out") == dict.fromkeys(("toy/a", "toy/b", "toy/c"), "resolved")
+    again = inside("run", "--resume", "out", "--force-all", "-p", "run.max_cost=9")
+    assert "\nthe run has spent $3.25: also on what has no result or was played again\n" in again.out
     done = inside("run", "--resume", "out", "-p", "agent.max_steps=3")
     assert done.status == 2 and "agent.max_steps was 7, is now 3" in done.err
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
 
 SECOND_THOUGHT = 5.0
 """Seconds within which a second Ctrl-C of a person who plays counts as one."""
+
+PATIENCE = 1.0
+"""Seconds that a sandbox has to say whether something is stopped, and a program to stop."""
+
+TIMES = 2
+"""How often a program that goes on is interrupted again: one that has just begun does not hear it."""
 
 
 def is_attended(config: Config, plugins: Plugins) -> bool:
@@ -49,18 +57,39 @@ class AttendedDisplay(PlainDisplay):
         return "" if self._concluded else super().ended(job, result)
 
 
-def asking_twice(display: Display) -> Callable[[int, object], None]:
-    """A handler of Ctrl-C for a person who plays: what they did so far is worth a second thought.
+def asking_twice(display: Display, interrupt: Callable[[], int | None]) -> Callable[[int, object], None]:
+    """A handler of Ctrl-C for a person who plays: it stops what a tool runs, and asks before work is lost.
 
     Args:
         display: where the question is written
+        interrupt: stops what a tool runs; returns after which step that is, None where nothing can be stopped
     """
-    asked: list[float] = []
+    asked: list[tuple[float, int | None]] = []
 
-    def interrupt(number: int, frame: object) -> None:
-        if asked and time.monotonic() - asked[-1] < SECOND_THOUGHT:
+    def handle(number: int, frame: object) -> None:
+        now, step = time.monotonic(), _soon(interrupt)
+        if asked and now - asked[-1][0] < SECOND_THOUGHT and asked[-1][1] == step:
             raise KeyboardInterrupt
-        asked.append(time.monotonic())
-        display.line("\nCtrl-C again stops the run: patch kept, nothing graded; else wait for the tool")
+        asked.append((now, step))
+        stops = "Ctrl-C again stops the run: patch kept, nothing graded"
+        display.line(f"\n{stops}; else wait for the tool" if step is None else f"\ninterrupted; if it goes on, {stops}")
 
-    return interrupt
+    return handle
+
+
+def _soon(interrupt: Callable[[], int | None]) -> int | None:
+    """What it returns, or None where a sandbox does not answer soon; what goes on then is interrupted again."""
+    found: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+
+    def insist() -> None:
+        found.put(step := interrupt())
+        for _ in range(TIMES if step is not None else 0):
+            time.sleep(PATIENCE)
+            if interrupt() != step:
+                break
+
+    threading.Thread(target=insist, daemon=True).start()
+    try:
+        return found.get(timeout=PATIENCE)
+    except queue.Empty:
+        return None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+LEAST = 0.0001
+"""Dollars that are shown."""
+
 
 def score_text(score: int | None, max_score: int | None) -> str:
     """`3/4`, or a dash when nothing was measured."""
@@ -23,6 +26,18 @@ def money_text(dollars: float) -> str:
     if not dollars:
         return "-"
     return f"${dollars:.2f}" if dollars >= 1 else f"${dollars:.4f}"
+
+
+def about_spending(spent: float, shown: float) -> str:
+    """What to say of a run that has spent more than is shown of its results; empty: it has not.
+
+    Args:
+        spent: dollars, by all calls of the run
+        shown: dollars, of the results
+    """
+    if spent <= shown + LEAST:
+        return ""
+    return f"the run has spent {money_text(spent)}: also on what has no result or was played again"
 
 
 def clock(seconds: float) -> str:

@@ -113,7 +113,8 @@ class Playing:
                 raise
             shown.append(display)
             if isinstance(display, AttendedDisplay):
-                at_end.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, asking_twice(display)))
+                handler = asking_twice(display, experiment.interrupt)
+                at_end.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, handler))
             started = time.monotonic()
             interrupt = self._play(experiment, display)
             return self._conclude(experiment, display, time.monotonic() - started, interrupt)
@@ -185,7 +186,7 @@ class Playing:
         if self.conclude is not None:
             self.conclude(run, display.console)
         else:
-            summary(results, left, seconds, shown_path(run.directory), display)
+            summary(results, left, seconds, experiment.spent, shown_path(run.directory), display)
         return _status(experiment, results, left, interrupt, self.resume)
 
 

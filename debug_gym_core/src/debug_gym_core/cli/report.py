@@ -25,9 +25,6 @@ PAIRS = 6
 DOUBTED = 10
 """Tasks whose passes were not believed that are named for each run at most; `--format json` has all."""
 
-LEAST = 0.0001
-"""Dollars that are shown."""
-
 CELL = 6
 """Columns of a cell of the table of tasks, at least."""
 
@@ -142,7 +139,7 @@ def _columns(lines: Sequence[Line]) -> dict[str, list[str]]:
 
 def _remarks(section: Section, lines: Sequence[Line], compared: Sequence[Pair]) -> Iterator[str]:
     """What a reader of the figures should know, runs by their number."""
-    from debug_gym_core.cli.figures import money_text, plural
+    from debug_gym_core.cli.figures import about_spending, plural
     from debug_gym_core.cli.verdicts import MODES
 
     if section.mode in MODES:
@@ -152,8 +149,8 @@ def _remarks(section: Section, lines: Sequence[Line], compared: Sequence[Pair]) 
         head = f"{number}: " if several else ""
         if line.missing:
             yield f"{head}{line.missing} of {line.missing + len(line.results)} episodes have no result yet"
-        if line.spent > line.cost + LEAST:
-            yield f"{head}the run has spent {money_text(line.spent)}: also on what has no result or was played again"
+        if spending := about_spending(line.spent, line.cost):
+            yield f"{head}{spending}"
         others = {way: count for way, count in line.gradings.items() if way != "clean"}
         for way, count in others.items():
             yield f"{head}{count} of {line.counted} graded {way}, not by a report of the tests"

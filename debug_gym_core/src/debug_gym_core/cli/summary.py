@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from debug_gym_core.cli.figures import count_text, duration, money_text, plural, score_text
+from debug_gym_core.cli.figures import about_spending, count_text, duration, money_text, plural, score_text
 from debug_gym_core.cli.tables import show_table
 from debug_gym_core.cli.task_table import COLOURS, table_of_tasks
 from debug_gym_core.cli.verdicts import about_modes, verdicts
@@ -22,13 +22,16 @@ ROWS_OF_SUMMARY = 60
 """Tasks that the table has at most."""
 
 
-def summary(results: Sequence[Result], left: int, seconds: float, directory: str, display: Display) -> None:
+def summary(
+    results: Sequence[Result], left: int, seconds: float, spent: float, directory: str, display: Display
+) -> None:
     """Write the table and the figures at the end of a run.
 
     Args:
         results: of all the run's tasks that have one
         left: episodes without a result
         seconds: wall-clock time of this session
+        spent: dollars, of all sessions
         directory: of the run, as a person would type it
         display: where to write, and what it has told already
     """
@@ -58,6 +61,8 @@ def summary(results: Sequence[Result], left: int, seconds: float, directory: str
     words.append(duration(seconds))
     console.print()
     console.print(Text(", ".join(words), style="bold"), soft_wrap=True)
+    if spending := about_spending(spent, cost):
+        console.print(spending, highlight=False, soft_wrap=True)
     for text in about_modes(results):
         console.print(Text(text, COLOURS["unresolved"]))
     console.print(f"results in {directory}", highlight=False, soft_wrap=True, markup=False)

@@ -182,6 +182,19 @@ class Experiment:
         with postponed_interrupts():
             self._players.stop()
 
+    def interrupt(self) -> int | None:
+        """Have what a tool runs stop, as Ctrl-C does on a terminal.
+
+        Returns:
+            how many steps of the episode are over; None: there is nothing that can be stopped
+        """
+        return self._players.interrupt()
+
+    @property
+    def spent(self) -> float:
+        """Dollars that the run has spent, in this session and before."""
+        return self._players.ledger.spent.cost
+
     @property
     def spent_bound(self) -> str | None:
         """The setting that bounds what the run has spent, so that episodes may have been left out; None: none does."""

@@ -109,6 +109,14 @@ class Tool(MadeAnew, Component, abc.ABC):
         """Names of the arguments in order."""
         return [parameter.name for parameter in _signature(cls).parameters]
 
+    def interrupt(self) -> bool:
+        """Have `use`, which another thread is in, come back soon, as a person expects of Ctrl-C.
+
+        Returns:
+            whether there is something that was stopped
+        """
+        return False
+
     def close(self) -> None:
         """Free what the tool holds; called at the end of the environment, and before each reset."""
 

@@ -131,7 +131,8 @@ def test_patch_shows_what_was_changed(play: Play, capsys: pytest.CaptureFixture[
 
 
 def test_a_command_tool_alone_takes_every_line(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
-    calls = play("pdb\nb src/app.py:3\np 1 + 1\n\nq\nview src/app.py 1:1\n")
+    block = "rewrite src/app.py <<<\nx = 1\n>>>\n"
+    calls = play(f"pdb\nb src/app.py:3\n{block}p 1 + 1\n\nq\nview src/app.py 1:1\n")
     assert [str(call.arguments.get("command", call.name)) for call in calls] == [
         *("b src/app.py:3", "p 1 + 1", "p 1 + 1", "q"),
         "view",
@@ -139,6 +140,7 @@ def test_a_command_tool_alone_takes_every_line(play: Play, capsys: pytest.Captur
     shown = capsys.readouterr().out
     assert "stopped at src/app.py:1" in shown
     assert "debug-gym pdb>" in shown
+    assert shown.count("Each line is a pdb command; Ctrl-D comes back.") == 2 and "usage: rewrite" not in shown
 
 
 def test_a_block_without_its_end_is_not_sent(play: Play, capsys: pytest.CaptureFixture[str]) -> None:

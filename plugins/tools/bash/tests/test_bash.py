@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,23 @@ def test_a_timeout_ends_the_command_and_the_shell_lives_on(anywhere: Say, kind: 
         assert seen.text.endswith("[reached its timeout of 0.3 s and was ended]") and "never" not in seen.text
     # what an earlier command left in the background is none of its business
     assert anywhere("echo $kept; kill -0 $first && kill $first; wait; jobs").text.startswith("yes")
+
+
+@pytest.mark.parametrize(
+    "command", ["sleep 1000", *repeated("faults", "while :; do :; done", "(sleep 1000); sleep 1000")]
+)
+def test_another_thread_ends_a_command_and_the_shell_lives_on(env: RepoEnv, say: Say, command: str) -> None:
+    say("kept=yes")
+    assert not env.interrupt()
+    with ThreadPoolExecutor(1) as threads:
+        told = threads.submit(say, f"touch runs; {command}")
+        while env.session.stat("runs") is None:
+            assert not told.done()
+        while not told.done() and env.interrupt():  # it may be one that comes before the command does
+            wait([told], 1)
+        seen = told.result(60)
+    assert (seen.data["exit_status"], seen.data["timed_out"], seen.data["restarted"]) == (130, False, False), seen.text
+    assert say("echo $kept").text == "yes" and not env.interrupt()
 
 
 def test_printed_before_the_timeout_is_shown(say: Say) -> None:

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -338,6 +339,21 @@ def test_command_past_its_time_is_interrupted(env: Environment) -> None:
         assert pdb.use(env, "p x").text == "5"
     finally:
         pdb.close()
+
+
+def test_another_thread_stops_a_program_where_it_is(env: Environment, pdb: Pdb) -> None:
+    env.session.write("app.py", b"import time\nx = 5\nopen('runs', 'w').close()\nwhile True:\n    time.sleep(0.01)\n")
+    assert not pdb.interrupt()
+    pdb.use(env, "p 1")
+    assert not pdb.interrupt()
+    with ThreadPoolExecutor(1) as threads:
+        told = threads.submit(pdb.use, env, "c")
+        while env.session.stat("runs") is None:
+            assert not told.done()
+        assert pdb.interrupt()
+        observation = told.result(60)
+    assert "stopped: interrupt at app.py:" in observation.text and not observation.data["timed_out"]
+    assert pdb.use(env, "p x").text == "5" and not pdb.interrupt()
 
 
 SWALLOWS = f"""\

@@ -19,6 +19,7 @@ STOP = (
     "Ctrl-C again stops the run: the patch is kept, nothing is graded, and going on starts this task anew.\n"
     "quit (or Ctrl-D) ends the episode, keeps the patch and grades it."
 )
+LINES = "Each line is a {} command; Ctrl-D comes back."
 LEAVING = frozenset(("q", "quit", "exit"))
 
 
@@ -172,7 +173,7 @@ class Conversation:
                 self._mode = ""
         elif line in tools and usage.is_raw(tools[line]):
             self._mode, self._last = line, ""
-            self._say(f"Each line is a {line} command now; Ctrl-D comes back.", "strong")
+            self._say(LINES.format(line), "strong")
             return None
         elif self._is_answered(line):
             return None
@@ -221,8 +222,11 @@ class Conversation:
 
     def _explain(self, line: str, error: str) -> None:
         """Say what is wrong with a line; it was not sent."""
-        name = line.split()[0]
+        name = self._mode or line.split()[0]
         self._say(f"{self._prompt.where()}{error.partition(chr(10))[0]}", "error")
+        if self._mode:
+            self._say(LINES.format(name))
+            return
         tool = self._tools.get(name)
         if tool is not None:
             example = usage.example(tool)

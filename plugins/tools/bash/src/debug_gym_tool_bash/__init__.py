@@ -106,6 +106,11 @@ class Bash(Tool):
             notes.append(f"directory: {session.mask(self._state.directory)}")
         return self._observe(session, outcome, earlier, notes)
 
+    def interrupt(self) -> bool:
+        """End the command, as Ctrl-C does; see `Tool`."""
+        shell = self._shell
+        return shell is not None and shell.interrupt()
+
     @hookimpl
     def on_reset(self) -> None:
         """Forget the shell of the episode before."""

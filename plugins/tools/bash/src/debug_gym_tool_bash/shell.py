@@ -115,6 +115,7 @@ class Shell:
         self._ended = False
         self._silent = False
         self._flooded = False
+        self._running = ""
         self._spawn = session.spawn(
             [*_COMMAND, "{blob:run}", "{channel}", "{blob:state}"],
             timeout=None,
@@ -173,7 +174,9 @@ class Shell:
         self._flooded = False
         self._process.checkpoint()
         self._type(which, command)
+        self._running = which
         report = self._wait_for(which, time.monotonic() + timeout)
+        self._running = ""
         timed_out = report is None and not self._ended
         if timed_out:
             report = self._interrupt(which)
@@ -191,6 +194,18 @@ class Shell:
         if report is not None and not timed_out and (status is None or status >= 0):
             status = report.status
         return Outcome(status, timed_out, printed, died, killed and not restricted, untold, flooded)
+
+    def interrupt(self) -> bool:
+        """End the command that another thread runs, as Ctrl-C does; whether one runs.
+
+        Raises:
+            SandboxError: the sandbox failed
+        """
+        which = self._running
+        if which:
+            self._process.signal_since(signal.SIGINT, itself=True)
+            self._ask(which)  # the shell forgets what was typed
+        return bool(which)
 
     # -- parts of a command
 
@@ -219,6 +234,7 @@ class Shell:
             report = _Report.parse(self._receive())
             if report is None or report.which not in (which, "exit"):
                 continue
+            self._running = ""
             self._drain()
             self._printed.add(self._spawn.read_incomplete())
             self._take_state(report, deadline if for_all else time.monotonic() + STATE_TIMEOUT)

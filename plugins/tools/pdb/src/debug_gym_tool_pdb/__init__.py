@@ -75,6 +75,7 @@ class Pdb(Tool):
         self._stopped: Mapping[str, Any] | None = None
         self._asked = ""
         self._running = False
+        self._at_work = self._to_stop = False
         self._arguments: Sequence[str] | None = None
 
     def use(self, env: Environment, command: str, entrypoint: str | None = None) -> Observation:
@@ -86,6 +87,20 @@ class Pdb(Tool):
             entrypoint: what to debug instead of the task's own program, such as `python -m pytest -q test_app.py`
         """
         self._running = True  # what happens to files until the step is over, programs do that are debugged
+        self._at_work, self._to_stop = True, False
+        try:
+            return self._use(env, command, entrypoint)
+        finally:
+            self._at_work = False
+
+    def interrupt(self) -> bool:
+        """Stop the program where it is, at a prompt, and carry out no further command; see `Tool`."""
+        self._to_stop = self._at_work
+        if self._at_work and self._session is not None:
+            self._session.interrupt()
+        return self._at_work
+
+    def _use(self, env: Environment, command: str, entrypoint: str | None) -> Observation:
         lines = typed.lines_of(command)
         entrypoint = (entrypoint or "").strip() or None
         if self._live is None and len(lines) == 1:
@@ -105,7 +120,7 @@ class Pdb(Tool):
             self._asked = asked
             if restart:  # done already
                 lines.pop(0)
-        while lines and self._live is not None:
+        while lines and self._live is not None and not self._to_stop:
             line = lines.pop(0)
             if line.strip() and not self._repeat(env, line, lines, call):
                 break

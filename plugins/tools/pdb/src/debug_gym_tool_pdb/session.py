@@ -125,6 +125,7 @@ class DebugSession:
     _process: Process = field(init=False)
     _signals: dict[str, int] = field(init=False, default_factory=dict)
     _talking: int = field(init=False, default=0)
+    _runs: bool = field(init=False, default=False)
     _replaced: bool = field(init=False, default=False)
     _root: str = field(init=False, default=ROOT)
     _told: set[str] = field(init=False, default_factory=set)
@@ -198,12 +199,24 @@ class DebugSession:
         try:
             self._send({"cmd": command, "rest": list(rest)})
             try:
+                self._runs = True
                 return self._reply(self._receive(timeout))
             except TimeoutError:
                 return self._interrupt()
+            finally:
+                self._runs = False
         except CommandLost:
             self.alive = False
             return Reply(end=End.DIED)
+
+    def interrupt(self) -> None:
+        """Stop the program where it is, if another thread is in `execute`, which returns then.
+
+        Raises:
+            SandboxError: the sandbox failed
+        """
+        if self._runs and not self._replaced:
+            self._process.signal(self._signals["interrupt"], self._talking)
 
     def has_loaded(self, path: str) -> bool:
         """Whether the program runs code of a file; also when it does not say.
