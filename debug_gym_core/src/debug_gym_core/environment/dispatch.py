@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from debug_gym_core.errors import ActionError, SandboxLost
 from debug_gym_core.tools import action as actions
 from debug_gym_core.tools.action import ToolCall
-from debug_gym_core.tools.observation import Observation
-from debug_gym_core.tools.tool import as_observation, expected
+from debug_gym_core.tools.observation import Observation, as_observation
+from debug_gym_core.tools.tool import expected
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.dropped_changes import DroppedChanges

@@ -35,6 +35,23 @@ class Observation:
         return result
 
 
+def as_observation(tool: str, answer: str | Observation) -> Observation:
+    """Make what a tool returned an observation.
+
+    Args:
+        tool: name of the tool
+        answer: what `use` or an event's method returned
+
+    Raises:
+        TypeError: it is neither text nor an Observation, or its data are no JSON
+    """
+    made = Observation(tool, answer) if isinstance(answer, str) else answer
+    if not isinstance(made, Observation) or not isinstance(made.text, str):
+        raise TypeError(f"it must answer with text or an Observation, not {type(answer).__name__}")
+    json.dumps(made.as_json(), sort_keys=True, allow_nan=False)
+    return made
+
+
 def render(observations: Iterable[Observation]) -> dict[str, str]:
     """Put the words of several tools together as the environment's observation.
 

@@ -12,8 +12,8 @@ from debug_gym_core.components.markers import PROJECT
 from debug_gym_core.errors import ActionError, PluginError, SandboxLost, UsageError
 from debug_gym_core.tools import events
 from debug_gym_core.tools.event_checks import CORE_EVENTS, Specification, methods, specifications
-from debug_gym_core.tools.observation import Observation
-from debug_gym_core.tools.tool import Tool, as_observation
+from debug_gym_core.tools.observation import Observation, as_observation
+from debug_gym_core.tools.tool import Tool
 
 if TYPE_CHECKING:
     from debug_gym_core.tools.environment import Environment

@@ -14,7 +14,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, cast, get_type_hints
+from typing import Any, ClassVar, cast, get_type_hints
 
 import pydantic
 
@@ -26,9 +26,6 @@ from debug_gym_core.names import nearest
 from debug_gym_core.tools.flags import flag_for_number, schema_of
 from debug_gym_core.tools.references import as_json
 from debug_gym_core.tools.samples import sample
-
-if TYPE_CHECKING:
-    from debug_gym_core.tools.observation import Observation
 
 LARGEST = 2**63
 """Whole numbers from here on are refused: no file has so many lines, and not every program can write them down."""
@@ -110,11 +107,7 @@ class Tool(MadeAnew, Component, abc.ABC):
         return [parameter.name for parameter in _signature(cls).parameters]
 
     def interrupt(self) -> bool:
-        """Have `use`, which another thread is in, come back soon, as a person expects of Ctrl-C.
-
-        Returns:
-            whether there is something that was stopped
-        """
+        """Have `use`, which another thread is in, come back soon, as a person expects of Ctrl-C; whether it will."""
         return False
 
     def close(self) -> None:
@@ -384,22 +377,3 @@ def expected(tool: type[Tool]) -> str:
 def examples(tool: type[Tool]) -> tuple[dict[str, Any], ...]:
     """Arguments of a tool: its own examples, else those that are required, made up."""
     return _signature(tool).examples()
-
-
-def as_observation(tool: str, answer: str | Observation) -> Observation:
-    """Make what a tool returned an observation.
-
-    Args:
-        tool: name of the tool
-        answer: what `use` or an event's method returned
-
-    Raises:
-        TypeError: it is neither text nor an Observation, or its data are no JSON
-    """
-    from debug_gym_core.tools.observation import Observation
-
-    made = Observation(tool, answer) if isinstance(answer, str) else answer
-    if not isinstance(made, Observation) or not isinstance(made.text, str):
-        raise TypeError(f"it must answer with text or an Observation, not {type(answer).__name__}")
-    json.dumps(made.as_json(), sort_keys=True, allow_nan=False)
-    return made
