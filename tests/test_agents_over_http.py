@@ -230,7 +230,7 @@ def test_what_the_backend_of_a_model_has_no_use_for_is_noted(sandbox: str, tmp_p
         words += ["--llm-config", "llm.yaml", "--terminal", sandbox]
         done = run_debug_gym([*words, "-p", "llm.thinking=1024", "-p", "llm.temperature=0.5"], tmp_path)
         assert done.returncode == 0 and server.requests[0].body["temperature"] == 0.5, done.stderr
-    note = "llm.thinking is 1024, which mine does not use"
+    note = "llm.thinking is set, which mine does not use"
     notes = json.loads((tmp_path / "out" / "run.json").read_text())["notes"]
     assert note in notes and done.stdout.count(note) == 1 and "temperature" not in " ".join(notes)
 
