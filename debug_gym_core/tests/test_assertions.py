@@ -8,8 +8,8 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from grading_bench import BROKEN, ENTRYPOINT, FIXED, UNITTEST_IDS, Make
-from support import handful
+from grading_bench import BROKEN, ENTRYPOINT, FIXED, UNITTEST_IDS, UNITTESTS, Make
+from support import handful, repeated
 
 TESTS = """
 import unittest
@@ -220,6 +220,37 @@ def test_a_base_class_of_who_is_tested_asserts_nothing(make: Make) -> None:
     assert not bench.grade({"calc.py": attack}, IDS).resolved
 
 
+WRITES = """
+import importlib, unittest
+with open("tests/planted.py", "w") as file:
+    file.write("def assertEqual(self, *_): pass")
+importlib.invalidate_caches()
+unittest.TestCase.assertEqual = importlib.import_module("tests.planted").assertEqual
+"""
+BINDS = """
+import functools, sys, unittest
+def add(a, b):
+    tests = sys.modules["tests.test_calc"]
+    forged = functools.lru_cache(lambda *_: None)
+    forged.__wrapped__ = tests.TestCalc.test_add
+    unittest.TestCase.assertEqual = {}
+    return a - b
+def double(a):
+    return a
+"""
+
+
+@pytest.mark.parametrize(
+    "code", [f"{WRITES}{BROKEN}", *repeated("grading", BINDS.format("tests.write"), BINDS.format("forged"))]
+)
+def test_not_all_that_is_in_the_tests_is_an_assertion(make: Make, code: str) -> None:
+    """What is written there as they run, a function that is for something else, a wrapper that says it calls theirs."""
+    tests = {"tests/__init__.py": "", "tests/test_calc.py": f"{UNITTESTS}\ndef write(*_): pass\n"}
+    ids = ("tests.test_calc.TestCalc.test_add", "tests.test_calc.TestCalc.test_double")
+    result = make({"calc.py": BROKEN, **tests}, "python -m unittest tests.test_calc").grade({"calc.py": code}, ids)
+    assert result.score == 0 and "unittest.case.TestCase.assertEqual was replaced" in result.reason, result
+
+
 ASKING = """
 import math, os, unittest
 import calc
@@ -241,6 +272,11 @@ ASKED = {
     "math.isclose was replaced": "import math\nmath.isclose = lambda *_, **__: True",
     "math.isclose was replaced ": "import math, sys\nmath.isclose = lambda *_, **__: True\nsys.modules.pop('math')",
     "posixpath.exists was replaced": "import os\nos.path.exists = lambda path: True",
+    "posixpath.exists was replaced ": "import functools, os\nos.path.exists = functools.partial(lambda path: True)",
+    "math.isclose was replaced at": "import sys, types\n"
+    "sys.modules['math'] = types.SimpleNamespace(isclose=lambda *_, **__: True)",
+    "math.isclose was replaced at the": "import sys, types\nodd = types.ModuleType('math')\n"
+    "odd.__getattr__ = lambda name: lambda *_, **__: True\nsys.modules['math'] = odd",
     "DEFAULT_RELATIVE_TOLERANCE was replaced": "import pytest\n"
     "type(pytest.approx(1)).DEFAULT_RELATIVE_TOLERANCE = 1000",
     "unittest.case.round was put before Python's own": "import unittest.case\nunittest.case.round = lambda *_: 0",
@@ -254,7 +290,9 @@ ASKING_IDS = ("test_calc.py::test_add", "test_calc.py::test_double")
 
 def test_of_what_tests_ask_all_is_what_it_was(make: Make) -> None:
     # One makes a test fail, and one is told after as much as is told.
-    asked = {reason: attack for reason, attack in ASKED.items() if "dict" not in attack and reason != SHADOWED}
+    others = ("dict", "sys.modules['math'] =")
+    asked = {reason: attack for reason, attack in ASKED.items() if not any(one in attack for one in others)}
+    del asked[SHADOWED]
     code = "\n".join([FIXED, *asked.values()])
     result = make({"calc.py": BROKEN, "test_calc.py": ASKING}).grade({"calc.py": code}, ASKING_IDS, twins="never")
     assert (result.resolved, result.score) == (False, 0)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from debug_gym_core.cli.attended import AttendedDisplay
+from debug_gym_core.cli.attended import AttendedDisplay, asking_twice
 from debug_gym_core.cli.tables import make_console
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.loading import load
@@ -21,6 +23,31 @@ from debug_gym_core.runs.experiment import Experiment
 from debug_gym_core.runs.jobs import Job
 from debug_gym_core.runs.run import Run
 from debug_gym_core.runs.trajectory import Event, Result
+
+
+def test_ctrl_c_interrupts_what_runs_and_asks_before_it_stops_the_run() -> None:
+    said: list[str] = []
+    under_way: list[int | None] = [3]
+    asked: list[int | None] = []
+
+    def interrupt(step: int | None) -> int | None:
+        asked.append(step)
+        return under_way[0] if step in (None, under_way[0]) else None
+
+    press = partial(asking_twice(SimpleNamespace(line=said.append), interrupt), 2, None)
+    press()
+    with pytest.raises(KeyboardInterrupt):  # it went on
+        press()
+    under_way[0] = 4
+    press()
+    under_way[0] = None  # a prompt
+    press()
+    with pytest.raises(KeyboardInterrupt):
+        press()
+    stops = "Ctrl-C again stops the run: patch kept, nothing graded"
+    goes_on = f"\ninterrupted; if it goes on, {stops}"
+    assert said == [goes_on, goes_on, f"\n{stops}; else wait for the tool"] and asked.count(None) == 5
+
 
 TOY = Path(__file__).parent / "toy_plugin.py"
 PERSON = '''

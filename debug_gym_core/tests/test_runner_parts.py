@@ -315,6 +315,7 @@ REPLACED = {
     "opposites": "unequal",
     "origins": "is_infrastructure",
     "main": "main",
+    "predicates": "find",
     "pairs": "_some",
     "raising": "_classes_of",
     "start": "enter_workspace",

@@ -57,12 +57,15 @@ class AttendedDisplay(PlainDisplay):
         return "" if self._concluded else super().ended(job, result)
 
 
-def asking_twice(display: Display, interrupt: Callable[[], int | None]) -> Callable[[int, object], None]:
+Interrupt = Callable[[int | None], int | None]
+
+
+def asking_twice(display: Display, interrupt: Interrupt) -> Callable[[int, object], None]:
     """A handler of Ctrl-C for a person who plays: it stops what a tool runs, and asks before work is lost.
 
     Args:
         display: where the question is written
-        interrupt: stops what a tool runs; returns after which step that is, None where nothing can be stopped
+        interrupt: stops what a tool runs, in a certain step or whichever; returns in which, None: nothing does
     """
     asked: list[tuple[float, int | None]] = []
 
@@ -77,16 +80,15 @@ def asking_twice(display: Display, interrupt: Callable[[], int | None]) -> Calla
     return handle
 
 
-def _soon(interrupt: Callable[[], int | None]) -> int | None:
+def _soon(interrupt: Interrupt) -> int | None:
     """What it returns, or None where a sandbox does not answer soon; what goes on then is interrupted again."""
     found: queue.SimpleQueue[int | None] = queue.SimpleQueue()
 
     def insist() -> None:
-        found.put(step := interrupt())
-        for _ in range(TIMES if step is not None else 0):
+        found.put(step := interrupt(None))
+        for _ in range(TIMES):
             time.sleep(PATIENCE)
-            if interrupt() != step:
-                break
+            step = interrupt(step) if step is not None else None
 
     threading.Thread(target=insist, daemon=True).start()
     try:

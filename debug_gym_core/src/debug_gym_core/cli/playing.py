@@ -186,7 +186,8 @@ class Playing:
         if self.conclude is not None:
             self.conclude(run, display.console)
         else:
-            summary(results, left, seconds, experiment.spent, shown_path(run.directory), display)
+            others = sum(one.cost for one in run.results.values()) - sum(one.cost for one in results)
+            summary(results, left, seconds, (experiment.spent, others), shown_path(run.directory), display)
         return _status(experiment, results, left, interrupt, self.resume)
 
 

@@ -23,7 +23,12 @@ ROWS_OF_SUMMARY = 60
 
 
 def summary(
-    results: Sequence[Result], left: int, seconds: float, spent: float, directory: str, display: Display
+    results: Sequence[Result],
+    left: int,
+    seconds: float,
+    spent: tuple[float, float],
+    directory: str,
+    display: Display,
 ) -> None:
     """Write the table and the figures at the end of a run.
 
@@ -31,7 +36,7 @@ def summary(
         results: of all the run's tasks that have one
         left: episodes without a result
         seconds: wall-clock time of this session
-        spent: dollars, of all sessions
+        spent: dollars that the run has spent in all, and those of its results for other tasks
         directory: of the run, as a person would type it
         display: where to write, and what it has told already
     """
@@ -61,7 +66,7 @@ def summary(
     words.append(duration(seconds))
     console.print()
     console.print(Text(", ".join(words), style="bold"), soft_wrap=True)
-    if spending := about_spending(spent, cost):
+    if spending := about_spending(spent[0], cost + spent[1]):
         console.print(spending, highlight=False, soft_wrap=True)
     for text in about_modes(results):
         console.print(Text(text, COLOURS["unresolved"]))

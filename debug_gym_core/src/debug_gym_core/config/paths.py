@@ -30,7 +30,7 @@ def absolute(layer: Layer, plugins: Plugins, base: Path, *, but: Sequence[str] =
         layer: the values
         plugins: what is installed, whose settings may be paths
         base: where relative paths start
-        but: keys of which only `~` is expanded
+        but: keys whose relative paths stay so
     """
     result = dataclasses.replace(layer, data=copy.deepcopy(layer.data), origins=dict(layer.origins))
     agents = [key for key in layer.data if key in plugins.agents]
@@ -39,10 +39,11 @@ def absolute(layer: Layer, plugins: Plugins, base: Path, *, but: Sequence[str] =
             value = mapping[key]
             if not isinstance(value, str):
                 continue
-            path = _without_steps_up(Path(value).expanduser())
+            path = Path(value).expanduser()
             found = not (key == "python" and is_word(value)) and (base / path).exists()
             if key not in but and not path.is_absolute() and (sure or found):
-                path = _without_steps_up(base.absolute() / path)
+                path = base.absolute() / path
+            path = _without_steps_up(path)
             mapping[key] = str(path) if sure or path.is_absolute() else value
         section = data.get("benchmark")
         if isinstance(section, dict) and "tasks" in section:

@@ -52,6 +52,7 @@ class Dispatcher:
         self._dropped = dropped
         self._failed = failed
         self.call: ToolCall | None = None
+        self.at_work: str | None = None
 
     def carry_out(self, action: Any, observations: list[Observation]) -> None:
         """Carry out an action, with the events that it causes.
@@ -99,6 +100,7 @@ class Dispatcher:
         return [*self._events.drain(self._env), *told]
 
     def _use(self, name: str, arguments: Mapping[str, Any]) -> Observation:
+        self.at_work = name
         try:
             return as_observation(name, self._env.tools[name].use(self._env, **arguments))
         except ActionError as error:
@@ -110,3 +112,5 @@ class Dispatcher:
         except (Exception, SystemExit) as error:
             tool = type(self._env.tools[name])
             return Observation(name, f"{self._failed(name, error)}\n{expected(tool)}", error=True)
+        finally:
+            self.at_work = None

@@ -253,6 +253,19 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
 
     # What was said last
 
+    def interrupt(self) -> bool:
+        """Have the tool that is at work stop what it runs, as Ctrl-C does; called from another thread than `step`.
+
+        Returns:
+            whether one does
+        """
+        name = self._dispatcher.at_work
+        try:
+            return name is not None and self.tools[name].interrupt()
+        except Exception:
+            log.warning("interrupting %s failed", name, exc_info=True)
+            return False
+
     @property
     def info(self) -> dict[str, Any]:
         """The `info` of the last reset or step, as it is now."""

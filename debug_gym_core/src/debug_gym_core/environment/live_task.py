@@ -233,20 +233,6 @@ class LiveTask:
         text = " ".join(str(error).split())[:500]
         return f"{what} failed: {type(error).__name__}: {text}" if text else f"{what} failed: {type(error).__name__}"
 
-    def interrupt(self) -> bool:
-        """Have the tool that is at work stop what it runs, as Ctrl-C does; called from another thread than `step`.
-
-        Returns:
-            whether one does
-        """
-        stops = False
-        for name, tool in list(self.tools.items()):
-            try:
-                stops = tool.interrupt() or stops
-            except Exception:
-                log.warning("interrupting %s failed", name, exc_info=True)
-        return stops
-
     def _free_tools(self) -> None:
         """Have all tools free what they hold, since their sandbox ends."""
         for made in self.tools.values():

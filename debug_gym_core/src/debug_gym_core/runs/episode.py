@@ -183,11 +183,11 @@ class Players:
         for env, llm in live:
             threading.Thread(target=self._end, args=(env, llm), daemon=True).start()
 
-    def interrupt(self) -> int | None:
-        """Have what a tool runs stop, as Ctrl-C does; returns after how many steps that is, None: none does."""
+    def interrupt(self, step: int | None) -> int | None:
+        """Have what a tool runs stop, as Ctrl-C does; see `Experiment.interrupt`."""
         with self._mutex:
             live = list(self._live)
-        return next((env.steps for env in live if env.interrupt()), None)
+        return next((env.steps for env in live if step in (None, env.steps) and env.interrupt()), None)
 
     def stop_if_asked(self) -> None:
         """Leave the episode when the run is being stopped."""

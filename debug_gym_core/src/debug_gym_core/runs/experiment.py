@@ -182,13 +182,16 @@ class Experiment:
         with postponed_interrupts():
             self._players.stop()
 
-    def interrupt(self) -> int | None:
+    def interrupt(self, step: int | None = None) -> int | None:
         """Have what a tool runs stop, as Ctrl-C does on a terminal.
 
+        Args:
+            step: only in the step of this number; None: in whichever
+
         Returns:
-            how many steps of the episode are over; None: there is nothing that can be stopped
+            the number of the step; None: there is nothing that can be stopped
         """
-        return self._players.interrupt()
+        return self._players.interrupt(step)
 
     @property
     def spent(self) -> float:

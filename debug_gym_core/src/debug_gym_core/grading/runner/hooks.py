@@ -1,6 +1,7 @@
 """Who takes part when pytest runs tests: the hooks that were there at the beginning, and those that may come later."""
 
 import os
+import re
 from collections.abc import Sequence
 
 from .given import space_of
@@ -29,6 +30,13 @@ KEY_HOOKS = (
 )
 
 
+HOW_CALLED = ("_inner_hookexec",)
+"""What a plugin manager has of its own, by which it calls hooks."""
+
+ADDRESS = re.compile(r"\d{6}|0x[0-9a-f]+|^\d+$")
+"""In a name, the number of an object, which differs in each run."""
+
+
 class Hooks(object):
     """Only pytest, installed plugins and the repository's test infrastructure may take part in running.
 
@@ -49,6 +57,8 @@ class Hooks(object):
         Args:
             config: pytest's, early
         """
+        manager = vars(config.pluginmanager)
+        self.watch.vital += [(manager, one, manager[one], "pluggy") for one in HOW_CALLED if one in manager]
         for name in KEY_HOOKS:
             self.first[name] = set(id(one.function) for one in implementations(config, name))
         self.names.update(getattr(config.known_args_namespace, "plugins", None) or ())
@@ -116,4 +126,4 @@ def implementations(config: "Any", name: str) -> "list[Any]":
 def name_of(implementation: "Any") -> str:
     """What a plugin is called that implements a hook: an object without a name by its class, and not by its number."""
     name, kind = str(implementation.plugin_name), type(implementation.plugin)
-    return "{}.{}".format(kind.__module__, kind.__name__) if name.isdigit() else name
+    return "{}.{}".format(kind.__module__, kind.__name__) if ADDRESS.search(name) else name

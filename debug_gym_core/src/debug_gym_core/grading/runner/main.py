@@ -39,6 +39,7 @@ from . import (  # noqa: F401 (all of them are watched)
     opposites,
     origins,
     pairs,
+    predicates,
     raising,
     start,
     stuck,

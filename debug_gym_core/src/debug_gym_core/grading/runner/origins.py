@@ -1,13 +1,15 @@
 """Where functions and classes come from, and who may replace what while tests run."""
 
+import contextlib
 import os
 import sys
+import time
 
 from .given import module_code, plainly, read, space_of, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import CodeType
     from typing import Any, Union
 
@@ -43,9 +45,9 @@ class Origins(object):
     """Tells of functions and classes whose they are.
 
     A module can say of itself that it is any file's, and whoever likes can put a function into one. So what matters
-    most (what is asked, what decides, hooks) is of a file only where that has the very code; a function whose code a
-    decorator or an import hook has written anew is nobody's there. What else is a module's may be made for it, as by
-    `dataclass`.
+    most (what is asked, what decides, hooks) is of a file only where that has the very code, and had it when the run
+    began; a function whose code a decorator or an import hook has written anew is nobody's there, and one in whose
+    closure is another that is nobody's. What else is a module's may be made for it, as by `dataclass`.
 
     Attributes:
         given: code of modules that the host has given, by their real paths: their files may be other ones by now
@@ -73,6 +75,7 @@ class Origins(object):
         self.functions = {}  # type: dict[int, Any]
         self.codes = {}  # type: dict[str, list[CodeType]]
         self.resolved = {}  # type: dict[str, str]
+        self.began = time.time()
         self.function = type(lambda: 0)
         self.property = property
         self.methods = (staticmethod, classmethod, type(self.origin_of))
@@ -104,6 +107,14 @@ class Origins(object):
                 return None
         return value if type(value) is self.function else None
 
+    def plain_function_of(self, value: "Any") -> "Any":
+        """That in a function, method or property of Python's own: any other wrapper may call what it likes."""
+        if type(value) is self.property:
+            value = value.fget
+        elif type(value) in self.methods:
+            value = value.__func__
+        return value if type(value) is self.function else None
+
     def may_replace(self, value: "Any", kind: str) -> bool:
         """Whether a function, or a class, may stand where another one was, or none.
 
@@ -120,18 +131,31 @@ class Origins(object):
             value: it
             kind: what for it is asked
         """
-        function = self.function_of(value)
+        function = self.function_of(value) if kind == OTHER else self.plain_function_of(value)
         if function is None:
             return self.origin_of_class(value, kind) if issubclass(type(value), type) else NOBODY
-        if kind != OTHER and not self.is_called(value):
-            return NOBODY
+        home = self.origin_of_function(function, kind)
+        return NOBODY if kind != OTHER and any(self.held_by_nobody(function, kind)) else home
+
+    def origin_of_function(self, function: "Any", kind: str) -> str:
+        """Where a function comes from, whatever it calls; see `origin_of`."""
         if id(function) in self.functions:  # inside, too, where the repository is pytest's own
             return LIBRARY
         return self.home_of(function.__globals__, [function.__code__], kind)
 
-    def is_called(self, value: "Any") -> bool:
-        """Whether the Python function in a wrapper is what is called, and not a method of the wrapper's own class."""
-        return type(call_of(value)) is not self.function
+    def held_by_nobody(self, function: "Any", kind: str) -> "Iterator[Any]":
+        """Functions that a function's closure holds, and theirs, which are nobody's."""
+        seen, left = {id(function)}, [function]
+        while left:
+            for cell in left.pop().__closure__ or ():
+                for one in held_in(cell):
+                    found = self.plain_function_of(one) or call_of(one)
+                    if type(found) is not self.function or id(found) in seen:
+                        continue
+                    seen.add(id(found))
+                    left.append(found)
+                    if self.origin_of_function(found, kind) == NOBODY:
+                        yield found
 
     def origin_of_class(self, value: "Any", kind: str) -> str:
         """Where a class comes from.
@@ -214,7 +238,7 @@ class Origins(object):
         return inside is not None and is_infrastructure(inside, self.trusted)
 
     def codes_of(self, path: str) -> "list[CodeType]":
-        """All code that a file has; one that cannot be read has none."""
+        """All code that a file has; one that cannot be read, or was written since the run began, has none."""
         if path not in self.codes:
             given = self.given.get(self.real(path))
             self.codes[path] = list(within(given)) if given is not None else self.compiled_of(path)
@@ -222,9 +246,28 @@ class Origins(object):
 
     def compiled_of(self, path: str) -> "list[CodeType]":
         """The code of a file that was not given."""
+        with contextlib.suppress(OSError, ValueError):
+            if max(os.lstat(path).st_ctime, os.stat(path).st_ctime) >= self.began:
+                return []
         texts = read("", [path])
         codes = [module_code(text, place, compiled) for place, text in texts.items() for compiled in self.compiled]
         return [one for code in codes if code is not None for one in within(code)]
+
+
+def content_of(cell: "Any") -> "Any":
+    """What is in a cell of a closure; None: nothing yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def held_in(cell: "Any") -> "Iterable[Any]":
+    """What is in a cell of a closure, or in the table or list there."""
+    held = content_of(cell)
+    if type(held) is dict:
+        return list(held.values())
+    return list(held) if type(held) in (list, tuple, set) else [held]
 
 
 def call_of(value: "Any") -> "Any":

@@ -3,9 +3,9 @@
 import sys
 from functools import partial
 
-from .given import space_of
 from .opposites import RENAMED
-from .origins import ASKED, DECIDING, NOBODY, OTHER, PLUGINS, Origins, call_of
+from .origins import ASKED, DECIDING, NOBODY, OTHER, PLUGINS, TAKING_PART, TESTS, Origins, call_of, content_of
+from .predicates import Predicates, find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ VITAL = (
     "pluggy._callers _multicall",
     "pluggy.callers _multicall",
     "pluggy._hooks.HookCaller __call__",
+    "pluggy._caller.HookCaller __call__",
     "pluggy.hooks._HookCaller __call__",
     "pluggy._manager.PluginManager _hookexec",
     "pluggy.manager.PluginManager _hookexec",
@@ -66,20 +67,6 @@ CHANGEABLE_BUILTINS = frozenset((
     "compile", "exec", "eval", "id", "_",
 ))
 # fmt: on
-PREDICATES = (
-    "math isclose isnan isinf isfinite",
-    "posixpath exists lexists isfile isdir islink samefile",
-    "filecmp cmp",
-    "subprocess run call check_call check_output",
-    "numpy allclose array_equal array_equiv isclose",
-    "numpy.testing._private.utils assert_equal assert_array_compare assert_almost_equal assert_approx_equal",
-    "numpy.testing._private.utils assert_array_equal assert_allclose assert_array_almost_equal assert_array_less",
-    "pandas._testing.asserters assert_frame_equal assert_series_equal assert_index_equal assert_almost_equal",
-    "pandas._testing.asserters assert_extension_array_equal assert_numpy_array_equal assert_attr_equal",
-    "pandas.core.generic.NDFrame equals",
-)
-"""What tests like to assert of others: an owner, which may be imported at any time, and its functions."""
-
 FAMILIES = ("_pytest", "pluggy", "unittest")
 ASSERTIONS = ("assert", "fail")
 """How the names of unittest's methods begin that say whether an expectation holds."""
@@ -91,7 +78,6 @@ class Watch(object):
     A change counts unless the new function is of somebody who `MAY_REPLACE` such a one: plugins patch pytest.
 
     Attributes:
-        owners: namespaces of `PREDICATES` that there were at first
         problems: what became different: of which of `KINDS`, and in words; each is told at once, as tested code may end
             the run at any moment
     """
@@ -108,19 +94,19 @@ class Watch(object):
 
         self.asserting = frozenset(dir(TestCase))
         self.origins = origins
+        self.predicates = Predicates(origins)
         self.send = send
         self.seen = set()  # type: set[Union[int, str]]
         self.names = []  # type: list[tuple[Space, str, Any, str]]
-        self.codes = []  # type: list[tuple[Any, Any, Any, str]]
+        self.codes = []  # type: list[tuple[Any, Any, Any, Any, str]]
+        self.cells = []  # type: list[tuple[Any, Any, str]]
         self.classes = {}  # type: dict[int, tuple[type, Space, frozenset[str], tuple[type, ...], str]]
         self.modules = []  # type: list[tuple[str, ModuleType]]
         self.vital = []  # type: list[tuple[Space, str, Any, str]]
-        self.owners = {}  # type: dict[str, Space]
         self.global_names = []  # type: list[tuple[Space, frozenset[str], str]]
         self.problems = []  # type: list[tuple[str, str]]
         self.ended = self.next = 0
         self.function = type(lambda: 0)
-        self.builtin = (type(len), type)
         self.getprofile = sys.getprofile
         self.plain = frozenset((str, int, bool, float, tuple, list, dict, set, frozenset, bytes, type(None), type(sys)))
         space = vars(builtins)
@@ -137,26 +123,13 @@ class Watch(object):
                 self.remember_space(vars(module), name)
                 self.remember_globals(module)
         self.origins.remember(one[0] for one in self.codes)
-        for line in PREDICATES:
-            owner = line.partition(" ")[0]
-            space = self.find(owner)
-            if space is not None:
-                self.owners.setdefault(owner, space)
+        self.predicates.remember()
         for line in VITAL:
             owner, _, names = line.partition(" ")
-            space = self.find(owner)
+            space = find(owner)
             for name in names.split():
                 if space is not None and name in space:
                     self.vital.append((space, name, space[name], owner))
-
-    def find(self, owner: str) -> "Union[Space, None]":
-        """The namespace of a module or of a class in one."""
-        space = space_of(sys.modules.get(owner))  # which tests may have put anything into
-        if space is not None:
-            return space
-        module, _, name = owner.rpartition(".")
-        found = getattr(sys.modules.get(module), name, None)
-        return vars(found) if isinstance(found, type) else None
 
     def remember_own(self, own: "Mapping[str, Space]") -> None:
         """Take in our own modules: what each of them defines, and what it has from the others.
@@ -207,7 +180,11 @@ class Watch(object):
                 # What a decorator of the tested code made is that code, which may write it when it is first called.
                 if id(function) not in seen and (not homes or function.__globals__.get("__name__") in homes):
                     seen.add(id(function))
-                    self.codes.append((function, function.__code__, function.__defaults__, where + "." + name))
+                    own = function.__code__, function.__defaults__, function.__kwdefaults__
+                    self.codes.append((function, *own, where + "." + name))
+                    if not homes:  # a test's own may count in one
+                        cells = function.__closure__ or ()
+                        self.cells += [(one, content_of(one), where + "." + name) for one in cells]
 
     def check_vital(self, when: str) -> None:
         """Look at what decides on a test's outcome; quick."""
@@ -225,15 +202,27 @@ class Watch(object):
 
     def is_change(self, space: "Space", name: str, where: str) -> bool:
         """Whether what a name is bound to, which is another thing than before, may not be there."""
-        kind = ASKED if says_what_holds(where, name) else OTHER
+        kind = self.kind_of(name, where)
         renamed = RENAMED.get(name, "")
         if renamed in space and name in space and space[name] is space[renamed] and where == "unittest.case.TestCase":
             return False  # as of old; whether that one is what it was is asked by its own name
         if self.is_pytest_mocks(space.get(name), name):
             return False
-        if kind is OTHER and any(one[1] == name and one[3] == where for one in self.vital):
-            kind = DECIDING
-        return name not in space or not self.origins.may_replace(space[name], kind)
+        if name not in space or not self.origins.may_replace(space[name], kind):
+            return True
+        # Tests replace by what is meant for it; any function of theirs may do nothing.
+        function = self.origins.plain_function_of(space[name])
+        by_tests = kind in (ASKED, DECIDING) and self.origins.origin_of(space[name], kind) is TESTS
+        return by_tests and function is not None and plain_name(name) not in plain_name(function.__code__.co_name)
+
+    def kind_of(self, name: str, where: str) -> str:
+        """What for a name is asked whose function it may be; of pytest and unittest themselves, most strictly."""
+        family = where.partition(".")[0]
+        if says_what_holds(where, name):
+            return ASKED
+        if family == "unittest" or any(one[1] == name and one[3] == where for one in self.vital):
+            return DECIDING
+        return TAKING_PART if family in FAMILIES else OTHER
 
     def is_pytest_mocks(self, value: "Any", name: str) -> bool:
         """Whether an assertion of a mock is pytest-mock's, which calls the one of that name and tells more of it."""
@@ -294,7 +283,8 @@ class Watch(object):
     def changes(self) -> "Iterator[str]":
         """All that is changed now."""
         for name, module in self.modules:
-            if sys.modules.get(name, module) is not module:
+            # Twins import this one where the run they are of may not have: tests put mocks of it there.
+            if sys.modules.get(name, module) is not module and name != "unittest.mock":
                 yield "sys.modules[{!r}] was replaced".format(name)
         for space, name, where in [one[:2] + one[3:] for one in self.names if one[0].get(one[1]) is not one[2]]:
             if self.is_change(space, name, where):
@@ -302,13 +292,18 @@ class Watch(object):
         for space, own, where in self.global_names:
             for name in self.hideable.intersection(space) - own:
                 yield "{}.{} was put before Python's own".format(where, name)
-        for text in self.changed_predicates():
+        for text in self.predicates.changed():
             yield text
         # In a list of its own: thousands are looked at.
         for where in [
-            where for of, code, given, where in self.codes if of.__code__ is not code or of.__defaults__ is not given
+            where
+            for of, code, given, named, where in self.codes
+            if of.__code__ is not code or of.__defaults__ is not given or of.__kwdefaults__ is not named
         ]:
             yield "the code of {} was replaced".format(where)
+        for cell, held, where in self.cells:
+            if content_of(cell) is not held:
+                yield "the closure of {} was changed".format(where)
         for kind, space, names, mro, where in self.classes.values():
             if kind.__mro__ != mro:
                 yield "the bases of {} were changed".format(where)
@@ -326,7 +321,7 @@ class Watch(object):
                         for base in mro[1:]
                         if id(base) in self.classes
                     )
-                kind_of_name = ASKED if name.startswith(ASSERTIONS) else OTHER
+                kind_of_name = ASKED if name.startswith(ASSERTIONS) else self.kind_of(name, where)
                 if (
                     matters
                     and not self.origins.may_replace(value, kind_of_name)
@@ -334,27 +329,17 @@ class Watch(object):
                 ):
                     yield "{}.{} was added".format(where, name)
 
-    def changed_predicates(self) -> "Iterator[str]":
-        """Look at what may not be imported yet when all else is remembered: whether it is its owner's own still."""
-        for line in PREDICATES:
-            owner, _, names = line.partition(" ")
-            # Tests have the first, too, where another one stands in its place.
-            spaces = [one for one in (self.owners.get(owner), self.find(owner)) if one is not None]
-            for space, name in [(one, name) for one in spaces for name in names.split()]:
-                value = space.get(name)
-                if self.origins.function_of(value) is not None:
-                    replaced = not self.origins.may_replace(value, OTHER)
-                else:
-                    replaced = isinstance(value, self.builtin) and value.__name__ != name
-                if replaced:
-                    yield "{}.{} was replaced".format(owner, name)
-
     def report(self, text: str, kind: str = CHANGED) -> None:
         """Tell of a change once; of many the first, and that there are more."""
         if (kind, text) not in self.problems and len(self.problems) <= MOST_PROBLEMS:
             kind, text = problem = (kind, text) if len(self.problems) < MOST_PROBLEMS else (CHANGED, "and more")
             self.problems.append(problem)
             self.send("problem", of=kind, text=text)
+
+
+def plain_name(name: str) -> str:
+    """A name without what differs where one function is written for another."""
+    return name.replace("_", "").lower()
 
 
 def says_what_holds(where: str, name: str) -> bool:

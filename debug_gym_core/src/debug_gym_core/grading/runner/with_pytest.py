@@ -14,6 +14,7 @@ from .elsewhere import elsewhere
 from .given import Finder, read, rewritten
 from .hooks import Hooks
 from .items import cannot_pass, code_of, instance_of, path_of, stable_ids
+from .origins import DECIDING
 from .start import enter_workspace
 from .stuck import watch as watch_stuck
 from .tampering import Watch
@@ -216,6 +217,8 @@ def make_plugin(
                 option.maxfail, option.tbstyle = 0, "no"
                 if hasattr(option, "reruns"):
                     option.reruns = 0
+                if hasattr(option, "stepwise"):
+                    option.stepwise = False
             yield
 
         def pytest_plugin_registered(self, plugin: "Any", manager: "Any") -> None:
@@ -280,6 +283,9 @@ def make_plugin(
             watch.check_vital("before " + item.nodeid)
             if item in self.codes and code_of(getattr(item, "_obj", None)) is not self.codes[item]:
                 watch.report("the code of {} was replaced".format(item.nodeid))
+            own = vars(item).get("runtest") if loading.turner is None else None  # doctests are turned by one
+            if own is not None and not watch.origins.may_replace(own, DECIDING):
+                watch.report("the runtest of {} was replaced".format(item.nodeid))
             self.current = current = {"item": item, "phases": {}, "details": {}}
             if loading.turner is not None:  # What the test has replaced may be needed for more.
                 item.repr_failure = item._repr_failure_py = plain_repr

@@ -87,7 +87,7 @@ class Pdb(Tool):
             entrypoint: what to debug instead of the task's own program, such as `python -m pytest -q test_app.py`
         """
         self._running = True  # what happens to files until the step is over, programs do that are debugged
-        self._at_work, self._to_stop = True, False
+        self._to_stop, self._at_work = False, True
         try:
             return self._use(env, command, entrypoint)
         finally:
@@ -95,10 +95,9 @@ class Pdb(Tool):
 
     def interrupt(self) -> bool:
         """Stop the program where it is, at a prompt, and carry out no further command; see `Tool`."""
+        session = self._session
         self._to_stop = self._at_work
-        if self._at_work and self._session is not None:
-            self._session.interrupt()
-        return self._at_work
+        return self._to_stop and (session is None or session.interrupt())
 
     def _use(self, env: Environment, command: str, entrypoint: str | None) -> Observation:
         lines = typed.lines_of(command)
@@ -120,9 +119,9 @@ class Pdb(Tool):
             self._asked = asked
             if restart:  # done already
                 lines.pop(0)
-        while lines and self._live is not None and not self._to_stop:
+        while lines and self._live is not None:
             line = lines.pop(0)
-            if line.strip() and not self._repeat(env, line, lines, call):
+            if line.strip() and (not self._repeat(env, line, lines, call) or self._to_stop):
                 break
         return self._observe(env, call, sum(1 for line in lines if line.strip()))
 
@@ -207,6 +206,7 @@ class Pdb(Tool):
             if reply.failed or reply.timed_out or reply.end is not None or refused:
                 return False
             stepped = reply.stop is not None and reply.stop["reason"] in ("step", "call", "return")
+            stepped &= not self._to_stop
             if done + 1 < count and (not stepped or done + 1 == typed.MOST_STEPS):
                 call.say(f"[{done + 1} of {count} steps taken]")
                 break

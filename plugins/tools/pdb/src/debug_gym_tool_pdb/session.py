@@ -209,14 +209,12 @@ class DebugSession:
             self.alive = False
             return Reply(end=End.DIED)
 
-    def interrupt(self) -> None:
-        """Stop the program where it is, if another thread is in `execute`, which returns then.
-
-        Raises:
-            SandboxError: the sandbox failed
-        """
-        if self._runs and not self._replaced:
-            self._process.signal(self._signals["interrupt"], self._talking)
+    def interrupt(self) -> bool:
+        """Stop the program where it is; another thread is in `execute`, which returns then. Whether it may."""
+        if not self._runs:  # it is about to
+            return True
+        number, processes = self._signals["interrupt"], sorted({self._talking, 0}, reverse=True)
+        return not self._replaced and any(self._process.signal(number, one) for one in processes)
 
     def has_loaded(self, path: str) -> bool:
         """Whether the program runs code of a file; also when it does not say.

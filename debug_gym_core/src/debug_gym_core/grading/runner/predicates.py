@@ -1,0 +1,103 @@
+"""What tests like to assert of others, and whether it is their owners' own still."""
+
+import sys
+
+from .given import space_of
+from .origins import OTHER, TAKING_PART, Origins, is_made
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any, Union
+
+    Space = Mapping[str, Any]
+
+PREDICATES = (
+    "math isclose isnan isinf isfinite",
+    "posixpath exists lexists isfile isdir islink samefile",
+    "filecmp cmp",
+    "subprocess run call check_call check_output",
+    "numpy allclose array_equal array_equiv isclose",
+    "numpy.testing._private.utils assert_equal assert_array_compare assert_almost_equal assert_approx_equal",
+    "numpy.testing._private.utils assert_array_equal assert_allclose assert_array_almost_equal assert_array_less",
+    "pandas._testing.asserters assert_frame_equal assert_series_equal assert_index_equal assert_almost_equal",
+    "pandas._testing.asserters assert_extension_array_equal assert_numpy_array_equal assert_attr_equal",
+    "pandas.core.generic.NDFrame equals",
+    "pandas.core.series.Series equals",
+    "pandas.core.frame.DataFrame equals",
+)
+"""What tests like to assert of others: an owner, which may be imported at any time, and its functions."""
+
+ARRAYS = ("numpy", "pandas")
+"""Packages that make some of their functions."""
+
+
+class Predicates(object):
+    """Remembers the owners that there are at first, and tells which functions became others'.
+
+    Attributes:
+        owners: their namespaces; tests have these, too, where others stand in their places later
+    """
+
+    def __init__(self, origins: Origins) -> None:
+        """See `Origins`."""
+        self.origins = origins
+        self.owners = {}  # type: dict[str, Space]
+        self.builtin = type(len)
+
+    def remember(self) -> None:
+        """Take in the owners that are there."""
+        for line in PREDICATES:
+            owner, _, names = line.partition(" ")
+            space = find(owner)
+            if space is not None and owner not in self.owners:
+                self.owners[owner] = space
+                values = (self.origins.plain_function_of(space.get(name)) for name in names.split())
+                self.origins.remember(one for one in values if one is not None)
+
+    def changed(self) -> "Iterator[str]":
+        """Tell what is not its owner's now."""
+        for line in PREDICATES:
+            owner, _, names = line.partition(" ")
+            first, now = self.owners.get(owner, {}), find(owner)
+            for name in names.split():
+                gone = name in first and now is not None and name not in now  # it may be made when it is asked for
+                given = [one[name] for one in (first, now or {}) if name in one]
+                if gone or not all(self.is_owners(value, name, owner.partition(".")[0]) for value in given):
+                    yield "{}.{} was replaced".format(owner, name)
+
+    def is_owners(self, value: "Any", name: str, top: str) -> bool:
+        """Whether a function is one of its owner's.
+
+        Args:
+            value: it
+            name: by which it is asked
+            top: the package
+        """
+        if self.origins.plain_function_of(value) is not None:
+            return self.origins.may_replace(value, OTHER if top in ARRAYS else TAKING_PART)
+        if type(value) is self.builtin:
+            return bool(value.__name__ == name)
+        kind = type(value)
+        return top in ARRAYS and not is_made(kind) and str(kind.__module__).partition(".")[0] in ARRAYS
+
+
+def find(owner: str) -> "Union[Space, None]":
+    """The namespace of a module, of what stands in its place, or of a class in one; None: there is none."""
+    found = sys.modules.get(owner)
+    if found is not None:
+        space = space_of(found)
+        return space if space is not None else standing_in(found)
+    module, _, name = owner.rpartition(".")
+    kind = getattr(sys.modules.get(module), name, None)
+    return vars(kind) if isinstance(kind, type) else None
+
+
+def standing_in(value: "Any") -> "Union[Space, None]":
+    """What an object has itself that tests have put in a module's place; None: it makes up what it is asked for."""
+    try:
+        space = object.__getattribute__(value, "__dict__")
+    except Exception:
+        return None
+    names = [name for line in PREDICATES for name in line.split()[1:]]
+    return space if type(space) is dict and any(name in space for name in names) else None
