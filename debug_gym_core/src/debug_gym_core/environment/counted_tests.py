@@ -10,6 +10,7 @@ from debug_gym_core.errors import GradingError, RequirementError, SandboxLost
 from debug_gym_core.grading.anyway import forgiven, is_undecided
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.grade import grade as clean_grade
+from debug_gym_core.grading.interruption import Interruption
 from debug_gym_core.grading.measure import measure as measure_in_place
 from debug_gym_core.tasks import results
 
@@ -58,6 +59,7 @@ class CountedTests:
         self._twins: When = twins
         self.ids: tuple[str, ...] = task.tests
         self.notes: list[str] = []
+        self._interruption = Interruption()
         self._found = False
         self._max_score: int | None = task.max_score or len(task.tests) or None
 
@@ -109,9 +111,19 @@ class CountedTests:
         else:
             ignored = workspace.ignored_files(".py")
             found = measure_in_place(
-                session, self._task.entrypoint, timeout=timeout, warm=warm, ignored=ignored, details=True
+                session,
+                self._task.entrypoint,
+                timeout=timeout,
+                warm=warm,
+                ignored=ignored,
+                details=True,
+                interruption=self._interruption,
             )
         return replace(found, undecided=is_undecided(found, self._twins))
+
+    def interrupt(self) -> bool:
+        """End the run that `measure` is in, in another thread; whether there is one that can be ended."""
+        return self._interruption.ask()
 
     def standing(self, measurement: Measurement) -> Standing:
         """What a run where the agent works says of the tests; without a score where it is undecided.

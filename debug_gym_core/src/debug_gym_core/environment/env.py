@@ -254,16 +254,18 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
     # What was said last
 
     def interrupt(self) -> bool:
-        """Have the tool that is at work stop what it runs, as Ctrl-C does; called from another thread than `step`.
+        """End the run of the tests, or have the tool that is at work stop what it runs, as Ctrl-C does.
+
+        Called from another thread than `step`.
 
         Returns:
-            whether one does
+            whether there is something that can be stopped
         """
         name = self._dispatcher.at_work
         try:
-            return name is not None and self.tools[name].interrupt()
+            return self._tests.interrupt() or (name is not None and self.tools[name].interrupt())
         except Exception:
-            log.warning("interrupting %s failed", name, exc_info=True)
+            log.warning("interrupting %s failed", name or "the run of the tests", exc_info=True)
             return False
 
     @property

@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import secrets
+import signal
+import threading
 import time
 from collections.abc import Sequence
 
 from debug_gym_core.grading import masking
-from debug_gym_core.grading.reported_run import REPORTING, UNSTARTED, ReportedRun, Turned
+from debug_gym_core.grading.interruption import Interruption
+from debug_gym_core.grading.reported_run import GRACE, INTERRUPTED, REPORTING, TIMED_OUT, UNSTARTED, ReportedRun, Turned
 from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
@@ -30,6 +33,7 @@ def measure(
     turned: Turned | None = None,
     given: Sequence[str] = (),
     details: bool = False,
+    interruption: Interruption | None = None,
 ) -> Measurement:
     """Run the entrypoint and find out which tests pass.
 
@@ -46,26 +50,40 @@ def measure(
         given: modules that are loaded as they are before any of the repository runs, whatever it does then
         details: failures have frames with their variables, for which the tested code's `repr` is called; never for a
             grade
+        interruption: by which another thread may end the run
 
     Raises:
         UsageError: the entrypoint cannot be read
         SandboxLost: the sandbox went away
     """
-    parsed = Entrypoint.parse(entrypoint)
+    parsed, interruption = Entrypoint.parse(entrypoint), interruption or Interruption()
     if parsed.module in REPORTING:
         nonce = nonce or secrets.token_hex(16)
         run = ReportedRun(
-            session, parsed, timeout, nonce, python, trusted, "run", warm, ignored, turned, given, details
+            session, parsed, timeout, nonce, python, trusted, "run", warm, ignored, turned, given, details, interruption
         )
         return run.measure()
-    return _exit_status(session, parsed, timeout, python)
+    return _exit_status(session, parsed, timeout, python, interruption)
 
 
-def _exit_status(session: Session, entrypoint: Entrypoint, timeout: float, python: str | None) -> Measurement:
+def _exit_status(
+    session: Session, entrypoint: Entrypoint, timeout: float, python: str | None, interruption: Interruption
+) -> Measurement:
     """Run what does not report."""
-    started = time.monotonic()
+    started, argv, asked = time.monotonic(), entrypoint.argv(python or session.python), threading.Event()
+
+    def end() -> None:
+        asked.set()
+        process.kill()
+
     try:
-        result = session.run(entrypoint.argv(python or session.python), timeout=timeout, env=entrypoint.env)
+        with session.process(argv, channel=False, timeout=timeout, env=entrypoint.env) as process:
+            try:
+                with interruption.ending(end):
+                    status = process.wait(timeout + GRACE)
+            except TimeoutError:  # the sandbox ends a run that takes too long: it does nothing any more
+                raise process.give_up("the guest did not end a run that reached its timeout") from None
+            output, cut = process.take_output()
     except (OSError, CommandLost) as error:
         return Measurement(
             (),
@@ -77,14 +95,17 @@ def _exit_status(session: Session, entrypoint: Entrypoint, timeout: float, pytho
             seconds=time.monotonic() - started,
             lost=isinstance(error, CommandLost),
         )
+    interrupted = asked.is_set() and status == -signal.SIGKILL
+    reason = TIMED_OUT if process.timed_out else INTERRUPTED if interrupted else ""
     return Measurement(
         tests=(),
-        exit_status=result.exit_status,
-        output=masking.mask(session.mask(result.output)),
-        output_cut=result.output_cut,
-        timed_out=result.timed_out,
+        exit_status=status,
+        output=masking.mask(session.mask(output)),
+        output_cut=cut,
+        timed_out=process.timed_out,
+        interrupted=interrupted,
         kind="exit_status",
-        valid=not result.timed_out,
-        reason="it reached its timeout" if result.timed_out else "",
-        seconds=result.seconds,
+        valid=not reason,
+        reason=reason,
+        seconds=time.monotonic() - started,
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from debug_gym_core.grading import masking
+from debug_gym_core.grading.interruption import Interruption
 from debug_gym_core.grading.runner import stuck, tampering
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.process import Process
@@ -41,6 +42,10 @@ COPIES = 3
 
 UNSTARTED = "it cannot be started: "
 """How the reason begins for which a run was none."""
+
+TIMED_OUT = "it reached its timeout"
+INTERRUPTED = "it was interrupted"
+"""Why a run does not count that was ended."""
 
 RUNNER = "debug_gym_core.grading.runner"
 
@@ -123,6 +128,7 @@ class ReportedRun:
         turned: what is run of them instead of the test modules as they are; None: these
         given: modules that are loaded as they are before any of the repository runs
         details: failures have frames with their variables
+        interruption: by which another thread may end it
         elsewhere: name and file of packages that the repository has, and that were imported from another place, once
             it has run in mode `collect`
     """
@@ -139,6 +145,7 @@ class ReportedRun:
     turned: Turned | None = None
     given: Sequence[str] = ()
     details: bool = False
+    interruption: Interruption = field(default_factory=Interruption)
 
     results: dict[str, TestResult] = field(default_factory=dict)
     collected: tuple[str, ...] = ()
@@ -151,6 +158,7 @@ class ReportedRun:
     size: int = 0
     forged: str = ""
     asked: bool = False
+    interrupted: bool = False
     printed: str | None = None
 
     def measure(self) -> Measurement:
@@ -175,24 +183,27 @@ class ReportedRun:
         with process:
             try:
                 process.send(json.dumps(self._config()).encode())
-                timed_out = not self._listen(process, started + self.timeout)
+                with self.interruption.ending(lambda: self._interrupt(process)):
+                    timed_out = not self._listen(process, started + self.timeout)
                 if timed_out:
                     self.asked = process.signal(stuck.SIGNAL)
                     self._listen(process, time.monotonic() + TELLING)
+                interrupted = self.interrupted and self.end is None
+                if timed_out or interrupted:
                     process.kill()
                 status = process.wait(GRACE)
             except CommandLost as error:
-                lost, status, timed_out = str(error), -9, False
+                lost, status, timed_out, interrupted = str(error), -9, False, False
             except TimeoutError:  # the sandbox ends a run that takes too long: it does nothing any more
                 raise process.give_up("the guest did not end a run that reached its timeout") from None
             process.kill()
             output, cut = process.take_output()
         timed_out = timed_out or process.timed_out
         output, stack = self.session.mask(output), ""
-        if timed_out:
+        if timed_out or interrupted:
             output, stack = split_stack(output)
         problems, unsure = self.problems, self._unsure()
-        otherwise = self._why_not_valid(status, timed_out, lost)
+        otherwise = self._why_not_valid(status, timed_out, interrupted, lost)
         reason = self.forged or "; ".join(one.text for one in problems)[:PROBLEMS] or otherwise
         return Measurement(
             tests=tuple(one for one in self.results.values() if one.id not in unsure),
@@ -201,6 +212,7 @@ class ReportedRun:
             output=masking.mask(output),
             output_cut=cut,
             timed_out=timed_out,
+            interrupted=interrupted,
             collected=self.collected,
             valid=not reason,
             reason=reason,
@@ -227,6 +239,12 @@ class ReportedRun:
             "turned": self.turned.told() if self.turned is not None else None,
             "details": self.details,
         }
+
+    def _interrupt(self, process: Process) -> None:
+        """Have it end, once it has told where it is, or at once when it was asked before; another thread listens."""
+        again, self.interrupted, self.asked = self.interrupted, True, True
+        if again or not process.signal(stuck.SIGNAL):
+            process.kill()
 
     def _listen(self, process: Process, deadline: float) -> bool:
         """Take the messages until the program ends or tells where it is stuck; whether that was before the deadline.
@@ -313,11 +331,13 @@ class ReportedRun:
         """Tests that passed, as the run says, since all was last seen to be as it was."""
         return frozenset(one for one in self.unsure if self.results[one].outcome in PASSING)
 
-    def _why_not_valid(self, status: int, timed_out: bool, lost: str) -> str:
+    def _why_not_valid(self, status: int, timed_out: bool, interrupted: bool, lost: str) -> str:
         """Why the report does not count as it stands, empty when it does."""
         failing = any(test.outcome in FAILING for test in self.results.values())
         if timed_out:
-            return "it reached its timeout"
+            return TIMED_OUT
+        if interrupted:
+            return INTERRUPTED
         if lost:
             return f"the run was lost: {lost}"
         if self.end is None:

@@ -64,6 +64,7 @@ class Measurement:
         output: what the run printed, head and tail when it was long; pytest's header, durations and addresses masked
         output_cut: bytes left out of the middle of `output`
         timed_out: whether it was ended for reaching its timeout
+        interrupted: whether whoever had it run ended it before its time
         unsure: ids of tests that are not in `tests` though the run said that they passed: it ended before its report
             was complete, and after them all was not seen again to be as it was
         collected: ids of the tests that were found
@@ -77,7 +78,7 @@ class Measurement:
         seconds: wall-clock time
         unable: ids of collected tests that the marks in the repository say cannot pass (skipped, expected to fail)
         lost: whether what ran it in the sandbox died meanwhile, and the run with it
-        stack: where a run was that reached its timeout: the stack of each thread, innermost frame first
+        stack: where a run was that was ended by one of these: the stack of each thread, innermost frame first
         printed: what the test had printed that was running then, where the runner kept it
     """
 
@@ -86,6 +87,7 @@ class Measurement:
     output: str
     output_cut: int = 0
     timed_out: bool = False
+    interrupted: bool = False
     unsure: frozenset[str] = frozenset()
     collected: tuple[str, ...] = ()
     kind: Literal["report", "log", "exit_status"] = "report"

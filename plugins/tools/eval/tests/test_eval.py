@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -170,6 +171,7 @@ def test_nothing():
 
 def test_hangs():
     print("it begins", flush=True)
+    open("begun", "w").close()
     wait()
 
 def wait():
@@ -195,10 +197,27 @@ def test_a_run_that_hangs_says_where_and_what_it_had_printed(evaluating: Callabl
     assert "The run reached its time limit and was ended in test_shop.py::test_hangs.\n" in text
     stack = text[text.index("It was here:\n") :].splitlines()
     assert [line.partition(" in ")[2] for line in stack[2:4]] == ["wait", "test_hangs"]
-    assert stack[2].startswith('  File "/testbed/test_shop.py", line 14')
+    assert stack[2].startswith('  File "/testbed/test_shop.py", line 15')
     assert re.fullmatch(r"  \(\d+ frames that called these\)", stack[4])
     assert "The test that was running had printed:\nit begins\n" in text
     assert "0x" not in text
+
+
+@pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -c 'import test_shop; test_shop.test_hangs()'"])
+def test_a_person_ends_a_run_that_hangs(evaluating: Callable[..., RepoEnv], entrypoint: str) -> None:
+    env = evaluating(entrypoint, tests=HANGS, allow_passing=True)
+    assert not env.interrupt()
+    with ThreadPoolExecutor(1) as threads:
+        told = threads.submit(env.step, "eval")
+        while env.session.stat("begun") is None:
+            assert not told.done()
+        assert env.interrupt()
+        text = told.result(60)[0]["text"]
+    by_name = entrypoint == ENTRYPOINT
+    assert f"The run was interrupted{' in test_shop.py::test_hangs' if by_name else ''}.\n" in text
+    assert "ended with" not in text and "(interrupted):\n" in text and "it begins" in text
+    assert (" in wait\n" in text) == by_name
+    assert not env.interrupt() and not env.resolved
 
 
 @pytest.mark.faults

@@ -144,7 +144,8 @@ def render(
     details = "\n\n".join(_describe(one) for one in measurement.failures[:FAILURES] if one.frames)
     if details:
         parts.append(bound(details, DETAILS_LIMIT))
-    status = "timed out" if measurement.timed_out else f"exit status {measurement.exit_status}"
+    ended = "timed out" if measurement.timed_out else "interrupted" if measurement.interrupted else ""
+    status = ended or f"exit status {measurement.exit_status}"
     output = measurement.output if measurement.kind != "report" else without_repetitions(measurement.output)
     output = output.rstrip("\n")
     if measurement.stack:
@@ -172,9 +173,10 @@ def _summary(
     yield f"{first[0].upper()}{first[1:]} ({how}measured {where}{note})"
     if lost:
         yield f"{lost}."
-    if measurement.timed_out:
+    if measurement.timed_out or measurement.interrupted:
+        ended = "was interrupted" if measurement.interrupted else "reached its time limit and was ended"
         at = next(iter(_unreported(measurement)), None)
-        yield f"The run reached its time limit and was ended{f' in {at}' if at else ''}."
+        yield f"The run {ended}{f' in {at}' if at else ''}."
     elif measurement.undecided:
         yield f"Whether this run counts is open: {measurement.why}. {DECIDED}"
     elif measurement.reason:
@@ -253,6 +255,7 @@ def _data(measurement: Measurement, env: Environment) -> dict[str, object]:
         ],
         "exit_status": measurement.exit_status,
         "timed_out": measurement.timed_out,
+        **({"interrupted": True} if measurement.interrupted else {}),
         **({"stack": bound(measurement.stack, STACK_LIMIT)} if measurement.stack else {}),
         "valid": measurement.valid,
         "reason": measurement.why,
