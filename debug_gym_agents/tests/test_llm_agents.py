@@ -295,13 +295,12 @@ def test_what_is_too_long_in_its_shortest_form_is_an_error(agent: type[Agent], m
 
 
 @pytest.mark.parametrize("agent", EVERY)
-def test_three_malformed_turns_in_a_row_end_the_episode(agent: type[Agent], make: Callable[..., RepoEnv]) -> None:
+def test_calls_that_make_no_sense_are_steps_and_end_nothing(agent: type[Agent], make: Callable[..., RepoEnv]) -> None:
     wrong = [ToolCall("view", "{", "1"), ToolCall("vew", {}, "2"), ToolCall("view", {"x": 1}, "3")]
-    right = ToolCall("listdir", {}, "4")
-    env = make()
-    llm = Talker([calling(call) for call in (*wrong[:2], right, *wrong, right)])
-    assert agent().play(env, llm) == "malformed"
-    assert env.steps == 6
+    env = make(max_steps=8)
+    llm = Talker([calling(call) for call in (*wrong * 2, ToolCall("listdir", {}, "4"), *wrong)])
+    assert agent().play(env, llm) is None
+    assert (env.ended, env.steps, env.last_observations[0].error) == ("max_steps", 8, True)
     said = [message.content for messages in llm.seen for message in messages if message.role == "tool"]
     for words in ('"arguments" is no JSON object: ', "did you mean 'view'?", "example: "):
         assert any(words in text for text in said)

@@ -58,13 +58,13 @@ class DebugAgent(Agent):
                 return "resolved" if env.resolved else "over"
             history.append(answer)
             finish = completion.finish
+            turns.note(answer)
             if not answer.calls:
                 wrong = correction(completion) or NO_CALL.format(", ".join(env.tools))
                 history.append(Message("user", wrong))
-                turns.note(sense=False)
                 continue
             rewrites = env.rewrites
-            text, carried_out = turns.carry_out(answer.calls[0])
+            text = env.step(answer.calls[0])[0]["text"]
             sight.see(env.last_observations)
             history.append(Message("tool", text, call_id=answer.calls[0].id))
             for call in answer.calls[1:]:
@@ -73,7 +73,6 @@ class DebugAgent(Agent):
                 return None
             if self.settings.reset_prompt_history_after_rewrite and env.rewrites > rewrites:
                 history.keep(1)
-            turns.note(sense=carried_out)
         return ended_by(finish)
 
     def _ask(self, turns: Turns, history: History, sight: Sight) -> Completion:

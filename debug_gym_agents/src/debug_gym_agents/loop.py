@@ -1,4 +1,4 @@
-"""What the agents that ask a model share: how it is asked, how its calls are played, when it makes no sense."""
+"""What the agents that ask a model share: how it is asked, how its calls are played, when it calls nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core import Completion, Message, ToolCall, UsageError
+from debug_gym_core import Completion, Message, UsageError
 from debug_gym_core.errors import ContextOverflow
 from debug_gym_core.models.text_calls import correction_of
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from debug_gym_core.agents.history import History
 
 MOST_MALFORMED = 3
-"""Turns in a row in which nothing that the model wrote can be carried out; then the episode is over."""
+"""Answers in a row in which nothing that the model wrote is a call, which takes no step; then the episode is over."""
 
 ANSWER = 4_096
 """Tokens of the context that are kept free for an answer when nobody bounds it."""
@@ -29,7 +29,7 @@ class Turns:
     Attributes:
         env: was reset
         llm: the model
-        malformed: turns in a row in which nothing could be carried out
+        malformed: answers in a row without a call, though one was asked for
         limit: tokens that a prompt may have; None: unknown
     """
 
@@ -52,7 +52,7 @@ class Turns:
 
     @property
     def hopeless(self) -> bool:
-        """Whether the model makes no sense, turn after turn."""
+        """Whether the model calls nothing, however often it is asked."""
         return self.malformed >= MOST_MALFORMED
 
     def tools(self) -> list[dict[str, Any]]:
@@ -89,27 +89,17 @@ class Turns:
                 if not history.shrink():
                     raise
 
-    def carry_out(self, call: ToolCall) -> tuple[str, bool]:
-        """Play one call.
-
-        Returns:
-            all that was said, by other tools too, and whether it could be carried out
-        """
-        observation = self.env.step(call)[0]
-        first = self.env.last_observations[0] if self.env.last_observations else None
-        return observation["text"], first is None or not first.data.get("malformed")
-
     def ends(self, completion: Completion) -> bool:
         """Whether nothing comes after an answer without a call: a person leaves, a script is played."""
         return self.llm.trusted or completion.finish == "over"
 
-    def note(self, *, sense: bool) -> None:
-        """Count a turn: whether anything in it could be carried out."""
-        self.malformed = 0 if sense else self.malformed + 1
+    def note(self, answer: Message) -> None:
+        """Count an answer, where one without a call is none."""
+        self.malformed = 0 if answer.calls else self.malformed + 1
 
 
 def ended_by(finish: str) -> str:
-    """What ended an episode in which nothing could be carried out, turn after turn.
+    """What ended an episode in which the model called nothing, however often it was asked.
 
     Args:
         finish: why the last answer ended

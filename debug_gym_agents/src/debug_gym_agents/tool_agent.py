@@ -45,6 +45,7 @@ class ToolAgent(Agent):
             answer = with_ids(completion.message, turn)
             history.append(answer)
             finish = completion.finish
+            turns.note(answer)
             if not answer.calls:
                 wrong = correction(completion)
                 if wrong is None or env.resolved:
@@ -53,12 +54,8 @@ class ToolAgent(Agent):
                     )
                     return "resolved" if env.resolved else ended
                 history.append(Message("user", wrong))
-            sense = False
             for call in answer.calls:
-                text, carried_out = turns.carry_out(call)
-                history.append(Message("tool", text, call_id=call.id))
+                history.append(Message("tool", env.step(call)[0]["text"], call_id=call.id))
                 if env.ended is not None:
                     return None
-                sense = sense or carried_out
-            turns.note(sense=sense)
         return ended_by(finish)

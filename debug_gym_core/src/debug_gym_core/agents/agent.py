@@ -76,6 +76,6 @@ class Agent(Component, abc.ABC):
 
         Returns:
             why it ended by itself, in a word: `gave_up` (the model calls nothing), `over` (a person left, or a script
-            was played to its end), `refused` (the model refuses to answer), `malformed` (its calls make no sense);
-            None: the environment knows (`env.ended`), or there was nothing more to do
+            was played to its end), `refused` (the model refuses to answer), `malformed` (nothing in its answers is a
+            call); None: the environment knows (`env.ended`), or there was nothing more to do
         """

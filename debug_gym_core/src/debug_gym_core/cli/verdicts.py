@@ -31,7 +31,7 @@ ENDED = {
     "over": "the person left, or the script ended, before the tests passed",
     "refused": "the model refused to answer",
     "length": "the model's answers were cut off at the bound on their length (max_tokens)",
-    "malformed": "the model's calls made no sense",
+    "malformed": "nothing in the model's answers was a call, however often it was asked",
     "no_patch": "there is no patch for it",
     "unapplied": "its patch does not apply",
 }

@@ -227,9 +227,9 @@ class Result:
         error: `kind` and `message` of what failed, else None
         ended: what ended the episode: `resolved`, `submitted`, `max_steps`, `max_rewrites`, `time`, `max_cost`,
             `context` (the model takes no shorter conversation), `gave_up` (the model called nothing), `over` (a
-            person left, or a script was played to its end), `refused` (the model refused to answer), `malformed` (its
-            calls made no sense, three times in a row), or another word of the agent's; None: an error, an agent that
-            was through, or a line of an older version
+            person left, or a script was played to its end), `refused` (the model refused to answer), `malformed`
+            (nothing in its answers was a call, three times in a row), or another word of the agent's; None: an error,
+            an agent that was through, or a line of an older version
         repeat: which of several episodes of the task, from 1; only in the line when there are several
         mode: who saw the tests that count, as `Task.mode`; results of different modes are not comparable
         changed: whether the agent changed anything; None when nobody could tell
