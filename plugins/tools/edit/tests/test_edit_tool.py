@@ -351,6 +351,8 @@ def test_large_files_and_results_are_refused(env: RepoEnv, use: Use) -> None:
         ),
         ("two():\n    x = 3\n    ret", "which differs (- the file, + old):\n-    x = 2\n+    x = 3"),
         ("DEF ONE():", "nothing like it"),
+        ("retrun x", "which differs (- the file, + old):\n-    return x\n+retrun x"),
+        ("def onee(", "which differs (- the file, + old):\n-def one():\n+def onee("),
         ("Def One():\n    X = 1\n    return x", "[line 1: upper and lower case differ]"),
         ("def onne():\n    x = \u2019\n    return x", "[line 2: character 9: U+0031 in the file, U+2019 in old]"),
         ("   2      x = 1\n   3      return x", "line numbers that view shows; leave them out"),

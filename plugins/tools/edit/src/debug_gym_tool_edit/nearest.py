@@ -27,7 +27,13 @@ TOKENS = 300
 """Words and signs that are compared."""
 
 ALIKE = 0.5
-"""How alike the nearest text must be, from 0 to 1."""
+"""How alike the nearest text must be by its words and signs, from 0 to 1."""
+
+SHORT = range(5, 400)
+"""Lengths of texts that are compared by their characters, too: of two words one may be misspelt."""
+
+SPELT_ALIKE = 0.65
+"""How alike the nearest text must be by its characters."""
 
 SIDE = 10
 """Lines shown at most on each side of one difference."""
@@ -121,15 +127,29 @@ def _most_alike(text: str, lines: Sequence[str], wanted: Sequence[str]) -> int |
         places = list(_places(text, piece))
         for place in places:
             votes[max(0, bisect_right(begins, place) - 1 - index)] += len(piece) / len(places)
-    best, most = None, ALIKE
-    tokens = _tokens(wanted)
+    best, most = None, 0.0
     # The smaller number first among equals, so that the answer does not depend on the order of the votes.
     for first, _ in sorted(votes.items(), key=lambda vote: (-vote[1], vote[0]))[:CANDIDATES]:
-        window = _tokens(lines[first : first + len(wanted)])
-        ratio = SequenceMatcher(None, window, tokens, autojunk=False).ratio()
-        if ratio > most:
-            best, most = first, ratio
+        likeness = _likeness(lines[first : first + len(wanted)], wanted)
+        if likeness > most:
+            best, most = first, likeness
     return best
+
+
+def _likeness(found: Sequence[str], wanted: Sequence[str]) -> float:
+    """How alike lines are, from 0 to 1; 0: hardly."""
+    words = SequenceMatcher(None, _tokens(found), _tokens(wanted), autojunk=False).ratio()
+    words = words if words > ALIKE else 0.0
+    one, other = ("\n".join(map(str.strip, lines)) for lines in (found, wanted))
+    if len(other) not in SHORT or len(one) > 10 * SHORT.stop:
+        return words
+    spelling = SequenceMatcher(None, one, other, autojunk=False)
+    if len(wanted) == 1:  # it may be a part of a line
+        longest = spelling.find_longest_match()
+        begin = max(0, longest.a - longest.b)
+        spelling.set_seq1(one[begin : begin + len(other)])
+    ratio = spelling.ratio()
+    return max(words, ratio if ratio > SPELT_ALIKE else 0.0)
 
 
 def _pieces(wanted: Sequence[str]) -> list[tuple[str, int]]:
