@@ -217,6 +217,7 @@ def test_what_is_wrong_is_said_in_a_line(project: Path, tmp_path: Path) -> None:
         return done.returncode, done.stderr
 
     assert says("nowhere") == (2, "error: nowhere: there is no such directory\n")
+    assert says(__file__) == (2, f"error: {__file__} is no directory: fix takes that of a repository\n")
     status, said = says(project)
     assert status == 4 and "debug-gym llm init" in said
     (tmp_path / "llm.yaml").write_text("one: {model: m, endpoint: 'http://127.0.0.1:9'}\ntwo: {model: m}\n")

@@ -342,6 +342,7 @@ def test_a_model_that_writes_its_call_as_text_is_understood() -> None:
         (7, "not int"),
         (None, "not NoneType"),
         (ToolCall("nosuch"), "there is no tool 'nosuch'"),
+        (ToolCall("evla"), "did you mean 'eval'.*\nexample: .*eval"),
     ],
 )
 def test_what_is_wrong_is_said(action: object, said: str) -> None:

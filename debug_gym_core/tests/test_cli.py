@@ -80,6 +80,8 @@ def test_the_words_of_a_command_are_those_of_its_own_help() -> None:
 def test_version(gym: Any) -> None:
     done = gym("--version", toy=False)
     assert done.returncode == 0 and done.stdout.startswith("debug-gym 0.")
+    module = subprocess.run([sys.executable, "-m", "debug_gym_core", "--version"], capture_output=True, text=True)
+    assert module.stdout == done.stdout
 
 
 def test_works_with_clicks_runner() -> None:

@@ -89,10 +89,13 @@ def test_a_wanted_plugin_that_is_not_there_is_told(inside: Any, monkeypatch: pyt
 
     monkeypatch.setattr(plugins, "_complaints", set())
     monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core,local,cores")
+    monkeypatch.setenv("DEBUG_GYM_DISABLE_PLUGINS", "tool-pbd")
     done = inside("plugins")
     assert "DEBUG_GYM_PLUGINS: there is no plugin 'local'; did you mean 'terminal-local'?" in done.err
     assert "DEBUG_GYM_PLUGINS: there is no plugin 'cores'; did you mean 'core'?" in done.err
-    assert done.err.count("there is no plugin") == 2
+    assert "DEBUG_GYM_DISABLE_PLUGINS: there is no plugin 'tool-pbd'; did you mean 'tool-pdb'?" in done.err
+    assert done.err.count("there is no plugin") == 3
+    assert "\ndisabled by DEBUG_GYM_PLUGINS: agents, benchmarks, " in done.out
 
 
 def test_only_what_clashes_is_failed_by_it(inside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

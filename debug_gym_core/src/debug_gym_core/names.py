@@ -18,10 +18,20 @@ def nearest(name: str, known: Iterable[str]) -> str:
         `; did you mean 'x'?` when a known name is near, else `; known: a, b, c` (or nothing when there are none)
     """
     names = sorted(known)
-    matches = difflib.get_close_matches(name, names, n=1)
-    if matches:
-        return f"; did you mean {matches[0]!r}?"
+    meant = closest(name, names)
+    if meant is not None:
+        return f"; did you mean {meant!r}?"
     return f"; known: {', '.join(names)}" if names else ""
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that somebody may have meant; None: no name is near.
+
+    Args:
+        name: what was typed
+        known: the names that exist
+    """
+    return next(iter(difflib.get_close_matches(name, sorted(known), n=1)), None)
 
 
 def some(names: Sequence[str], most: int = 10) -> str:

@@ -50,10 +50,11 @@ def load_plugins(*, files: Iterable[Path | str] = (), strict: bool = False, stri
     only, without = _names("DEBUG_GYM_PLUGINS"), _names("DEBUG_GYM_DISABLE_PLUGINS")
     entries = entry_points()
     installed = {name for entry in entries for name in (entry.name, entry.dist.name if entry.dist else entry.name)}
-    for name in sorted((only or set()) - installed):
-        same = [one for one in installed if one.endswith(f"-{name}")]  # view, for tool-view
-        near = f"; did you mean {min(same, key=len)!r}?" if same else nearest(name, {entry.name for entry in entries})
-        _complain(f"DEBUG_GYM_PLUGINS: there is no plugin {name!r}{near}")
+    for variable, names in (("DEBUG_GYM_PLUGINS", only), ("DEBUG_GYM_DISABLE_PLUGINS", without)):
+        for name in sorted((names or set()) - installed):
+            same = [one for one in installed if one.endswith(f"-{name}")]  # view, for tool-view
+            meant = f"; did you mean {min(same, key=len)!r}?" if same else ""
+            _complain(f"{variable}: there is no plugin {name!r}{meant or nearest(name, {one.name for one in entries})}")
     for entry in entries:
         distribution, version = (entry.dist.name, entry.dist.version) if entry.dist else ("unknown", "?")
         record = PluginRecord(entry.name, distribution, version, module=entry.module)

@@ -142,6 +142,8 @@ def command(
 def _directory(path: Path) -> Path:
     directory = path.expanduser()
     if not directory.is_dir():
+        if directory.exists():
+            raise UsageError(f"{path} is no directory: fix takes that of a repository")
         raise UsageError(f"{path}: there is no such directory")
     return directory.resolve()
 

@@ -123,12 +123,16 @@ def _show_table(plugins: Plugins) -> None:
             cells.append(_state(record) if number == 0 else "")
             table.add_row(*(cells[place] for place in shown))
     show_table(table, console)
+    disabled: dict[str, list[str]] = {}
     for record in plugins.records:
-        if record.cause:
-            words = "failed" if record.state == "failed" else "is disabled"
+        if record.state == "disabled":
+            disabled.setdefault(record.cause or "", []).append(record.name)
+        elif record.cause:
             console.print()
-            console.print(f"{record} {words}:", style="bold", markup=False, soft_wrap=True)
+            console.print(f"{record} failed:", style="bold", markup=False, soft_wrap=True)
             console.print(f"  {record.cause}", markup=False, soft_wrap=True)
+    for cause, names in disabled.items():
+        console.print(f"\ndisabled {cause}: {', '.join(names)}", markup=False, soft_wrap=True)
 
 
 def _state(record: PluginRecord) -> str:

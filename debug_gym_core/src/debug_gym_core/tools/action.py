@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core import strict_json
 from debug_gym_core.errors import ActionError
-from debug_gym_core.names import nearest
+from debug_gym_core.names import closest, nearest
 from debug_gym_core.tools import text_arguments
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def parse(action: ToolCall | Mapping[str, Any] | str, tools: Mapping[str, type[T
     if not isinstance(call.name, str):
         raise ActionError(f"a tool's name is text, not {type(call.name).__name__}\n{_example(tools)}")
     if call.name not in tools:
-        raise ActionError(f"there is no tool {call.name[:80]!r}{nearest(call.name[:80], tools)}\n{_example(tools)}")
+        name = call.name[:80]
+        raise ActionError(f"there is no tool {name!r}{nearest(name, tools)}\n{_example(tools, closest(name, tools))}")
     if isinstance(call.arguments, str):
         call = dataclasses.replace(call, arguments=_object(call.name, call.arguments, tools))
     return call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,8 @@ def test_a_trajectory_is_a_script(tmp_path: Path) -> None:
     ]
     path.write_text("\n".join(json.dumps(event, ensure_ascii=False) for event in events) + "\n\n", encoding="utf-8")
     assert [call.name for call in played(Scripted(script=path))] == ["eval", "pdb"]
+    with pytest.raises(UsageError, match=re.escape(f"did you mean {path}?")):
+        Scripted(script=tmp_path)
     path.write_text(path.read_text().rstrip() + '\n{"kind": "step", "act')
     assert [call.name for call in played(Scripted(script=path))] == ["eval", "pdb"]
 

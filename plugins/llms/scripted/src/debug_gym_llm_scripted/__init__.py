@@ -72,7 +72,9 @@ def read_script(path: Path) -> list[dict[str, Any] | str]:
             return _typed(text)
         actions = yaml.safe_load(text)
     except OSError as error:
-        raise UsageError(f"scripted: {path}: {error.strerror}") from error
+        inside = next(path.rglob("trajectory.jsonl"), None) if path.is_dir() else None
+        near = f"; did you mean {inside}?" if inside else ""
+        raise UsageError(f"scripted: {path}: {error.strerror}{near}") from error
     except (ValueError, yaml.YAMLError) as error:
         raise UsageError(f"scripted: {path}: {' '.join(str(error).split())}") from error
     return _checked(actions, path)
