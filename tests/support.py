@@ -35,10 +35,6 @@ GATE_EXAMPLES = 20
 PYTHONS = [path for path in os.environ.get("DEBUG_GYM_TEST_PYTHONS", "").split(":") if path] or [sys.executable]
 """The interpreters that what runs in sandboxes is tried on: DEBUG_GYM_TEST_PYTHONS, separated by colons."""
 
-
-PLAIN_PYTEST = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest -q"
-"""An entrypoint for tests that are not about plugins: those of this environment take longer to start than pytest."""
-
 ORDINARY_USER = 1234
 """One without a name, as in many containers."""
 
@@ -233,5 +229,6 @@ def call_debug_gym(
     """As `run_debug_gym`, in this process: what is no matter of a process of its own need not import everything."""
     words = list(map(str, arguments))
     with contextlib.chdir(cwd):
-        done = CliRunner(env={"COLUMNS": "120", **(env or {})}).invoke(main, words)
+        runner = CliRunner(env={"COLUMNS": "120", **(env or {})}, catch_exceptions=False)
+        done = runner.invoke(main, words, prog_name="debug-gym")
     return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import PLAIN_PYTEST, repeated, run_debug_gym
+from support import repeated, run_debug_gym
 
 from debug_gym_agents.debug_agent import Debug5Agent, DebugAgent, RewriteAgent
 from debug_gym_agents.tool_agent import ToolAgent
@@ -20,6 +20,7 @@ from debug_gym_core.models.text_calls import with_text_calls
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.chat_server import chat_reply, error_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 TASKS = ["counter", pytest.param("purr", marks=pytest.mark.benchmarks)]
 AGENTS = [DebugAgent, ToolAgent, *repeated("people", RewriteAgent, Debug5Agent)]
@@ -129,7 +130,7 @@ def play(
             f"mini_nightmare/{name}",
             tools=list(DEFAULT if agent.tools is None else agent.tools),
             terminal=sandbox,
-            entrypoint=f"{PLAIN_PYTEST} test.py",
+            entrypoint=f"{ENTRYPOINT} test.py",
             max_steps=50,
             max_rewrites=10,
             end_on_resolved=agent.end_on_resolved,
@@ -208,7 +209,7 @@ def test_a_run_leaves_its_key_nowhere(sandbox: str, tmp_path: Path, written: str
             "--terminal",
             sandbox,
             "-p",
-            f"env.entrypoint={PLAIN_PYTEST} test.py",
+            f"env.entrypoint={ENTRYPOINT} test.py",
             "-o",
             "out",
         ]

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import PLAIN_PYTEST
+
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 GOOD_TOOL = '''
 from debug_gym_core import Tool, hookimpl
@@ -145,7 +146,7 @@ def test_using_it_exits_3_with_the_cause(installed: dict[str, str], name: str, t
 def test_the_rest_works(installed: dict[str, str], tmp_path: Path) -> None:
     result = debug_gym(
         installed, "run", "mini_nightmare", "--agent", "solution_agent", "--task", "tomorrow_date",
-        "-p", f"env.entrypoint={PLAIN_PYTEST} test.py", "-o", str(tmp_path / "run"), cwd=tmp_path,
+        "-p", f"env.entrypoint={ENTRYPOINT} test.py", "-o", str(tmp_path / "run"), cwd=tmp_path,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert json.loads((tmp_path / "run" / "results.jsonl").read_text())["resolved"] is True

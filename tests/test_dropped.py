@@ -7,10 +7,11 @@ import weakref
 from pathlib import Path
 
 import pytest
-from support import PLAIN_PYTEST, reason_not_to_use, terminals
+from support import reason_not_to_use, terminals
 
 import debug_gym_core
 from debug_gym_core.testing import processes_with, wait_until
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 
 @pytest.mark.parametrize("terminal", terminals("local", "bubblewrap"))
@@ -24,7 +25,7 @@ def test_an_environment_that_is_dropped_ends_with_its_programs(
     env = debug_gym_core.make(
         "repo",
         path=tmp_path,
-        entrypoint=PLAIN_PYTEST,
+        entrypoint=ENTRYPOINT,
         tools=["pdb", "bash", "eval"],
         terminal=terminal,
         allow_unsandboxed=True,

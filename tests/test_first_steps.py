@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from support import PLAIN_PYTEST, call_debug_gym, repeated, run_debug_gym
+from support import call_debug_gym, repeated, run_debug_gym
 
-PLAIN = ["-p", f"env.entrypoint={PLAIN_PYTEST}"]
+from debug_gym_core.testing.sample import ENTRYPOINT
+
+PLAIN = ["-p", f"env.entrypoint={ENTRYPOINT}"]
 
 
 @pytest.mark.smoke

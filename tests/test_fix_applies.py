@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fixing import CALC, CTRL_C, RIGHT, TESTS, WRONG, at_a_terminal, ended, fixed, git, state, words
-from support import PLAIN_PYTEST, run_debug_gym
+from support import run_debug_gym
 
 from debug_gym_core import ToolCall
 from debug_gym_core.cli.applying import apply as apply_patch
@@ -21,13 +21,14 @@ from debug_gym_core.errors import DebugGymError
 from debug_gym_core.runs.provenance import commit
 from debug_gym_core.testing.chat_server import chat_reply
 from debug_gym_core.testing.model_server import ModelServer, Reply, Request
+from debug_gym_core.testing.sample import ENTRYPOINT
 from debug_gym_core.workspace import patch
 from debug_gym_core.workspace.patch import FileState
 
 
 def test_yes_applies_the_change_and_touches_nothing_else(project: Path) -> None:
     before = state(project)
-    child = at_a_terminal(project.parent, words(project, RIGHT, more=("--entrypoint", PLAIN_PYTEST)))
+    child = at_a_terminal(project.parent, words(project, RIGHT, more=("--entrypoint", ENTRYPOINT)))
     child.expect(r"1 of 2 tests of project fail: test_calc\.py::test_add")
     child.expect(r"-    return a - b\s+\+    return a \+ b")
     child.expect("all 2 tests pass with this change, on a clean copy")

@@ -18,13 +18,13 @@ import gymnasium
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
-from support import PLAIN_PYTEST
 
 import debug_gym_core
 import debug_gym_core.envs
 from debug_gym_core import RepoEnv, Tool, ToolCall, UsageError
+from debug_gym_core.testing.sample import ENTRYPOINT
 
-PLAIN: dict[str, Any] = {"entrypoint": f"{PLAIN_PYTEST} test.py"}
+PLAIN: dict[str, Any] = {"entrypoint": f"{ENTRYPOINT} test.py"}
 ACTIONS = [
     ToolCall("eval"),
     ToolCall("view", {"path": "tomorrow_date_code.py"}),

@@ -9,10 +9,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import COMMAND, PLAIN_PYTEST, run_debug_gym
+from support import COMMAND, run_debug_gym
 
 import debug_gym_core
 from debug_gym_core import UsageError
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 SCRIPTED = ["--agent", "tool_agent", "--llm", "scripted", "-p", "llm.actions=[eval]"]
 
@@ -31,7 +32,7 @@ def test_a_trusted_agent_runs_on_local_with_one_line_that_says_so(
     without_bubblewrap: dict[str, str], tmp_path: Path
 ) -> None:
     arguments = ["run", "mini_nightmare", "--agent", "solution_agent", "--task", "purr", "-o", "out"]
-    arguments += ["-p", f"env.entrypoint={PLAIN_PYTEST} test.py"]
+    arguments += ["-p", f"env.entrypoint={ENTRYPOINT} test.py"]
     result = run_debug_gym(arguments, tmp_path, without_bubblewrap)
     assert result.returncode == 0, result.stderr
     lines = [line for line in (result.stdout + result.stderr).splitlines() if "without isolation" in line]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from support import PLAIN_PYTEST, call_debug_gym
+from support import call_debug_gym
 
 from debug_gym_core.plugins import default_plugins
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 
 def changed(patch: str) -> list[str]:
@@ -20,7 +21,7 @@ def test_predictions_are_graded_by_a_run(sandbox: str, tmp_path: Path) -> None:
     patch = task.gold_patch.decode()
     theirs = [{"instance_id": "counter", "model_patch": patch}, {"instance_id": "purr", "model_patch": patch}]
     (tmp_path / "theirs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in theirs))
-    words = ["run", "mini_nightmare", "--terminal", sandbox, "-p", f"env.entrypoint={PLAIN_PYTEST} test.py"]
+    words = ["run", "mini_nightmare", "--terminal", sandbox, "-p", f"env.entrypoint={ENTRYPOINT} test.py"]
     words += ["--agent", "patch_agent", "--task", "counter"]
     done = call_debug_gym([*words, "--task", "purr", "-p", "agent.patches=theirs.jsonl", "-o", "graded"], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -23,11 +23,10 @@ from grading_bench import ENTRYPOINT, REPOSITORY, Bench, Make
 from live_workspace import Live, make_linked_repository
 from quiz_components import make_quiz_plugins
 from reported_tests import RunTests, make_run_tests
-from support import interpreters, reason_not_to_use
+from support import call_debug_gym, interpreters, reason_not_to_use
 from toy_runs import Onlooker, Play, playing
 from warm_programs import Programs
 
-from debug_gym_core.cli import main
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.plugins import load_plugins
 from debug_gym_core.sandbox.session import Session
@@ -291,17 +290,14 @@ def gym(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subprocess
 
 
 @pytest.fixture
-def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Inside:
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inside:
     """A command in this process, for the many that end at once: its status, output and errors."""
     monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-local")
     monkeypatch.chdir(tmp_path)
 
     def inside(*arguments: str) -> Done:
-        with pytest.raises(SystemExit) as caught:
-            main([*arguments, "--plugin-file", str(TOY)])
-        status = caught.value.code
-        assert isinstance(status, int)
-        return Done(status, *capsys.readouterr())
+        done = call_debug_gym([*arguments, "--plugin-file", TOY], tmp_path)
+        return Done(done.returncode, done.stdout, done.stderr)
 
     return inside
 

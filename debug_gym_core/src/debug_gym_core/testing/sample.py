@@ -67,8 +67,9 @@ GOLD_PATCH = b"""\
          result += price
 """
 
-# Without pytest's plugins, so that the sample is the same in every author's environment.
 ENTRYPOINT = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest -q"
+"""An entrypoint for tests that are not about pytest's plugins: those of the author's environment would make it another
+one everywhere, and take longer to start than pytest."""
 
 
 def write_sample(directory: Path, files: Mapping[str, str | bytes] | None = None) -> Path:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 import pytest
 from asking import ask, heat
 from debugged_programs import LOOP, LOOP_TEST
-from support import PLAIN_PYTEST, python_in, reason_not_to_use, terminals
+from support import python_in, reason_not_to_use, terminals
 
 from debug_gym_core import RepoEnv
+from debug_gym_core.testing.sample import ENTRYPOINT
 from debug_gym_tool_pdb import Pdb
 
 pytest_plugins = ["debug_gym_core.testing.fixtures"]
@@ -59,7 +60,7 @@ def test_stops_are_numbered_and_gone_back_to(rewinding: MakeEnv, terminal: str) 
 def test_a_session_that_keeps_its_stops_says_the_same(rewinding: MakeEnv) -> None:
     talks = {
         "python app.py": ["b app.py:4\nc", "w", "p total, n", "s", "n", "u", "cl 1\nc"],
-        f"{PLAIN_PYTEST} test_app.py": ["b app.py:4, n > 2\nc", "w", "cl 2\nc", "up", "p found", "c"],
+        f"{ENTRYPOINT} test_app.py": ["b app.py:4, n > 2\nc", "w", "cl 2\nc", "up", "p found", "c"],
         "python -m unittest test_app": ["c"],
         "python -m nosuch": ["c"],
     }

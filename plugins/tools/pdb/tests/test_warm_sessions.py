@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from asking import ask, heat
 from debugged_programs import LOOP, LOOP_TEST
-from support import PLAIN_PYTEST
 
 from debug_gym_core import RepoEnv
 from debug_gym_core.sandbox.warm import BOOT
+from debug_gym_core.testing.sample import ENTRYPOINT
 from debug_gym_tool_pdb import Pdb
 
 pytest_plugins = ["debug_gym_core.testing.fixtures"]
@@ -30,7 +30,7 @@ def debugging(make_env: Callable[..., RepoEnv]) -> Callable[..., RepoEnv]:
 
 TALKS = {
     "python app.py": ["b app.py:4\nc", "w", "p total, n", "s", "n", "u", "cl 1\nc"],
-    f"{PLAIN_PYTEST} test_app.py": ["b app.py:4, n > 2\nc", "w", "cl 2\nc", "up", "p found", "c"],
+    f"{ENTRYPOINT} test_app.py": ["b app.py:4, n > 2\nc", "w", "cl 2\nc", "up", "p found", "c"],
     "python -m unittest test_app": ["c"],
     "python -m nosuch": ["c"],
 }
