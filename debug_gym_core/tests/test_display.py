@@ -128,7 +128,7 @@ def test_the_summary_fits(width: int) -> None:
     display, stream = live(width)
     error = {"kind": "SandboxLost", "message": "the sandbox is gone"}
     results = [result("a_task_with_quite_a_long_name"), result("b", status="error", error=error)]
-    summary(results, 0, 3.0, (0.0, 0.0), "exps/x", display)
+    summary(results, 0, 3.0, 0.0, 0.0, "exps/x", display)
     lines = stream.getvalue().splitlines()
     assert all(len(line.rstrip()) <= width for line in lines if "error toy/b" not in line and "resolved 0" not in line)
     assert "error toy/b: the sandbox is gone" in lines
@@ -143,7 +143,7 @@ def test_what_a_stopped_episode_has_spent_is_told() -> None:
         display.event(job(name), Event.llm_call(model="m", usage=Usage(1000, 10, cost=0.5), seconds=1.0, calls=[]))
     display.finished(job("a"), result("a"))
     display.finished(job("b"), None)
-    summary([result("a")], 1, 3.0, (0.0, 0.0), "exps/x", display)
+    summary([result("a")], 1, 3.0, 0.0, 0.0, "exps/x", display)
     assert "resolved 0 of 1, 1 not played, 124.5k tokens, $2.00, 3.0 s" in stream.getvalue()
 
 
@@ -156,7 +156,7 @@ def test_an_error_is_told_once() -> None:
     for one, name in zip(results, "ab", strict=True):
         display.started(job(name))
         display.finished(job(name), one)
-    summary(results, 1, 3.0, (0.0, 0.0), "exps/x", display)
+    summary(results, 1, 3.0, 0.0, 0.0, "exps/x", display)
     assert stream.getvalue().count("the sandbox is gone") == 1
     assert "[2/3] toy/b: error: as toy/a" in stream.getvalue()
     assert Text("resolved 0 of 0, 2 could not be run, 1 not played").plain in stream.getvalue()

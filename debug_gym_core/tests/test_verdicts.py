@@ -120,14 +120,8 @@ def test_the_summary_says_what_a_mode_means() -> None:
     assert list(about_modes([result()])) == []
     stream = io.StringIO()
     display = PlainDisplay(Console(file=stream, width=200), 50, 0)
-    summary(
-        [result("a", mode="debug", repeat=1), result("a", mode="debug", repeat=2)],
-        0,
-        3.0,
-        (0.0, 0.0),
-        "exps/x",
-        display,
-    )
+    results = [result("a", mode="debug", repeat=1), result("a", mode="debug", repeat=2)]
+    summary(results, 0, 3.0, 0.0, 0.0, "exps/x", display)
     text = stream.getvalue()
     assert "resolved 2 of 2 episodes of 1 task, 3.0 s\n" in text
     assert "\nmode debug: the agent had the tests, which the benchmark publishes hidden;" in text

@@ -186,8 +186,8 @@ class Playing:
         if self.conclude is not None:
             self.conclude(run, display.console)
         else:
-            others = sum(one.cost for one in run.results.values()) - sum(one.cost for one in results)
-            summary(results, left, seconds, (experiment.spent, others), shown_path(run.directory), display)
+            cost = sum(one.cost for one in run.results.values())
+            summary(results, left, seconds, experiment.spent, cost, shown_path(run.directory), display)
         return _status(experiment, results, left, interrupt, self.resume)
 
 

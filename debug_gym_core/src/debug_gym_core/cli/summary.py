@@ -26,17 +26,19 @@ def summary(
     results: Sequence[Result],
     left: int,
     seconds: float,
-    spent: tuple[float, float],
+    spent: float,
+    cost: float,
     directory: str,
     display: Display,
 ) -> None:
     """Write the table and the figures at the end of a run.
 
     Args:
-        results: of all the run's tasks that have one
+        results: of the tasks that were asked for
         left: episodes without a result
         seconds: wall-clock time of this session
-        spent: dollars that the run has spent in all, and those of its results for other tasks
+        spent: dollars that the run has spent in all
+        cost: dollars of all the run's results, also for other tasks than those
         directory: of the run, as a person would type it
         display: where to write, and what it has told already
     """
@@ -60,13 +62,14 @@ def summary(
     stopped = [row for row in display.rows.values() if row.state == "stopped"]
     tokens = sum(result.tokens.prompt + result.tokens.completion for result in results)
     tokens += sum(row.tokens for row in stopped)
-    cost = sum(result.cost for result in results) + sum(row.cost for row in stopped)
+    of_stopped = sum(row.cost for row in stopped)
+    shown = sum(result.cost for result in results) + of_stopped
     words += [f"{count_text(tokens)} tokens"] if tokens else []
-    words += [money_text(cost)] if cost else []
+    words += [money_text(shown)] if shown else []
     words.append(duration(seconds))
     console.print()
     console.print(Text(", ".join(words), style="bold"), soft_wrap=True)
-    if spending := about_spending(spent[0], cost + spent[1]):
+    if spending := about_spending(spent, cost + of_stopped):
         console.print(spending, highlight=False, soft_wrap=True)
     for text in about_modes(results):
         console.print(Text(text, COLOURS["unresolved"]))
