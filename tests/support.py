@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,35 +73,32 @@ def interpreters(handful: bool = False) -> list[ParameterSet]:
 
 
 def repeated(section: str, *cases: Any) -> list[ParameterSet]:
-    """Parameters, marked with a section of the full suite, for cases that repeat what those of the gate try."""
-    marks = getattr(pytest.mark, section)
-    return [pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=marks) for one in cases]
-
-
-def leading(count: int, section: str, cases: Iterable[Any]) -> list[ParameterSet]:
-    """Parameters of which the first are of the gate, the others, which repeat them, marked with a section.
+    """Parameters for cases that repeat what those of the gate try, beside which they stand: `[a, *repeated("x", b)]`.
 
     Args:
-        count: how many are of the gate
-        section: of the full suite
+        section: of the full suite, which tries them
         cases: as `parametrize` takes them; a tuple has a value for each argument
     """
-    mark = getattr(pytest.mark, section)
-    made = []
-    for number, one in enumerate(cases):
-        known = one if isinstance(one, ParameterSet) else pytest.param(*(one if isinstance(one, tuple) else (one,)))
-        made.append(known if number < count else known._replace(marks=[*known.marks, mark]))
-    return made
+    return [_case(one, getattr(pytest.mark, section)) for one in cases]
 
 
-def handful(section: str, cases: Mapping[str, Any], *kept: str) -> list[ParameterSet]:
-    """Parameters by their ids: those named are of the gate, the others marked with a section of the full suite."""
+def handful(section: str, cases: Mapping[str, Any] | Sequence[str], *kept: str) -> list[ParameterSet]:
+    """The same for cases that have names, by which the gate keeps some.
+
+    Args:
+        section: of the full suite, which tries the others
+        cases: by their ids, each as `repeated` takes it; of names alone, each is the case
+        kept: those of the gate
+    """
     assert set(kept) <= set(cases), set(kept) - set(cases)
+    named = cases if isinstance(cases, Mapping) else {one: one for one in cases}
     mark = getattr(pytest.mark, section)
-    return [
-        pytest.param(*(one if isinstance(one, tuple) else (one,)), id=name, marks=() if name in kept else mark)
-        for name, one in cases.items()
-    ]
+    return [_case(one, *(() if name in kept else (mark,)))._replace(id=name) for name, one in named.items()]
+
+
+def _case(one: Any, *marks: pytest.MarkDecorator) -> ParameterSet:
+    known = one if isinstance(one, ParameterSet) else pytest.param(*(one if isinstance(one, tuple) else (one,)))
+    return known._replace(marks=[*known.marks, *marks])
 
 
 def said_by(python: str, package: str, code: str, *flags: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from support import leading, python_in, repeated, terminals
+from support import python_in, repeated, terminals
 
 from debug_gym_core import RepoEnv, Task, ToolCall
 from debug_gym_core.errors import GradingError, SandboxLost
@@ -84,7 +84,7 @@ HOW = (
 )
 
 
-@pytest.mark.parametrize("how", leading(1, "grading", HOW))
+@pytest.mark.parametrize("how", HOW)
 def test_tests_that_pass_by_what_grading_drops_end_no_episode(make: Make, how: str) -> None:
     env = make()
     if how == "a test is edited":
@@ -243,7 +243,7 @@ def test_nothing_is_forgiven_where_there_are_no_twins(make: Make) -> None:
     assert not env.grade().resolved and env.grade().reason.startswith(ADDED)
 
 
-@pytest.mark.parametrize("when", leading(1, "faults", ["its tests ran", "its files are kept"]))
+@pytest.mark.parametrize("when", ["its tests ran", *repeated("faults", "its files are kept")])
 def test_a_step_that_is_done_again_changes_a_file_once(make: Make, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     env = make(auto_eval_on_rewrite=True)
     looker, at = (env._files, 2) if when == "its tests ran" else (env._dropped, 1)

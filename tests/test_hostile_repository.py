@@ -14,7 +14,7 @@ from typing import Any
 import hostile_repository
 import pytest
 from hostile_repository import GITS, SECRET, Hostile
-from support import COMMAND, hold_for_an_ordinary_user, leading, reason_not_to_use
+from support import COMMAND, hold_for_an_ordinary_user, reason_not_to_use, repeated
 
 from debug_gym_core.sandbox.pythons import find
 from debug_gym_core.workspace.rules import Rules
@@ -150,7 +150,7 @@ def test_nor_does_its_virtual_environment(terminal: str, tmp_path: Path) -> None
     check_it_does_no_harm(hostile_repository.make(tmp_path, environment="read"), terminal, unittest=True)
 
 
-@pytest.mark.parametrize("environment", leading(1, "terminals", ["script", "beside", "pin"]))
+@pytest.mark.parametrize("environment", ["script", *repeated("terminals", "beside", "pin")])
 def test_a_python_that_came_with_it_is_not_asked(environment: str, tmp_path: Path) -> None:
     needed("bubblewrap")
     hostile = hostile_repository.make(tmp_path, environment=environment)
@@ -181,7 +181,7 @@ def test_before_anything_of_it_is_run_locally(git: str, tmp_path: Path) -> None:
     assert hostile.outside_of_it() == before
 
 
-@pytest.mark.parametrize("name", leading(1, "terminals", ["repo", "mini_nightmare"]))
+@pytest.mark.parametrize("name", ["repo", *repeated("terminals", "mini_nightmare")])
 def test_a_file_named_as_a_benchmark_is_no_config(name: str, tmp_path: Path) -> None:
     hostile = hostile_repository.make(tmp_path)
     settings = {"terminal": {"name": "local", "allow_unsandboxed": True}, "benchmark": {"name": "repo", "path": "."}}

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import leading
+from support import repeated
 
 ROOT = Path(__file__).parents[1]
 CORE, PDB = "debug_gym_core/src/debug_gym_core", "plugins/tools/pdb/src/debug_gym_tool_pdb"
@@ -33,20 +33,19 @@ def lint(*sources: Path) -> tuple[int, str]:
 
 @pytest.mark.parametrize(
     ("place", "code", "said"),
-    leading(
-        2,
-        "documents",
-        [
-            (
-                f"{CORE}/workspace/patch.py",
-                TYPE_ONLY,
-                "debug_gym_core.workspace.patch -> debug_gym_core.environment.env",
-            ),
-            (
-                f"{CORE}/grading/runner/main.py",
-                "\ndef late():\n    from debug_gym_core import errors\n",
-                "debug_gym_core.grading.runner.main -> debug_gym_core.errors",
-            ),
+    [
+        (
+            f"{CORE}/workspace/patch.py",
+            TYPE_ONLY,
+            "debug_gym_core.workspace.patch -> debug_gym_core.environment.env",
+        ),
+        (
+            f"{CORE}/grading/runner/main.py",
+            "\ndef late():\n    from debug_gym_core import errors\n",
+            "debug_gym_core.grading.runner.main -> debug_gym_core.errors",
+        ),
+        *repeated(
+            "documents",
             (
                 f"{PDB}/debuggee/report.py",
                 "\nfrom debug_gym_tool_pdb import typed\n",
@@ -58,8 +57,8 @@ def lint(*sources: Path) -> tuple[int, str]:
                 "debug_gym_core.sandbox.guest.main -> debug_gym_core.sandbox.frames",
             ),
             (f"{CORE}/cellar.py", "", "cellar"),
-        ],
-    ),
+        ),
+    ],
     ids=["climbs for a type", "leaves the runner", "leaves the debuggee", "leaves the guest", "a room without a floor"],
 )
 def test_a_forbidden_import_is_red(tmp_path: Path, place: str, code: str, said: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from readonly_repository import FILES, Start, changes_of, fresh_env, pdb, run, start, state, write
-from support import examples, leading, reason_not_to_use, repeated, terminals
+from support import examples, reason_not_to_use, repeated, terminals
 
 from debug_gym_core import RepoEnv
 
@@ -170,7 +170,7 @@ def test_code_under_eval_changes_nothing_readonly(env: RepoEnv) -> None:
     assert env.score == isolates(env)
 
 
-@pytest.mark.parametrize("persistent", leading(1, "grading", [False, True]))
+@pytest.mark.parametrize("persistent", [False, *repeated("grading", True)])
 def test_pdb_commands_change_nothing_readonly(env: RepoEnv, persistent: bool) -> None:
     before = state(env)
     env.step(pdb("b app.py:2\nc"))
@@ -183,7 +183,7 @@ def test_pdb_commands_change_nothing_readonly(env: RepoEnv, persistent: bool) ->
     assert env.step(pdb("p number"))[0]["text"].startswith("2")  # the session went on
 
 
-@pytest.mark.parametrize("tool", leading(1, "grading", ["bash", "pdb", "eval"]))
+@pytest.mark.parametrize("tool", ["bash", *repeated("grading", "pdb", "eval")])
 def test_what_a_tool_lets_be_written_to_a_readonly_file_is_not_seen_in_the_next_step(env: RepoEnv, tool: str) -> None:
     attack = "open('test_app.py', 'w').write('x')"
     if tool == "eval":

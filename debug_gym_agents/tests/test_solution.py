@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import leading
+from support import repeated
 
 from debug_gym_agents.solution import SolutionAgent, first_change
 from debug_gym_core.errors import TaskError
@@ -73,21 +73,20 @@ def test_it_stops_at_the_bug_and_resolves(environments: Environments) -> None:
 
 @pytest.mark.parametrize(
     ("code", "task", "said"),
-    leading(
-        3,
-        "benchmarks",
-        [
-            (CODE, {"gold_patch": None}, "has no gold patch"),
-            (CODE.replace(" + 1", ""), {}, "the tests pass before the gold patch is applied"),
-            (
-                CODE + "\ndef never():\n    return 1\n",
-                {"stops": ("calc.py:6",)},
-                "did not stop at calc.py:6 but at none",
-            ),
+    [
+        (CODE, {"gold_patch": None}, "has no gold patch"),
+        (CODE.replace(" + 1", ""), {}, "the tests pass before the gold patch is applied"),
+        (
+            CODE + "\ndef never():\n    return 1\n",
+            {"stops": ("calc.py:6",)},
+            "did not stop at calc.py:6 but at none",
+        ),
+        *repeated(
+            "benchmarks",
             (CODE, {"stops": ("calc.py:99",)}, "did not stop at calc.py:99 but at none"),
             (CODE, {"max_steps": 2}, "the episode ended early, at step 2"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_a_task_that_is_broken_is_named(
     environments: Environments, code: str, task: dict[str, object], said: str

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from served_history import LONG, Fetching, History, Line, git, refused, serving, unfinished, until, working_in
-from support import leading
+from support import repeated
 
 from debug_gym_benchmarks import cache
 from debug_gym_benchmarks.checkouts import GitFiles, Published, WorkTree, open_checkout
@@ -268,7 +268,7 @@ def test_a_commit_that_is_not_there_is_an_error(history: History, line: Line, ke
     assert unfinished(kept) == []
 
 
-@pytest.mark.parametrize("after", leading(1, "benchmarks", [0, 1, 100_000]))
+@pytest.mark.parametrize("after", [0, *repeated("benchmarks", 1, 100_000)])
 def test_a_server_that_closes_leaves_nothing(history: History, line: Line, kept: Path, after: int) -> None:
     line.cut_after = after
     text = refused(history.published(line.url))

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import pytest
 from served_history import LONG, Fetching, History, Line, git, refused, serving, unfinished, until, working_in
-from support import leading
+from support import repeated
 
 from debug_gym_benchmarks import cache, clones
 from debug_gym_benchmarks.checkouts import GitFiles, open_checkout
@@ -102,7 +102,7 @@ def test_batches_shrink_to_single_files(parts: Parts, monkeypatch: pytest.Monkey
     parts.check()
 
 
-@pytest.mark.parametrize("after", leading(1, "benchmarks", [0, 50_000]))
+@pytest.mark.parametrize("after", [0, *repeated("benchmarks", 50_000)])
 def test_a_fetch_that_breaks_goes_on_with_what_is_missing(parts: Parts, kept: Path, after: int) -> None:
     parts.line.whole, parts.line.cut_after = 3, after
     text = refused(parts.published)
@@ -115,7 +115,7 @@ def test_a_fetch_that_breaks_goes_on_with_what_is_missing(parts: Parts, kept: Pa
     parts.check()
 
 
-@pytest.mark.parametrize("way", leading(1, "benchmarks", ["kill", "interrupt"]))
+@pytest.mark.parametrize("way", ["kill", *repeated("benchmarks", "interrupt")])
 def test_a_fetch_whose_process_ends_is_gone_on_with(
     parts: Parts, kept: Path, fetching: Callable[..., Fetching], way: str
 ) -> None:
@@ -211,7 +211,7 @@ def test_what_is_kept_suffices_when_all_has_come(parts: Parts, kept: Path) -> No
     parts.check()
 
 
-@pytest.mark.parametrize("harmed", leading(1, "benchmarks", ["files", "trees", "shallow"]))
+@pytest.mark.parametrize("harmed", ["files", *repeated("benchmarks", "trees", "shallow")])
 def test_a_damaged_part_is_fetched_again(parts: Parts, kept: Path, harmed: str) -> None:
     parts.line.whole, parts.line.cut_after = 3, 0
     refused(parts.published)

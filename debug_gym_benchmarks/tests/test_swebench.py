@@ -12,7 +12,7 @@ from typing import Any
 import published_rows
 import pytest
 import swebench_instance as instance
-from support import leading
+from support import repeated
 
 from debug_gym_benchmarks.swebench import DATA_SETS, FIELDS, SWEBench, SWEBenchDebug, masked
 from debug_gym_benchmarks.swebench import canaries as canary_tests
@@ -300,7 +300,7 @@ def test_canaries_are_put_where_tests_count() -> None:
     assert not {one.name for one in chosen} & {one.name for one in again}
 
 
-@pytest.mark.parametrize("kind", leading(1, "benchmarks", ["pytest", "sympy", "django"]))
+@pytest.mark.parametrize("kind", ["pytest", *repeated("benchmarks", "sympy", "django")])
 def test_canaries_pass_and_fail_as_they_must(tmp_path: Path, kind: Any) -> None:
     """In a file whose last line has no end."""
     (tmp_path / "test_a.py").write_text("x = 1\nif x:\n    y = 2")

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import leading
+from support import repeated
 
 from debug_gym_core import Message, ToolCall, Usage
 from debug_gym_core.errors import ContextOverflow, LLMUnavailable, UsageError
@@ -241,26 +241,21 @@ def arguments_of(service: Service, given: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("given", "read"),
-    leading(
-        5,
-        "services",
-        leading(
-            7,
+    [
+        ("null", {}),
+        ('{"place": "Bern"}', {"place": "Bern"}),
+        ('{"place": "Be', '{"place": "Be'),
+        ("Bern", "Bern"),
+        ("[1, 2]", "[1, 2]"),
+        *repeated(
             "services",
-            [
-                ("null", {}),
-                ('{"place": "Bern"}', {"place": "Bern"}),
-                ('{"place": "Be', '{"place": "Be'),
-                ("Bern", "Bern"),
-                ("[1, 2]", "[1, 2]"),
-                ("[" * 100_000, "[" * 100_000),
-                (NESTED, NESTED),
-                ('{"place": NaN}', '{"place": NaN}'),
-                ('"{\\"place\\": \\"Bern\\"}"', {"place": "Bern"}),
-                ('{"place": "\\ud83d"}', {"place": "?"}),
-            ],
+            ("[" * 100_000, "[" * 100_000),
+            (NESTED, NESTED),
+            ('{"place": NaN}', '{"place": NaN}'),
+            ('"{\\"place\\": \\"Bern\\"}"', {"place": "Bern"}),
+            ('{"place": "\\ud83d"}', {"place": "?"}),
         ),
-    ),
+    ],
 )
 def test_arguments_that_are_no_object_stay_text(either: Service, given: str, read: object) -> None:
     assert arguments_of(either, given) == read

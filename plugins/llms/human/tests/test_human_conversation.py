@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support import leading
+from support import repeated
 
 from debug_gym_core import Message, ToolCall
 from debug_gym_core.environment.env import RepoEnv
@@ -88,16 +88,15 @@ def test_the_score_is_said_once_it_was_measured(play: Play, capsys: pytest.Captu
 
 @pytest.mark.parametrize(
     ("line", "answer"),
-    leading(
-        6,
-        "people",
-        [
-            ("vew src/app.py", "line 1: there is no tool 'vew'; did you mean 'view'?"),
-            ("grep x", "grep is installed, but not one of this episode's tools; add it to `tools` in the config"),
-            ("view", "line 1: view: missing argument 'path'"),
-            ("paint blue src/app.py", "line 1: paint: argument 'colour'"),
-            ("paint red", "example: paint red src/app.py"),
-            ("view src/app.py 1 2 true 4", "too many words"),
+    [
+        ("vew src/app.py", "line 1: there is no tool 'vew'; did you mean 'view'?"),
+        ("grep x", "grep is installed, but not one of this episode's tools; add it to `tools` in the config"),
+        ("view", "line 1: view: missing argument 'path'"),
+        ("paint blue src/app.py", "line 1: paint: argument 'colour'"),
+        ("paint red", "example: paint red src/app.py"),
+        ("view src/app.py 1 2 true 4", "too many words"),
+        *repeated(
+            "people",
             ("help", "Tools, each use is a step"),
             ("paint?", "paint colour path [twice] [note]"),
             ("help rewrite", "rewrite path [start[:end]] <<< new_code >>>"),
@@ -107,8 +106,8 @@ def test_the_score_is_said_once_it_was_measured(play: Play, capsys: pytest.Captu
             ("patch x", "patch stands alone"),
             ("", "step 0/50"),
             ("\0\x1b[31m", r"\x1b[31m"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_what_costs_no_step(
     play: Play, env: RepoEnv, capsys: pytest.CaptureFixture[str], line: str, answer: str

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from support import leading
+from support import repeated
 
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost
 from debug_gym_core.sandbox import ownership, virtual_environment
@@ -150,7 +150,7 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("number", leading(1, "terminals", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+@pytest.mark.parametrize("number", [signal.SIGKILL, *repeated("terminals", signal.SIGTERM, signal.SIGINT)])
 def test_nothing_is_left_when_the_runner_is_killed(number: int) -> None:
     runner = subprocess.Popen(
         [sys.executable, "-c", RUNNER],

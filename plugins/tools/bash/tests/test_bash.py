@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from shells import ENDED, Say, bash_of, make, running, speaker
-from support import leading, repeated
+from support import handful, repeated
 
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import UsageError
@@ -114,7 +114,7 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("kind", leading(1, "faults", ENDLESS))
+@pytest.mark.parametrize("kind", handful("faults", list(ENDLESS), "one of each kind"))
 def test_a_timeout_ends_the_command_and_the_shell_lives_on(anywhere: Say, kind: str) -> None:
     anywhere("kept=yes; sleep 1000 & first=$!")
     for command in ENDLESS[kind]:
@@ -216,7 +216,7 @@ USED += ["shopt", "test", "trap", "umask", "unset"]
 
 
 @pytest.mark.parametrize(
-    "body", leading(1, "faults", ["{ while :; do :; done; }", "{ :; }", "{ return 1; }", "{ builtin exit 4; }"])
+    "body", ["{ while :; do :; done; }", *repeated("faults", "{ :; }", "{ return 1; }", "{ builtin exit 4; }")]
 )
 def test_functions_with_the_names_of_builtins_break_nothing(say: Say, body: str) -> None:
     names = [*USED, "return", "command", "[", ":", "true", "exec", "source", "."]
@@ -231,16 +231,15 @@ def test_functions_with_the_names_of_builtins_break_nothing(say: Say, body: str)
 
 @pytest.mark.parametrize(
     "command",
-    leading(
-        1,
-        "faults",
-        [
-            "builtin() { :; }",
+    [
+        "builtin() { :; }",
+        *repeated(
+            "faults",
             "builtin() { return 1; }",
             f"enable -n {' '.join(name for name in USED if name != 'enable')} .",
             "alias builtin=false eval=false printf=false exec=false declare=false __debug_gym_report=false",
-        ],
-    ),
+        ),
+    ],
 )
 def test_builtins_out_of_use_are_put_right(say: Say, command: str) -> None:
     assert say(f"kept=1; {command}; echo ok", 5).text == "ok"

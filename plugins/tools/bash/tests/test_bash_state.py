@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from shells import ENDED, Say, bash_of
-from support import leading
+from support import repeated
 
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_tool_bash.shell import State
@@ -66,7 +66,7 @@ def test_everything_survives_and_every_death_restores_it(anywhere: Say) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", leading(1, "faults", ["trap '' INT; while :; do :; done", "exec python3 -c 'while True: pass'"])
+    "command", ["trap '' INT; while :; do :; done", *repeated("faults", "exec python3 -c 'while True: pass'")]
 )
 def test_a_shell_that_cannot_be_interrupted_is_replaced(say: Say, command: str) -> None:
     say("cd src; kept=yes")
@@ -87,11 +87,12 @@ def test_set_e_ends_the_shell_and_is_off_afterwards(say: Say) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    leading(
-        1,
-        "faults",
-        ["exit 3", "(exit 3) || exit 3", "exit 3 >/dev/null", ". ./leave", "exec 9<>/dev/null; set -e; (exit 3)"],
-    ),
+    [
+        "exit 3",
+        *repeated(
+            "faults", "(exit 3) || exit 3", "exit 3 >/dev/null", ". ./leave", "exec 9<>/dev/null; set -e; (exit 3)"
+        ),
+    ],
 )
 def test_a_function_that_ends_the_shell_costs_no_state(say: Say, command: str) -> None:
     say("echo 'exit 3' > leave; leave() { " + command + "; }")
@@ -101,7 +102,7 @@ def test_a_function_that_ends_the_shell_costs_no_state(say: Say, command: str) -
     assert say("echo $kept; new").text == "yes\nnew"
 
 
-@pytest.mark.parametrize("command", leading(1, "faults", ["kill -9 $$", "exec true", "trap : EXIT; exit"]))
+@pytest.mark.parametrize("command", ["kill -9 $$", *repeated("faults", "exec true", "trap : EXIT; exit")])
 def test_state_that_could_not_be_told_is_that_of_before(say: Say, command: str) -> None:
     say("kept=old")
     seen = say(f"kept=new; {command}")
@@ -109,7 +110,7 @@ def test_state_that_could_not_be_told_is_that_of_before(say: Say, command: str) 
     assert say("echo $kept").text == "old"
 
 
-@pytest.mark.parametrize("option", leading(1, "faults", ["-t", "-r", "-k"]))
+@pytest.mark.parametrize("option", ["-t", *repeated("faults", "-r", "-k")])
 def test_options_that_would_break_the_shell_do_not(say: Say, option: str) -> None:
     say(f"kept=yes; set {option}")
     assert say("echo $kept > file; cat file").text == "yes"

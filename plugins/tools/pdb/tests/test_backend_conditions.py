@@ -7,21 +7,20 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from support import leading
+from support import repeated
 
 
 @pytest.mark.parametrize(
     ("condition", "expected"),
-    leading(
-        6,
-        "debugger",
-        [
-            ("i == 2", [2]),
-            ("i > 5", []),
-            ("False", []),
-            ("i % 2", [1, 3]),
-            ("limit == i", [3]),
-            ("helper(i)", [2]),
+    [
+        ("i == 2", [2]),
+        ("i > 5", []),
+        ("False", []),
+        ("i % 2", [1, 3]),
+        ("limit == i", [3]),
+        ("helper(i)", [2]),
+        *repeated(
+            "debugger",
             ("any(i == other for other in [1])", [1]),
             ("(lambda: i == 2)()", [2]),
             ("[n for n in range(4) if n == i == 3]", [3]),
@@ -33,8 +32,8 @@ from support import leading
             ("i == 1 or i == 2", [1, 2]),
             ("i == 1 # a comment", [1]),
             ("  i == 1", [1]),
-        ],
-    ),
+        ),
+    ],
 )
 def test_conditions(debug: Any, backends: list[str], condition: str, expected: list[int]) -> None:
     source = """\
@@ -101,7 +100,7 @@ def test_a_condition_in_a_file_that_was_loaded_meanwhile(debug: Any, backends: l
 
 
 @pytest.mark.parametrize(
-    "entrypoint", leading(1, "debugger", ["python app.py", "python -m pytest -q -p no:cacheprovider test_app.py"])
+    "entrypoint", ["python app.py", *repeated("debugger", "python -m pytest -q -p no:cacheprovider test_app.py")]
 )
 def test_a_condition_that_cannot_be_compiled_in(debug: Any, backends: list[str], python: str, entrypoint: str) -> None:
     """It names a variable that is declared global further down: as it stands there, it is no Python."""
@@ -127,7 +126,7 @@ def test_conditions_that_change_while_the_program_runs(debug: Any, backends: lis
 
 
 @pytest.mark.parametrize(
-    "condition", leading(1, "debugger", ["sum(1 for i in iter(int, 1))", "endless()", "[1 for i in iter(int, 1)]"])
+    "condition", ["sum(1 for i in iter(int, 1))", *repeated("debugger", "endless()", "[1 for i in iter(int, 1)]")]
 )
 def test_an_interrupted_condition_stops_where_it_stands(debug: Any, backends: list[str], condition: str) -> None:
     source = "def endless():\n    while True: pass\nx = 1\ny = 2\nz = 3\n"

@@ -8,7 +8,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from support import leading, version_of
+from support import repeated, version_of
 
 TRACED = """\
 import sys
@@ -341,19 +341,18 @@ for n in range(3):
 
 @pytest.mark.parametrize(
     ("function", "stops"),
-    leading(
-        3,
-        "debugger",
-        [
-            ("g", [("g", 13)] * 3),
-            ("A.s", [("s", 5)] * 6),
-            ("A.t", [("t", 7)] * 3),
+    [
+        ("g", [("g", 13)] * 3),
+        ("A.s", [("s", 5)] * 6),
+        ("A.t", [("t", 7)] * 3),
+        *repeated(
+            "debugger",
             ("A.p", [("p", 9)] * 3),
             ("A", [("__init__", 11)]),
             ("g, n == 1", [("g", 13)]),
             ("h", [("h", None)] * 3),
-        ],
-    ),
+        ),
+    ],
 )
 @pytest.mark.parametrize("first", ["", "c"], ids=["before", "after"])
 def test_a_function_on_the_line_of_its_definition_is_stopped_at_when_it_is_called(

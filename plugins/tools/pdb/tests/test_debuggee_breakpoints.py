@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import LOOP, place
-from support import leading
+from support import repeated
 
 
 def test_false_condition_never_stops(debug: Any) -> None:
@@ -134,7 +134,7 @@ BREAKPOINT = {
 
 @pytest.mark.parametrize(
     "name",
-    leading(3, "debugger", ["pkg/mod.py", "/testbed/pkg/mod.py", "{root}/pkg/mod.py", "pkg.mod", "mod", "mod.py"]),
+    ["pkg/mod.py", "/testbed/pkg/mod.py", "{root}/pkg/mod.py", *repeated("debugger", "pkg.mod", "mod", "mod.py")],
 )
 def test_names_of_files(debug: Any, name: str) -> None:
     files = {
@@ -250,17 +250,16 @@ def test_a_docstring_elsewhere_has_the_lines_near_it_named(debug: Any) -> None:
 
 @pytest.mark.parametrize(
     ("commands", "told"),
-    leading(
-        2,
-        "debugger",
-        [
-            (["b 2", "b 2, n == 2"], {2: "breakpoint 1 stopped there first"}),
-            (["b 2, n == 9", "b 2"], {1: "its condition did not hold"}),
+    [
+        (["b 2", "b 2, n == 2"], {2: "breakpoint 1 stopped there first"}),
+        (["b 2, n == 9", "b 2"], {1: "its condition did not hold"}),
+        *repeated(
+            "debugger",
             (["tbreak 2", "b 2", "c", "disable 2"], {}),
             (["tbreak 5", "c", "b 6", "n"], {2: "a step stopped there first"}),
             (["b 2", "b f"], {2: "breakpoint 1 stopped there first"}),
-        ],
-    ),
+        ),
+    ],
 )
 def test_a_breakpoint_where_something_else_stopped_was_reached(
     debug: Any, commands: list[str], told: dict[int, str]
@@ -275,7 +274,7 @@ def test_a_breakpoint_where_something_else_stopped_was_reached(
 
 
 @pytest.mark.parametrize("link", ["a.py", "sl.py", "old/calc.py"])
-@pytest.mark.parametrize("typed", leading(2, "debugger", ["add", "calc.add", "calc.py:add", "{link}:add", "{link}:2"]))
+@pytest.mark.parametrize("typed", ["add", "calc.add", *repeated("debugger", "calc.py:add", "{link}:add", "{link}:2")])
 def test_a_file_under_two_names_is_one(debug: Any, tmp_path: Path, link: str, typed: str) -> None:
     (tmp_path / link).parent.mkdir(exist_ok=True)
     (tmp_path / link).symlink_to(tmp_path / "src/calc.py")
@@ -290,7 +289,7 @@ def test_a_file_under_two_names_is_one(debug: Any, tmp_path: Path, link: str, ty
 
 @pytest.mark.parametrize(
     "typed",
-    leading(2, "debugger", ['"cal c.py":2', "'cal c.py' : 2", "`cal c.py`:f", '"cal c.py:2"', '"cal c.py":2, x > 1']),
+    ['"cal c.py":2', "'cal c.py' : 2", *repeated("debugger", "`cal c.py`:f", '"cal c.py:2"', '"cal c.py":2, x > 1')],
 )
 def test_quotes_around_the_name_of_a_file(debug: Any, typed: str) -> None:
     program = debug("python app.py", {"app.py": "x = 1\n", "cal c.py": "def f():\n    return 1\n"})

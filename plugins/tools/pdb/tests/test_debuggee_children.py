@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
-from support import leading
+from support import handful, repeated
 
 FORK = """\
     import os
@@ -104,7 +104,7 @@ POOL = """\
 """
 
 
-@pytest.mark.parametrize("how", leading(1, "debugger", ["pool", "executor", "process"]))
+@pytest.mark.parametrize("how", ["pool", *repeated("debugger", "executor", "process")])
 def test_a_breakpoint_in_a_worker_stops_there(debug: Any, how: str) -> None:
     program = debug("python app.py", dedent(POOL + f"    print({how}())\n"))
     program.do("b 5")
@@ -348,7 +348,7 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize("how", leading(2, "debugger", STARTS))
+@pytest.mark.parametrize("how", handful("debugger", list(STARTS), "spawn", "forkserver"))
 def test_interpreters_in_which_nothing_stops_are_told_of(debug: Any, how: str) -> None:
     program = debug(
         "python app.py",

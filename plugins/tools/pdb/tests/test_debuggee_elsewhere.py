@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
-from support import leading, version_of
+from support import repeated, version_of
 
 RULES = "def f(n=1):\n    n += 1\n    return n\n"
 
@@ -27,9 +27,7 @@ def test_what_a_program_compiles_to_disk_is_plain(debug: Any, python: str, tmp_p
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "breakpoint", leading(1, "debugger", ["b app.py:6", "b app.py:6, n > 5", "b app.py:6, n == 1"])
-)
+@pytest.mark.parametrize("breakpoint", ["b app.py:6", *repeated("debugger", "b app.py:6, n > 5", "b app.py:6, n == 1")])
 def test_a_function_runs_in_a_process_that_it_is_sent_to(debug: Any, breakpoint: str) -> None:
     app = dedent(
         """\

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
-from support import leading
+from support import repeated
 
 # -- recursion and memory
 
@@ -51,7 +51,7 @@ def test_uncaught_recursion_stops_with_a_bounded_stack(debug: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "step"), leading(2, "debugger", [(9, "n"), (10, "r"), (14, "until"), (60, "n"), (200, "r")])
+    ("left", "step"), [(9, "n"), (10, "r"), *repeated("debugger", (14, "until"), (60, "n"), (200, "r"))]
 )
 def test_a_stop_near_the_recursion_limit(debug: Any, left: int, step: str) -> None:
     program = debug(
@@ -75,7 +75,7 @@ def test_a_stop_near_the_recursion_limit(debug: Any, left: int, step: str) -> No
     assert b"limit 0" in program.printed
 
 
-@pytest.mark.parametrize("left", leading(1, "debugger", [10, 11, 12]))
+@pytest.mark.parametrize("left", [10, *repeated("debugger", 11, 12)])
 def test_code_that_runs_first_near_the_recursion_limit(debug: Any, backends: list[str], left: int) -> None:
     """It is looked at there, for lines with breakpoints and others."""
     source = RECURSION.replace("bottom = n", "bottom = fresh(n)") + "\n    def fresh(n):\n        return n\n"
@@ -133,14 +133,13 @@ def test_out_of_memory_in_the_program(debug: Any) -> None:
 
 @pytest.mark.parametrize(
     ("statement", "status"),
-    leading(
-        4,
-        "debugger",
-        [
-            ("pass", 0),
-            ("sys.exit()", 0),
-            ("sys.exit(None)", 0),
-            ("sys.exit(7)", 7),
+    [
+        ("pass", 0),
+        ("sys.exit()", 0),
+        ("sys.exit(None)", 0),
+        ("sys.exit(7)", 7),
+        *repeated(
+            "debugger",
             ("sys.exit(256 + 7)", 7),
             ("sys.exit((1, 2))", 1),
             ("sys.exit('why')", 1),
@@ -148,8 +147,8 @@ def test_out_of_memory_in_the_program(debug: Any) -> None:
             ("threading.Thread(target=sys.exit, args=(3,)).start()", 0),
             ("atexit.register(sys.exit, 3)", 0),
             ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(5)); os.kill(os.getpid(), signal.SIGTERM)", 5),
-        ],
-    ),
+        ),
+    ],
 )
 def test_an_exit_is_told_before_the_process_has_ended(debug: Any, statement: str, status: int) -> None:
     program = debug("python app.py", dedent(f"import atexit, os, signal, sys, threading\n{statement}\n"))
@@ -162,19 +161,18 @@ def test_an_exit_is_told_before_the_process_has_ended(debug: Any, statement: str
 
 @pytest.mark.parametrize(
     ("statement", "status"),
-    leading(
-        3,
-        "debugger",
-        [
-            ("os._exit(9)", 9),
-            ("atexit.register(os._exit, 3)", 3),
-            ("threading.Thread(target=os._exit, args=(3,)).start(); time.sleep(60)", 3),
+    [
+        ("os._exit(9)", 9),
+        ("atexit.register(os._exit, 3)", 3),
+        ("threading.Thread(target=os._exit, args=(3,)).start(); time.sleep(60)", 3),
+        *repeated(
+            "debugger",
             ("os.abort()", -signal.SIGABRT),
             ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
             ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
             ("ctypes.string_at(0)", -signal.SIGSEGV),
-        ],
-    ),
+        ),
+    ],
 )
 def test_sudden_death(debug: Any, statement: str, status: int) -> None:
     program = debug("python app.py", dedent(f"import atexit, ctypes, os, signal, threading, time\n{statement}\n"))
@@ -270,14 +268,13 @@ def test_handlers_of_the_program_run_and_stop_at_breakpoints(debug: Any) -> None
 
 @pytest.mark.parametrize(
     "protect",
-    leading(
-        1,
-        "debugger",
-        [
-            "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))",
+    [
+        "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))",
+        *repeated(
+            "debugger",
             "[signal.signal(n, signal.SIG_IGN) for n in range(1, 65) if n not in (9, 19, 32, 33)]",
-        ],
-    ),
+        ),
+    ],
 )
 def test_breakpoints_stop_in_a_program_that_takes_all_signals(debug: Any, protect: str) -> None:
     program = debug(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support import leading
+from support import repeated
 
 APP = """\
 rate = 2
@@ -18,14 +18,13 @@ f([1, 2, 3])
 
 @pytest.mark.parametrize(
     ("commands", "answer"),
-    leading(
-        4,
-        "debugger",
-        [
-            (["p [row for row in rows if row < limit]"], "[1]"),
-            (["pp sorted(rows, key=lambda row: -row * limit)"], "[3, 2, 1]"),
-            (["p any(row == limit * rate for row in rows)"], "False"),
-            (["whatis [limit for row in rows]"], "<class 'list'>"),
+    [
+        (["p [row for row in rows if row < limit]"], "[1]"),
+        (["pp sorted(rows, key=lambda row: -row * limit)"], "[3, 2, 1]"),
+        (["p any(row == limit * rate for row in rows)"], "False"),
+        (["whatis [limit for row in rows]"], "<class 'list'>"),
+        *repeated(
+            "debugger",
             (["few = [row for row in rows if row > limit]", "p few"], "[3]"),
             (["limit = sum(limit for row in rows)", "c"], "limit 6"),
             (["rows[:] = [limit for row in rows]", "p rows"], "[2, 2, 2]"),
@@ -33,8 +32,8 @@ f([1, 2, 3])
             (["def product(n): return n * product(n - 1) if n > 1 else limit", "p product(3)"], "12"),
             (["global rate; rate = sum(limit for row in rows)", "c"], "rate 6"),
             (["p sorted(name for name in locals())"], "['found', 'limit', 'rows']"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_functions_in_what_is_typed_see_local_names(debug: Any, commands: list[str], answer: str) -> None:
     source = APP.replace("    return found", "    print('limit', limit, 'rate', rate)\n    return found")

@@ -6,7 +6,7 @@ import textwrap
 from typing import Any
 
 import pytest
-from support import leading, version_of
+from support import repeated, version_of
 
 GROUP = textwrap.dedent(
     """\
@@ -36,7 +36,7 @@ def debug_new(debug: Any, python: str) -> Any:
     return debug
 
 
-@pytest.mark.parametrize("command", leading(2, "debugger", ["n", "s", "until 6", "r"]))
+@pytest.mark.parametrize("command", ["n", "s", *repeated("debugger", "until 6", "r")])
 def test_steps_out_of_it_are_none_of_the_programs_errors(debug_new: Any, backends: list[str], command: str) -> None:
     program = debug_new("python app.py", {"app.py": GROUP + HANDLED}, backends=backends)
     program.do("b 3")

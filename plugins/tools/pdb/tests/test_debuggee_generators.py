@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
-from support import leading
+from support import repeated
 
 from debug_gym_tool_pdb.debuggee import leaving
 
@@ -174,7 +174,7 @@ sum([First(), Second()])
 
 
 @pytest.mark.parametrize(
-    "variables", leading(1, "debugger", ["", "a=0", "a=0, b=0, c=0"])
+    "variables", ["", *repeated("debugger", "a=0", "a=0, b=0, c=0")]
 )  # by which frames are as large as others
 def test_a_call_that_follows_the_end_of_a_generator_is_stepped_into(debug: Any, variables: str) -> None:
     """Though its frame may be where that of the generator was, which is gone."""
@@ -248,7 +248,7 @@ def test_a_step_out_of_a_function_goes_past_generators_that_are_held_by_what_it_
 
 
 @pytest.mark.parametrize(
-    "returned", leading(2, "debugger", ["[begun(n)]", "(begun(n),)", "{begun(n): 1}", "map(int, begun(n))"])
+    "returned", ["[begun(n)]", "(begun(n),)", *repeated("debugger", "{begun(n): 1}", "map(int, begun(n))")]
 )
 def test_a_generator_in_what_is_returned_is_stepped_into_though_it_is_like_one_that_is_gone(
     debug: Any, returned: str

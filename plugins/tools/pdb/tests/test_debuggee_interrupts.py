@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
-from support import leading
+from support import handful, repeated
 
 INTERRUPTED = {
     "sleep": "time.sleep(100)",
@@ -23,7 +23,7 @@ INTERRUPTED = {
 }
 
 
-@pytest.mark.parametrize("what", leading(3, "debugger", INTERRUPTED))
+@pytest.mark.parametrize("what", handful("debugger", list(INTERRUPTED), "sleep", "lock", "loop"))
 def test_interrupt_stops_in_the_frame_at_once(debug: Any, what: str) -> None:
     source = "import asyncio, select, subprocess, threading, time\nlock = threading.Lock()\nlock.acquire()\n"
     source += f"def wait():\n    here = 5\n    print('waiting', flush=True)\n    {INTERRUPTED[what]}\n\nwait()\n"
@@ -110,17 +110,16 @@ LONG_CALL = """\
 
 @pytest.mark.parametrize(
     ("call", "stacks"),
-    leading(
-        1,
-        "debugger",
-        [
-            ("work()", [b"line 5 in work"]),
+    [
+        ("work()", [b"line 5 in work"]),
+        *repeated(
+            "debugger",
             (
                 "thread = threading.Thread(target=work); thread.start(); thread.join()",
                 [b"line 5 in work", b" in <module>"],
             ),
-        ],
-    ),
+        ),
+    ],
 )
 def test_stacks_of_all_threads_in_a_long_call_of_c_code(debug: Any, call: str, stacks: list[bytes]) -> None:
     program = debug("python app.py", dedent(LONG_CALL + f"    {call}\n"))

@@ -6,7 +6,7 @@ import textwrap
 from typing import Any
 
 import pytest
-from support import leading, version_of
+from support import repeated, version_of
 
 CALL = textwrap.dedent(
     """\
@@ -95,7 +95,7 @@ def to_the_end(program: Any) -> None:
     assert program.do("c").get("status") == 0, program.printed
 
 
-@pytest.mark.parametrize("line", leading(1, "debugger", [3, 4, 5]))
+@pytest.mark.parametrize("line", [3, *repeated("debugger", 4, 5)])
 def test_any_line_of_a_statement_is_its_beginning(debug: Any, backends: list[str], line: int) -> None:
     program = debug("python app.py", {"app.py": CALL}, backends=backends)
     program.do("b 7")
@@ -108,7 +108,7 @@ def test_any_line_of_a_statement_is_its_beginning(debug: Any, backends: list[str
     assert b"f 8" in program.printed
 
 
-@pytest.mark.parametrize("line", leading(1, "debugger", [7, 8, 9]))
+@pytest.mark.parametrize("line", [7, *repeated("debugger", 8, 9)])
 def test_a_statement_whose_first_line_is_executed_last(debug: Any, backends: list[str], line: int) -> None:
     program = debug("python app.py", {"app.py": CALL}, backends=backends)
     program.do("b 3")
@@ -119,7 +119,7 @@ def test_a_statement_whose_first_line_is_executed_last(debug: Any, backends: lis
     assert b"f 10" in program.printed
 
 
-@pytest.mark.parametrize("line", leading(2, "debugger", [18, 19, 20, 21, 22, 23]))
+@pytest.mark.parametrize("line", [18, 19, *repeated("debugger", 20, 21, 22, 23)])
 def test_a_decorated_function_begins_at_its_first_decorator(debug: Any, backends: list[str], line: int) -> None:
     program = debug("python app.py", {"app.py": CALL}, backends=backends)
     program.do("b 26")

@@ -6,10 +6,10 @@ import textwrap
 from typing import Any
 
 import pytest
-from support import leading
+from support import handful, repeated
 
 
-@pytest.mark.parametrize("command", leading(1, "debugger", ["n", "s"]))
+@pytest.mark.parametrize("command", ["n", *repeated("debugger", "s")])
 def test_a_step_out_of_a_function_goes_to_its_caller(debug: Any, command: str) -> None:
     """Not into what is called because the function's variables are gone."""
     source = """\
@@ -145,7 +145,16 @@ asyncio.get_event_loop_policy().new_event_loop().run_until_complete(main())
 }
 
 
-@pytest.mark.parametrize("left", leading(3, "debugger", NOT_MEANT))
+@pytest.mark.parametrize(
+    "left",
+    handful(
+        "debugger",
+        list(NOT_MEANT),
+        "a coroutine that was never awaited",
+        "a destructor that raises",
+        "a hook for what a destructor raises",
+    ),
+)
 def test_a_step_out_of_a_function_goes_not_to_what_the_interpreter_calls(debug: Any, left: str) -> None:
     lines = [line.strip() for line in NOT_MEANT[left].splitlines()]
     program = debug("python -W default app.py", {"app.py": NOT_MEANT[left]})
@@ -201,7 +210,7 @@ sorted([weakref.ref(set()), weakref.ref(set())], key=meant)
 }
 
 
-@pytest.mark.parametrize("called", leading(2, "debugger", CALLED_NEXT))
+@pytest.mark.parametrize("called", handful("debugger", list(CALLED_NEXT), "a hook", "what decodes files"))
 def test_a_step_out_of_a_function_goes_into_what_is_called_next(debug: Any, called: str) -> None:
     lines = [line.split()[0] for line in CALLED_NEXT[called].splitlines()]
     program = debug("python app.py", {"app.py": CALLED_NEXT[called]})

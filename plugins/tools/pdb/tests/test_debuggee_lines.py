@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support import leading, version_of
+from support import repeated, version_of
 
 APP = """\
 def keep(name): return lambda function: function
@@ -50,11 +50,16 @@ assert (
 @pytest.mark.parametrize(
     ("line", "first"),
     [
-        *leading(1, "debugger", ((one, 2) for one in (3, 4))),
-        *leading(1, "debugger", ((one, 5) for one in (6, 7, 8, 9, 10))),
-        *leading(1, "debugger", ((one, 17) for one in (18, 19, 20, 21, 22, 23, 24))),
-        *leading(1, "debugger", ((one, 30) for one in (30, 31, 32))),
-        *leading(1, "debugger", ((one, 33) for one in (34, 35, 36))),
+        (3, 2),
+        *repeated("debugger", (4, 2)),
+        (6, 5),
+        *repeated("debugger", *((one, 5) for one in (7, 8, 9, 10))),
+        (18, 17),
+        *repeated("debugger", *((one, 17) for one in (19, 20, 21, 22, 23, 24))),
+        (30, 30),
+        *repeated("debugger", (31, 30), (32, 30)),
+        (34, 33),
+        *repeated("debugger", (35, 33), (36, 33)),
     ],
 )
 def test_every_line_inside_a_statement_stands_for_its_first(debug: Any, python: str, line: int, first: int) -> None:
@@ -85,11 +90,10 @@ f([1, 2, 3])
 
 @pytest.mark.parametrize(
     ("breakpoint", "values"),
-    leading(
-        1,
-        "debugger",
-        [("b 4", ["6", "5", "4"]), ("b 4, r < 6", ["5", "4"]), ("b 4, any(one < 5 for one in [r])", ["4"])],
-    ),
+    [
+        ("b 4", ["6", "5", "4"]),
+        *repeated("debugger", ("b 4, r < 6", ["5", "4"]), ("b 4, any(one < 5 for one in [r])", ["4"])),
+    ],
 )
 def test_a_loop_in_one_line_stops_at_each_pass(
     debug: Any, backends: list[str], breakpoint: str, values: list[str]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import leading, version_of
+from support import repeated, version_of
 
 APP = """\
 import json
@@ -25,20 +25,19 @@ pathlib.os.path.join("a", "b")
 
 @pytest.mark.parametrize(
     ("typed", "file", "function"),
-    leading(
-        4,
-        "debugger",
-        [
-            ("textwrap.dedent", "/textwrap.py", "dedent"),
-            ("json.loads", "/json/__init__.py", "loads"),
-            ("json:loads", "/json/__init__.py", "loads"),
-            ("json.decoder:JSONDecoder.decode", "/json/decoder.py", "decode"),
+    [
+        ("textwrap.dedent", "/textwrap.py", "dedent"),
+        ("json.loads", "/json/__init__.py", "loads"),
+        ("json:loads", "/json/__init__.py", "loads"),
+        ("json.decoder:JSONDecoder.decode", "/json/decoder.py", "decode"),
+        *repeated(
+            "debugger",
             ("json.JSONDecoder.decode", "/json/decoder.py", "decode"),  # which it has from another module
             ("pathlib.Path.joinpath", "", "joinpath"),  # which it inherits
             ("pathlib:Path.joinpath", "", "joinpath"),
             ("capwords", "/string.py", "capwords"),  # which the program imports later on
-        ],
-    ),
+        ),
+    ],
 )
 def test_functions_of_modules_that_are_not_imported_yet(debug: Any, typed: str, file: str, function: str) -> None:
     program = debug("python app.py", {"app.py": APP})
@@ -77,17 +76,16 @@ codecs.getreader("utf-8")
 
 @pytest.mark.parametrize(
     ("typed", "file", "function", "source"),
-    leading(
-        2,
-        "debugger",
-        [
-            ("os.path.join", "posixpath.py", "join", "a = os.fspath(a)"),
-            ("posixpath.py:join, a == 'a'", "posixpath.py", "join", "a = os.fspath(a)"),
+    [
+        ("os.path.join", "posixpath.py", "join", "a = os.fspath(a)"),
+        ("posixpath.py:join, a == 'a'", "posixpath.py", "join", "a = os.fspath(a)"),
+        *repeated(
+            "debugger",
             ("os.py:getenv", "os.py", "getenv", "return environ.get(key, default)"),
             ("codecs:getreader", "codecs.py", "getreader", "return lookup(encoding).streamreader"),
             ("abc:ABCMeta.__instancecheck__", "abc.py", "__instancecheck__", ""),
-        ],
-    ),
+        ),
+    ],
 )
 def test_code_that_is_frozen_with_the_interpreter_has_a_file(
     debug: Any, python: str, backends: list[str], typed: str, file: str, function: str, source: str
@@ -103,7 +101,7 @@ def test_code_that_is_frozen_with_the_interpreter_has_a_file(
     assert program.do("c")["status"] == 0
 
 
-@pytest.mark.parametrize("condition", leading(1, "debugger", ["", ", path == 'a'"]))
+@pytest.mark.parametrize("condition", ["", *repeated("debugger", ", path == 'a'")])
 @pytest.mark.parametrize("typed", ["ntpath.join", "zipimport:zipimporter.__init__"])
 def test_frozen_code_that_is_not_loaded_yet_is_found(
     debug: Any, python: str, backends: list[str], typed: str, condition: str

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
-from support import leading
+from support import handful
 
 from debug_gym_core.testing.waiting import wait_until
 
@@ -43,7 +43,7 @@ UNSUITED = {
 }
 
 
-@pytest.mark.parametrize("what", leading(4, "debugger", UNSUITED))
+@pytest.mark.parametrize("what", handful("debugger", list(UNSUITED), "pipe", "listening socket", "lock", "epoll"))
 def test_a_stop_is_not_kept_where_a_copy_could_not_go_on(back: Any, what: str) -> None:
     code, why = UNSUITED[what]
     program = back("python app.py", dedent(f"{code}\nx = 1\nprint('end')\n"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
-from support import leading
+from support import repeated
 
 
 def test_prompts_in_output_are_only_output(debug: Any) -> None:
@@ -43,22 +43,21 @@ def test_flood_of_pdb_output_is_bounded(debug: Any) -> None:
 
 @pytest.mark.parametrize(
     "breaking",
-    leading(
-        4,
-        "debugger",
-        [
-            "sys.stdout = sys.stderr = sys.stdin = None",
-            "sys.stdout = io.StringIO()",
-            "os.close(0); os.close(1); os.close(2)",
-            "os.closerange(0, 256)",
+    [
+        "sys.stdout = sys.stderr = sys.stdin = None",
+        "sys.stdout = io.StringIO()",
+        "os.close(0); os.close(1); os.close(2)",
+        "os.closerange(0, 256)",
+        *repeated(
+            "debugger",
             "sys.stdout.close()",
             "signal.signal(signal.SIGINT, signal.SIG_IGN)",
             "sys.setrecursionlimit(120)",
             "json.dumps = json.loads = os.read = os.write = os.getpid = None",
             "os.chdir('/')",
             "os.environ.clear()",
-        ],
-    ),
+        ),
+    ],
 )
 def test_broken_surroundings(debug: Any, breaking: str) -> None:
     source = f"import io, json, os, signal, sys\ndef f():\n    x = 1\n    return x\n{breaking}\nf()\n"
@@ -73,11 +72,11 @@ def test_broken_surroundings(debug: Any, breaking: str) -> None:
 
 @pytest.mark.parametrize(
     "breaking",
-    leading(
-        2,
-        "debugger",
-        ["sys.stdout.close()", "sys.stdout = None", "del sys.stdout", "sys.__stdout__ = sys.stderr = None"],
-    ),
+    [
+        "sys.stdout.close()",
+        "sys.stdout = None",
+        *repeated("debugger", "del sys.stdout", "sys.__stdout__ = sys.stderr = None"),
+    ],
 )
 def test_output_that_is_taken_away_at_the_prompt(debug: Any, breaking: str) -> None:
     """While a statement runs, it is pdb's own."""

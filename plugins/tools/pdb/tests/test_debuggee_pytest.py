@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import leading, version_of
+from support import handful, repeated, version_of
 
 from debug_gym_core.testing.sample import ENTRYPOINT
 
@@ -76,7 +76,7 @@ def until_end(program: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     return stops, answer
 
 
-@pytest.mark.parametrize("capture", leading(2, "debugger", ["", " --capture=sys", " -s", " --capture=tee-sys"]))
+@pytest.mark.parametrize("capture", ["", " --capture=sys", *repeated("debugger", " -s", " --capture=tee-sys")])
 def test_breakpoint_with_capture(debug_tests: Any, capture: str) -> None:
     program = debug_tests(PLAIN + capture + " test_it.py", FILES)
     assert program.first["stop"] == {"reason": "entry"}
@@ -100,15 +100,14 @@ def test_stepping_at_entry_says_what_to_do(debug_tests: Any) -> None:
 
 @pytest.mark.parametrize(
     ("line", "function", "value"),
-    leading(
-        2,
-        "debugger",
-        [
-            (9, "three", ("value", "3")),
-            (14, "test_with_fixture", ("three", "3")),
+    [
+        (9, "three", ("value", "3")),
+        (14, "test_with_fixture", ("three", "3")),
+        *repeated(
+            "debugger",
             (20, "test_parametrized", ("n", "1")),
-        ],
-    ),
+        ),
+    ],
 )
 def test_breakpoints_in_tests_and_fixtures(debug_tests: Any, line: int, function: str, value: tuple[str, str]) -> None:
     program = debug_tests(PLAIN, FILES)
@@ -175,7 +174,7 @@ def test_error_in_fixture_and_in_collection(debug_tests: Any) -> None:
     assert end["status"] == 1
 
 
-@pytest.mark.parametrize("call", leading(2, "debugger", ["breakpoint()", "pdb.set_trace()", "pytest.set_trace()"]))
+@pytest.mark.parametrize("call", ["breakpoint()", "pdb.set_trace()", *repeated("debugger", "pytest.set_trace()")])
 def test_breakpoint_function_in_a_test(debug_tests: Any, python: str, call: str) -> None:
     if call == "breakpoint()" and version_of(python) < (3, 7):
         pytest.skip("breakpoint() is new in Python 3.7")
@@ -187,7 +186,7 @@ def test_breakpoint_function_in_a_test(debug_tests: Any, python: str, call: str)
     assert program.do("n")["stop"]["line"] == 5
 
 
-@pytest.mark.parametrize("line", leading(1, "debugger", [3, 7]))
+@pytest.mark.parametrize("line", [3, *repeated("debugger", 7)])
 def test_quit_at_a_breakpoint_runs_no_more_tests(debug_tests: Any, tmp_path: Path, line: int) -> None:
     tests = """\
 import pytest
@@ -298,7 +297,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("plugin", leading(1, "debugger", sorted(OPTIONS)))
+@pytest.mark.parametrize("plugin", handful("debugger", list(OPTIONS), "pytest_cov"))
 def test_options_of_the_repository_s_own(python: str, debug_tests: Any, plugin: str) -> None:
     if subprocess.run([python, "-c", f"import {plugin}"], capture_output=True).returncode:
         pytest.skip(f"needs {plugin} in {python}: pip install pytest-{plugin.replace('pytest_', '')}")
@@ -312,7 +311,7 @@ def test_options_of_the_repository_s_own(python: str, debug_tests: Any, plugin: 
     assert program.do("c")["status"] == 0
 
 
-@pytest.mark.parametrize("core", leading(1, "debugger", ["ctrace", "pytrace", "sysmon"]))
+@pytest.mark.parametrize("core", ["ctrace", *repeated("debugger", "pytrace", "sysmon")])
 def test_coverage_beside_the_debugger(python: str, debug: Any, core: str) -> None:
     if subprocess.run([python, "-c", "import coverage"], capture_output=True).returncode:
         pytest.skip(f"needs coverage in {python}: pip install coverage")

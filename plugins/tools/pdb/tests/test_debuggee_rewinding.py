@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
-from support import leading
+from support import repeated
 
 LOOP = """\
     import random
@@ -83,7 +83,7 @@ def test_a_program_is_again_what_it_was(back: Any) -> None:
     assert b"end 5" in program.printed
 
 
-@pytest.mark.parametrize("command", leading(1, "debugger", ["s", "n"]))
+@pytest.mark.parametrize("command", ["s", *repeated("debugger", "n")])
 def test_from_each_stop_on_it_does_the_same_again(back: Any, command: str) -> None:
     program = back("python app.py", {**dedent(ALL_SORTS), "data.txt": "one\ntwo\nthree\nfour\n"})
     program.do("b work")
@@ -189,18 +189,17 @@ def test_stops_are_listed(back: Any) -> None:
 
 @pytest.mark.parametrize(
     ("command", "said"),
-    leading(
-        2,
-        "debugger",
-        [
-            ("back 2", "*** only 1 can be gone back to before this stop; rewind lists them"),
-            ("back x", "*** back takes how many stops to go back, as in back 2"),
+    [
+        ("back 2", "*** only 1 can be gone back to before this stop; rewind lists them"),
+        ("back x", "*** back takes how many stops to go back, as in back 2"),
+        *repeated(
+            "debugger",
             ("back 0", "*** back takes how many stops to go back, as in back 2"),
             ("back ²", "*** back takes how many stops to go back, as in back 2"),
             ("rewind 9", "*** there is no stop 9"),
             ("rewind x", "*** rewind takes the number of a stop, as in rewind 2; alone it lists them"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_what_cannot_be_gone_back_to_is_said(back: Any, command: str, said: str) -> None:
     program = back("python app.py", dedent("x = 1\ny = 2\n"))
@@ -328,7 +327,7 @@ def test_a_thread_goes_back_to_where_there_was_none(back: Any) -> None:
     assert b"end" in program.printed
 
 
-@pytest.mark.parametrize("room", leading(1, "debugger", range(18, 26, 2)))
+@pytest.mark.parametrize("room", [18, *repeated("debugger", 20, 22, 24)])
 def test_near_the_recursion_limit_it_stops_and_goes_back_as_well(back: Any, room: int) -> None:
     program = back(
         "python app.py",

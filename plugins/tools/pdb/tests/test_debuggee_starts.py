@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import LOOP, dedent, place
-from support import leading
+from support import repeated
 
 
 def test_first_stop_is_before_the_first_line(debug: Any) -> None:
@@ -22,7 +22,7 @@ def test_first_stop_is_before_the_first_line(debug: Any) -> None:
 
 @pytest.mark.parametrize(
     ("command", "stopped"),
-    leading(4, "debugger", [("n", 2), ("s", 2), ("unt", 2), ("unt 3", 3), ("j 3", 3), ("j 1", 1), ("r", 3)]),
+    [("n", 2), ("s", 2), ("unt", 2), ("unt 3", 3), *repeated("debugger", ("j 3", 3), ("j 1", 1), ("r", 3))],
 )
 def test_commands_before_the_first_line_are_given_at_it(debug: Any, command: str, stopped: int) -> None:
     program = debug("python app.py", {"app.py": '"""Doc."""\nx = 1\ny = 2\n'})
@@ -83,21 +83,20 @@ def test_restart_is_left_to_the_host(debug: Any) -> None:
 
 @pytest.mark.parametrize(
     ("entrypoint", "files", "why"),
-    leading(
-        4,
-        "debugger",
-        [
-            ("python nosuch.py", {}, "there is no file nosuch.py"),
-            ("python -m nosuch", {}, "there is no module nosuch"),
-            ("python -m pkg.nosuch", {"pkg/__init__.py": "1/0"}, "there is no module pkg.nosuch"),
-            ("python -m pkg", {"pkg/__init__.py": "1/0"}, "pkg is a package without __main__"),
+    [
+        ("python nosuch.py", {}, "there is no file nosuch.py"),
+        ("python -m nosuch", {}, "there is no module nosuch"),
+        ("python -m pkg.nosuch", {"pkg/__init__.py": "1/0"}, "there is no module pkg.nosuch"),
+        ("python -m pkg", {"pkg/__init__.py": "1/0"}, "pkg is a package without __main__"),
+        *repeated(
+            "debugger",
             ("python .", {}, ". is a directory"),
             ("python data.txt", {"data.txt": "not python at all"}, "data.txt is not Python"),
             ("python -m bad", {"bad.py": "def f(:\n"}, "bad is not Python"),
             ("python data.bin", {"data.bin": "x\0y"}, "data.bin is not Python"),
             ("python app.pyz", {"app.pyz": "PK\5\6" + 18 * "\0"}, "app.pyz is a zip archive, not a Python file"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_bad_target_is_told_at_once(debug: Any, entrypoint: str, files: dict[str, str], why: str) -> None:
     program = debug(entrypoint, files)
@@ -136,7 +135,7 @@ open(os.environ["SEEN"], "w").write(json.dumps(seen))
 
 
 @pytest.mark.parametrize(
-    "entrypoint", leading(2, "debugger", ["sub/app.py a -b", "-m pkg a", "-m pkg.sub a", "-m flat", "./flat.py x"])
+    "entrypoint", ["sub/app.py a -b", "-m pkg a", *repeated("debugger", "-m pkg.sub a", "-m flat", "./flat.py x")]
 )
 def test_program_sees_what_it_sees_without_debugger(debug: Any, python: str, tmp_path: Path, entrypoint: str) -> None:
     files = {

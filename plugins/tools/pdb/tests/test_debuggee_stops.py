@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import LOOP, place
-from support import interpreters, leading
+from support import interpreters, repeated
 
 
 def test_breakpoint_stops_with_report(debug: Any) -> None:
@@ -290,7 +290,7 @@ def test_stop_in_a_file_outside_of_the_repository(debug: Any) -> None:
     assert [one["file"] for one in stop["stack"]] == ["app.py"]
 
 
-@pytest.mark.parametrize("command", leading(2, "debugger", ["c", "n", "s", "r"]))
+@pytest.mark.parametrize("command", ["c", "n", *repeated("debugger", "s", "r")])
 def test_a_stop_keeps_nothing_alive(debug: Any, command: str) -> None:
     source = """\
     import gc, weakref

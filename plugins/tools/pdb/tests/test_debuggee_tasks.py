@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
-from support import leading
+from support import repeated
 
 ASYNCIO = """\
     import asyncio
@@ -191,7 +191,7 @@ loop.run_until_complete(task)
 """
 
 
-@pytest.mark.parametrize("constants", leading(1, "debugger", [1, 300]))
+@pytest.mark.parametrize("constants", [1, *repeated("debugger", 300)])
 @pytest.mark.parametrize("end", ENDS)
 def test_no_end_of_an_async_for_is_a_failure(debug: Any, end: str, constants: int) -> None:
     numbers = "import asyncio\n\nclass Numbers:\n    def __aiter__(self):\n        return self\n\n" + ENDS[end]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import dedent
-from support import leading
+from support import repeated
 
 
 def plain(python: str, root: Path, *arguments: str) -> bytes:
@@ -325,7 +325,7 @@ except Timeout:
 """
 
 
-@pytest.mark.parametrize("condition", leading(1, "debugger", ["n < 0", "slow(n)"]))
+@pytest.mark.parametrize("condition", ["n < 0", *repeated("debugger", "slow(n)")])
 def test_a_time_limit_of_the_program_s_reaches_it_from_a_condition(debug: Any, condition: str) -> None:
     program = debug("python app.py", {"app.py": ALARM})
     program.do(f"b 10, {condition}")
@@ -422,7 +422,7 @@ else:
 """
 
 
-@pytest.mark.parametrize(("line", "taken"), leading(2, "debugger", [(2, None), (3, None), (7, 8), (9, 10)]))
+@pytest.mark.parametrize(("line", "taken"), [(2, None), (3, None), *repeated("debugger", (7, 8), (9, 10))])
 def test_a_line_without_code_of_its_own_stands_for_the_next(debug: Any, line: int, taken: int | None) -> None:
     program = debug("python app.py", {"app.py": NO_CODE})
     said = program.do(f"b {line}")["out"]

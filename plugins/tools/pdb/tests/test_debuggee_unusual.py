@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import LOOP, dedent
-from support import leading
+from support import repeated
 
 # -- exceptions
 
@@ -40,11 +40,10 @@ def test_step_into_an_exception_that_is_caught_later(debug: Any) -> None:
 
 @pytest.mark.parametrize(
     ("statement", "expected"),
-    leading(
-        1,
-        "debugger",
-        [
-            ("raise Mute()", [("Mute", "", 10)]),
+    [
+        ("raise Mute()", [("Mute", "", 10)]),
+        *repeated(
+            "debugger",
             ("raise Slow()", [("Slow", "", 10)]),
             (
                 "raise KeyError(1) from ValueError('never raised')",
@@ -53,8 +52,8 @@ def test_step_into_an_exception_that_is_caught_later(debug: Any) -> None:
             ("error = KeyError(1); error.__context__ = OSError(); raise error from None", [("KeyError", "1", 10)]),
             ("error = KeyError(1); error.__cause__ = error; raise error", [("KeyError", "1", 10)]),
             ("raise ValueError('x' * 10000)", [("ValueError", "x" * 400 + "...", 10)]),
-        ],
-    ),
+        ),
+    ],
 )
 def test_exceptions_that_cannot_be_told_of_whole(debug: Any, statement: str, expected: list[Any]) -> None:
     program = debug(
@@ -242,16 +241,15 @@ def test_several_files_of_a_name_are_told(debug: Any) -> None:
 
 @pytest.mark.parametrize(
     ("command", "rest", "said"),
-    leading(
-        2,
-        "debugger",
-        [
-            ("run 'open", [], "*** Cannot run 'open: No closing quotation"),
-            ("commands 7", ["p 1", "end"], "*** cannot set commands: Breakpoint number 7 out of range"),
+    [
+        ("run 'open", [], "*** Cannot run 'open: No closing quotation"),
+        ("commands 7", ["p 1", "end"], "*** cannot set commands: Breakpoint number 7 out of range"),
+        *repeated(
+            "debugger",
             ("p sys.stdout.write(b'x')", [], "TypeError: write() argument must be str, not bytes"),
             ("!for x in ):", ["    pass"], "SyntaxError"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_commands_that_fail_leave_the_prompt(debug: Any, command: str, rest: list[str], said: str) -> None:
     program = debug("python app.py", dedent("import sys\nx = 1\n"))
@@ -284,7 +282,7 @@ def test_a_header_is_shown_at_the_stop(debug: Any, python: str) -> None:
     assert "look here\n" in answer["out"]
 
 
-@pytest.mark.parametrize("command", leading(1, "debugger", ["q", "exit", "EOF"]))
+@pytest.mark.parametrize("command", ["q", *repeated("debugger", "exit", "EOF")])
 def test_quit_where_the_program_called_the_debugger(debug: Any, command: str) -> None:
     program = debug("python app.py", dedent("import pdb\npdb.set_trace()\nprint('went on')\n"))
     program.do("c")
@@ -365,16 +363,15 @@ def test_interrupt_ends_the_commands_of_a_breakpoint(debug: Any) -> None:
 
 @pytest.mark.parametrize(
     ("target", "files", "why"),
-    leading(
-        2,
-        "debugger",
-        [
-            ("sys", {}, "sys is not a module in Python source"),
-            ("nosuch.part.main", {}, "there is no module nosuch.part.main"),
+    [
+        ("sys", {}, "sys is not a module in Python source"),
+        ("nosuch.part.main", {}, "there is no module nosuch.part.main"),
+        *repeated(
+            "debugger",
             ("single.part.main", {"single.py": "1/0\n"}, "there is no module single.part.main"),
             (".part", {}, "there is no module .part"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_modules_that_cannot_be_run(debug: Any, target: str, files: dict[str, str], why: str) -> None:
     first = debug(f"python -m {target}", files).first

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import leading
+from support import repeated
 
 from debug_gym_core import ActionError
 from debug_gym_core.debugging.target import find_target
@@ -61,17 +61,16 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RepoEnv]:
 
 @pytest.mark.parametrize(
     ("entrypoint", "printed"),
-    leading(
-        7,
-        "debugger",
-        [
-            ("python show.py 1 2", "__main__ ['1', '2'] None None {root}"),
-            ("python -m pkg x", "__main__ ['x'] None None {root}"),
-            ("python -m pkg.mod", "__main__ [] None None {root}"),
-            ("A=0 A=1 env B=2 timeout -k 5 60 nice -n 3 python show.py", "__main__ [] 1 2 {root}"),
-            ("env -S 'A=1 python show.py'", "__main__ [] 1 None {root}"),
-            ("nohup time stdbuf -oL uv run show.py -x", "__main__ ['-x'] None None {root}"),
-            ("poetry run python show.py", "__main__ [] None None {root}"),
+    [
+        ("python show.py 1 2", "__main__ ['1', '2'] None None {root}"),
+        ("python -m pkg x", "__main__ ['x'] None None {root}"),
+        ("python -m pkg.mod", "__main__ [] None None {root}"),
+        ("A=0 A=1 env B=2 timeout -k 5 60 nice -n 3 python show.py", "__main__ [] 1 2 {root}"),
+        ("env -S 'A=1 python show.py'", "__main__ [] 1 None {root}"),
+        ("nohup time stdbuf -oL uv run show.py -x", "__main__ ['-x'] None None {root}"),
+        ("poetry run python show.py", "__main__ [] None None {root}"),
+        *repeated(
+            "debugger",
             ("sh -c 'A=3 python show.py'", "__main__ [] 3 None {root}"),
             ("cd sub && python show.py", "__main__ [] None None sub"),
             ("bash -lc 'cd /testbed/sub; python show.py'", "__main__ [] None None sub"),
@@ -84,8 +83,8 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RepoEnv]:
             ("bin/enved", "__main__ [] None None {root}"),
             ("bin/long 'a b'", "__main__ ['a b'] None None {root}"),
             ("python -c 'import show, sys; print(sys.argv)' x", "show ['x'] None None {root}\n['-c', 'x']"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_programs_behind_other_programs_run(env: RepoEnv, entrypoint: str, printed: str) -> None:
     tool = Pdb(timeout=20)
@@ -99,15 +98,14 @@ def test_programs_behind_other_programs_run(env: RepoEnv, entrypoint: str, print
 
 @pytest.mark.parametrize(
     "entrypoint",
-    leading(
-        1,
-        "debugger",
-        [
-            "timeout 60 pytest -q -p no:cacheprovider test_it.py",
+    [
+        "timeout 60 pytest -q -p no:cacheprovider test_it.py",
+        *repeated(
+            "debugger",
             "venv/bin/pytest -q -p no:cacheprovider test_it.py",
             "python -m unittest test_it",
-        ],
-    ),
+        ),
+    ],
 )
 def test_failing_tests_stop_behind_other_programs(env: RepoEnv, entrypoint: str) -> None:
     tool = Pdb(timeout=20)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from debugged_programs import LOOP, LOOP_TEST
-from support import leading
+from support import repeated
 
 from debug_gym_core import ActionError, ToolCall, UsageError
 from debug_gym_core.debugging.breakpoints import Breakpoints
@@ -182,7 +182,7 @@ def test_restart_with_arguments(env: Environment, pdb: Pdb) -> None:
     assert "['one', 'two three']" in text
 
 
-@pytest.mark.parametrize("words", leading(1, "debugger", ["app.py", "python app.py", "pytest -q"]))
+@pytest.mark.parametrize("words", ["app.py", *repeated("debugger", "python app.py", "pytest -q")])
 def test_who_names_a_program_after_run_is_told_that_it_is_an_argument(env: Environment, pdb: Pdb, words: str) -> None:
     said = "What follows `run` are arguments of the program; another program is named as the call's `entrypoint`."
     text = pdb.use(env, f"run {words}").text
@@ -280,21 +280,20 @@ def test_own_entrypoint_is_for_one_session(env: Environment, pdb: Pdb) -> None:
 
 @pytest.mark.parametrize(
     ("entrypoint", "why"),
-    leading(
-        3,
-        "debugger",
-        [
-            ("python nosuch.py", "there is no file nosuch.py"),
-            ("python -m nosuch", "there is no module nosuch"),
-            ("python test.sh", "is not Python"),
+    [
+        ("python nosuch.py", "there is no file nosuch.py"),
+        ("python -m nosuch", "there is no module nosuch"),
+        ("python test.sh", "is not Python"),
+        *repeated(
+            "debugger",
             ("make test", "cannot be debugged"),
             ("pytest 'x", "cannot be read"),
             ("/nosuch/python app.py", "cannot be started"),
             ("python --nosuch-flag app.py", "cannot be debugged"),
             ("pytest nosuch.py", "there is no file nosuch.py"),
             ("/bin/false-python3 app.py", "cannot be"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_bad_entrypoint_is_told_at_once_and_not_remembered(
     env: Environment, pdb: Pdb, entrypoint: str, why: str
@@ -407,21 +406,20 @@ for number in range(3, 70000):
 
 @pytest.mark.parametrize(
     ("code", "said"),
-    leading(
-        5,
-        "debugger",
-        [
-            ("import os; os._exit(3)", "The program ended at once with exit status 3"),
-            (
-                REPLACES.format("exit 5"),
-                "The program was replaced by another one (os.exec), not debugged, which exited with s",
-            ),
-            (
-                "import os\ntry:\n    os.execl('/no', 'x')\nexcept OSError:\n    os._exit(3)",
-                "at once with exit status 3",
-            ),
-            ("import os; os.kill(os.getpid(), 11)", "The program was killed by SIGSEGV."),
-            ("import os; os.kill(os.getpid(), 9)", "The program was killed by SIGKILL (out of memory?)."),
+    [
+        ("import os; os._exit(3)", "The program ended at once with exit status 3"),
+        (
+            REPLACES.format("exit 5"),
+            "The program was replaced by another one (os.exec), not debugged, which exited with s",
+        ),
+        (
+            "import os\ntry:\n    os.execl('/no', 'x')\nexcept OSError:\n    os._exit(3)",
+            "at once with exit status 3",
+        ),
+        ("import os; os.kill(os.getpid(), 11)", "The program was killed by SIGSEGV."),
+        ("import os; os.kill(os.getpid(), 9)", "The program was killed by SIGKILL (out of memory?)."),
+        *repeated(
+            "debugger",
             (
                 "import os; os.kill(os.getppid(), 9)",
                 "The process that ran the program was killed, by the program",
@@ -432,8 +430,8 @@ for number in range(3, 70000):
                 "The program closed or overwrote the debugger's own descriptor, and was",
             ),
             (OVERWRITES, "The program closed or overwrote the debugger's own descriptor, and was"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_how_it_ended(env: Environment, pdb: Pdb, code: str, said: str) -> None:
     env.session.write("app.py", code.encode())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
-from support import leading
+from support import repeated
 
 from debug_gym_core.debugging.breakpoints import Breakpoints
 from debug_gym_core.sandbox.session import Session
@@ -157,7 +157,7 @@ def test_what_does_not_stop_is_told_once_whatever_process_says_it(start: Callabl
 
 
 @pytest.mark.parametrize(
-    "read", leading(1, "debugger", ["input()", "sys.stdin.read() or 1 / 0", "sys.stdin.readline() or 1 / 0"])
+    "read", ["input()", *repeated("debugger", "sys.stdin.read() or 1 / 0", "sys.stdin.readline() or 1 / 0")]
 )
 def test_a_program_that_reads_sees_the_end_of_the_input(start: Callable[..., Use], read: str) -> None:
     program = f"import sys\nfor n in range(3):\n    try:\n        {read}\n    except (EOFError, ZeroDivisionError):\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import leading, python_in, reason_not_to_use, repeated, terminals
+from support import python_in, reason_not_to_use, repeated, terminals
 
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.testing.environments import Environments
@@ -207,9 +207,11 @@ def test_what_cannot_be_traced_says_why(env: RepoEnv, arguments: dict[str, Any],
 
 @pytest.mark.parametrize(
     "target",
-    leading(
-        2, "debugger", ["calc.py::Cart::add", "calc:Cart.add", "calc.py:add()", "calc.py:16", "/testbed/calc.py:add"]
-    ),
+    [
+        "calc.py::Cart::add",
+        "calc:Cart.add",
+        *repeated("debugger", "calc.py:add()", "calc.py:16", "/testbed/calc.py:add"),
+    ],
 )
 def test_other_ways_to_write_a_target_are_understood(env: RepoEnv, target: str) -> None:
     seen = traced(env, target, entrypoint="python -c 'import calc; calc.Cart().add(3)'")
@@ -237,7 +239,7 @@ def test_a_name_that_is_too_long_for_a_search_is_not_looked_for(env: RepoEnv, mo
 
 
 @pytest.mark.parametrize(
-    "target", leading(1, "debugger", ["test_cases.py::test_v[3]", " test_cases.py:test_v[3]\n", "test_v[3]"])
+    "target", ["test_cases.py::test_v[3]", *repeated("debugger", " test_cases.py:test_v[3]\n", "test_v[3]")]
 )
 def test_the_case_of_a_test_that_is_named_is_followed(env: RepoEnv, target: str) -> None:
     code = "import pytest\n@pytest.mark.parametrize('v', [1, 3])\ndef test_v(v): assert v == 1\n"

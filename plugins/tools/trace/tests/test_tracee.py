@@ -6,7 +6,7 @@ import re
 
 import pytest
 from following import Follow
-from support import leading
+from support import repeated
 from traced_programs import PROGRAMS
 
 
@@ -109,16 +109,15 @@ def test_exceptions_are_told_where_they_pass(trace: Follow) -> None:
 
 @pytest.mark.parametrize(
     ("name", "last"),
-    leading(
-        6,
-        "debugger",
-        [
-            ("generator", "returned 'end' after 4 yields (line 6)"),
-            ("closed generator", "raised GeneratorExit after 4 yields (line "),
-            ("coroutine", "returned 6 (line 13)"),
-            ("asynchronous generator", "returned None after 3 yields (line "),
-            ("recursion", "returned 8 (line 4)"),
-            ("decorated", "returned 1 (line 10)"),
+    [
+        ("generator", "returned 'end' after 4 yields (line 6)"),
+        ("closed generator", "raised GeneratorExit after 4 yields (line "),
+        ("coroutine", "returned 6 (line 13)"),
+        ("asynchronous generator", "returned None after 3 yields (line "),
+        ("recursion", "returned 8 (line 4)"),
+        ("decorated", "returned 1 (line 10)"),
+        *repeated(
+            "debugger",
             ("property", "returned None (line 7)"),
             ("lambda", "returned 3 (line 1)"),
             ("one line", "returned 3 (line 1)"),
@@ -127,8 +126,8 @@ def test_exceptions_are_told_where_they_pass(trace: Follow) -> None:
             ("exit", "raised SystemExit: 3 (line 4)"),
             ("death", "it was not over"),
             ("else of a loop", "returned 12 (line 9)"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_every_kind_of_call_has_one_life(name: str, last: str, trace: Follow) -> None:
     target, text = PROGRAMS[name]
@@ -284,22 +283,21 @@ def test_a_sleeping_program_is_told_when_asked(trace: Follow) -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "function"),
-    leading(
-        5,
-        "debugger",
-        [
-            ("Cart.add", "Cart.add"),
-            ("add", "Cart.add"),
-            ("outer.inner", "outer.inner"),
-            ("outer.<locals>.inner", "outer.inner"),
-            ("inner", "outer.inner"),
+    [
+        ("Cart.add", "Cart.add"),
+        ("add", "Cart.add"),
+        ("outer.inner", "outer.inner"),
+        ("outer.<locals>.inner", "outer.inner"),
+        ("inner", "outer.inner"),
+        *repeated(
+            "debugger",
             ("3", "Cart.add"),
             ("9", "outer.inner"),
             ("Cart", "Cart"),
             ("<module>", "<module>"),
             ("double", "double"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_functions_are_found_by_how_they_are_called(wanted: str, function: str, trace: Follow) -> None:
     text = (

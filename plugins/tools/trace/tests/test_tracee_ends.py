@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 from following import Follow
-from support import leading, version_of
+from support import handful, version_of
 
 
 def code(text: str) -> str:
@@ -138,7 +138,9 @@ LEFT = {
 }
 
 
-@pytest.mark.parametrize("name", leading(4, "debugger", LEFT))
+@pytest.mark.parametrize(
+    "name", handful("debugger", list(LEFT), "finally", "raised again", "called within a handler", "a loop's end within")
+)
 def test_a_call_is_left_by_what_leaves_it(name: str, trace: Follow) -> None:
     text, last = LEFT[name]
     found = trace(code(text))

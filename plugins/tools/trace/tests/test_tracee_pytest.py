@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from following import Follow
-from support import has, leading
+from support import has, repeated
 
 TESTS = """\
 import hidden
@@ -83,7 +83,7 @@ def test_short(x): assert app.f(x) == x
 """
 
 
-@pytest.mark.parametrize("test", leading(1, "debugger", ["test_hyp", "test_short"]))
+@pytest.mark.parametrize("test", ["test_hyp", *repeated("debugger", "test_short")])
 def test_of_a_hypothesis_test_what_is_written_is_followed(test: str, python: str, trace_tests: Follow) -> None:
     if not has(python, "hypothesis"):
         pytest.skip("this interpreter has no hypothesis")
@@ -147,17 +147,16 @@ class TestC:
 
 @pytest.mark.parametrize(
     ("target", "case", "value"),
-    leading(
-        2,
-        "debugger",
-        [
-            ("test_p", "[2]", "2"),
-            ("test_p", "[é]", "'é'"),
+    [
+        ("test_p", "[2]", "2"),
+        ("test_p", "[é]", "'é'"),
+        *repeated(
+            "debugger",
             ("test_p", "[\\xe9]", "'é'"),
             ("test_p", "[a::b[2]]", "'a::b[2]'"),
             ("TestC.test_p", "[2]", "2"),
-        ],
-    ),
+        ),
+    ],
 )
 def test_a_case_that_is_named_is_run_alone(target: str, case: str, value: str, trace_tests: Follow) -> None:
     entrypoint = f"{PYTEST} test_c.py test_app.py"

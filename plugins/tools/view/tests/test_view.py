@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from support import leading
+from support import repeated
 
 from debug_gym_core import Observation, RepoEnv, Tool, ToolCall
 from debug_gym_core.tools.observation import TEXT_LIMIT
@@ -96,9 +96,11 @@ def test_a_page_is_bounded_in_characters_and_long_lines_are_cut(env: RepoEnv, sa
 
 @pytest.mark.parametrize(
     "name",
-    leading(
-        2, "faults", ["start=3", "new\nline.txt", "two words", "a\x1bb", b"\xff.txt".decode("utf-8", "surrogateescape")]
-    ),
+    [
+        "start=3",
+        "new\nline.txt",
+        *repeated("faults", "two words", "a\x1bb", b"\xff.txt".decode("utf-8", "surrogateescape")),
+    ],
 )
 def test_the_next_call_can_be_given_whatever_the_file_is_called(env: RepoEnv, say: Say, name: str) -> None:
     env.workspace.write_text(name, "x\n" * 500)
