@@ -190,6 +190,13 @@ def hold_for_an_ordinary_user(file: str, *options: str) -> None:
     assert done.returncode == 0 and re.search(r"\b[1-9][0-9]* passed", done.stdout), done.stdout[-5000:]
 
 
+def changed_lines(patch: bytes) -> dict[tuple[bytes, bytes], list[bytes]]:
+    """The lines that a patch takes away and adds, by the two names of their file; nothing else that is said of them."""
+    _, *found = re.split(rb"^--- (.*)\n\+\+\+ (.*)\n(?=@@ )", patch, flags=re.MULTILINE)
+    texts = zip(found[::3], found[1::3], found[2::3], strict=True)
+    return {(old, new): [one for one in text.splitlines() if one[:1] in (b"-", b"+")] for old, new, text in texts}
+
+
 def published(release: str, directory: Path) -> Path:
     """The sources of a release as its authors published them, fetched from the package index into a directory."""
     uv = shutil.which("uv")

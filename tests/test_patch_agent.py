@@ -5,15 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from support import call_debug_gym
+from support import call_debug_gym, changed_lines
 
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.sample import ENTRYPOINT
-
-
-def changed(patch: str) -> list[str]:
-    """The lines that a patch takes away and adds, without what else is said of them."""
-    return [line for line in patch.splitlines() if line[:1] in ("-", "+") and line[:4] not in ("--- ", "+++ ")]
 
 
 def test_predictions_are_graded_by_a_run(sandbox: str, tmp_path: Path) -> None:
@@ -30,8 +25,8 @@ def test_predictions_are_graded_by_a_run(sandbox: str, tmp_path: Path) -> None:
     lines = (tmp_path / "graded" / "results.jsonl").read_text().splitlines()
     rows = {row["task"]: row for row in map(json.loads, lines)}
     assert rows["mini_nightmare/counter"]["resolved"] and rows["mini_nightmare/purr"]["ended"] == "unapplied"
-    kept = (tmp_path / "graded" / "mini_nightmare" / "counter" / "patch.diff").read_text()
-    assert changed(kept) == changed(patch)
+    kept = (tmp_path / "graded" / "mini_nightmare" / "counter" / "patch.diff").read_bytes()
+    assert changed_lines(kept) == changed_lines(task.gold_patch)
     done = call_debug_gym([*words, "-p", "agent.patches=graded", "-o", "again"], tmp_path)
     assert "resolved 1 of 1" in done.stdout, done.stdout + done.stderr
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import run_debug_gym
+from support import changed_lines, run_debug_gym
 
 import debug_gym_core
 from debug_gym_core.config.loading import load
@@ -56,10 +56,8 @@ def test_the_debugger_shows_the_bug(python: str, sandbox: str, tmp_path: Path) -
     assert row["status"] == "resolved" and row["ended"] == "submitted"
     text = (tmp_path / "out/repo/training/log.txt").read_text()
     assert "(torch.Size([64, 1]), torch.Size([64]), torch.Size([64, 64]))" in text
-    fixed, gold = ((tmp_path / "out/repo/training/patch.diff").read_text(), (PLACE / "gold.patch").read_text())
-    assert [line for line in fixed.splitlines() if line[:1] in "+-"] == [
-        line for line in gold.splitlines() if line[:1] in "+-"
-    ]
+    fixed, gold = tmp_path / "out/repo/training/patch.diff", PLACE / "gold.patch"
+    assert changed_lines(fixed.read_bytes()) == changed_lines(gold.read_bytes())
 
 
 def test_the_repository_does_not_hold_the_fix() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import repeated
+from support import changed_lines, repeated
 
 from debug_gym_agents.patch import PatchAgent
 from debug_gym_core import RepoEnv, UsageError
@@ -56,12 +56,7 @@ def graded(env: RepoEnv, path: Path) -> tuple[str | None, bool]:
 def applied(env: RepoEnv, path: Path) -> tuple[str | None, bool]:
     """As `graded`, without a grading: whether the changes are those that resolve the task, and no others."""
     ended = PatchAgent(patches=path).play(env, None)
-    return ended, changed(env.patch) == changed(GOLD_PATCH)
-
-
-def changed(patch: bytes) -> list[bytes]:
-    """The lines that a patch takes away and adds."""
-    return [line for line in patch.splitlines() if line[:1] in (b"-", b"+") and line[:4] not in (b"--- ", b"+++ ")]
+    return ended, changed_lines(env.patch) == changed_lines(GOLD_PATCH)
 
 
 @pytest.mark.parametrize(
