@@ -110,7 +110,7 @@ def test_state_that_could_not_be_told_is_that_of_before(say: Say, command: str) 
     assert say("echo $kept").text == "old"
 
 
-@pytest.mark.parametrize("option", ["-t", *repeated("faults", "-r", "-k")])
+@pytest.mark.parametrize("option", ["-t", "-r", *repeated("faults", "-k")])
 def test_options_that_would_break_the_shell_do_not(say: Say, option: str) -> None:
     say(f"kept=yes; set {option}")
     assert say("echo $kept > file; cat file").text == "yes"

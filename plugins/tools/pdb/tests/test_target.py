@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import repeated
@@ -13,6 +14,7 @@ from support import repeated
 from debug_gym_core import ActionError
 from debug_gym_core.debugging.target import find_target
 from debug_gym_core.environment.env import RepoEnv
+from debug_gym_core.tasks.entrypoint import Kind
 from debug_gym_core.testing.environments import Environments
 from debug_gym_tool_pdb import Pdb
 
@@ -94,6 +96,22 @@ def test_programs_behind_other_programs_run(env: RepoEnv, entrypoint: str, print
         tool.close()
     root = Path(env.session.root).name
     assert f"program printed:\n{printed.format(root=root)}\nThe program exited with status 0." in text
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "meant"),
+    [
+        ("python -m pdb -c continue show.py z", (Kind.SCRIPT, "show.py", ("z",), ())),
+        ("python -m cProfile -s time -m pkg", (Kind.MODULE, "pkg", (), ())),
+        ("python -O -c 'import show' x", (Kind.CODE, "import show", ("x",), ("-O",))),
+        ("bin/tool 1", (Kind.SCRIPT, "bin/tool", ("1",), ("-O",))),
+        ("bin/enved", (Kind.SCRIPT, "bin/enved", (), ())),
+        ("bin/long 'a b'", (Kind.SCRIPT, "bin/long", ("a b",), ())),
+    ],
+)
+def test_what_an_entrypoint_starts_is_found(env: RepoEnv, entrypoint: str, meant: tuple[Any, ...]) -> None:
+    found = find_target(entrypoint, env).entrypoint
+    assert (found.kind, found.target, found.args, found.flags) == meant and found.text == entrypoint
 
 
 @pytest.mark.parametrize(
