@@ -4,83 +4,36 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from debugged_programs import LOOP, LOOP_TEST
+from debugged_programs import LOOP
 from support import repeated
+from tool_environment import Environment, debugger, environment, local_session
 
 from debug_gym_core import ActionError, ToolCall, UsageError
 from debug_gym_core.debugging.breakpoints import Breakpoints
-from debug_gym_core.debugging.inside.process import INTERRUPT_SIGNAL
 from debug_gym_core.sandbox.session import Session
-from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.testing.sample import ENTRYPOINT
-from debug_gym_core.workspace.edits import edits_between
-from debug_gym_terminal_local import LocalTerminal
 from debug_gym_tool_pdb import Pdb
-
-
-class Workspace:
-    """As much of a workspace as the tool asks for."""
-
-    def resolve(self, path: str) -> str:
-        if path.startswith("secret"):
-            raise ActionError(f"{path} is ignored")
-        return path
-
-    def is_ignored(self, path: str) -> bool:
-        return path.startswith("secret")
-
-    def ignored_files(self, suffix: str) -> list[str]:
-        return [f"secret{suffix}"]
-
-
-class Environment(SimpleNamespace):
-    """As much of an environment as the tool asks for."""
-
-    session: Session
-    breakpoints: Breakpoints
-
-    def edit(self, tool: Pdb, path: str, new: str) -> Any:
-        tool.on_step(self, ToolCall("pdb", {}))  # that the debugger was used is over
-        before = self.session.read(path)
-        self.session.write(path, new.encode())
-        return tool.on_file_changed(self, path, edits_between(before, new.encode()))
 
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[Session]:
-    with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
-        session.python = sys.executable
-        yield session
+    yield from local_session()
 
 
 @pytest.fixture
 def env(session: Session) -> Environment:
-    for entry in list(session.walk(".", depth=1)):
-        session.remove(entry.path)
-    session.write("app.py", LOOP.encode())
-    session.write("test_app.py", LOOP_TEST.encode())
-    return Environment(
-        session=session,
-        breakpoints=Breakpoints(),
-        workspace=Workspace(),
-        debug_entrypoint="python app.py",
-    )
+    return environment(session)
 
 
 @pytest.fixture
 def pdb() -> Iterator[Pdb]:
-    tool = Pdb(timeout=10)
-    yield tool
-    tool.close()
+    yield from debugger()
 
 
 PYTEST = f"{ENTRYPOINT} -p no:cacheprovider test_app.py"
@@ -316,83 +269,6 @@ def test_quit(env: Environment, pdb: Pdb) -> None:
     assert pdb.use(env, "c").data["stop"]["line"] == 4
 
 
-def test_quit_of_a_program_that_will_not_end(env: Environment, pdb: Pdb) -> None:
-    env.session.write("app.py", b"while True:\n    try:\n        x = 1\n    except Exception:\n        pass\n")
-    pdb.use(env, "b app.py:3\nc")
-    started = time.monotonic()
-    assert pdb.use(env, "q").text.startswith("The session ended.")
-    assert time.monotonic() - started < 30
-
-
-def test_command_past_its_time_is_interrupted(env: Environment) -> None:
-    env.session.write("app.py", b"import time\n\ndef wait():\n    x = 5\n    time.sleep(1000)\n\nwait()\n")
-    pdb = Pdb(timeout=0.5)
-    try:
-        pdb.use(env, "b app.py:100\nb app.py:7")
-        pdb.use(env, "c")
-        observation = pdb.use(env, "c")
-        assert "stopped: interrupt at app.py:5 in wait (MainThread)" in observation.text
-        assert "The command ran longer than 0.5 s and was interrupted; the session is stopped" in observation.text
-        assert pdb.use(env, "p x").text == "5"
-        assert "interrupted" in pdb.use(env, "p [time.sleep(0.01) for _ in range(10 ** 9)]").text
-        assert pdb.use(env, "p x").text == "5"
-    finally:
-        pdb.close()
-
-
-def test_another_thread_stops_a_program_where_it_is(env: Environment, pdb: Pdb) -> None:
-    env.session.write("app.py", b"import time\nx = 5\nopen('runs', 'w').close()\nwhile True:\n    time.sleep(0.01)\n")
-    assert not pdb.interrupt()
-    pdb.use(env, "p 1")
-    assert not pdb.interrupt()
-    with ThreadPoolExecutor(1) as threads:
-        told = threads.submit(pdb.use, env, "c")
-        while env.session.stat("runs") is None:
-            assert not told.done()
-        assert pdb.interrupt()
-        observation = told.result(60)
-    assert "stopped: interrupt at app.py:" in observation.text and not observation.data["timed_out"]
-    assert pdb.use(env, "p x").text == "5" and not pdb.interrupt()
-
-
-SWALLOWS = f"""\
-import signal, time
-
-def wait():
-    signal.pthread_sigmask(signal.SIG_BLOCK, [{int(INTERRUPT_SIGNAL)}])
-    signal.sigwait([{int(INTERRUPT_SIGNAL)}])
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [{int(INTERRUPT_SIGNAL)}])
-    time.sleep(1000)
-
-wait()
-"""
-
-
-def test_a_signal_that_is_not_heard_is_sent_again(env: Environment) -> None:
-    """As one that comes just before a system call, which nobody can time."""
-    env.session.write("app.py", SWALLOWS.encode())
-    pdb = Pdb(timeout=0.5)
-    try:
-        observation = pdb.use(env, "c")
-        assert "stopped: interrupt at app.py:7 in wait (MainThread)" in observation.text
-        assert "time.sleep(1000)" in pdb.use(env, "w").text
-    finally:
-        pdb.close()
-
-
-def test_long_call_of_c_code_is_ended_with_its_stack(env: Environment) -> None:
-    env.session.write("app.py", b"def f():\n    return sum(range(10 ** 12))\n\nf()\n")
-    pdb = Pdb(timeout=0.5)
-    try:
-        observation = pdb.use(env, "c")
-        assert "cannot be interrupted: the program was ended" in observation.text
-        assert 'File "/testbed/app.py", line 2 in f' in observation.text
-        assert "0x" not in observation.text and "debug-gym" not in observation.text
-        assert observation.data["ended"]["how"] == "stuck"
-    finally:
-        pdb.close()
-
-
 REPLACES = "import os; os.execl('/bin/sh', 'sh', '-c', '{}')"
 OVERWRITES = """\
 import os
@@ -437,18 +313,6 @@ def test_how_it_ended(env: Environment, pdb: Pdb, code: str, said: str) -> None:
     env.session.write("app.py", code.encode())
     assert said in pdb.use(env, "c").text
     assert pdb.use(env, "p 1").text.startswith("Started")
-
-
-def test_another_program_in_its_place_that_does_not_end(env: Environment) -> None:
-    env.session.write("app.py", REPLACES.format("sleep 600").encode())
-    pdb = Pdb(timeout=1)
-    try:
-        observation = pdb.use(env, "c")
-        assert "one (os.exec), not debugged, which ran longer than 1 s and was ended." in observation.text
-        assert observation.data["ended"] == {"how": "replaced", "status": None, "exception": None}
-        assert pdb.use(env, "p 1").text.startswith("Started")
-    finally:
-        pdb.close()
 
 
 def test_breakpoint_in_an_ignored_file_is_refused(env: Environment, pdb: Pdb) -> None:

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 
 import pytest
 from support import repeated
+from tool_environment import Environment, Workspace, local_session
 
 from debug_gym_core.debugging.breakpoints import Breakpoints
 from debug_gym_core.sandbox.session import Session
-from debug_gym_core.sandbox.terminal import SandboxSpec
-from debug_gym_terminal_local import LocalTerminal
 from debug_gym_tool_pdb import Pdb
 
 Use = Callable[[str], str]
 
 
-class Workspace:
-    """As much of a workspace as the tool asks for."""
-
-    def resolve(self, path: str) -> str:
-        return path
-
-    def is_ignored(self, path: str) -> bool:
-        return False
-
-    def ignored_files(self, suffix: str) -> list[str]:
-        return []
-
-
 @pytest.fixture(scope="module")
 def session() -> Iterator[Session]:
-    with Session.start(LocalTerminal(), SandboxSpec(run="test-children")) as session:
-        session.python = sys.executable
-        yield session
+    yield from local_session()
 
 
 @pytest.fixture
@@ -47,7 +29,7 @@ def start(session: Session) -> Iterator[Callable[..., Use]]:
 
     def start(program: str, timeout: float = 10) -> Use:
         session.write("app.py", textwrap.dedent(program).encode())
-        env = SimpleNamespace(
+        env = Environment(
             session=session, breakpoints=Breakpoints(), workspace=Workspace(), debug_entrypoint="python app.py"
         )
         tool = Pdb(timeout=timeout)

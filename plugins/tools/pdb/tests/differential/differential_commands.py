@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-from differential_programs import Program, Version
+from differential_expressions import Version
+from differential_programs import Program
 from hypothesis import strategies as st
 
 Command = list[str]

@@ -25,6 +25,7 @@ import tempfile
 import time
 import traceback
 
+import differential_answers
 import differential_pdb
 
 LIMIT = 120.0
@@ -43,7 +44,7 @@ def load(path):
     codes = space["unpack"](space["blob"])
     # What the interpreter does not survive is the same question for both.
     asked = "from .jumps import why_not_to_jump\nfrom .statements import Statements\n"
-    differential_pdb.ours = space["enter"](dict(codes, main=compile(asked, path, "exec")))
+    differential_answers.ours = space["enter"](dict(codes, main=compile(asked, path, "exec")))
     return space["enter"](codes, LOADED_AT_START=loaded)
 
 
