@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 from debug_gym_tool_pdb.debuggee import places as places_module
+from debug_gym_tool_pdb.debuggee import signals as signals_module
 from debug_gym_tool_pdb.debuggee import values as values_module
 from debug_gym_tool_pdb.debuggee.conditions import Conditions
 from debug_gym_tool_pdb.debuggee.family import merge
@@ -23,6 +26,7 @@ from debug_gym_tool_pdb.debuggee.locations import Locations, NotUnderstood
 from debug_gym_tool_pdb.debuggee.meaning import Meaning
 from debug_gym_tool_pdb.debuggee.places import Source
 from debug_gym_tool_pdb.debuggee.shown import Followed, Shown
+from debug_gym_tool_pdb.debuggee.signals import Signals
 from debug_gym_tool_pdb.debuggee.statements import Statements
 from debug_gym_tool_pdb.debuggee.values import TimeLimit, Values
 from debug_gym_tool_pdb.debuggee.vocabulary import Vocabulary
@@ -385,3 +389,49 @@ def test_breakpoints_that_changed_in_two_processes() -> None:
     mine, gone = merge(state(1, 2), state(1, 2, ignore=3), state(2, 3))
     assert mine["list"] == [{"number": 2, "ignore": 3}, {"number": 3, "ignore": 5}]
     assert gone == {1}
+
+
+# -- signals
+
+
+@pytest.fixture
+def late() -> Iterator[Any]:
+    """The handler of two signals, which raises."""
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError(number)
+
+    before = {number: signal.signal(number, late) for number in (signal.SIGUSR1, signal.SIGUSR2)}
+    yield late
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("change", ["hold", "release"])
+def test_what_comes_while_handlers_are_put_in_place_waits(
+    late: Any, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """They are all put there, and what is raised is for the program; what the host interrupts hears it thereafter."""
+    signals = Signals()
+    # Where the handler of the first is the program's own: not yet held back, or given back already.
+    at = {"hold": signal.SIGHUP, "release": signal.SIGUSR2}[change]
+    actions = [lambda: os.kill(os.getpid(), signal.SIGUSR1), signals.interrupt]
+
+    def rings(number: int) -> Any:
+        if number == at and actions:
+            actions.pop(0)()
+        return signal.getsignal(number)
+
+    if change == "release":
+        signals.hold()
+    monkeypatch.setattr(signals_module, "_getsignal", rings)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(signals, change)()
+    monkeypatch.undo()
+    assert not actions
+    held = [signal.getsignal(number) is not late for number in (signal.SIGUSR1, signal.SIGUSR2)]
+    assert held == [change == "hold"] * 2
+    with pytest.raises(TimeoutError, match=str(int(signal.SIGUSR1))):
+        signals.deliver(None)
+    assert [signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGUSR2)] == [late, late]
+    signals.deliver(None)

@@ -19,7 +19,7 @@ from .channel import _SIG_DFL, ARM_SIGNAL
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, Dict, Iterator, List, Optional, Tuple
+    from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 _kill = os.kill
 _NUMBERS = [one for one in range(1, signal.NSIG) if one not in (ARM_SIGNAL, INTERRUPT_SIGNAL)]
@@ -30,6 +30,8 @@ class Signals:
 
     A handler runs in the main thread, wherever that is: while it waits for a command, an exception of the handler's
     would be raised in the debugger. Other threads that talk leave the main one running, and its signals with it.
+
+    What a handler raises while handlers are put in place waits as well: it is meant for the program.
     """
 
     def __init__(self) -> None:
@@ -37,18 +39,26 @@ class Signals:
         self._handlers: "Dict[int, Any]" = {}
         self._timer: "Tuple[float, float]" = (0.0, 0.0)
         self._holding = False
+        self._holder = 0
+        self._changing = False
+        self._interrupted = False
         self._waiting: "List[int]" = []
+        self._raised: "List[BaseException]" = []
+        self._bell = self._ring  # one and the same at each time: what the program has may be equal to anything
 
     def hold(self) -> None:
         """From now on no handler of the program's is called, and its timer stands still."""
         if _get_ident() != _main_thread().ident or self._holding:
             return
-        self._holding = True
+        self._holding, self._holder = True, _get_ident()
+        self._to_the_end(self._take_handlers)
+
+    def _take_handlers(self) -> None:
         for number in _NUMBERS:
             handler = _getsignal(number)
-            if callable(handler):
+            if callable(handler) and handler is not self._bell:
                 self._handlers[number] = handler
-                _signal(number, self._ring)
+                _signal(number, self._bell)
         self._timer = _setitimer(signal.ITIMER_REAL, 0)
 
     def _ring(self, signum: int, frame: "Optional[FrameType]") -> None:
@@ -56,27 +66,66 @@ class Signals:
 
     def release(self) -> None:
         """All is as it was before; signals that came meanwhile still wait for `deliver`."""
-        if not self._holding or _get_ident() != _main_thread().ident:
+        if not self._holding or _get_ident() != self._holder:
             return
         self._holding = False
-        while self._handlers:
-            _signal(*self._handlers.popitem())
-        _setitimer(signal.ITIMER_REAL, *self._timer)
+        _setitimer(signal.ITIMER_REAL, *self._timer)  # first: as long as no handler is called that could raise
+        self._to_the_end(self._give_handlers)
+
+    def _give_handlers(self) -> None:
+        for number, handler in list(self._handlers.items()):
+            if _getsignal(number) is self._bell:  # else it is given, and has made another the handler
+                _signal(number, handler)
+            self._handlers.pop(number, None)
+
+    def _to_the_end(self, change: "Callable[[], None]") -> None:
+        """Change handlers, all of them, whatever those raise that are called meanwhile."""
+        self._changing, done = True, False
+        while not done:
+            try:
+                change()
+                done = True
+            except BaseException as error:
+                self._raised.append(error)
+        self._changing = False
+        if self._interrupted:
+            self._interrupted = False
+            raise KeyboardInterrupt
+
+    def interrupt(self) -> None:
+        """End the command that runs; not while handlers are put in place, but as soon as they are.
+
+        Raises:
+            KeyboardInterrupt: at once
+        """
+        if not self._changing:
+            raise KeyboardInterrupt
+        self._interrupted = True
 
     @contextlib.contextmanager
     def released(self) -> "Iterator[None]":
         """Code of the program's is run at the prompt, and sees its signals."""
         holding = self._holding
-        self.release()
         try:
+            self.release()
             yield
         finally:
             if holding:
                 self.hold()
 
     def deliver(self, frame: "Optional[FrameType]") -> None:
-        """Call the handlers of the signals that came while they were held back, as if `frame` was interrupted."""
-        while self._waiting and not self._holding and _get_ident() == _main_thread().ident:
+        """Hold nothing back any more; call the handlers of the signals that came meanwhile.
+
+        Args:
+            frame: what goes on, as if it was interrupted
+
+        Raises:
+            BaseException: what a handler raised
+        """
+        self.release()  # calls no function of threading's, which a trace function of the program's would see
+        while (self._raised or self._waiting) and _get_ident() == _main_thread().ident:
+            if self._raised:
+                raise self._raised.pop(0)
             number = self._waiting.pop(0)
             handler = _getsignal(number)
             if callable(handler):
@@ -87,3 +136,5 @@ class Signals:
     def forked(self) -> None:
         """A child has none of the signals that its parent waits with."""
         self._waiting = []
+        self._raised = []
+        self._holder = _get_ident()

@@ -61,6 +61,7 @@ class Stopping(Tracing):
 
     def _talk(self, stop: "Stop", talk: "Callable[[], object]") -> bool:
         """Talk in one's turn, unless there is nothing to stop for any more; returns whether there was."""
+        goes_on = False
         try:
             gone = self.learn_breakpoints()
             if self.quitting or (stop.step and self.stepper != _get_ident()):
@@ -77,9 +78,11 @@ class Stopping(Tracing):
                 self.message("--KeyboardInterrupt--")
             # Before the turn is another thread's, which must know whose step it is.
             self.stepper = None if self._continuing else _get_ident()
+            goes_on = not self.quitting
             return True
         finally:
-            self.signals.release()
+            if not goes_on:  # else they are still held back while the program is armed: until `deliver`
+                self.signals.release()
             self._stop, self._due = None, False
             self.curframe_locals = {}  # pdb would keep the program's objects alive
             self.convenience = {name: one for name, one in self.convenience.items() if name not in OF_A_STOP}
@@ -244,7 +247,8 @@ class Stopping(Tracing):
             return
         self._failed = self._interrupted = True
         if _get_ident() in self.busy:
-            raise KeyboardInterrupt
+            self.signals.interrupt()
+            return
         try:
             import ctypes
 
