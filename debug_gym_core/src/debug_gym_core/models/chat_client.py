@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import importlib
 import json
 import logging
 import os
@@ -327,15 +328,22 @@ def _refuses_roles(body: Any) -> bool:
 _LIBRARIES = ("openai", "httpx", "httpx2", "httpcore", "httpcore2")
 
 
-def missing(backend: str, package: str, install: str) -> RequirementError:
-    """The error for a package that a backend cannot be used without.
+def load_sdk(backend: str, module: str, install: str) -> Any:
+    """Import a module that a backend cannot be used without.
 
     Args:
         backend: its name
-        package: what could not be imported
+        module: its full name; the package is called the same, with `-` for `.`
         install: what pip is told to install
+
+    Raises:
+        RequirementError: it is not there
     """
-    return RequirementError(f"{backend}: the package {package} is missing; pip install '{install}'")
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.replace(".", "-")
+        raise RequirementError(f"{backend}: the package {package} is missing; pip install '{install}'") from error
 
 
 def _events(pieces: Iterator[bytes]) -> Iterator[Any]:

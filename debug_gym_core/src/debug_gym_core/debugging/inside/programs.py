@@ -219,6 +219,20 @@ class Module(Program):
         return 0
 
 
+def make_program(kind: str, target: str, args: "List[str]") -> Program:
+    """The program that an entrypoint starts.
+
+    Args:
+        kind: `script`, `code` or `module`
+        target: the script's path, the code, or the module's name
+        args: the program's arguments
+
+    Raises:
+        BadTarget: there is none that can be debugged; says why
+    """
+    return {"script": Script, "code": Code, "module": Module}[kind](target, args)
+
+
 def _tree(source: "Any", filename: str) -> ast.AST:
     """The tree of what is run later."""
     with Quiet():

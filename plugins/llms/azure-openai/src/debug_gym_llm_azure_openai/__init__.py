@@ -12,7 +12,7 @@ from pydantic import field_validator
 
 from debug_gym_core import LLM, RequirementError, Settings, hookimpl
 from debug_gym_core.errors import LLMRefused, LLMUnavailable
-from debug_gym_core.models.chat_client import ChatLLM, ChatSettings, missing
+from debug_gym_core.models.chat_client import ChatLLM, ChatSettings, load_sdk
 
 
 class AzureSettings(ChatSettings):
@@ -43,10 +43,7 @@ class AzureOpenAI(ChatLLM):
 
     def connect(self, **arguments: Any) -> Any:
         """Load the SDK and make its client; see `ChatLLM`."""
-        try:
-            import openai
-        except ImportError as error:
-            raise missing(self.name, "openai", "openai>=2,<3") from error
+        openai = load_sdk(self.name, "openai", "openai>=2,<3")
         settings = self.settings
         endpoint = self._needed("endpoint", settings.endpoint, "AZURE_OPENAI_ENDPOINT")
         version = self._needed("api_version", settings.api_version, "OPENAI_API_VERSION")
@@ -69,10 +66,7 @@ class AzureOpenAI(ChatLLM):
 
     def _tokens(self, scope: str) -> Callable[[], str]:
         """Gives a token that is valid, at each call; the identity is found at the first."""
-        try:
-            identity = importlib.import_module("azure.identity")
-        except ImportError as error:
-            raise missing(self.name, "azure-identity", "debug-gym-llm-azure-openai[identity]") from error
+        identity = load_sdk(self.name, "azure.identity", "debug-gym-llm-azure-openai[identity]")
         errors = importlib.import_module("azure.core.exceptions")
         token: Callable[[], str] = identity.get_bearer_token_provider(identity.DefaultAzureCredential(), scope)
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from debug_gym_core import LLM, Message, Settings, hookimpl
-from debug_gym_core.models.chat_client import NO_KEY, ChatLLM, ChatSettings, missing
+from debug_gym_core.models.chat_client import NO_KEY, ChatLLM, ChatSettings, load_sdk
 from debug_gym_core.models.chat_format import to_messages, to_tools
 
 log = logging.getLogger("debug_gym")
@@ -47,10 +47,7 @@ class HuggingFace(ChatLLM):
 
     def connect(self, **arguments: Any) -> Any:
         """Load the SDK and make its client; see `ChatLLM`."""
-        try:
-            import openai
-        except ImportError as error:
-            raise missing(self.name, "openai", "openai>=2,<3") from error
+        openai = load_sdk(self.name, "openai", "openai>=2,<3")
         return openai.OpenAI(api_key=self.key() or NO_KEY, base_url=self.settings.endpoint, **arguments)
 
     def more_arguments(self, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

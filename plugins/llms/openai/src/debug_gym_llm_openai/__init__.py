@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from debug_gym_core import LLM, Message, RequirementError, hookimpl
-from debug_gym_core.models.chat_client import NO_KEY, ChatLLM, missing
+from debug_gym_core.models.chat_client import NO_KEY, ChatLLM, load_sdk
 from debug_gym_llm_openai.tokens import count_tokens
 
 
@@ -19,10 +19,7 @@ class OpenAI(ChatLLM):
 
     def connect(self, **arguments: Any) -> Any:
         """Load the SDK and make its client; see `ChatLLM`."""
-        try:
-            import openai
-        except ImportError as error:
-            raise missing(self.name, "openai", "openai>=2,<3") from error
+        openai = load_sdk(self.name, "openai", "openai>=2,<3")
         settings = self.settings
         # The environment's key is for OpenAI, and not for whoever serves elsewhere.
         key = self.key("OPENAI_API_KEY") if settings.endpoint is None else self.key() or NO_KEY

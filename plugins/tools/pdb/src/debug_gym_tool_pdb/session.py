@@ -14,12 +14,12 @@ from typing import Any
 
 from debug_gym_core.debugging.breakpoints import Breakpoint, Breakpoints
 from debug_gym_core.debugging.inside.process import LOST_STATUS
+from debug_gym_core.debugging.shown_texts import ShownTexts
 from debug_gym_core.errors import ActionError
 from debug_gym_core.grading import masking
 from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Process, Session
 from debug_gym_core.sandbox.stacks import readable_stack
-from debug_gym_core.sandbox.terminal import ROOT
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_tool_pdb.boot import ARGUMENTS, blob, warm_start
 
@@ -127,7 +127,7 @@ class DebugSession:
     _talking: int = field(init=False, default=0)
     _runs: bool = field(init=False, default=False)
     _replaced: bool = field(init=False, default=False)
-    _root: str = field(init=False, default=ROOT)
+    _shown: ShownTexts = field(init=False)
     _told: set[str] = field(init=False, default_factory=set)
 
     def start(self) -> Reply:
@@ -138,6 +138,9 @@ class DebugSession:
             SandboxError: the sandbox failed
         """
         entrypoint = self.entrypoint
+        # What pytest and unittest say of themselves is equal from run to run, as in eval.
+        mask = masking.mask if entrypoint.module in ("pytest", "unittest") else None
+        self._shown = ShownTexts(self.session, mask)
         python = entrypoint.interpreter or self.session.python
         try:
             self._process = self.session.process(
@@ -173,7 +176,7 @@ class DebugSession:
         if message.get("t") == "prompt":
             self.alive = True
             self._signals = message["hello"]["signals"]
-            self._root = message["hello"]["root"]
+            self._shown.root = message["hello"]["root"]
             self.not_rewinding = message["hello"]["rewind"]
             self.lost = tuple(f"{Breakpoint.from_json(_known(one))}: {one['why']}" for one in message["hello"]["lost"])
             return self._reply(message)
@@ -241,7 +244,7 @@ class DebugSession:
         if self._replaced:  # the signal would end what is there now
             printed, cut = self._process.take_output()
             self.close()
-            return Reply(printed=self._program(printed), printed_cut=cut, timed_out=True, end=End.REPLACED)
+            return Reply(printed=self._shown.printed(printed), printed_cut=cut, timed_out=True, end=End.REPLACED)
         # The process that was told to go on; when it has ended or does not stop, the first one.
         for process in sorted({self._talking, 0}, reverse=True):
             # Twice: of a signal that comes just before a system call, Python hears when that has ended.
@@ -260,11 +263,11 @@ class DebugSession:
         stack = self._process.take_output()[0]
         self.close()
         return Reply(
-            printed=self._program(printed),
+            printed=self._shown.printed(printed),
             printed_cut=cut,
             timed_out=True,
             end=End.STUCK,
-            stack=readable_stack(self._clean(stack)),
+            stack=readable_stack(self._shown.text(stack)),
         )
 
     def _send(self, message: Mapping[str, Any]) -> None:
@@ -296,11 +299,11 @@ class DebugSession:
         printed, cut = self._process.take_output()
         self._mirror(message)
         return Reply(
-            text=self._clean(message.get("out", "")),
-            printed=self._program(printed),
+            text=self._shown.text(message.get("out", "")),
+            printed=self._shown.printed(printed),
             printed_cut=cut,
             notes=self._notes(message),
-            stop=self._masked(message.get("stop")),
+            stop=self._shown.json(message.get("stop")),
             failed=message.get("failed", False),
             used=message.get("used", 0),
             timed_out=timed_out,
@@ -312,12 +315,12 @@ class DebugSession:
         self._mirror(message)
         if message.get("pid"):
             self.close()
-            return Reply(text=self._clean(message["out"]), end=End.QUIT)
+            return Reply(text=self._shown.text(message["out"]), end=End.QUIT)
         with contextlib.suppress(TimeoutError):
             self._process.receive(QUIT_SECONDS)
             self._process.wait(QUIT_SECONDS)
         self.close()
-        return Reply(text=self._clean(message["out"]), end=End.QUIT)
+        return Reply(text=self._shown.text(message["out"]), end=End.QUIT)
 
     def _ended(self, message: dict[str, Any], timed_out: bool) -> Reply:
         self.alive = False
@@ -329,14 +332,14 @@ class DebugSession:
         self._process.kill()
         printed, cut = self._process.take_output()
         return Reply(
-            text=self._clean(message.get("out", "")),
-            printed=self._program(printed),
+            text=self._shown.text(message.get("out", "")),
+            printed=self._shown.printed(printed),
             printed_cut=cut,
             timed_out=timed_out,
             notes=self._notes(message),
             end=_how(message, status),
             status=status,
-            exception=self._masked(message.get("exception")),
+            exception=self._shown.json(message.get("exception")),
         )
 
     def _mirror(self, message: dict[str, Any]) -> None:
@@ -352,27 +355,6 @@ class DebugSession:
         notes = [STARTED[how] for how in started]
         notes += [NEVER.format(**one) for one in message.get("never", ())]
         return tuple(notes)
-
-    def _program(self, text: str) -> str:
-        """What the program printed; what pytest and unittest say of themselves is equal from run to run, as in eval."""
-        cleaned = self._clean(text)
-        return masking.mask(cleaned) if self.entrypoint.module in ("pytest", "unittest") else cleaned
-
-    def _clean(self, text: str) -> str:
-        """Text as it may be shown: with the public path, encodable, with plain line ends."""
-        text = text.replace("\r\n", "\n").encode("utf-8", "backslashreplace").decode()
-        text = self.session.mask(text)
-        return text if self._root == ROOT else text.replace(self._root, ROOT)
-
-    def _masked(self, value: Any) -> Any:
-        """JSON with every text cleaned."""
-        if isinstance(value, str):
-            return self._clean(value)
-        if isinstance(value, list):
-            return [self._masked(one) for one in value]
-        if isinstance(value, dict):
-            return {key: self._masked(one) for key, one in value.items()}
-        return value
 
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:

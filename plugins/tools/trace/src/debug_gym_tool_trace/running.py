@@ -12,11 +12,11 @@ from pydantic import ValidationError
 
 from debug_gym_core.debugging.boot import ARGUMENTS, blob, warm_start
 from debug_gym_core.debugging.inside.process import LOST_STATUS
+from debug_gym_core.debugging.shown_texts import ShownTexts
 from debug_gym_core.debugging.target import Target
 from debug_gym_core.errors import ActionError
 from debug_gym_core.grading import masking
 from debug_gym_core.sandbox.session import Process, Session
-from debug_gym_core.sandbox.terminal import ROOT
 from debug_gym_tool_trace.seen import About, Call, End, Message, Place, Test, cleaned
 
 TRACEE = f"{__package__}.tracee"
@@ -113,7 +113,7 @@ class Tracing:
     warm: bool = True
     _process: Process = field(init=False)
     _signal: int = field(init=False, default=0)
-    _root: str = field(init=False, default=ROOT)
+    _shown: ShownTexts = field(init=False)
     _outcome: Outcome = field(init=False, default_factory=Outcome)
 
     def run(self) -> Outcome:
@@ -128,13 +128,16 @@ class Tracing:
             self._hear()
             outcome = self._outcome
             printed, outcome.printed_cut = self._process.take_output()
-            outcome.printed = self._program(printed)
+            outcome.printed = self._shown.printed(printed)
         finally:
             self._process.kill()
         return self._outcome
 
     def _start(self) -> None:
         entrypoint = self.target.entrypoint
+        # What pytest and unittest say of themselves is equal from run to run, as in eval.
+        mask = masking.mask if entrypoint.module in ("pytest", "unittest") else None
+        self._shown = ShownTexts(self.session, mask)
         python = entrypoint.interpreter or self.session.python
         try:
             self._process = self.session.process(
@@ -173,7 +176,7 @@ class Tracing:
                 raise ActionError(why)
             why = why or f"the interpreter ended: {printed[-500:] or 'it printed nothing'}"
             raise ActionError(f"{entrypoint.text!r} cannot be traced: {why}")
-        self._signal, self._root = message.signal, message.root
+        self._signal, self._shown.root = message.signal, message.root
         self._outcome.about = message.about
 
     def _hear(self) -> None:
@@ -245,25 +248,7 @@ class Tracing:
         if data is None:
             return None
         try:
-            return Message.model_validate(self._masked(cleaned(json.loads(data.decode("utf-8", "replace")))))
+            return Message.model_validate(self._shown.json(cleaned(json.loads(data.decode("utf-8", "replace")))))
         except (ValueError, ValidationError, RecursionError):  # something of the program's own
             self._outcome.lost = True
             return None
-
-    def _masked(self, value: Any) -> Any:
-        """JSON types whose texts have the public path of the repository."""
-        if isinstance(value, str):
-            return self._public(value)
-        if isinstance(value, list):
-            return [self._masked(one) for one in value]
-        return {key: self._masked(one) for key, one in value.items()} if isinstance(value, dict) else value
-
-    def _program(self, text: str) -> str:
-        """What the program printed; what pytest and unittest say of themselves is equal from run to run, as in eval."""
-        text = self._public(text.replace("\r\n", "\n")).encode("utf-8", "backslashreplace").decode()
-        return masking.mask(text) if self.target.entrypoint.module in ("pytest", "unittest") else text
-
-    def _public(self, text: str) -> str:
-        """A text with the public path of the repository."""
-        text = self.session.mask(text)
-        return text if self._root in ("", ROOT) else text.replace(self._root, ROOT)

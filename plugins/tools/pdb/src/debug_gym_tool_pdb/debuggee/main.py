@@ -3,7 +3,7 @@
 import sys
 
 from debug_gym_core.debugging.inside.process import INTERRUPT_SIGNAL
-from debug_gym_core.debugging.inside.programs import BadTarget, Code, Module, Program, Script
+from debug_gym_core.debugging.inside.programs import BadTarget, Program, make_program
 
 from .channel import STACK_SIGNAL, Channel
 from .copies import Copies
@@ -18,15 +18,11 @@ if TYPE_CHECKING:
     Json = Dict[str, Any]
 
 
-def make_program(config: "Json", debugger: "Debugger") -> "Program":
+def find_program(config: "Json", debugger: "Debugger") -> "Program":
     """What the configuration asks to debug."""
-    if config["kind"] == "script":
-        return Script(config["target"], config["args"])
-    if config["kind"] == "code":
-        return Code(config["target"], config["args"])
-    if config["target"] == "pytest":
+    if config["kind"] == "module" and config["target"] == "pytest":
         return DebuggedPytest(config["args"], debugger)
-    return Module(config["target"], config["args"])
+    return make_program(config["kind"], config["target"], config["args"])
 
 
 def main(descriptor: int) -> int:
@@ -42,7 +38,7 @@ def main(descriptor: int) -> int:
     debugger.files.ignored = frozenset(config.get("ignored", ()))
     debugger.finder.allowed = config.get("backends", debugger.finder.allowed)
     try:
-        program = make_program(config, debugger)
+        program = find_program(config, debugger)
     except BadTarget as error:
         channel.send({"t": "error", "message": str(error)})
         return 2

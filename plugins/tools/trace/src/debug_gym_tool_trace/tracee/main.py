@@ -7,7 +7,7 @@ import threading
 import traceback
 
 from debug_gym_core.debugging.inside.process import INTERRUPT_SIGNAL, OURS, _signal
-from debug_gym_core.debugging.inside.programs import BadTarget, Code, Module, Program, Script
+from debug_gym_core.debugging.inside.programs import BadTarget, Program, make_program
 
 from .channel import Channel
 from .files import Files
@@ -80,16 +80,12 @@ def _named(definitions: "List[Definition]", wanted: str) -> str:
     return "it has {}{}".format(", ".join(names[:MOST_NAMED]), more)
 
 
-def make_program(config: "Json", watch: "Watch", channel: "Channel", files: "Files", name: str) -> "Program":
+def find_program(config: "Json", watch: "Watch", channel: "Channel", files: "Files", name: str) -> "Program":
     """What the configuration asks to run; `name`: the function's that is followed, as its file has it."""
-    if config["kind"] == "script":
-        return Script(config["target"], config["args"])
-    if config["kind"] == "code":
-        return Code(config["target"], config["args"])
-    if config["target"] == "pytest":
+    if config["kind"] == "module" and config["target"] == "pytest":
         test = files.real(files.root + "/" + config["file"]), name.replace(".", "::"), config.get("case", "")
         return TracedPytest(config["args"], watch, channel, files, test)
-    return Module(config["target"], config["args"])
+    return make_program(config["kind"], config["target"], config["args"])
 
 
 def run(program: "Program") -> "Json":
@@ -131,7 +127,7 @@ def main(descriptor: int) -> int:
         file = files.real(files.root + "/" + config["file"])
         definitions = find_definitions(files, file, config["function"])
         watch.want(file, definitions)
-        program = make_program(config, watch, channel, files, definitions[0].name)
+        program = find_program(config, watch, channel, files, definitions[0].name)
     except (Unknown, BadTarget) as error:
         channel.send({"t": "refused", "what": type(error).__name__, "why": str(error)})
         return 2
