@@ -367,9 +367,25 @@ def test_links_to_tests(make: Make, tmp_path: Path) -> None:
 
 def test_what_a_link_to_tests_leads_to_belongs_to_them(make: Make, tmp_path: Path) -> None:
     (tmp_path / "test_link.py").symlink_to("cases.py")
-    bench = make({"calc.py": BROKEN, "cases.py": LATER}, ENTRYPOINT)
+    (tmp_path / "conftest.py").symlink_to("base.py")
+    base, early = "def pytest_runtest_setup(): pass", "import calc\ndef test_double(): assert calc.double(2) == 4"
+    files = {"calc.py": BROKEN, "cases.py": LATER, "base.py": base, "test_early.py": early}
+    bench = make(files, ENTRYPOINT)
     result = bench.grade({"cases.py": LATER.replace("calc.add(2, 3)", "5")}, ["test_link.py::test_add"])
     assert (result.score, dict(result.dropped)) == (0, {"cases.py": "it is a test file"})
+    replaced = """
+        import atexit
+        with open("cases.py") as file:
+            old = file.read()
+        def write(text):
+            with open("cases.py", "w") as file:
+                file.write(text)
+        atexit.register(write, old)
+        write("def test_add(): pass")
+        """
+    result = bench.grade({"calc.py": BROKEN + textwrap.dedent(replaced)}, bench.tests(), twins="never")
+    assert result.tests == {"test_early.py::test_double": "passed", "test_link.py::test_add": "failed"}
+    assert bench.grade({"calc.py": FIXED}, bench.tests(), twins="never").resolved
 
 
 @pytest.mark.grading

@@ -288,6 +288,53 @@ def test_what_shadows_where_a_linked_import_root_leads_is_not_taken_over(tmp_pat
     assert (set(filtered.kept), set(filtered.dropped)) == ({"code/shop.py"}, {"code/random.py"})
 
 
+LINKS = {
+    "conftest.py": "conf/base.py",
+    "deep/conftest.py": "../later.py",
+    "pytest.ini": "linked/./base.ini",
+    "linked": "spec/../settings",
+    "shown.py": "code/shown.py",
+    "bare": "code",
+    "sitecustomize.py": "round.py",
+    "round.py": "sitecustomize.py",
+    "usercustomize.py": "/etc/shop.py",
+    "far.pth": "../../far",
+    "tests/product.py": "../shop.py",
+    "tests/conftest": "..",
+    "tox.ini": "bare/tox",
+}
+LINKED = {
+    "shop.py": "x = 1\n",
+    "conf/base.py": "",
+    "spec/a.txt": "",
+    "settings/base.ini": "[pytest]\naddopts = -p shown -p bare.other -c linked/more.ini\n",
+    "settings/more.ini": "",
+    "code/shown.py": "",
+    "code/other.py": 'pytest_plugins = "code.third"\n',
+    "code/third.py": "",
+    "code/tox": "[pytest]\naddopts = -q\n",
+    "tests/test_a.py": "",
+}
+
+
+def test_where_links_lead_that_tell_how_tests_are_run_is_not_taken_over(tmp_path: Path) -> None:
+    for path, text in LINKED.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    for path, target in LINKS.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).symlink_to(target)
+    with Snapshot.take(tmp_path) as snapshot:
+        infrastructure = Infrastructure(
+            snapshot, Rules.of(snapshot), "pytest -c linked/more.ini", tests=["tests/test_a.py::test_a"]
+        )
+        changes = dict.fromkeys([*LINKED, *LINKS, "later.py", "code/new.py"], FileState(b"[pytest]\n"))
+        filtered = infrastructure.filter(changes)
+    assert set(filtered.kept) == {"shop.py", "spec/a.txt", "code/new.py", "code/tox", "tox.ini"}
+    assert filtered.kept["code/tox"] == filtered.kept["tox.ini"] == FileState(LINKED["code/tox"].encode())
+    assert "conf/base.py" in infrastructure.trusted()
+
+
 def test_nothing_is_written_below_a_restored_file(build: Build) -> None:
     changes = {"locked.py": None, "locked.py/new.txt": FileState(b""), "shop.py": None, "shop.py/a": FileState(b"")}
     filtered = build().filter(changes)

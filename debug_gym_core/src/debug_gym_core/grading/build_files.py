@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from debug_gym_core.grading.links import leads_to, way
 from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
+from debug_gym_core.workspace.snapshot import Member
 
 MAKEFILES = {
     "make": ("Makefile", "makefile", "GNUmakefile", "*.mk"),
@@ -34,14 +36,17 @@ def build_files(entrypoint: Entrypoint) -> Iterator[str]:
         yield from MAKEFILES.get(posixpath.basename(word), ())
 
 
-def named_files(entrypoint: Entrypoint, files: Collection[str]) -> Iterator[str]:
+def named_files(entrypoint: Entrypoint, members: Mapping[str, Member]) -> Iterator[str]:
     """The pristine files that a command names and that are no more than configuration or scripts.
 
     What it names to be tested may be fixed, unless there are tests that count in it.
 
     Args:
         entrypoint: the command
-        files: paths of the pristine files
+        members: the pristine repository
+
+    Returns:
+        their paths, and the links that lead there
     """
     words: Sequence[str] = entrypoint.args
     if entrypoint.kind is Kind.COMMAND:
@@ -52,9 +57,9 @@ def named_files(entrypoint: Entrypoint, files: Collection[str]) -> Iterator[str]
         words = [word for before, word in pairwise(["", *words]) if not _is_tested(before, word)]
     for word in words:
         for part in (word, word.partition("=")[2], word.partition("::")[0], word[2:]):
-            path = posixpath.normpath(part) if part else ""
-            if path in files:
-                yield path
+            found = members.get(leads_to(members, part))
+            if found is not None and found.kind != "directory":
+                yield from way(members, part)
 
 
 def _is_tested(before: str, word: str) -> bool:

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Container, Iterable, Mapping
 
 from debug_gym_core.grading.infrastructure import MODULE_SUFFIXES
+from debug_gym_core.grading.links import leads_to
 from debug_gym_core.workspace.snapshot import Member
 
 
@@ -19,9 +20,9 @@ def given_modules(members: Mapping[str, Member], test_files: Iterable[str], chan
     """
     conftests = (path for path in members if posixpath.basename(path) == "conftest.py")
     paths = sorted({*test_files, *conftests})
-    return [
-        one for one in paths if members[one].kind == "file" and one not in changed and _is_plain_module(members, one)
-    ]
+    ends = {one: leads_to(members, one) for one in paths}
+    files = [one for one, end in ends.items() if end in members and members[end].kind == "file" and end not in changed]
+    return [one for one in files if one not in changed and _is_plain_module(members, one)]
 
 
 def _is_plain_module(members: Mapping[str, Member], path: str) -> bool:

@@ -16,7 +16,8 @@ agent's changes except those to
 - a new `__init__.py` that makes a package of a directory with test files, or of one that it is in,
 - files and links in place of directories that are imported from,
 - files that the entrypoint or pytest's configuration names as plugins, configuration or scripts, and the Makefile where
-  it is `make`.
+  it is `make`,
+- where links lead that are any of these by their names (what is a test's by its place alone may lead to the product).
 
 A task's `allowed` patterns (with .gitignore's syntax) take files out of this, except read-only and ignored ones.
 """
@@ -26,7 +27,6 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,8 +37,10 @@ from debug_gym_core.grading import pytest_plugins, pytest_sections
 from debug_gym_core.grading.build_files import build_files, named_files
 from debug_gym_core.grading.doctests import CountedDoctests
 from debug_gym_core.grading.inner_tests import has_inner_tests
+from debug_gym_core.grading.links import above, leads_to, way
 from debug_gym_core.grading.places import Places
-from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
+from debug_gym_core.grading.pytest_sections import shared_name
+from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
 
@@ -130,21 +132,21 @@ class Infrastructure:
         self._test_names = (*TEST_NAMES, *others, *options.get("python_files", ()))
         search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
         search = {"" if (path := posixpath.normpath(one)) == "." else path for one in search if not one.startswith("/")}
-        self._search = search | {self._target(one) for one in search}
+        self._search = search | {leads_to(self._members, one) for one in search}
         places = Places(self._members, self._text)
         tests = frozenset(tests)
         found = {one: paths for one in tests if (paths := places.find(one))}
         self.elsewhere = {one: paths for one, paths in found.items() if paths != (one.partition("::")[0],)}
         held = {one: paths[0] for one, paths in found.items()}
         listed = frozenset(test_files).union(*(paths[1:] for paths in found.values()))
-        targets = {one: self._target(one) for one in listed.union(held.values())}
-        self._test_files = frozenset({*targets, *targets.values()})
+        ways = {one: way(self._members, one) for one in listed.union(held.values())}
+        self._test_files = frozenset(ways).union(*ways.values())
         # An id of unittest's names the module of a class, and not the one that it was found in.
         self._are_all_known = bool(tests) and all("::" in one or one.endswith(".py") for one in tests)
         self._are_all_known &= all(one in found or one.partition("::")[0] in listed for one in tests)
         self._products: dict[str, bool] = {}
         self._test_places = frozenset(map(posixpath.dirname, self._test_files))
-        several = listed.union(target for one, target in targets.items() if one != target)
+        several = listed.union(place for one, places in ways.items() for place in places if place != one)
         self.doctests = CountedDoctests(held, several, snapshot.state)
         self._test_directories = frozenset(self._test_directory(path) for path in self._test_files) - {""}
         self._roots = self._search | {self._import_root(path) for path in self._members if self._sets_import_root(path)}
@@ -152,10 +154,19 @@ class Infrastructure:
         plugins, plugin_files = self._plugins(parsed, options["addopts"])
         named = {*installed, *(one.partition(".")[0] for one in plugins)}
         self._protected_modules = MACHINERY | sys.stdlib_module_names | named
-        files = frozenset(path for path, member in self._members.items() if member.kind != "directory")
-        self._named = frozenset(named_files(parsed, files)) | plugin_files
+        self._named = frozenset(named_files(parsed, self._members)) | plugin_files
+        self._shared: dict[str, str] = {}
+        self._led: set[str] = set()
+        for one in [path for path, member in self._members.items() if member.kind == "link"]:
+            *links, end = way(self._members, one)
+            if name := shared_name(one):
+                self._shared[end] = name
+                self._led.update(links[1:])
+            elif self._configures(one) or (one not in self._named and self._runs_itself(one)):
+                self._led.update([*links[1:], end])
+        self._led -= {""}
         self._package_places = frozenset(self._package_directories(plugin_files))
-        self._root_places = frozenset(place for root in self._roots for place in (root, *_above(root))) - {""}
+        self._root_places = frozenset(place for root in self._roots for place in (root, *above(root))) - {""}
 
     def filter(self, changes: Mapping[str, FileState | None]) -> Filtered:
         """Divide an agent's changes.
@@ -174,10 +185,11 @@ class Infrastructure:
             if reason is not None:
                 dropped[path] = reason
                 continue
-            if self._is_allowed(path) or posixpath.basename(path) not in pytest_sections.SHARED_FILES:
+            shared = shared_name(path) or self._shared.get(path)
+            if self._is_allowed(path) or not shared:
                 kept[path] = state
                 continue
-            restored, why = pytest_sections.with_pristine(posixpath.basename(path), state, self._text(path))
+            restored, why = pytest_sections.with_pristine(shared, state, self._text(path))
             if why:
                 dropped[path] = why
             if restored is not pytest_sections.SAME:
@@ -233,18 +245,38 @@ class Infrastructure:
 
     def _infrastructure(self, path: str) -> str | None:
         name = posixpath.basename(path)
-        parts = path.split("/")
-        if name in PYTEST_FILES or "conftest" in (*parts[:-1], _module_name(name)):
-            return "it configures pytest"
-        if self._judged and name == ".gitattributes":
-            return "git reads and writes the files of the tests by it"
+        if why := self._configures(path):
+            return why
         counts = path in self._test_files and path not in self.doctests
         if counts or (self._has_test_name(path) and not self._is_product(path)):
             return "it is a test file"
         if any(path == one or path.startswith(f"{one}/") for one in self._test_directories):
             return "it belongs to the tests"
-        if not name.endswith(".py") and any(map(self._holds_data, _above(path))):
+        if not name.endswith(".py") and any(map(self._holds_data, above(path))):
             return "it is the tests' data"
+        if why := self._runs_itself(path):
+            return why
+        if not self._led.isdisjoint((path, *above(path))):
+            return "a link to it tells how the tests are run"
+        if _module_name(name) == "__init__" and posixpath.dirname(path) in self._package_places:
+            return "it would rename the modules of the tests"
+        if self._shadows_tests(path):
+            return "it shadows a test file"
+        if self._shadows(path):
+            return "it shadows an installed module"
+        return None
+
+    def _configures(self, path: str) -> str | None:
+        *directories, name = path.split("/")
+        if name in PYTEST_FILES or "conftest" in (*directories, _module_name(name)):
+            return "it configures pytest"
+        if self._judged and name == ".gitattributes":
+            return "git reads and writes the files of the tests by it"
+        return None
+
+    def _runs_itself(self, path: str) -> str | None:
+        parts = path.split("/")
+        name = parts[-1]
         if _module_name(name) in STARTUP_NAMES or STARTUP_NAMES & set(parts[:-1]) or name.endswith(STARTUP_SUFFIXES):
             return "Python runs it by itself"
         if name.endswith(COMPILED_SUFFIXES) or "__pycache__" in parts:
@@ -253,12 +285,6 @@ class Infrastructure:
             return "it describes an installed distribution"
         if path in self._named or any(fnmatch.fnmatchcase(name, one) for one in self._build_files):
             return "the way the tests are run names it"
-        if _module_name(name) == "__init__" and posixpath.dirname(path) in self._package_places:
-            return "it would rename the modules of the tests"
-        if self._shadows_tests(path):
-            return "it shadows a test file"
-        if self._shadows(path):
-            return "it shadows an installed module"
         return None
 
     def _holds_data(self, directory: str) -> bool:
@@ -295,7 +321,7 @@ class Infrastructure:
         directory, name = posixpath.split(path)
         module = _module_name(name)
         shadowed = [f"{posixpath.join(directory, module)}.py"] if module else []
-        shadowed += [f"{one}.py" for one in (directory, *_above(directory)) if one]
+        shadowed += [f"{one}.py" for one in (directory, *above(directory)) if one]
         there = [one for one in shadowed if one != path and one in self._members]
         return any(one in self.doctests or self._infrastructure(one) for one in there)
 
@@ -326,16 +352,8 @@ class Infrastructure:
     # What the pristine repository says
 
     def _text(self, path: str) -> str:
-        state = self._snapshot.state(path)
+        state = self._snapshot.state(leads_to(self._members, path))
         return state.data.decode("utf-8", "surrogateescape") if state and state.kind == "file" else ""
-
-    def _target(self, path: str) -> str:
-        """Where a path leads: a pristine link's target, else itself."""
-        member = self._members.get(path)
-        if member is None or not member.target:
-            return path
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), member.target))
-        return "" if target == "." else target
 
     def _test_directory(self, path: str) -> str:
         """The outermost directory of a test file that is named for tests; empty when none is."""
@@ -362,26 +380,17 @@ class Infrastructure:
         """
         tests = self._test_files or {path for path in self._members if self._sets_import_root(path)}
         for path in {*tests, *self._conftests, *plugin_files}:
-            for directory in _above(path):
+            for directory in above(path):
                 prefix = posixpath.join(directory, "__init__")
                 if not any(f"{prefix}{suffix}" in self._members for suffix in MODULE_SUFFIXES):
                     yield directory
 
     def _plugins(self, entrypoint: Entrypoint, addopts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
         """The modules that are named as pytest's plugins, and the pristine files that they are."""
-        words = shlex.split(entrypoint.text) if entrypoint.kind is Kind.COMMAND else entrypoint.args
-        words = [*words, *addopts, *entrypoint.env.get("PYTEST_ADDOPTS", "").split()]
-        modules = [*pytest_plugins.optional_plugins(words), *entrypoint.env.get("PYTEST_PLUGINS", "").split(",")]
+        modules = pytest_plugins.named_by(entrypoint, addopts)
         for path in self._conftests:
             modules += pytest_plugins.listed_plugins(self._text(path))
-        return pytest_plugins.files_of(filter(None, modules), self._search, self._members.keys(), self._text)
-
-
-def _above(path: str) -> Iterator[str]:
-    """The directories that a path is in, the root (empty) last."""
-    while path.strip("/"):
-        path = posixpath.dirname(path)
-        yield path
+        return pytest_plugins.files_of(modules, self._search, self._members, self._text)
 
 
 def _module_name(name: str) -> str | None:

@@ -4,26 +4,41 @@ from __future__ import annotations
 
 import ast
 import posixpath
-from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from debug_gym_core.grading.links import leads_to, way
 from debug_gym_core.sandbox.python_code import parse
+from debug_gym_core.tasks.entrypoint import Entrypoint, Kind
+from debug_gym_core.workspace.snapshot import Member
+
+
+def named_by(entrypoint: Entrypoint, addopts: Sequence[str]) -> list[str]:
+    """The plugins that a command and pytest's configuration name.
+
+    Args:
+        entrypoint: the command
+        addopts: the words of the configuration's option of this name
+    """
+    words = shlex.split(entrypoint.text) if entrypoint.kind is Kind.COMMAND else entrypoint.args
+    words = [*words, *addopts, *entrypoint.env.get("PYTEST_ADDOPTS", "").split()]
+    return [*optional_plugins(words), *filter(None, entrypoint.env.get("PYTEST_PLUGINS", "").split(","))]
 
 
 def files_of(
-    modules: Iterable[str], search: Iterable[str], paths: AbstractSet[str], text: Callable[[str], str]
+    modules: Iterable[str], search: Iterable[str], members: Mapping[str, Member], text: Callable[[str], str]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """The files of some plugins, and of those that they name in turn.
 
     Args:
         modules: the plugins' names
         search: directories that modules are imported from
-        paths: the repository's files
-        text: reads one
+        members: the repository
+        text: reads a file of it
 
     Returns:
-        the names of all plugins, and the paths of those that are in the repository
+        the names of all plugins, and the paths of those that are in the repository, with the links that lead there
     """
     found = [*modules]
     roots = [*search]
@@ -31,9 +46,11 @@ def files_of(
     for module in found:  # which grows
         for root in roots:
             prefix = posixpath.join(root, *module.split("."))
-            for path in sorted({f"{prefix}.py", f"{prefix}/__init__.py"} & paths - files):
-                files.add(path)
-                found += listed_plugins(text(path))
+            for path in (f"{prefix}.py", f"{prefix}/__init__.py"):
+                places = {path, *way(members, path)}
+                if leads_to(members, path) in members and not places <= files:
+                    files |= places
+                    found += listed_plugins(text(path))
     return frozenset(found), frozenset(files)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,16 @@ LARGEST = 1 << 17
 
 DEEPEST = 1000
 """Dots in one of its lines: tomllib's time grows with the square of those of a key, which ends with its line."""
+
+
+def shared_name(path: str) -> str | None:
+    """The name of a file of which only sections are pytest's; None of any other.
+
+    Args:
+        path: of the file
+    """
+    name = posixpath.basename(path)
+    return name if name in SHARED_FILES else None
 
 
 def has_section(name: str, text: str) -> bool:
