@@ -288,6 +288,36 @@ def test_what_shadows_where_a_linked_import_root_leads_is_not_taken_over(tmp_pat
     assert (set(filtered.kept), set(filtered.dropped)) == ({"code/shop.py"}, {"code/random.py"})
 
 
+PLUGINS = {
+    "pyproject.toml": '[project]\nname = "NAME"\n[project.entry-points.pytest11]\nshop = "shop.plugin"\n',
+    "sub/pyproject.toml": '[tool.poetry]\nname = "NAME"\n[tool.poetry.plugins.pytest11]\nshop = "shop.plugin"\n',
+    "setup.cfg": "[metadata]\nname = NAME\n[options.entry_points]\npytest11 =\n    shop = shop.plugin:Shop [fast]\n",
+    "setup.py": 'setup(name="NAME", entry_points={"console": ["a = b"], "pytest11": ["shop = shop.plugin"]})\n',
+    "sub/setup.py": 'setup(name="NAME", entry_points="[console]\\na = b\\n[pytest11]\\nshop = shop.plugin\\n")\n',
+    "src/NAME.egg-info/entry_points.txt": "[pytest11]\nshop = shop.plugin\n",
+}
+FIX = b"--- a/src/shop/plugin.py\n+++ b/src/shop/plugin.py\n@@ -1 +1 @@\n-\n+x = 1\n"
+
+
+@pytest.mark.parametrize("path", PLUGINS)
+@pytest.mark.parametrize(("name", "fix"), [("Shop", b"not for here"), ("Pytest-Shop", b""), ("Shop", FIX)])
+def test_plugins_of_the_repositorys_own_may_change_where_they_are_what_is_to_be_fixed(
+    tmp_path: Path, path: str, name: str, fix: bytes
+) -> None:
+    place = "sub/src" if path.startswith("sub/") else "src"
+    plugin, more, package = (f"{place}/shop/{one}.py" for one in ("plugin", "more", "__init__"))
+    files = {plugin: 'pytest_plugins = "shop.more"', more: "", package: "", "plugin.py": ""}
+    for one, text in {**files, path.replace("NAME", name): PLUGINS[path].replace("NAME", name)}.items():
+        (tmp_path / one).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / one).write_text(text)
+    with Snapshot.take(tmp_path) as snapshot:
+        patch = fix.replace(b"src/", f"{place}/".encode())
+        infrastructure = Infrastructure(snapshot, Rules.of(snapshot), "pytest", gold_patch=patch)
+        filtered = infrastructure.filter(dict.fromkeys(files, FileState(b"changed")))
+    dropped = {plugin, more} if name == "Shop" and fix != FIX else set()
+    assert (set(filtered.dropped), dropped & set(infrastructure.trusted())) == (dropped, dropped)
+
+
 LINKS = {
     "conftest.py": "conf/base.py",
     "deep/conftest.py": "../later.py",

@@ -47,6 +47,7 @@ def infrastructure_of(
         allowed=task.allowed,
         installed=(name.replace("-", "_") for name in packages),
         judged=task.judge is not None,
+        gold_patch=task.gold_patch,
     )
 
 

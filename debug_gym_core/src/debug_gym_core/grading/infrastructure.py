@@ -15,8 +15,8 @@ agent's changes except those to
 - new modules that shadow the standard library, pytest, what pytest needs, or its plugins,
 - a new `__init__.py` that makes a package of a directory with test files, or of one that it is in,
 - files and links in place of directories that are imported from,
-- files that the entrypoint or pytest's configuration names as plugins, configuration or scripts, and the Makefile where
-  it is `make`,
+- files that the entrypoint, pytest's configuration or the repository's own distribution (unless that is one for pytest,
+  or the gold patch changes them) names as plugins, configuration or scripts, and the Makefile where it is `make`,
 - where links lead that are any of these by their names (what is a test's by its place alone may lead to the product).
 
 A task's `allowed` patterns (with .gitignore's syntax) take files out of this, except read-only and ignored ones.
@@ -36,6 +36,7 @@ from pathspec import GitIgnoreSpec
 from debug_gym_core.grading import pytest_plugins, pytest_sections
 from debug_gym_core.grading.build_files import build_files, named_files
 from debug_gym_core.grading.doctests import CountedDoctests
+from debug_gym_core.grading.entry_points import entry_plugins
 from debug_gym_core.grading.inner_tests import has_inner_tests
 from debug_gym_core.grading.links import above, leads_to, way
 from debug_gym_core.grading.places import Places
@@ -106,6 +107,7 @@ class Infrastructure:
         allowed: Sequence[str] = (),
         installed: Iterable[str] = (),
         judged: bool = False,
+        gold_patch: bytes | None = None,
     ) -> None:
         """Find out what belongs to it.
 
@@ -118,6 +120,7 @@ class Infrastructure:
             allowed: patterns of what the agent may change all the same
             installed: names of further top-level modules that must not be shadowed
             judged: whether a judge of the task's own runs the tests, which may use git
+            gold_patch: a right fix: plugins that it changes are what is to be fixed
         """
         self._judged = judged
         self._members = snapshot.members
@@ -151,8 +154,12 @@ class Infrastructure:
         self._test_directories = frozenset(self._test_directory(path) for path in self._test_files) - {""}
         self._roots = self._search | {self._import_root(path) for path in self._members if self._sets_import_root(path)}
         self._build_files = tuple(build_files(parsed))
-        plugins, plugin_files = self._plugins(parsed, options["addopts"])
-        named = {*installed, *(one.partition(".")[0] for one in plugins)}
+        plugins = pytest_plugins.named_by(parsed, options["addopts"])
+        plugins += [one for path in self._conftests for one in pytest_plugins.listed_plugins(self._text(path))]
+        found_plugins = pytest_plugins.files_of(plugins, self._search, self._members, self._text)
+        own_plugins = entry_plugins(self._search, self._members, self._text, gold_patch)
+        modules, plugin_files = (one | own for one, own in zip(found_plugins, own_plugins, strict=True))
+        named = {*installed, *(one.partition(".")[0] for one in modules)}
         self._protected_modules = MACHINERY | sys.stdlib_module_names | named
         self._named = frozenset(named_files(parsed, self._members)) | plugin_files
         self._shared: dict[str, str] = {}
@@ -384,13 +391,6 @@ class Infrastructure:
                 prefix = posixpath.join(directory, "__init__")
                 if not any(f"{prefix}{suffix}" in self._members for suffix in MODULE_SUFFIXES):
                     yield directory
-
-    def _plugins(self, entrypoint: Entrypoint, addopts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
-        """The modules that are named as pytest's plugins, and the pristine files that they are."""
-        modules = pytest_plugins.named_by(entrypoint, addopts)
-        for path in self._conftests:
-            modules += pytest_plugins.listed_plugins(self._text(path))
-        return pytest_plugins.files_of(modules, self._search, self._members, self._text)
 
 
 def _module_name(name: str) -> str | None:

@@ -48,7 +48,7 @@ def has_section(name: str, text: str) -> bool:
         text: its content
     """
     if name == "pyproject.toml":
-        data = _toml(text)
+        data = read_toml(text)
         return data is None or _pytest_table(data) is not None
     return any(section in INI_SECTIONS[name] for section, _ in _ini_blocks(text))
 
@@ -95,8 +95,12 @@ def _joined(rest: str, blocks: Sequence[str]) -> str:
     return rest + end + "".join(blocks)
 
 
-def _toml(text: str) -> dict[str, Any] | None:
-    """A file's content; None where it cannot be read, or would take long."""
+def read_toml(text: str) -> dict[str, Any] | None:
+    """A file's content; None where it cannot be read, or would take long.
+
+    Args:
+        text: of the file
+    """
     if len(text) > LARGEST or any(line.count(".") > DEEPEST for line in text.split("\n")):
         return None
     try:
@@ -112,7 +116,7 @@ def _pytest_table(data: Mapping[str, Any]) -> object:
 
 def _restore_toml(new: str, old: str) -> str | None:
     """The new pyproject.toml with the old one's `tool.pytest`; None when only the whole old file would do."""
-    before, after = _toml(old), _toml(new)
+    before, after = read_toml(old), read_toml(new)
     if before is None or after is None:
         return None
     wanted = _pytest_table(before)
@@ -131,7 +135,7 @@ def _restore_toml(new: str, old: str) -> str | None:
         return "".join(rest), tables
 
     result = _joined(divide(new)[0], ["".join(divide(old)[1])])
-    made = _toml(result)
+    made = read_toml(result)
     if made is None or not isinstance(made.get("tool", {}), dict) or not isinstance(after.get("tool", {}), dict):
         return None
     same = _equal(_pytest_table(made), wanted) and _equal(_without_pytest(made), _without_pytest(after))
@@ -163,8 +167,8 @@ def options(pyproject: str, files: Mapping[str, str]) -> dict[str, list[str]]:
         the words of `python_files`, `pythonpath` and `addopts`
     """
     found: dict[str, list[str]] = {"python_files": [], "pythonpath": [], "addopts": []}
-    tables = [(_toml(files.get(name, "")) or {}).get("pytest") for name in TOML_FILES]
-    tables.append(_pytest_table(_toml(pyproject) or {}))
+    tables = [(read_toml(files.get(name, "")) or {}).get("pytest") for name in TOML_FILES]
+    tables.append(_pytest_table(read_toml(pyproject) or {}))
     for table in tables:
         inner = table.get("ini_options") if isinstance(table, dict) else None
         options = {**table, **(inner if isinstance(inner, dict) else {})} if isinstance(table, dict) else {}
