@@ -300,6 +300,15 @@ def test_runs_without_tests_say_what_pytest_says(run_tests: RunTests, entrypoint
     assert (result.tests, result.exit_status) == ((), status)
 
 
+def test_an_internal_error_of_pytest_is_said(run_tests: RunTests) -> None:
+    hook = "def pytest_runtest_logreport(report):\n    if report.when == 'call': raise OSError('no more')\n"
+    result = run_tests(conftest=hook, test_fine="def test_fine(): pass\n")
+    why = "it ended with an internal error of pytest: OSError: no more"
+    assert (result.valid, result.tampered, result.exit_status, result.reason) == (False, False, 3, why)
+    result = run_tests(test_end="import pytest\ndef test_end(): pytest.exit('INTERNALERROR> none', 3)\n")
+    assert (result.exit_status, result.reason) == (3, "")
+
+
 def test_a_missing_module_is_said_as_python_says_it(local_session: Session, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)

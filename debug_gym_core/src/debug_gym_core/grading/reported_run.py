@@ -40,6 +40,9 @@ PROBLEMS = 1500
 COPIES = 3
 """Packages that are named which were imported from elsewhere."""
 
+CRASHED, CRASH = 3, "INTERNALERROR>"
+"""pytest's exit status where it, or a hook, raised, and how it begins the lines that tell what."""
+
 UNSTARTED = "it cannot be started: "
 """How the reason begins for which a run was none."""
 
@@ -203,7 +206,7 @@ class ReportedRun:
         if timed_out or interrupted:
             output, stack = split_stack(output)
         problems, unsure = self.problems, self._unsure()
-        otherwise = self._why_not_valid(status, timed_out, interrupted, lost)
+        otherwise = self._why_not_valid(status, timed_out, interrupted, lost) or self._internal_error(output)
         reason = self.forged or "; ".join(one.text for one in problems)[:PROBLEMS] or otherwise
         return Measurement(
             tests=tuple(one for one in self.results.values() if one.id not in unsure),
@@ -349,3 +352,10 @@ class ReportedRun:
         if status == 1 and not failing and self.mode == "run":
             return "its exit status is 1 although no test failed"
         return ""
+
+    def _internal_error(self, output: str) -> str:
+        """That pytest itself ended with an error, and what it says last of it; empty where it did not."""
+        said = [line.removeprefix(CRASH).strip() for line in output.splitlines() if line.startswith(CRASH)]
+        if self.end != CRASHED or not any(said):
+            return ""
+        return f"it ended with an internal error of pytest: {masking.mask_temporary(next(filter(None, said[::-1])))}"
