@@ -76,6 +76,7 @@ class Origins(object):
         self.codes = {}  # type: dict[str, list[CodeType]]
         self.resolved = {}  # type: dict[str, str]
         self.began = time.time()
+        self.homes = homes_of(root, trusted)
         self.function = type(lambda: 0)
         self.property = property
         self.methods = (staticmethod, classmethod, type(self.origin_of))
@@ -238,7 +239,7 @@ class Origins(object):
         return inside is not None and is_infrastructure(inside, self.trusted)
 
     def codes_of(self, path: str) -> "list[CodeType]":
-        """All code that a file has; one that cannot be read, or was written since the run began, has none."""
+        """All code that a file has; one that cannot be read, or was written or moved since the run began, has none."""
         if path not in self.codes:
             given = self.given.get(self.real(path))
             self.codes[path] = list(within(given)) if given is not None else self.compiled_of(path)
@@ -249,9 +250,33 @@ class Origins(object):
         with contextlib.suppress(OSError, ValueError):
             if max(os.lstat(path).st_ctime, os.stat(path).st_ctime) >= self.began:
                 return []
+            # A directory that is moved here brings files of which no time tells.
+            inside = self.trusted is not None and self.inside(path) is not None
+            if inside and identity_of(os.path.dirname(path)) not in self.homes:
+                return []
         texts = read("", [path])
         codes = [module_code(text, place, compiled) for place, text in texts.items() for compiled in self.compiled]
         return [one for code in codes if code is not None for one in within(code)]
+
+
+def homes_of(root: str, trusted: "Union[list[str], None]") -> "frozenset[tuple[int, int]]":
+    """Which directories the files of the tests lie in now.
+
+    Args:
+        root: of the repository
+        trusted: see `is_infrastructure`
+    """
+    files = {os.path.dirname(one) for one in trusted or () if not one.endswith("/")}
+    below = [one for one in trusted or () if one.endswith("/")]
+    places = [os.path.join(root, one) for one in files]
+    places += [place for one in below for place, _, _ in os.walk(os.path.join(root, one))]
+    return frozenset(identity_of(one) for one in places if os.path.isdir(one))
+
+
+def identity_of(directory: str) -> "tuple[int, int]":
+    """What stays the same of a directory under whatever name, and no other one has."""
+    found = os.stat(directory or os.curdir)
+    return found.st_dev, found.st_ino
 
 
 def content_of(cell: "Any") -> "Any":
