@@ -6,12 +6,14 @@ import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from debug_gym_core.grading.runner.describe import Describer
+from debug_gym_core.grading.runner.hooks import Hooks
 from debug_gym_core.grading.runner.origins import TAKING_PART, Origins
+from debug_gym_core.grading.runner.tampering import Watch
 
 HELPER = "def hook(): return 1\n\ndef made(other):\n    def hook(): return other()\n    return hook\n"
 
@@ -47,8 +49,59 @@ def moved(repository: Repository) -> Any:
     return repository.module().hook
 
 
+def around_its_own(repository: Repository) -> Any:
+    module = repository.module()
+    return module.made(module.hook)
+
+
+def written_since(repository: Repository) -> Any:
+    repository.origins.began = 0
+    return repository.module().hook
+
+
+def of_another_code(repository: Repository) -> Any:
+    module = repository.module()
+    exec(compile("def hook(): return 2\n", str(module.__file__), "exec"), vars(module))
+    return module.hook
+
+
+def of_a_module_that_is_none(repository: Repository) -> Any:
+    module = repository.module()
+    repository.monkeypatch.setitem(sys.modules, "helper", types.ModuleType("helper"))
+    return module.hook
+
+
+def that_says_it_is_another_files(repository: Repository) -> Any:
+    module = repository.module("shop.py", "shop")
+    module.__file__ = str(repository.root / "tests" / "gone.py")
+    return module.hook
+
+
+def of_a_file_that_was_given(repository: Repository) -> Any:
+    module = repository.module()
+    repository.origins.given = {str(repository.root / "tests" / "helper.py"): module.hook.__code__}
+    return module.hook
+
+
+def installed(repository: Repository, *, place: str) -> Any:
+    repository.origins.inside = lambda path: None
+    repository.origins.places = (place,)
+    return repository.module().hook
+
+
 MAY_TAKE_PART: dict[str, tuple[Callable[[Repository], Any], bool]] = {
     "of the tests": (lambda one: one.module().hook, True),
+    "installed": (lambda one: installed(one, place=f"{one.root}/"), True),
+    "around one of the tests": (around_its_own, True),
+    "around one of the repository": (lambda one: one.module().made(one.module("shop.py", "shop").hook), False),
+    "of the repository": (lambda one: one.module("shop.py", "shop").hook, False),
+    "outside, and not installed": (lambda one: installed(one, place="/nowhere/"), False),
+    "of a file that was written since": (written_since, False),
+    "of code that its file has not": (of_another_code, False),
+    "of a module that is not imported": (of_a_module_that_is_none, False),
+    "of a file that is none": (that_says_it_is_another_files, False),
+    "of a module that was given and not loaded from that": (of_a_file_that_was_given, False),
+    "no function": (lambda one: print, False),
     "of a directory that was moved to theirs": (moved, False),
 }
 
@@ -56,3 +109,35 @@ MAY_TAKE_PART: dict[str, tuple[Callable[[Repository], Any], bool]] = {
 @pytest.mark.parametrize(("function", "may"), MAY_TAKE_PART.values(), ids=MAY_TAKE_PART)
 def test_who_may_take_part(repository: Repository, function: Callable[[Repository], Any], may: bool) -> None:
     assert repository.origins.may_replace(function(repository), TAKING_PART) is may
+
+
+NAMES_PLUGINS = {
+    "a conftest": ("tests/conftest.py", "conftest", ["one", "two"], {"named", "one", "two"}),
+    "a conftest's text": ("tests/conftest.py", "conftest", "one,two", {"named", "one", "two"}),
+    "a conftest with a module of that name": ("tests/conftest.py", "conftest", types, {"named"}),
+    "who was named": ("shop.py", "named", ["one"], {"named", "one"}),
+    "who was not": ("shop.py", "shop", ["one"], {"named"}),
+    "a conftest that is not the tests'": ("conftest.py", "conftest", ["one"], {"named"}),
+}
+
+
+@pytest.mark.parametrize(("path", "name", "listed", "names"), NAMES_PLUGINS.values(), ids=NAMES_PLUGINS)
+def test_only_conftests_and_who_was_named_name_plugins(
+    repository: Repository, path: str, name: str, listed: object, names: set[str]
+) -> None:
+    (repository.root / path).write_text(HELPER)
+    module = repository.module(path, name)
+    module.pytest_plugins = listed
+    hooks = Hooks(cast(Watch, types.SimpleNamespace(origins=repository.origins)))
+    hooks.names = {"named"}
+    hooks.meet(name, module)
+    assert (hooks.names, hooks.is_named(vars(module))) == (names, name == "named")
+
+
+def test_nobody_registers_himself_under_the_name_of_a_plugin(repository: Repository) -> None:
+    module = repository.module("shop.py", "shop")
+    hooks = Hooks(cast(Watch, types.SimpleNamespace(origins=repository.origins)))
+    hooks.names = {"named"}
+    for plugin in (module, types.SimpleNamespace(__name__="named", pytest_plugins=["one"])):
+        hooks.meet("named", plugin)
+    assert (hooks.names, hooks.named) == ({"named"}, [])
