@@ -16,6 +16,8 @@ from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.runner.tampering import MOST_PROBLEMS
 from debug_gym_core.grading.twins import When
 from debug_gym_core.tasks.results import Measurement, Problem, TestResult
+from debug_gym_core.workspace.patch import make as make_patch
+from debug_gym_core.workspace.snapshot import FileState
 
 CONFTEST = "from hooks import *\n"
 HOOKS = "def pytest_runtest_setup(item):\n    item.started = True\n"
@@ -231,6 +233,27 @@ def test_hooks_of_a_conftest_are_its_own_whatever_it_makes_of_itself(make: Make,
     bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": conftest})
     result = bench.grade({"calc.py": FIXED}, twins=twins)
     assert (result.resolved, result.reason) == (True, ""), result
+
+
+@pytest.mark.parametrize("is_known", [True, *repeated("grading", False)])
+def test_hooks_that_come_with_the_fix_are_those_of_the_right_one(
+    make: Make, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    hooks, plugin = "def register(config): pass\n", "class Plugin:\n    def pytest_runtest_setup(self, item): pass\n"
+    registers = hooks.replace("pass", "config.pluginmanager.register(Plugin())")
+    conftest = "import hooks\ndef pytest_configure(config): hooks.register(config)\n"
+    bench = make({"calc.py": BROKEN, "test_calc.py": TESTS, "conftest.py": conftest, "hooks.py": hooks})
+    fix = {"calc.py": FIXED, "hooks.py": plugin + registers}
+    states = {path: FileState(text.encode()) for path, text in fix.items()}
+    if is_known:
+        bench.task = replace(bench.task, gold_patch=make_patch({one: bench.snapshot.state(one) for one in fix}, states))
+    assert bench.grade(fix).resolved is is_known
+    other = {**fix, "hooks.py": fix["hooks.py"].replace("Plugin", "Other")}
+    assert not bench.grade(other).resolved
+    runs = mock.Mock(wraps=measure)
+    monkeypatch.setattr(clean, "measure", runs)
+    assert not bench.grade({"hooks.py": fix["hooks.py"]}).resolved
+    assert runs.call_count == 2, "of what is not resolved without them"
 
 
 def test_a_grade_runs_the_unchanged_repository_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import platform
 import posixpath
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from debug_gym_core.errors import ActionError, GradingError
@@ -92,6 +93,8 @@ def grade(
     if is_undecided(measurement, twins):
         before = clean.before(run)
         known = forgivable(before)
+        if not measurement.problems <= known and _would_resolve(run, task, tests, max_score):
+            known |= clean.added_by_right_fix()
         measurement = measurement.but(known)
         if not measurement.tampered:  # else none is believed
             new = counted & passing_newly(before, measurement)
@@ -146,6 +149,11 @@ class _Run:
     filtered: Filtered
     measurement: Measurement
     rewritten: str = ""
+
+
+def _would_resolve(run: _Run, task: Task, tests: Sequence[str], max_score: int) -> bool:
+    """Whether only hooks that are added keep a run from being resolved."""
+    return not run.rewritten and is_resolved(forgiven(run.measurement), tests, max_score, task.pass_to_pass)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,11 +233,23 @@ class _Clean:
             doubts: ids of the tests that are not believed
             known: problems of the run that are held against nobody
         """
-        right = dataclasses.replace(self, changes=self._gold_changes())
-        then = (right.run().measurement if right.changes else self.before(run)).but(known)
+        then = (self.right_run or self.before(run)).but(known)
         passed = [one for one in doubts if then.outcomes.get(one) in PASSING]
-        found = right.twins(then, known) if passed else None
+        found = self._right().twins(then, known) if passed else None
         return frozenset(passed).intersection(found.doubts if found is not None else ())
+
+    @cached_property
+    def right_run(self) -> Measurement | None:
+        """A run over what the task's right fix changes, made once; None where that is nothing."""
+        right = self._right()
+        return right.run().measurement if right.changes else None
+
+    def added_by_right_fix(self) -> frozenset[Problem]:
+        """The problems of a run over the right fix that are held against nobody: what a fix adds may belong to it."""
+        return forgivable(self.right_run) if self.right_run is not None else frozenset()
+
+    def _right(self) -> _Clean:
+        return dataclasses.replace(self, changes=self._gold_changes())
 
     def _gold_changes(self) -> dict[str, FileState | None]:
         """What the task's right fix changes; nothing where none is known, or it is not for this repository."""
