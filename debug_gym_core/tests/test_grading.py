@@ -209,7 +209,7 @@ def test_tests_that_the_repository_marks_do_not_count(make: Make) -> None:
     )
     bench = make({"calc.py": BROKEN, "test_calc.py": marked})
     assert bench.tests() == IDS
-    assert bench.grade({"calc.py": FIXED}, twins="never").resolved
+    assert bench.grade({"calc.py": FIXED}).resolved
 
 
 def test_tests_that_unittest_s_decorators_mark_do_not_count_under_pytest_either(make: Make) -> None:
@@ -291,7 +291,7 @@ def test_add(a):
     bench.task = dataclasses.replace(bench.task, tests=IDS)
     for code in (BROKEN, BROKEN.replace("return a - b", "raise unittest.SkipTest")):
         assert not bench.grade({"calc.py": "import unittest\n" + code}, IDS).resolved, code
-    assert bench.grade({"calc.py": FIXED}, IDS, twins="never").resolved
+    assert bench.grade({"calc.py": FIXED}, IDS).resolved
 
 
 def test_what_passes_and_skips_without_the_change_shows_no_bug(make: Make) -> None:

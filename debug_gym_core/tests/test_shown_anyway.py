@@ -58,7 +58,6 @@ def test_a_fix_of_a_part_counts_for_that_part(make: Make) -> None:
     assert (result.resolved, result.score, result.twins, result.reason) == (False, 1, 1, ""), result
 
 
-@pytest.mark.grading
 def test_a_part_that_only_hooks_let_pass_does_not_count(make: Make) -> None:
     broken = BROKEN.replace("2 * a", "a")
     bench = make({"calc.py": broken, "test_calc.py": TESTS, "conftest.py": CONFTEST, "hooks.py": HOOKS})

@@ -285,6 +285,10 @@ for number in range(3, 70000):
     [
         ("import os; os._exit(3)", "The program ended at once with exit status 3"),
         (
+            "import os; os.closerange(0, 70000)",
+            "The program closed or overwrote the debugger's own descriptor, and was",
+        ),
+        (
             REPLACES.format("exit 5"),
             "The program was replaced by another one (os.exec), not debugged, which exited with s",
         ),
@@ -301,10 +305,6 @@ for number in range(3, 70000):
                 "The process that ran the program was killed, by the program",
             ),
             ("import sys; sys.exit(4)", "The program exited with status 4."),
-            (
-                "import os; os.closerange(0, 70000)",
-                "The program closed or overwrote the debugger's own descriptor, and was",
-            ),
             (OVERWRITES, "The program closed or overwrote the debugger's own descriptor, and was"),
         ),
     ],
