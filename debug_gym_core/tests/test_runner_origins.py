@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from debug_gym_core.grading.runner.describe import Describer
-from debug_gym_core.grading.runner.hooks import Hooks
+from debug_gym_core.grading.runner.hooks import Hooks, name_of
 from debug_gym_core.grading.runner.origins import TAKING_PART, Origins
 from debug_gym_core.grading.runner.tampering import Watch
 
@@ -141,3 +141,18 @@ def test_nobody_registers_himself_under_the_name_of_a_plugin(repository: Reposit
     for plugin in (module, types.SimpleNamespace(__name__="named", pytest_plugins=["one"])):
         hooks.meet("named", plugin)
     assert (hooks.names, hooks.named) == ({"named"}, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "plugin", "told"),
+    [
+        ("/testbed/20261127/conftest.py", types, "/testbed/20261127/conftest.py"),
+        ("shop.plugin_202611", types, "shop.plugin_202611"),
+        ("shop.plugin_202612", types.ModuleType("other"), "shop.plugin_202612"),
+        ("139872345678912", Path(), f"{type(Path()).__module__}.{type(Path()).__name__}"),
+        ("cache of 0x7f00", Path(), f"{type(Path()).__module__}.{type(Path()).__name__}"),
+        ("shop", Path(), "shop"),
+    ],
+)
+def test_a_plugin_has_one_name_in_all_runs_and_modules_have_their_own(name: str, plugin: object, told: str) -> None:
+    assert name_of(types.SimpleNamespace(plugin_name=name, plugin=plugin)) == told

@@ -34,7 +34,7 @@ HOW_CALLED = ("_inner_hookexec",)
 """What a plugin manager has of its own, by which it calls hooks."""
 
 ADDRESS = re.compile(r"\d{6}|0x[0-9a-f]+|^\d+$")
-"""In a name that is no path, the number of an object, which differs in each run."""
+"""In a name that no module has, the number of an object, which differs in each run."""
 
 
 class Hooks(object):
@@ -125,5 +125,7 @@ def implementations(config: "Any", name: str) -> "list[Any]":
 
 def name_of(implementation: "Any") -> str:
     """What a plugin is called that implements a hook: an object without a name by its class, and not by its number."""
-    name, kind = str(implementation.plugin_name), type(implementation.plugin)
-    return "{}.{}".format(kind.__module__, kind.__name__) if ADDRESS.search(name) and os.sep not in name else name
+    name, plugin = str(implementation.plugin_name), implementation.plugin
+    if not ADDRESS.search(name) or space_of(plugin) is not None:
+        return name
+    return "{}.{}".format(type(plugin).__module__, type(plugin).__name__)
