@@ -277,6 +277,13 @@ ASKED = {
     "sys.modules['math'] = types.SimpleNamespace(isclose=lambda *_, **__: True)",
     "math.isclose was replaced at the": "import sys, types\nodd = types.ModuleType('math')\n"
     "odd.__getattr__ = lambda name: lambda *_, **__: True\nsys.modules['math'] = odd",
+    "sys.modules['math'] was replaced": "import sys\nclass Odd:\n    isclose = staticmethod(lambda *_, **__: True)\n"
+    "sys.modules['math'] = Odd()",
+    "sys.modules['math'] was replaced by": "import sys\nclass Odd:\n    def __getattribute__(self, name):\n"
+    "        return 1 // 0 if name == '__dict__' else lambda *_, **__: True\n"
+    "    __dict__ = property(lambda self: sys.exit())\nsys.modules['math'] = Odd()",
+    "sys.modules['math'] was replaced by what": "import math, types\nclass Odd(types.ModuleType):\n"
+    "    isclose = property(lambda self: lambda *_, **__: True)\nmath.__class__ = Odd",
     "DEFAULT_RELATIVE_TOLERANCE was replaced": "import pytest\n"
     "type(pytest.approx(1)).DEFAULT_RELATIVE_TOLERANCE = 1000",
     "unittest.case.round was put before Python's own": "import unittest.case\nunittest.case.round = lambda *_: 0",
@@ -290,7 +297,7 @@ ASKING_IDS = ("test_calc.py::test_add", "test_calc.py::test_double")
 
 def test_of_what_tests_ask_all_is_what_it_was(make: Make) -> None:
     # One makes a test fail, and one is told after as much as is told.
-    others = ("dict", "sys.modules['math'] =")
+    others = ("dict", "sys.modules['math'] =", "math.__class__ =")
     asked = {reason: attack for reason, attack in ASKED.items() if not any(one in attack for one in others)}
     del asked[SHADOWED]
     code = "\n".join([FIXED, *asked.values()])

@@ -234,10 +234,15 @@ def test_tests_that_take_modules_away_and_make_methods_do_no_harm(run_tests: Run
             assert Lazy().x == 0
 
         def test_it(): assert sys.modules["subprocess"] is None
+
+        def test_mocks(monkeypatch):
+            monkeypatch.setitem(sys.modules, "math", mock.MagicMock())
+            with mock.patch.dict(sys.modules, {"posixpath": mock.Mock()}):
+                assert isinstance(sys.modules["posixpath"], mock.Mock)
         """
     )
     assert (result.valid, result.reason) == (True, ""), result.output
-    assert list(result.outcomes.values()) == ["passed", "passed"], result.output
+    assert list(result.outcomes.values()) == ["passed"] * 3, result.output
 
 
 def test_tests_that_run_pytest_themselves_do_no_harm(run_tests: RunTests) -> None:

@@ -14,6 +14,7 @@ from debug_gym_core.grading import grade as clean
 from debug_gym_core.grading.anyway import Unchanged, forgivable, throughout
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.runner.tampering import MOST_PROBLEMS
+from debug_gym_core.grading.twins import UNASKED as NO_TWIN
 from debug_gym_core.grading.twins import When
 from debug_gym_core.tasks.results import Measurement, Problem, TestResult
 from debug_gym_core.workspace.patch import make as make_patch
@@ -87,8 +88,7 @@ def test_what_is_changed_besides_does_not(make: Make, changes: dict[str, str]) -
 def test_what_nobody_asks_is_not_believed_there(make: Make) -> None:
     bench = make({"calc.py": BROKEN, "test_calc.py": UNASKED, "conftest.py": CONFTEST, "hooks.py": HOOKS})
     result = bench.grade({"calc.py": FIXED})
-    why = "it has no twin, and hooks are added in its run, as by the repository itself"
-    assert (result.resolved, result.doubts) == (False, {IDS[1]: why}), result
+    assert (result.resolved, result.doubts) == (False, {IDS[1]: NO_TWIN}), result
 
 
 @pytest.mark.parametrize(
@@ -204,6 +204,29 @@ def test_a_predicate_that_the_repository_replaces_itself_is_not_forgiven(make: M
     bench = make({"calc.py": code + BROKEN, "test_calc.py": tests})
     result = bench.grade({"calc.py": code + FIXED})
     assert not result.resolved and "math.isclose was replaced at the end" in result.reason, result
+
+
+LAZY = """
+import math, sys
+class Lazy:
+    def __getattr__(self, name):
+        return getattr(math, name)
+sys.modules["math"] = Lazy()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "twins", "resolved"),
+    [(LAZY, "auto", True), ("", "auto", False), *repeated("grading", (LAZY, "never", False))],
+)
+def test_what_the_repository_puts_in_a_modules_place_itself_is_forgiven(
+    make: Make, before: str, twins: When, resolved: bool
+) -> None:
+    tests = ASSERTS.replace("    assert calc.add(2, 3)", "    import math\n    assert math.floor(calc.add(2, 3))")
+    bench = make({"calc.py": before + BROKEN, "test_calc.py": tests})
+    result = bench.grade({"calc.py": LAZY + FIXED}, twins=twins)
+    reason = "" if resolved else "sys.modules['math'] was replaced by what is no module during collection; "
+    assert (result.resolved, result.reason.startswith(reason)) == (resolved, True), result
 
 
 def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved_there(make: Make) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from debug_gym_core.grading.runner.tampering import HOOK
+from debug_gym_core.grading.runner.tampering import HOOK, STAND_IN
 from debug_gym_core.grading.twins import When
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.tasks.results import PASSING, Measurement, Problem
@@ -58,7 +58,9 @@ class Unchanged:
 
 
 def forgivable(run: Measurement) -> frozenset[Problem]:
-    """The problems of a run that are held against nobody where the repository shows them as it was: hooks of its own.
+    """The problems of a run that are held against nobody where the repository shows them as it was.
+
+    They are hooks of its own, and what it puts in a module's place, as who imports lazily does.
 
     Whatever decides on outcomes, or is asked whether they hold, may be changed into anything where it may be changed
     once.
@@ -66,7 +68,7 @@ def forgivable(run: Measurement) -> frozenset[Problem]:
     Args:
         run: of the tests
     """
-    return frozenset(one for one in run.problems if one.kind == HOOK)
+    return frozenset(one for one in run.problems if one.kind in (HOOK, STAND_IN))
 
 
 def forgiven(run: Measurement) -> Measurement:
@@ -91,7 +93,7 @@ def is_undecided(run: Measurement, twins: When) -> bool:
 
 
 def passing_newly(before: Measurement, run: Measurement) -> frozenset[str]:
-    """The tests that a run with such hooks shows to pass, and the one before did not: they need twins to be believed.
+    """The tests that a run with such problems shows to pass, and the one before did not: they need twins.
 
     Who takes part as tests run may keep them from asking.
 

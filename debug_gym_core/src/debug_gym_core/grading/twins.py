@@ -42,7 +42,7 @@ HELPER_SIZE = 1 << 20
 MESSAGE = 200
 """Characters of what a twin says that is not believed."""
 
-UNASKED = "it has no twin, and hooks are added in its run, as by the repository itself"
+UNASKED = "it has no twin, and its run has hooks or stand-ins for modules, as that of the repository itself"
 """Why a test is not believed that needs one."""
 
 

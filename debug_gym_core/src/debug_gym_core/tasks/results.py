@@ -46,7 +46,7 @@ class Problem(NamedTuple):
     """What changed in a run that must not.
 
     Attributes:
-        kind: `hook` (of pytest, which came later) or `changed`
+        kind: `hook` (of pytest, which came later), `stand-in` (what is no module is in the place of one) or `changed`
         text: what, in words
     """
 

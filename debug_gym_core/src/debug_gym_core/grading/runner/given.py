@@ -27,6 +27,7 @@ _execute = exec
 _modules = sys.modules
 _find = PathFinder.find_spec
 _resolve = os.path.realpath
+_space = vars(ModuleType)["__dict__"].__get__  # a class of modules may have another `__dict__`
 
 
 class Finder(object):
@@ -240,7 +241,7 @@ def within(code: "CodeType") -> "Iterator[CodeType]":
 
 def space_of(module: object) -> "Union[Mapping[str, Any], None]":
     """The namespace of a module; None for anything else that stands in `sys.modules`."""
-    return ModuleType.__getattribute__(module, "__dict__") if issubclass(type(module), ModuleType) else None
+    return _space(module) if issubclass(type(module), ModuleType) else None
 
 
 def _file_of(module: "Any") -> str:

@@ -37,12 +37,14 @@ class Predicates(object):
 
     Attributes:
         owners: their namespaces; tests have these, too, where others stand in their places later
+        kinds: the classes of those that are modules
     """
 
     def __init__(self, origins: Origins) -> None:
         """See `Origins`."""
         self.origins = origins
         self.owners = {}  # type: dict[str, Space]
+        self.kinds = {}  # type: dict[str, type]
         self.builtin = type(len)
 
     def remember(self) -> None:
@@ -52,6 +54,8 @@ class Predicates(object):
             space = find(owner)
             if space is not None and owner not in self.owners:
                 self.owners[owner] = space
+                if owner in sys.modules:
+                    self.kinds[owner] = type(sys.modules[owner])
                 values = (self.origins.plain_function_of(space.get(name)) for name in names.split())
                 self.origins.remember(one for one in values if one is not None)
 
@@ -65,6 +69,13 @@ class Predicates(object):
                 given = [one[name] for one in (first, now or {}) if name in one]
                 if gone or not all(self.is_owners(value, name, owner.partition(".")[0]) for value in given):
                     yield "{}.{} was replaced".format(owner, name)
+
+    def stand_ins(self) -> "Iterator[str]":
+        """Tell of what stands where a module was that was there at first: nobody can know what that says it has."""
+        for owner, kind in self.kinds.items():
+            found = sys.modules.get(owner)
+            if found is not None and type(found) is not kind:
+                yield "sys.modules[{!r}] was replaced by what is no module".format(owner)
 
     def is_owners(self, value: "Any", name: str, top: str) -> bool:
         """Whether a function is one of its owner's.
@@ -89,7 +100,7 @@ def find(owner: str) -> "Union[Space, None]":
         space = space_of(found)
         return space if space is not None else standing_in(found)
     module, _, name = owner.rpartition(".")
-    kind = getattr(sys.modules.get(module), name, None)
+    kind = (space_of(sys.modules.get(module)) or {}).get(name)
     return vars(kind) if isinstance(kind, type) else None
 
 

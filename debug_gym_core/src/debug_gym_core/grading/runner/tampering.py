@@ -24,8 +24,9 @@ TWENTIETH = 20
 """All is looked at again when so much of the tests has ended since: it takes about a millisecond, and more where there
 are many tests."""
 
-CHANGED, HOOK = KINDS = "changed", "hook"
-"""What a change may be: of a function or class, or a hook that came later. What is not told may be of any kind."""
+CHANGED, HOOK, STAND_IN = KINDS = "changed", "hook", "stand-in"
+"""What a change may be: of a function or class, a hook that came later, or what stands in a module's place. What is not
+told may be of any kind."""
 
 VITAL = (
     "_pytest.runner runtestprotocol call_and_report call_runtest_hook pytest_runtest_protocol pytest_runtest_call",
@@ -258,6 +259,8 @@ class Watch(object):
         Args:
             when: words for the report
         """
+        for text in self.predicates.stand_ins():
+            self.report("{} {}".format(text, when), STAND_IN)
         for text in self.changes():
             self.report("{} {}".format(text, when))
 
@@ -275,7 +278,7 @@ class Watch(object):
         Args:
             others: what else is changed
         """
-        for found in (self.changes(), others):
+        for found in (self.predicates.stand_ins(), self.changes(), others):
             for _ in found:
                 return False
         return True
