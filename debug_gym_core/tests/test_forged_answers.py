@@ -423,9 +423,13 @@ def test_a_test_that_does_not_count_is_no_other_files(make: Make) -> None:
 
 
 @pytest.mark.parametrize("entrypoint", ["python -m unittest", *repeated("grading", ENTRYPOINT)])
-def test_a_test_of_which_a_part_is_skipped_has_not_passed(make: Make, entrypoint: str) -> None:
+def test_a_test_of_which_a_part_is_skipped_or_stopped_has_not_passed(make: Make, entrypoint: str) -> None:
     bench, ids = believing(make, IN_PARTS, entrypoint)
-    for one, other in (("raise unittest.SkipTest", "pytest.skip()"), ("pytest.xfail()", "pytest.xfail()")):
+    for one, other in (
+        ("raise unittest.SkipTest", "pytest.skip()"),
+        ("pytest.xfail()", "pytest.xfail()"),
+        ("raise unittest.case._ShouldStop", "raise type('Stop', (unittest.case._ShouldStop,), {})"),
+    ):
         code = f"import unittest, pytest\ndef double(a): {one}\ndef add(a, b): {other}\n"
         found = bench.grade({"calc.py": code}, ids, twins="never")
         assert (found.resolved, found.score) == (False, 0), found

@@ -319,6 +319,7 @@ REPLACED = {
     "pairs": "_some",
     "raising": "_classes_of",
     "start": "enter_workspace",
+    "stopping": "install",
     "stuck": "watch",
     "taking": "_parts",
     "tampering": "says_what_holds",

@@ -275,13 +275,19 @@ def test_subtests_that_fail_fail_their_test(run_tests: RunTests) -> None:
             def test_fine(self):
                 with self.subTest("only"):
                     pass
+            @unittest.expectedFailure
+            def test_fails_as_expected(self):
+                with self.subTest("only"):
+                    self.fail()
+                {}["missing"]
         """
     )
-    assert result.outcomes == {
-        "test_parts.py::TestParts::test_parts": "failed",
-        "test_parts.py::TestParts::test_fine": "passed",
-    }
+    outcomes = {"test_parts": "failed", "test_fine": "passed", "test_fails_as_expected": "xfailed"}
+    assert result.outcomes == {f"test_parts.py::TestParts::{name}": outcome for name, outcome in outcomes.items()}
     assert result.valid
+    result = run_tests("python -m unittest -f")
+    assert result.outcomes == {f"test_parts.TestParts.{name}": outcome for name, outcome in outcomes.items()}
+    assert result.valid and "AssertionError: 1 != 2" in result.failures[0].message and len(result.failures) == 1
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ from . import (  # noqa: F401 (all of them are watched)
     predicates,
     raising,
     start,
+    stopping,
     stuck,
     taking,
     tampering,

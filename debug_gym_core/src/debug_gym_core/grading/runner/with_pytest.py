@@ -16,6 +16,7 @@ from .hooks import Hooks
 from .items import cannot_pass, code_of, instance_of, path_of, stable_ids
 from .origins import DECIDING
 from .start import enter_workspace
+from .stopping import install
 from .stuck import watch as watch_stuck
 from .tampering import Watch
 from .twins import origins_of, turner_of
@@ -100,6 +101,7 @@ def run_pytest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> in
     plugin = make_plugin(pytest, config["mode"], send, describer, watch, canaries, loading)
     pytest_main = pytest.main
     watch_stuck(send, plugin.captured)
+    install()
     watch.remember()
     send("begun")  # from here on code of the repository runs, which must not run twice
     enter_workspace()

@@ -8,6 +8,7 @@ from .describe import TEXT, VALUE, Describer, guarded
 from .elsewhere import elsewhere
 from .given import Finder, plainly, read
 from .start import enter_workspace
+from .stopping import install
 from .stuck import watch as watch_stuck
 from .tampering import Watch
 from .twins import origins_of, turner_of
@@ -148,6 +149,7 @@ def run_unittest(config: "Config", send: "Send", own: "Mapping[str, Space]") -> 
     if finder.codes:
         finder.install()
     watch_stuck(send, buffered)
+    install()
     watch.remember()
     send("begun")  # from here on code of the repository runs, which must not run twice
     enter_workspace()
