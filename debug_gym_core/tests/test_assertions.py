@@ -67,16 +67,18 @@ def test_an_assertion_that_is_another_is_found_out(
 MOVED = {
     "a test that does not run": "pytests.TestCaseFunction.runtest = pytests.TestCaseFunction.listnames",
     "a failure that is not told": "pytests.TestCaseFunction.addFailure = pytests.TestCaseFunction.addDuration",
+    "what nobody raised": "unittest.case.sys = type('', (), {'exc_info': lambda: None})",
     "a test that is only logged": "pytests.TestCaseFunction.runtest = logging.debug",
 }
 
 
 @pytest.mark.parametrize("attack", handful("grading", MOVED, "a failure that is not told"))
-def test_a_function_of_pytests_own_under_another_name_is_found_out(make: Make, attack: str) -> None:
-    text = f"{BROKEN}\nimport logging\nimport _pytest.unittest as pytests\n{attack}\n"
+def test_what_is_in_the_place_of_a_function_or_module_of_pytests_own_is_found_out(make: Make, attack: str) -> None:
+    text = f"{BROKEN}\nimport logging, unittest.case\nimport _pytest.unittest as pytests\n{attack}\n"
     result = make({"calc.py": BROKEN, "test_calc.py": TESTS}, ENTRYPOINT).grade({"calc.py": text}, IDS, twins="never")
     assert (result.resolved, result.score) == (False, 0)
-    assert "_pytest.unittest.TestCaseFunction." in result.reason and "was replaced" in result.reason
+    owner = "_pytest.unittest.TestCaseFunction." if "pytests." in attack else "unittest.case.sys "
+    assert owner in result.reason and "was replaced" in result.reason
 
 
 def test_an_instance_stays_one_of_its_class(make: Make) -> None:

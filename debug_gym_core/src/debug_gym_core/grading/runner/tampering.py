@@ -109,7 +109,10 @@ class Watch(object):
         self.ended = self.next = 0
         self.function = type(lambda: 0)
         self.getprofile = sys.getprofile
-        self.plain = frozenset((str, int, bool, float, tuple, list, dict, set, frozenset, bytes, type(None), type(sys)))
+        self.module = type(sys)
+        self.plain = frozenset(
+            (str, int, bool, float, tuple, list, dict, set, frozenset, bytes, type(None), self.module)
+        )
         space = vars(builtins)
         kept = [name for name in space if name not in CHANGEABLE_BUILTINS]
         self.names += [(space, name, space[name], "builtins") for name in kept]
@@ -158,12 +161,17 @@ class Watch(object):
         Args:
             space: its namespace
             where: its name
-            homes: modules whose functions and classes count; none: all functions, and the classes of `FAMILIES`
+            homes: modules whose functions and classes count; none: all functions and modules, and the classes of
+                `FAMILIES`
         """
         names, seen, plain = self.names, self.seen, self.plain
         for name, value in list(space.items()):
             kind = type(value)
             if kind in plain:
+                # A package has its own modules by these names, until they are imported anew.
+                is_used = kind is self.module and vars(value).get("__name__") != "{}.{}".format(where, name)
+                if not homes and (is_used or name == "__builtins__"):
+                    names.append((space, name, value, where))
                 continue
             if issubclass(kind, type):
                 home = vars(value).get("__module__")
