@@ -271,6 +271,8 @@ SHADOWED = "test_calc.all was put before Python's own"
 ASKED = {
     "numpy.allclose was replaced": "import numpy\nnumpy.allclose = lambda *_, **__: True",
     "numpy.allclose was replaced ": "import numpy\nnumpy.allclose = dict",
+    "numpy.testing._private.utils.assert_equal was replaced": "from numpy.testing._private import utils\n"
+    "exec('def assert_equal(*_, **__): pass', vars(utils))",
     "math.isclose was replaced": "import math\nmath.isclose = lambda *_, **__: True",
     "math.isclose was replaced ": "import math, sys\nmath.isclose = lambda *_, **__: True\nsys.modules.pop('math')",
     "posixpath.exists was replaced": "import os\nos.path.exists = lambda path: True",

@@ -19,6 +19,7 @@ from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import RUNNER, ReportedRun
 from debug_gym_core.grading.runner.main import OWN
 from debug_gym_core.grading.runner.origins import Origins, is_infrastructure
+from debug_gym_core.grading.runner.predicates import DISPATCHING
 from debug_gym_core.grading.runner.tampering import HOOK, MOST_PROBLEMS, Watch
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.process import Process
@@ -276,6 +277,19 @@ def test_all_is_looked_at_after_each_test_then_after_a_twentieth_of_them(
 
 def test_all_of_our_modules_are_watched() -> None:
     assert sorted(OWN) == sorted(f"{RUNNER}.{name}" for name in shipping.sources_of(RUNNER) if name)
+
+
+def test_what_numpy_makes_of_its_own_functions_is_its_own() -> None:
+    """Before 1.20, where that is in no file."""
+    predicates = watching().predicates
+    space: dict[str, Any] = {"implementation": json.dumps, "dispatcher": json.loads, "implement_array_function": len}
+    exec(DISPATCHING.format(name="allclose"), space)
+    forged = eval("lambda *args, **kwargs: True", space)
+    assert [predicates.is_owners(one, "allclose", "numpy") for one in (space["allclose"], forged)] == [True, False]
+    for inner in ("implementation", "dispatcher", "implement_array_function"):
+        wrong = {**space, inner: lambda *_, **__: True}
+        made = type(forged)(space["allclose"].__code__, wrong)
+        assert not predicates.is_owners(made, "allclose", "numpy")
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ class Origins(object):
         self.is_loaded = lambda space: False  # type: Callable[[Space], bool]
         self.modules = {}  # type: dict[int, tuple[Any, Any]]
         self.functions = {}  # type: dict[int, Any]
-        self.codes = {}  # type: dict[str, list[CodeType]]
+        self.codes = {}  # type: dict[tuple[str, int], list[CodeType]]
         self.resolved = {}  # type: dict[str, str]
         self.began = time.time()
         self.homes = homes_of(root, trusted)
@@ -238,15 +238,22 @@ class Origins(object):
         inside = self.inside(path)
         return inside is not None and is_infrastructure(inside, self.trusted)
 
-    def codes_of(self, path: str) -> "list[CodeType]":
+    def codes_of(self, path: str) -> "Iterator[CodeType]":
         """All code that a file has; one that cannot be read, or was written or moved since the run began, has none."""
-        if path not in self.codes:
-            given = self.given.get(self.real(path))
-            self.codes[path] = list(within(given)) if given is not None else self.compiled_of(path)
-        return self.codes[path]
+        given = self.given.get(self.real(path))
+        for way, compiled in enumerate(self.compiled if given is None else [plainly]):
+            if (path, way) not in self.codes:  # what pytest makes of a file takes long, and is seldom needed
+                self.codes[path, way] = self.compiled_of(path, compiled) if given is None else list(within(given))
+            for one in self.codes[path, way]:
+                yield one
 
-    def compiled_of(self, path: str) -> "list[CodeType]":
-        """The code of a file that was not given."""
+    def compiled_of(self, path: str, compiled: "Callable[[bytes, str], CodeType]") -> "list[CodeType]":
+        """The code of a file that was not given.
+
+        Args:
+            path: of it
+            compiled: makes code of a text and a path
+        """
         with contextlib.suppress(OSError, ValueError):
             if max(os.lstat(path).st_ctime, os.stat(path).st_ctime) >= self.began:
                 return []
@@ -254,8 +261,7 @@ class Origins(object):
             inside = self.trusted is not None and self.inside(path) is not None
             if inside and identity_of(os.path.dirname(path)) not in self.homes:
                 return []
-        texts = read("", [path])
-        codes = [module_code(text, place, compiled) for place, text in texts.items() for compiled in self.compiled]
+        codes = [module_code(text, place, compiled) for place, text in read("", [path]).items()]
         return [one for code in codes if code is not None for one in within(code)]
 
 

@@ -2,12 +2,13 @@
 
 import sys
 
-from .given import space_of
+from .given import plainly, space_of, within
 from .origins import OTHER, TAKING_PART, Origins, is_made
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from types import CodeType
     from typing import Any, Union
 
     Space = Mapping[str, Any]
@@ -30,6 +31,14 @@ PREDICATES = (
 
 ARRAYS = ("numpy", "pandas")
 """Packages that make some of their functions."""
+
+
+DISPATCHING = """
+def {name}(*args, **kwargs):
+    relevant_args = dispatcher(*args, **kwargs)
+    return implement_array_function(implementation, {name}, relevant_args, args, kwargs)
+"""
+"""What numpy runs to make some of its functions, from 1.16 to 1.19."""
 
 
 class Predicates(object):
@@ -85,12 +94,38 @@ class Predicates(object):
             name: by which it is asked
             top: the package
         """
-        if self.origins.plain_function_of(value) is not None:
-            return self.origins.may_replace(value, OTHER if top in ARRAYS else TAKING_PART)
+        function = self.origins.plain_function_of(value)
+        if function is not None:
+            if self.origins.may_replace(function, TAKING_PART):
+                return True
+            return top in ARRAYS and (self.is_public_api(function) or self.is_dispatching(function))
         if type(value) is self.builtin:
             return bool(value.__name__ == name)
         kind = type(value)
         return top in ARRAYS and not is_made(kind) and str(kind.__module__).partition(".")[0] in ARRAYS
+
+    def is_public_api(self, function: "Any") -> bool:
+        """Whether a function is as numpy makes some from 1.20 to 1.24: code of its own, under another name."""
+        code, path = function.__code__, function.__globals__.get("__file__")
+        if not self.origins.may_replace(function, OTHER) or any(self.origins.held_by_nobody(function, TAKING_PART)):
+            return False
+        made = [one for one in self.origins.codes_of(path) if one.co_name == "public_api"]
+        return any(written_in(one) == written_in(code) for one in made)
+
+    def is_dispatching(self, function: "Any") -> bool:
+        """Whether a function is as numpy makes some before: by `exec`, in a namespace that has what it calls."""
+        code, space = function.__code__, function.__globals__
+        if not code.co_name.isidentifier() or type(space.get("implement_array_function")) is not self.builtin:
+            return False
+        made = [one for one in within(plainly(DISPATCHING.format(name=code.co_name).encode(), "")) if one.co_varnames]
+        inner = [self.origins.plain_function_of(space.get(name)) for name in ("implementation", "dispatcher")]
+        theirs = all(one is not None and self.origins.may_replace(one, TAKING_PART) for one in inner)
+        return theirs and any(written_in(one) == written_in(code) for one in made)
+
+
+def written_in(code: "CodeType") -> "tuple[Any, ...]":
+    """What code does, whatever it is called and wherever it is written."""
+    return code.co_code, code.co_consts, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
 
 
 def find(owner: str) -> "Union[Space, None]":
