@@ -235,6 +235,24 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
         ["passed", "passed"],
         "a hook pytest_runtest_call was added",
     ),
+    "makes another of a test as it is collected": (
+        """
+        import gc, pytest
+        managers = [one for one in gc.get_objects() if type(one).__name__ == "PytestPluginManager"]
+        class Plugin:
+            def pytest_pycollect_makeitem(self, collector, name):
+                if name == "test_add":
+                    for one in managers:
+                        one.unregister(self)
+                    return pytest.Function.from_parent(collector, name=name, callobj=lambda: None)
+        plugin = Plugin()
+        for one in managers:
+            one.register(plugin)
+        """,
+        BROKEN,
+        ["passed", "passed"],
+        "a hook pytest_pycollect_makeitem was added by calc.Plugin",
+    ),
     "replaces a builtin": (
         """
         import builtins

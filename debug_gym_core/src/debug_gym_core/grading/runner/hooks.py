@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from .tampering import Watch
 
 KEY_HOOKS = (
+    "pytest_collection",
+    "pytest_collect_directory",
+    "pytest_collect_file",
+    "pytest_collectstart",
+    "pytest_make_collect_report",
+    "pytest_pycollect_makemodule",
+    "pytest_pycollect_makeitem",
+    "pytest_generate_tests",
+    "pytest_itemcollected",
+    "pytest_collectreport",
+    "pytest_collection_finish",
     "pytest_runtestloop",
     "pytest_runtest_protocol",
     "pytest_runtest_setup",
@@ -28,7 +39,7 @@ KEY_HOOKS = (
     "pytest_collection_modifyitems",
     "pytest_sessionfinish",
 )
-
+"""By which tests are found and run; those that a version does not have are passed over."""
 
 HOW_CALLED = ("_inner_hookexec",)
 """What a plugin manager has of its own, by which it calls hooks."""
@@ -116,8 +127,10 @@ class Hooks(object):
 
 
 def implementations(config: "Any", name: str) -> "list[Any]":
-    """Who implements a hook, as pluggy has it."""
-    hook = getattr(config.hook, name)
+    """Who implements a hook, as pluggy has it; nobody, where pytest has no such."""
+    hook = getattr(config.hook, name, None)
+    if hook is None:
+        return []
     if hasattr(hook, "get_hookimpls"):
         return list(hook.get_hookimpls())
     return list(hook._nonwrappers + hook._wrappers)  # pluggy 0.6, of pytest 3.3

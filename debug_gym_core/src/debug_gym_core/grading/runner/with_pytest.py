@@ -189,6 +189,7 @@ def make_plugin(
             self.codes = {}  # type: dict[Any, Any]
             self.ids = {}  # type: dict[Any, str]
             self.capture = None  # type: Any
+            self.collects = None  # type: Any
 
         def captured(self) -> str:
             """What the test that runs has printed."""
@@ -225,12 +226,15 @@ def make_plugin(
 
         def pytest_plugin_registered(self, plugin: "Any", manager: "Any") -> None:
             hooks.meet(manager.get_name(plugin), plugin)
+            if self.collects is not None:  # At once: it may be gone when it has put others in the tests' places.
+                hooks.check(self.collects.config, self)
 
         # Collection
 
         @first
         def pytest_collection(self, session: "Any") -> None:
             hooks.check(session.config, self)  # Where nothing can be collected, no test will run, either.
+            self.collects = session
 
         @around
         def pytest_make_collect_report(self, collector: "Any") -> "Generator[None, Any, None]":
@@ -247,6 +251,7 @@ def make_plugin(
 
         @last
         def pytest_collection_finish(self, session: "Any") -> None:
+            self.collects = None
             watch.check("during collection")
             hooks.check(session.config, self)
             for path in loading.replaced(session.items):
