@@ -41,8 +41,8 @@ KEY_HOOKS = (
 )
 """By which tests are found and run; those that a version does not have are passed over."""
 
-HOW_CALLED = ("_inner_hookexec",)
-"""What a plugin manager has of its own, by which it calls hooks."""
+HOW_CALLED = "_inner_hookexec"
+"""What a plugin manager has of its own, by which it calls hooks; not every pluggy's has it."""
 
 ADDRESS = re.compile(r"\d{6}|0x[0-9a-f]+|^\d+$")
 """In a name that no module has, the number of an object, which differs in each run."""
@@ -69,7 +69,8 @@ class Hooks(object):
             config: pytest's, early
         """
         manager = vars(config.pluginmanager)
-        self.watch.vital += [(manager, one, manager[one], "pluggy") for one in HOW_CALLED if one in manager]
+        if HOW_CALLED in manager:
+            self.watch.vital.append((manager, HOW_CALLED, manager[HOW_CALLED], "pluggy"))
         for name in KEY_HOOKS:
             self.first[name] = set(id(one.function) for one in implementations(config, name))
         self.names.update(getattr(config.known_args_namespace, "plugins", None) or ())

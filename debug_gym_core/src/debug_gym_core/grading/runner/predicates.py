@@ -13,7 +13,17 @@ if TYPE_CHECKING:
 
     Space = Mapping[str, Any]
 
-PREDICATES = (
+
+def table(*lines: str) -> "tuple[tuple[str, tuple[str, ...]], ...]":
+    """Owners, each with its names.
+
+    Args:
+        lines: an owner and names in it
+    """
+    return tuple((owner, tuple(names)) for owner, *names in map(str.split, lines))
+
+
+PREDICATES = table(
     "math isclose isnan isinf isfinite",
     "posixpath exists lexists isfile isdir islink samefile",
     "filecmp cmp",
@@ -58,22 +68,20 @@ class Predicates(object):
 
     def remember(self) -> None:
         """Take in the owners that are there."""
-        for line in PREDICATES:
-            owner, _, names = line.partition(" ")
+        for owner, names in PREDICATES:
             space = find(owner)
             if space is not None and owner not in self.owners:
                 self.owners[owner] = space
                 if owner in sys.modules:
                     self.kinds[owner] = type(sys.modules[owner])
-                values = (self.origins.plain_function_of(space.get(name)) for name in names.split())
+                values = (self.origins.plain_function_of(space.get(name)) for name in names)
                 self.origins.remember(one for one in values if one is not None)
 
     def changed(self) -> "Iterator[str]":
         """Tell what is not its owner's now."""
-        for line in PREDICATES:
-            owner, _, names = line.partition(" ")
+        for owner, names in PREDICATES:
             first, now = self.owners.get(owner, {}), find(owner)
-            for name in names.split():
+            for name in names:
                 gone = name in first and now is not None and name not in now  # it may be made when it is asked for
                 given = [one[name] for one in (first, now or {}) if name in one]
                 if gone or not all(self.is_owners(value, name, owner.partition(".")[0]) for value in given):
@@ -145,5 +153,5 @@ def standing_in(value: "Any") -> "Union[Space, None]":
         space = object.__getattribute__(value, "__dict__")
     except Exception:
         return None
-    names = [name for line in PREDICATES for name in line.split()[1:]]
+    names = (name for _, names in PREDICATES for name in names)
     return space if type(space) is dict and any(name in space for name in names) else None

@@ -4,8 +4,20 @@ import sys
 from functools import partial
 
 from .opposites import RENAMED
-from .origins import ASKED, DECIDING, NOBODY, OTHER, PLUGINS, TAKING_PART, TESTS, Origins, call_of, content_of
-from .predicates import Predicates, find
+from .origins import (
+    ASKED,
+    DECIDING,
+    MAY_REPLACE,
+    NOBODY,
+    OTHER,
+    PLUGINS,
+    TAKING_PART,
+    TESTS,
+    Origins,
+    call_of,
+    content_of,
+)
+from .predicates import Predicates, find, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +40,7 @@ CHANGED, HOOK, STAND_IN = KINDS = "changed", "hook", "stand-in"
 """What a change may be: of a function or class, a hook that came later, or what stands in a module's place. What is not
 told may be of any kind."""
 
-VITAL = (
+VITAL = table(
     "_pytest.runner runtestprotocol call_and_report call_runtest_hook pytest_runtest_protocol pytest_runtest_call",
     "_pytest.runner pytest_runtest_setup pytest_runtest_teardown pytest_runtest_makereport check_interactive_exception",
     "_pytest.runner.CallInfo from_call __init__",
@@ -128,12 +140,10 @@ class Watch(object):
                 self.remember_globals(module)
         self.origins.remember(one[0] for one in self.codes)
         self.predicates.remember()
-        for line in VITAL:
-            owner, _, names = line.partition(" ")
+        for owner, names in VITAL:
             space = find(owner)
-            for name in names.split():
-                if space is not None and name in space:
-                    self.vital.append((space, name, space[name], owner))
+            if space is not None:
+                self.vital += [(space, name, space[name], owner) for name in names if name in space]
 
     def remember_own(self, own: "Mapping[str, Space]") -> None:
         """Take in our own modules: what each of them defines, and what it has from the others.
@@ -217,12 +227,14 @@ class Watch(object):
             return False  # as of old; whether that one is what it was is asked by its own name
         if self.is_pytest_mocks(space.get(name), name):
             return False
-        if name not in space or not self.origins.may_replace(space[name], kind):
+        if name not in space:
             return True
-        # Tests replace by what is meant for it; any function of theirs may do nothing.
+        origin = self.origins.origin_of(space[name], kind)
         function = self.origins.plain_function_of(space[name])
-        by_tests = kind in (ASKED, DECIDING) and self.origins.origin_of(space[name], kind) is TESTS
-        return by_tests and function is not None and plain_name(name) not in plain_name(function.__code__.co_name)
+        if origin is TESTS and kind in (ASKED, DECIDING) and function is not None:
+            # Tests replace by what is meant for it; any function of theirs may do nothing.
+            return plain_name(name) not in plain_name(function.__code__.co_name)
+        return origin not in MAY_REPLACE[kind]
 
     def kind_of(self, name: str, where: str) -> str:
         """What for a name is asked whose function it may be; of pytest and unittest themselves, most strictly."""
