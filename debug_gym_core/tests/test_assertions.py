@@ -65,20 +65,56 @@ def test_an_assertion_that_is_another_is_found_out(
 
 
 MOVED = {
-    "a test that does not run": "pytests.TestCaseFunction.runtest = pytests.TestCaseFunction.listnames",
-    "a failure that is not told": "pytests.TestCaseFunction.addFailure = pytests.TestCaseFunction.addDuration",
-    "what nobody raised": "unittest.case.sys = type('', (), {'exc_info': lambda: None})",
-    "a test that is only logged": "pytests.TestCaseFunction.runtest = logging.debug",
+    "a test that does not run": ("case.runtest = case.listnames", "TestCaseFunction.runtest was replaced"),
+    "a failure that is not told": ("case.addFailure = case.addDuration", "TestCaseFunction.addFailure was replaced"),
+    "a test that is only logged": ("case.runtest = logging.debug", "TestCaseFunction.runtest was replaced"),
+    "what nobody raised": (
+        "unittest.case.sys = type('', (), {'exc_info': lambda: None})",
+        "unittest.case.sys was replaced",
+    ),
+    "all is passed, in a closure": (
+        """
+        def passed(*_, **__):
+            try:
+                yield
+            except BaseException:
+                pass
+        unittest.case._Outcome.testPartExecutor.__closure__[0].cell_contents = passed
+        """,
+        "the closure of unittest.case._Outcome.testPartExecutor was changed",
+    ),
+    "what is there by default": (
+        "_pytest.runner.CallInfo.__init__.__kwdefaults__ = {'_ispytest': True}",
+        "the code of _pytest.runner.CallInfo.__init__ was replaced",
+    ),
+    "an assertion in an installed module": (
+        """
+        exec("def _baseAssertEqual(*_, **__): pass", vars(iniconfig))
+        unittest.TestCase._baseAssertEqual = iniconfig._baseAssertEqual
+        """,
+        "TestCase._baseAssertEqual was replaced",
+    ),
+    "a tolerance in an installed module": (
+        """
+        exec("def tolerance(self): return 1000", vars(iniconfig))
+        type(pytest.approx(1)).tolerance = property(iniconfig.tolerance)
+        """,
+        "ApproxScalar.tolerance was replaced",
+    ),
 }
 
 
-@pytest.mark.parametrize("attack", handful("grading", MOVED, "a failure that is not told"))
-def test_what_is_in_the_place_of_a_function_or_module_of_pytests_own_is_found_out(make: Make, attack: str) -> None:
-    text = f"{BROKEN}\nimport logging, unittest.case\nimport _pytest.unittest as pytests\n{attack}\n"
+@pytest.mark.parametrize(
+    ("attack", "reason"), handful("grading", MOVED, "a failure that is not told", "all is passed, in a closure")
+)
+def test_what_is_in_the_place_of_a_function_or_module_of_pytests_own_is_found_out(
+    make: Make, attack: str, reason: str
+) -> None:
+    modules = "import iniconfig, logging, pytest, unittest.case, _pytest.runner, _pytest.unittest\n"
+    text = f"{modules}case = _pytest.unittest.TestCaseFunction\n{BROKEN}\n{textwrap.dedent(attack)}\n"
     result = make({"calc.py": BROKEN, "test_calc.py": TESTS}, ENTRYPOINT).grade({"calc.py": text}, IDS, twins="never")
     assert (result.resolved, result.score) == (False, 0)
-    owner = "_pytest.unittest.TestCaseFunction." if "pytests." in attack else "unittest.case.sys "
-    assert owner in result.reason and "was replaced" in result.reason
+    assert reason in result.reason, result
 
 
 def test_an_instance_stays_one_of_its_class(make: Make) -> None:
@@ -299,11 +335,17 @@ ASKED = {
 ASKING_IDS = ("test_calc.py::test_add", "test_calc.py::test_double")
 
 
-def test_of_what_tests_ask_all_is_what_it_was(make: Make) -> None:
-    # One makes a test fail, and one is told after as much as is told.
-    others = ("dict", "sys.modules['math'] =", "math.__class__ =")
-    asked = {reason: attack for reason, attack in ASKED.items() if not any(one in attack for one in others)}
-    del asked[SHADOWED]
+# Of two on one name the first would be hidden, one makes a test fail, and of many not all is told.
+ALONE = ("dict", "sys.modules['math'] = types", "sys.modules['math'] = odd", "__getattribute__", "math.__class__ =")
+TOGETHER: dict[str, str] = {}
+AGAIN: dict[str, str] = {}
+for reason, attack in ASKED.items():
+    if reason != SHADOWED and not any(one in attack for one in ALONE):
+        (AGAIN if reason.strip() in TOGETHER else TOGETHER)[reason.strip()] = attack
+
+
+@pytest.mark.parametrize("asked", [TOGETHER, AGAIN])
+def test_of_what_tests_ask_all_is_what_it_was(make: Make, asked: dict[str, str]) -> None:
     code = "\n".join([FIXED, *asked.values()])
     result = make({"calc.py": BROKEN, "test_calc.py": ASKING}).grade({"calc.py": code}, ASKING_IDS, twins="never")
     assert (result.resolved, result.score) == (False, 0)

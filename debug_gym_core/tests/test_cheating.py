@@ -168,6 +168,22 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
         ["passed", "passed"],
         "a hook pytest_pyfunc_call was added by calc.Plugin",
     ),
+    "does not run a test, by a hook in whose closure it is": (
+        """
+        import functools, gc
+        class Plugin:
+            @staticmethod
+            @functools.singledispatch
+            def pytest_pyfunc_call(pyfuncitem):
+                return pyfuncitem.name == "test_add" or None
+        for one in gc.get_objects():
+            if type(one).__name__ == "PytestPluginManager":
+                one.register(Plugin())
+        """,
+        BROKEN,
+        ["passed", "passed"],
+        "a hook pytest_pyfunc_call was added by calc.Plugin",
+    ),
     "names itself a plugin": (
         """
         import gc, os, sys
@@ -373,6 +389,7 @@ TOGETHER = {
 REPEATED = {
     *TOGETHER,
     # Attacks by the means of another one.
+    "does not run a test, by a hook in whose closure it is",
     "does not run a test",
     "exits after the last test",
     "skips",
