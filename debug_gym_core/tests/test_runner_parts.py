@@ -443,7 +443,7 @@ def test_whatever_is_sent_in_the_runners_name_is_a_report_or_a_forgery(sent: lis
     run = ReportedRun(cast(Session, place), Entrypoint.parse("pytest"), 1, "seal", None, None, "run")
     run._listen(cast(Process, place), 0)
     for status in (0, 1):
-        run._why_not_valid(status, False, "")
+        run._why_not_valid(status, False, False, "")
     run._unsure()
 
 
