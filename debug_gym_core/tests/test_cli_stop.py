@@ -68,6 +68,80 @@ def test_interrupt_keeps_what_was_done_and_says_how_to_go_on(
     assert (tmp_path / "played").read_text() == "a 0\nb 0\nb 0\nc 0\n"
 
 
+MOMENTS = '''
+import os
+import signal
+
+from debug_gym_core import Agent, hookimpl
+
+
+def now(moment):
+    if os.environ["MOMENT"] == moment:
+        os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+
+
+class Interrupted(Agent):
+    """Not for long."""
+
+    name = "interrupted"
+    needs_llm = False
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        now("prepared")
+
+    def play(self, env, llm): ...
+
+
+@hookimpl
+def debug_gym_register_agents():
+    return [Interrupted]
+
+
+@hookimpl
+def debug_gym_run_started(run):
+    now("begun")
+
+
+now("loaded")
+'''
+"""A plugin that has a signal come while plugins are loaded, when the run is there, or as it begins."""
+
+UNBEGUN = "stopped before anything was played"
+
+
+@pytest.mark.parametrize(
+    ("moment", "number", "status", "said"),
+    [
+        ("loaded", signal.SIGTERM, 143, UNBEGUN),
+        ("prepared", signal.SIGHUP, 129, UNBEGUN),
+        ("begun", signal.SIGTERM, 143, "stopped; go on with: debug-gym run --resume made/out "),
+        *repeated(
+            "people",
+            ("loaded", signal.SIGINT, 130, UNBEGUN),
+            ("loaded", signal.SIGHUP, 129, UNBEGUN),
+            ("prepared", signal.SIGINT, 130, UNBEGUN),
+            ("prepared", signal.SIGTERM, 143, UNBEGUN),
+            ("begun", signal.SIGINT, 130, "stopped; go on with: debug-gym run --resume made/out "),
+        ),
+    ],
+)
+def test_who_stops_a_run_that_has_hardly_begun_is_told_so(
+    gym: Any, environment: dict[str, str], tmp_path: Path, moment: str, number: int, status: int, said: str
+) -> None:
+    (tmp_path / "moments.py").write_text(MOMENTS)
+    environment.update(MOMENT=moment, SIGNAL=str(int(number)))
+    before = signal.signal(number, signal.SIG_DFL)  # nohup may have had the tests ignore it
+    try:
+        done = gym("run", "toy", "--agent", "interrupted", "--plugin-file", "moments.py", "-o", "made/out")
+    finally:
+        signal.signal(number, before)
+    assert done.returncode == status
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(said)
+    assert (tmp_path / "made").exists() == (moment == "begun")
+
+
 def test_a_killed_run_goes_on(blocked: Any, inside: Any, tmp_path: Path) -> None:
     process = blocked()
     process.kill()

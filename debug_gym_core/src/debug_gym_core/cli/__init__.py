@@ -155,7 +155,7 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
             click.echo(f"See: {context.command_path} --help", err=True)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
-        return int(getattr(error, "exit_status", INTERRUPTED))
+        return interrupted_status(error)
     except DebugGymError as error:
         _traceback_if_asked(arguments)
         say_error(str(error))
@@ -170,6 +170,12 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         if not shown:
             click.echo(f"This is a bug in debug-gym or a plugin, at {place_of(error)}; -vv shows more.", err=True)
         return 1
+
+
+def interrupted_status(error: BaseException) -> int:
+    """The exit status of a command that an interrupt ends: of its signal, also where click made an `Abort` of it."""
+    known = [one for one in (error, error.__cause__, error.__context__) if isinstance(one, KeyboardInterrupt)]
+    return next((int(one.exit_status) for one in known if hasattr(one, "exit_status")), INTERRUPTED)
 
 
 def _status_of(error: OSError) -> int:

@@ -14,7 +14,7 @@ from debug_gym_core.cli import Command, printable, say
 from debug_gym_core.cli.applying import apply, by_hand
 from debug_gym_core.cli.options import common, llm_config, override
 from debug_gym_core.cli.play import TOOLS
-from debug_gym_core.cli.playing import Playing, open_run
+from debug_gym_core.cli.playing import Playing, opened_run
 from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.errors import UsageError
 
@@ -123,19 +123,23 @@ def command(
     say(before.about_failing(f" of {directory.name}"))
     runs: list[Run] = []
     changes: list[Change] = []
-    playing = Playing(
-        open_run(plugins, config, output),
-        plugins,
-        max(verbose, 1),
-        conclude=lambda run, console: _conclude(run, console, directory, tests, runs, changes),
-        go_on="the same debug-gym fix, with -o",  # which asks what to apply
-    )
-    status = playing.play()
+    with opened_run(plugins, config, output) as run:
+        playing = Playing(
+            run,
+            plugins,
+            max(verbose, 1),
+            conclude=lambda run, console: _conclude(run, console, directory, tests, runs, changes),
+            go_on="the same debug-gym fix, with -o",  # which asks what to apply
+        )
+        status = playing.play()
     if status != 0 or not any(run.results for run in runs):
         context.exit(status)
-    for change in changes:
-        if change.patch.stat().st_size:
-            _offer(change, directory, at_once)
+    try:
+        for change in changes:
+            if change.patch.stat().st_size:
+                _offer(change, directory, at_once)
+    except KeyboardInterrupt as interrupt:
+        raise click.Abort from interrupt  # the run was played
     context.exit(0 if changes and all(change.passes for change in changes) else 1)
 
 

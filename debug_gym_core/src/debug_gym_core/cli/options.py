@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from debug_gym_core.cli import coloured, printable
+from debug_gym_core.cli import coloured, interrupted_status, printable, say
 from debug_gym_core.redaction import redact
 
 if TYPE_CHECKING:
@@ -107,9 +107,29 @@ def common(
             handler.setLevel(level)
             return function(plugins=plugins, verbose=verbose, **rest)
 
-        return command
+        return _stopped_in_order(command) if steps else command
 
     return add
+
+
+def _stopped_in_order(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Have Ctrl-C, SIGTERM and SIGHUP end a command that plays episodes with a word and the status of each.
+
+    Those that come when there is a run to go on with are answered by who plays it.
+    """
+
+    @functools.wraps(command)
+    def stopped_in_order(**given: Any) -> Any:
+        from debug_gym_core.cli.signals import ended_by_signals
+
+        with ended_by_signals():
+            try:
+                return command(**given)
+            except KeyboardInterrupt as interrupt:
+                say("stopped before anything was played", err=True)
+                raise click.exceptions.Exit(interrupted_status(interrupt)) from None
+
+    return stopped_in_order
 
 
 def start_logging(verbose: int) -> logging.Handler:

@@ -9,7 +9,7 @@ import click
 
 from debug_gym_core.cli import Command
 from debug_gym_core.cli.options import common, override
-from debug_gym_core.cli.playing import Playing, open_run
+from debug_gym_core.cli.playing import Playing, opened_run
 from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.errors import UsageError
 
@@ -64,8 +64,9 @@ def command(
     for kind, name in (("agents", AGENT), ("llms", LLM)):
         plugins.get(kind, name)
     config = _config(source, task, overrides, terminal, plugins)
-    playing = Playing(open_run(plugins, config, output), plugins, verbose, conclude=_conclude)
-    click.get_current_context().exit(playing.play())
+    with opened_run(plugins, config, output) as run:
+        status = Playing(run, plugins, verbose, conclude=_conclude).play()
+    click.get_current_context().exit(status)
 
 
 def _config(

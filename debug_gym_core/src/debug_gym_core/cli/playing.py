@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.cli import FULL, INTERRUPTED, READER_GONE, drop_lost_terminal, say
+from debug_gym_core.cli import FULL, INTERRUPTED, READER_GONE, interrupted_status, say
 from debug_gym_core.cli.shown_paths import shown_path
+from debug_gym_core.cli.signals import ended_by_signals
 from debug_gym_core.errors import RequirementError
+from debug_gym_core.postponed import postponed_interrupts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,23 +29,16 @@ SETTLED = ("UsageError", "TaskError")
 """Kinds of errors that come again however often the same is played: a setting is wrong, or the task is."""
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP, handled as Ctrl-C is."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.exit_status = 128 + number
-
-
-def open_run(
+@contextlib.contextmanager
+def opened_run(
     plugins: Plugins,
     config: Config | None,
     output: Path | None = None,
     resume: Path | None = None,
     workers: int | None = None,
     overrides: Sequence[str] = (),
-) -> Run:
-    """A new run, or one that there is.
+) -> Iterator[Run]:
+    """A new run, or one that there is, held in this block; of a new one that it does not begin to play nothing stays.
 
     Args:
         plugins: what is installed
@@ -59,16 +54,27 @@ def open_run(
     """
     from debug_gym_core.runs.run import Run
 
+    run: Run | None = None
     try:
-        if resume is not None:
-            return Run.resume(resume, plugins=plugins, workers=workers, config=config, overrides=overrides)
-        assert config is not None
-        return Run.create(config, output, plugins=plugins)
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        where = shown_path(resume or output or (config.run.output if config else Path()))
-        raise RequirementError(f"{where}: {error.strerror}; free space, then run the same again") from error
+        try:
+            with postponed_interrupts():  # which would leave a directory that nobody knows of
+                if resume is not None:
+                    run = Run.resume(resume, plugins=plugins, workers=workers, config=config, overrides=overrides)
+                else:
+                    assert config is not None
+                    run = Run.create(config, output, plugins=plugins)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            where = shown_path(resume or output or (config.run.output if config else Path()))
+            raise RequirementError(f"{where}: {error.strerror}; free space, then run the same again") from error
+        assert run is not None
+        yield run
+    finally:
+        if run is not None:
+            with postponed_interrupts():
+                run.discard()
+                run.close()
 
 
 @dataclass
@@ -100,17 +106,27 @@ class Playing:
 
         Raises:
             UsageError, PluginError, RequirementError: it cannot be played, or not to its end
+            KeyboardInterrupt: it is a new run, and was interrupted before it began
         """
+        try:
+            return self._play_prepared()
+        except KeyboardInterrupt as interrupt:  # before or after the episodes; see `_play`
+            if not self.run.stays:
+                raise
+            return self._stopped(interrupt)
+
+    def _play_prepared(self) -> int:
         from debug_gym_core.cli.attended import AttendedDisplay, asking_twice
 
-        with self.run, contextlib.ExitStack() as at_end:
-            shown: list[Display] = []
-            _end_by_signals(at_end, shown)
-            try:
-                display, experiment = self._prepare()
-            except BaseException:
-                self.run.discard()
-                raise
+        shown: list[Display] = []
+
+        def take_hints() -> None:
+            for display in shown:
+                display.hint = ""
+
+        with contextlib.ExitStack() as at_end:
+            at_end.enter_context(ended_by_signals(before=take_hints))
+            display, experiment = self._prepare()
             shown.append(display)
             if isinstance(display, AttendedDisplay):
                 handler = asking_twice(display, experiment.interrupt)
@@ -118,6 +134,11 @@ class Playing:
             started = time.monotonic()
             interrupt = self._play(experiment, display)
             return self._conclude(experiment, display, time.monotonic() - started, interrupt)
+
+    def _stopped(self, interrupt: BaseException | None) -> int:
+        """Say how to go on with a run that was stopped; returns the exit status."""
+        say(f"stopped; go on with: {self.resume}", err=True)
+        return INTERRUPTED if interrupt is None else interrupted_status(interrupt)
 
     @property
     def resume(self) -> str:
@@ -188,35 +209,12 @@ class Playing:
         else:
             cost = sum(one.cost for one in run.results.values())
             summary(results, left, seconds, experiment.spent, cost, shown_path(run.directory), display)
-        return _status(experiment, results, left, interrupt, self.resume)
+        if interrupt is not None or experiment.stopped:
+            return self._stopped(interrupt)
+        return _status(experiment, results, left, self.resume)
 
 
-def _end_by_signals(at_end: contextlib.ExitStack, shown: list[Display]) -> None:
-    """Have SIGTERM and SIGHUP end the run as Ctrl-C does.
-
-    Args:
-        at_end: puts back what they did before
-        shown: what shows the run, once there is something
-    """
-
-    def terminate(number: int, frame: object) -> None:
-        for display in shown:
-            display.hint = ""
-        if number == signal.SIGHUP:
-            drop_lost_terminal()
-        raise Terminated(number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
-            at_end.callback(signal.signal, number, signal.signal(number, terminate))
-
-
-def _status(
-    experiment: Experiment, results: list[Any], left: int, interrupt: KeyboardInterrupt | None, resume: str
-) -> int:
-    if interrupt is not None or experiment.stopped:
-        say(f"stopped; go on with: {resume}", err=True)
-        return int(getattr(interrupt, "exit_status", INTERRUPTED))
+def _status(experiment: Experiment, results: list[Any], left: int, resume: str) -> int:
     failed = [result for result in results if result.status == "error"]
     if left and experiment.refused:
         say(f"the model's service refuses every request, see the error above; not played: {left}", err=True)

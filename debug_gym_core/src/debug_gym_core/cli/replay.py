@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from debug_gym_core.cli import Command, drop_lost_terminal, say, say_note
+from debug_gym_core.cli import Command, say, say_note
 from debug_gym_core.cli.options import common
 from debug_gym_core.errors import DebugGymError, PluginError, RequirementError, UsageError
 
@@ -60,10 +58,11 @@ def command(
     Exit status 0: all is the same; 1: something differs or could not be played; 2 to 4: as with run; 130: interrupted.
     """
     from debug_gym_core.cli.shown_paths import shown_path
+    from debug_gym_core.cli.signals import ended_by_signals
     from debug_gym_core.runs.reading import find_episodes
 
     episodes = find_episodes(place, tasks)
-    with _ended_by_signals():
+    with ended_by_signals():
         same = []
         for episode, replayer in _with_runs(episodes, plugins, terminal, trust):
             name = str(episode) if len({one.run for one in episodes}) == 1 else shown_path(episode.directory)
@@ -162,20 +161,3 @@ def _about(outcome: Outcome, whole: bool) -> Iterator[Text]:
         yield Text(f"    {printable(line)}", COLOURS.get(line[:1], ""))
     if len(shown) < len(found.diff):
         yield Text(f"    (... and {len(found.diff) - len(shown)} more lines; -v shows them)", "dim")
-
-
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP end sandboxes as Ctrl-C does."""
-    from debug_gym_core.cli.playing import Terminated
-
-    def terminate(number: int, frame: object) -> None:
-        if number == signal.SIGHUP:
-            drop_lost_terminal()
-        raise Terminated(number)
-
-    with contextlib.ExitStack() as at_end:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
-                at_end.callback(signal.signal, number, signal.signal(number, terminate))
-        yield

@@ -113,11 +113,12 @@ def command(
     if only_list:
         _list(config, resume or output, plugins, force_all, force_failed, own)
         return
-    from debug_gym_core.cli.playing import Playing, open_run
+    from debug_gym_core.cli.playing import Playing, opened_run
 
-    run = open_run(plugins, config, output, resume, choices["workers"], own)
-    playing = Playing(run, plugins, verbose, debug=debug, force_all=force_all, force_failed=force_failed)
-    context.exit(playing.play())
+    with opened_run(plugins, config, output, resume, choices["workers"], own) as run:
+        playing = Playing(run, plugins, verbose, debug=debug, force_all=force_all, force_failed=force_failed)
+        status = playing.play()
+    context.exit(status)
 
 
 def _load(

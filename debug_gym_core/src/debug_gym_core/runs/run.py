@@ -152,6 +152,11 @@ class Run:
             raise
 
     @property
+    def stays(self) -> bool:
+        """Whether it is there to go on with: it was there before, or is begun; else `discard` removes it."""
+        return self._made is None
+
+    @property
     def results_file(self) -> Path:
         """The results.jsonl."""
         return self.directory / "results.jsonl"
@@ -254,13 +259,14 @@ class Run:
             episodes: how many the run has, so that a reader sees what is missing
         """
         with self._mutex:
+            self._made = None
             self._record["config"] = self.config.model_dump(mode="json")
             self._record["config"]["benchmark"]["tasks"] = self.tasks
             self._record["episodes"] = episodes
             self._write_record()
 
     def discard(self) -> None:
-        """Remove what this process made of a new run: its files, its directory and those made above it."""
+        """Remove what this process made of a new run that was not begun: files, directory and those made above it."""
         if self._made is None or self.results:
             return
         remove(self.directory, self._made)  # before anybody else can hold it
