@@ -259,7 +259,11 @@ class Done(NamedTuple):
 
 Inside = Callable[..., Done]
 TOY = Path(__file__).parent / "toy_plugin.py"
-PROGRAM = [sys.executable, "-c", "from debug_gym_core.cli import main; main()"]
+PROGRAM = [
+    sys.executable,
+    "-c",
+    "import sys; sys.argv[0] = '/bin/debug-gym'; from debug_gym_core.cli import main; main()",
+]
 
 
 @pytest.fixture

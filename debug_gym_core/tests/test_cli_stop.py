@@ -18,7 +18,11 @@ import pytest
 from support import repeated
 
 TOY = Path(__file__).parent / "toy_plugin.py"
-PROGRAM = [sys.executable, "-c", "from debug_gym_core.cli import main; main()"]
+PROGRAM = [
+    sys.executable,
+    "-c",
+    "import sys; sys.argv[0] = '/bin/debug-gym'; from debug_gym_core.cli import main; main()",
+]
 
 
 def results(directory: Path) -> dict[str, str]:
@@ -140,6 +144,12 @@ def test_who_stops_a_run_that_has_hardly_begun_is_told_so(
     (line,) = done.stderr.splitlines()
     assert line.startswith(said)
     assert (tmp_path / "made").exists() == (moment == "begun")
+
+
+def test_ctrl_c_while_the_program_is_imported_shows_no_traceback(gym: Any, tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = gym("--version", toy=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_a_killed_run_goes_on(blocked: Any, inside: Any, tmp_path: Path) -> None:

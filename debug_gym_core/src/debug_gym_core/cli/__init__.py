@@ -5,9 +5,14 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+# Ctrl-C while the program imports what follows would show a traceback; from `main` on it is answered.
+if sys.argv[0].endswith("/debug-gym") and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 import click
 
@@ -109,6 +114,8 @@ class Commands(click.Group):
         prepare_streams()
 
         def run() -> Any:
+            if getattr(signal.getsignal(signal.SIGINT), "__module__", None) == __name__:  # from above
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             return super(Commands, self).main(given, prog_name or "debug-gym", standalone_mode=False, **extra)
 
         if not standalone_mode:
