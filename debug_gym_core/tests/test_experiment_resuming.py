@@ -16,10 +16,14 @@ import pytest
 from toy_runs import UNSAFE, Onlooker, by_task, lines
 
 import debug_gym_core.runs.run as runs
+from debug_gym_core.cli.signals import ended_by_signals
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.loading import load
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import RequirementError, UsageError
+from debug_gym_core.postponed import Terminated
+from debug_gym_core.runs import experiment as experiments
+from debug_gym_core.runs import overtime
 from debug_gym_core.runs.episode import Players
 from debug_gym_core.runs.experiment import Experiment
 from debug_gym_core.runs.jobs import Job
@@ -362,6 +366,55 @@ def test_a_second_interrupt_leaves_no_stop_half_done(
         "players",
         "debug_gym_run_finished",
     ]
+
+
+def test_a_run_that_is_terminated_waits_for_no_tool_that_hangs_and_says_which_one(
+    play: Any, toy_plugins: Plugins, onlooker: Onlooker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main, released = threading.main_thread().ident, threading.Event()
+    assert main is not None
+
+    def hang(self: Any, env: Any, command: str) -> str:
+        """Hang."""
+        signal.pthread_kill(main, signal.SIGTERM)
+        released.wait()
+        return ""
+
+    monkeypatch.setattr(toy_plugins.get("tools", "sh"), "use", hang)
+    monkeypatch.setattr(experiments, "TELLING", 0.0)
+    monkeypatch.setattr(experiments, "PATIENCE", 0.0)
+    try:
+        with ended_by_signals(), pytest.raises(Terminated):
+            play("benchmark.tasks=a")
+    finally:
+        released.set()
+    assert ("note", "toy/a: waiting for tool sh") in onlooker.told
+    assert "waiting for tool sh" in (tmp_path / "run/toy/a/log.txt").read_text()
+
+
+def test_a_tool_is_interrupted_when_the_time_of_its_episode_is_over(
+    play: Any, toy_plugins: Plugins, onlooker: Onlooker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted = threading.Event()
+    said = "has taken longer than run.task_timeout (0.01 s); waiting for tool sh"
+
+    def hang(self: Any, env: Any, command: str) -> str:
+        """Hang until it is interrupted."""
+        interrupted.wait()
+        return "interrupted"
+
+    def interrupt(self: Any) -> bool:
+        if ("note", f"toy/a: {said}") in onlooker.told:
+            interrupted.set()
+        return True
+
+    sh = toy_plugins.get("tools", "sh")
+    monkeypatch.setattr(sh, "use", hang)
+    monkeypatch.setattr(sh, "interrupt", interrupt)
+    monkeypatch.setattr(overtime, "OVERTIME", 0.01)
+    (line,) = lines(play("benchmark.tasks=a", "run.task_timeout=0.01"))
+    assert (line["status"], line["ended"], line["steps"]) == ("unresolved", "time", 1)
+    assert said in (tmp_path / "run/toy/a/log.txt").read_text()
 
 
 def test_an_interrupt_before_anything_is_begun(play: Any, onlooker: Onlooker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,21 +3,51 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-__all__ = ["NOTICED", "postponed_interrupts", "wait_for"]
+__all__ = ["NOTICED", "Terminated", "postponed_interrupts", "wait_for"]
 
 NOTICED = 0.5
 """Seconds after which who waits looks for interrupts: one that comes just as a thread falls asleep does not wake it."""
 
 
-def wait_for(event: threading.Event) -> None:
-    """Wait for an event however long it takes; interrupts come through, see `NOTICED`."""
-    while not event.wait(NOTICED):
-        pass
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP, handled as Ctrl-C is; but nobody repeats them.
+
+    Attributes:
+        exit_status: of the command that it ends
+    """
+
+    def __init__(self, number: int) -> None:
+        """Know which it was.
+
+        Args:
+            number: of the signal
+        """
+        super().__init__()
+        self.exit_status = 128 + number
+
+
+def wait_for(event: threading.Event, seconds: float = math.inf) -> bool:
+    """Wait for an event; interrupts come through, see `NOTICED`.
+
+    Args:
+        event: what is waited for
+        seconds: how long at most
+
+    Returns:
+        whether it has come
+    """
+    until = time.monotonic() + seconds
+    while not event.wait(max(0.0, min(NOTICED, until - time.monotonic()))):
+        if time.monotonic() >= until:
+            return False
+    return True
 
 
 @contextlib.contextmanager

@@ -7,23 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 
 from debug_gym_core.cli import drop_lost_terminal
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP, handled as Ctrl-C is.
-
-    Attributes:
-        exit_status: of the command that it ends
-    """
-
-    def __init__(self, number: int) -> None:
-        """Know which it was.
-
-        Args:
-            number: of the signal
-        """
-        super().__init__()
-        self.exit_status = 128 + number
+from debug_gym_core.postponed import Terminated
 
 
 @contextlib.contextmanager

@@ -269,6 +269,11 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             return False
 
     @property
+    def at_work(self) -> str | None:
+        """The name of the tool that is at work; None: none is."""
+        return self._dispatcher.at_work
+
+    @property
     def info(self) -> dict[str, Any]:
         """The `info` of the last reset or step, as it is now."""
         return {

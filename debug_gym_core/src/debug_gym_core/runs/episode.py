@@ -23,6 +23,7 @@ from debug_gym_core.runs.chosen_model import ChosenModel
 from debug_gym_core.runs.config_notes import weakened, without_effect
 from debug_gym_core.runs.episode_env import EpisodeEnv
 from debug_gym_core.runs.ledger import Ledger, Limits, OutOfBudget, RunIsSpent
+from debug_gym_core.runs.overtime import ended_in_time, waited_for
 from debug_gym_core.runs.parts import EpisodeParts
 from debug_gym_core.runs.recorder import Recorder
 from debug_gym_core.runs.trajectory import Event, Result, describe
@@ -183,6 +184,13 @@ class Players:
         for env, llm in live:
             threading.Thread(target=self._end, args=(env, llm), daemon=True).start()
 
+    def tell_waiting(self) -> None:
+        """Tell what the episodes that are still under way wait for."""
+        with self._mutex:
+            live = list(self._live)
+        for env in live:
+            env.episode.tell(f"waiting for {waited_for(env)}")
+
     def interrupt(self, step: int | None) -> int | None:
         """Have what a tool runs stop, as Ctrl-C does; see `Experiment.interrupt`."""
         with self._mutex:
@@ -242,7 +250,8 @@ class Players:
                 llm.begin(env)
             asked = RecordedLLM(llm, self.config.llm.name, recorder, kept) if llm else None
             try:
-                said = agent.play(env, with_text_calls(asked, env) if asked else None)
+                with ended_in_time(env):
+                    said = agent.play(env, with_text_calls(asked, env) if asked else None)
                 ended = _word(agent, said) or env.ended
             except RunIsSpent:
                 recorder.keep_patch(env.patch)  # which was paid for, should the run never get more

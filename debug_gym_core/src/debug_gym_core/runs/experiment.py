@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from debug_gym_core.components.component import construct
 from debug_gym_core.config.model import Config
-from debug_gym_core.postponed import postponed_interrupts, wait_for
+from debug_gym_core.postponed import Terminated, postponed_interrupts, wait_for
 from debug_gym_core.runs import predictions
 from debug_gym_core.runs.jobs import Executor, Job, Watch
 from debug_gym_core.runs.run import Key, Run
@@ -18,6 +19,13 @@ from debug_gym_core.tasks.selection import select_tasks
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.tasks.task import Benchmark
+
+
+TELLING = 3.0
+"""Seconds after which a run that is being stopped tells what it waits for."""
+
+PATIENCE = 15.0
+"""Seconds that a run has after a signal that nobody repeats: longer than an answer of a model (`models.stopping`)."""
 
 
 def plan(config: Config, benchmark: Benchmark) -> list[Job]:
@@ -132,7 +140,7 @@ class Experiment:
 
         Raises:
             KeyboardInterrupt: it was interrupted; everything under way has been stopped and what was done is kept. A
-                second interrupt comes through at once.
+                second interrupt comes through at once, and so does `Terminated` after some seconds.
         """
         executor: Executor = construct(self._plugins.get("executors", self.run.config.run.executor))
         failures: list[BaseException] = []
@@ -158,10 +166,11 @@ class Experiment:
             with postponed_interrupts():
                 executing.start()
             wait_for(done)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             self.stop()
-            if executing.ident is not None:  # else nothing was begun
-                wait_for(done)
+            if executing.ident is not None and not wait_for(done, TELLING):  # else nothing was begun
+                self._players.tell_waiting()
+                wait_for(done, PATIENCE - TELLING if isinstance(interrupt, Terminated) else math.inf)
             raise
         finally:
             try:

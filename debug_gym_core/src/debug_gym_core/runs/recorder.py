@@ -87,6 +87,11 @@ class Recorder:
             )
         )
 
+    def tell(self, text: str) -> None:
+        """Tell a person, and the log.txt, something of the episode as it goes on."""
+        self._transcript.write(text)
+        self.run.watch.note(f"{self.job}: {text}")
+
     def keep_patch(self, patch: bytes) -> None:
         """Write the patch.diff."""
         self._changed = bool(patch)

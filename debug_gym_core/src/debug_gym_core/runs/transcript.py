@@ -50,7 +50,9 @@ class Transcript(logging.FileHandler):
     def write(self, text: str, error: BaseException | None = None) -> None:
         """Write a paragraph, with an error's traceback; whatever the level of the logger."""
         about = (type(error), error, error.__traceback__) if error else None
-        self.handle(logging.LogRecord(log.name, logging.INFO, __file__, 0, "%s", (text,), about))
+        record = logging.LogRecord(log.name, logging.INFO, __file__, 0, "%s", (text,), about)
+        record.thread = self._thread  # also when another one tells of the episode
+        self.handle(record)
 
 
 def as_text(event: Event) -> str:
