@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import traceback
 from pathlib import Path
 
 from debug_gym_core.usage import NOTHING, Usage
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says where there is no room on the disk."""
 
 
 class DebugGymError(Exception):

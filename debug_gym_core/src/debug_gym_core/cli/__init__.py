@@ -16,7 +16,7 @@ if sys.argv[0].endswith("/debug-gym") and signal.getsignal(signal.SIGINT) is sig
 
 import click
 
-from debug_gym_core.errors import DebugGymError, RequirementError, UsageError, place_of
+from debug_gym_core.errors import FULL, DebugGymError, RequirementError, UsageError, place_of
 from debug_gym_core.names import nearest
 from debug_gym_core.redaction import redact
 
@@ -40,7 +40,6 @@ COMMANDS = {
 """Every command of core, with its line of help: shown without importing the command."""
 
 GROUP = "debug_gym.commands"
-FULL = (errno.ENOSPC, errno.EDQUOT)
 SCARCE = (*FULL, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 """What the machine has too little of: disk, descriptors, memory, processes."""
 MISNAMED = (
@@ -169,7 +168,8 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         return error.exit_status
     except OSError as error:
         _traceback_if_asked(arguments)
-        say_error(f"{error.filename}: {error.strerror}" if error.filename else str(error) or type(error).__name__)
+        name = error.filename or ("standard output" if _output_fails() else None)
+        say_error(f"{name}: {error.strerror}" if name else str(error) or type(error).__name__)
         return _status_of(error)
     except Exception as error:
         shown = _traceback_if_asked(arguments)
@@ -204,6 +204,16 @@ def prepare_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
     if getattr(sys.stdout, "errors", None) == "strict" and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _output_fails() -> bool:
+    """Whether what waits to be written to standard output cannot be; if so, it is dropped."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        drop_output()
+        return True
+    return False
 
 
 def drop_output() -> None:

@@ -15,7 +15,7 @@ import click
 
 from debug_gym_core.cli import Command, printable, say, say_note
 from debug_gym_core.cli.options import common
-from debug_gym_core.cli.target import check_target
+from debug_gym_core.cli.target import check_target, written_as
 from debug_gym_core.components.component import construct
 from debug_gym_core.errors import DebugGymError, UsageError
 
@@ -130,7 +130,7 @@ def _to_file(exporter: Exporter, run: Path, output: Path, *, force: bool) -> Non
     check_target(output, force=force, may_be_directory=True)
     if output.resolve() == run.resolve() or run.resolve().is_relative_to(output.resolve()):
         raise UsageError(f"{output} holds the run itself; name another place")
-    with _made(exporter, run, output.absolute().parent, output.name) as made:
+    with _made(exporter, run, output.parent, output.name) as made, written_as(output, made):
         _put(made, output)
     size = f"{output.stat().st_size:,} bytes" if output.is_file() else "a directory"
     say(f"{exporter.name}: {shown_path(output)} ({size})", err=True)
@@ -185,15 +185,18 @@ def _made(exporter: Exporter, run: Path, beside: Path | None, name: str) -> Iter
         name: of what is made, as exporters may go by its ending
 
     Raises:
-        UsageError: the directory cannot be made, or the exporter refuses
+        UsageError: the exporter refuses
         DebugGymError: the exporter made nothing
+        OSError: the system refuses; names the directory, or the file to be
     """
+    directory = beside or Path(tempfile.gettempdir())
     try:
-        place = Path(tempfile.mkdtemp(prefix=f".export-{os.getpid()}-", dir=beside))
+        place = Path(tempfile.mkdtemp(prefix=f".export-{os.getpid()}-", dir=directory.absolute()))
     except OSError as error:
-        raise UsageError(f"{beside}: {error.strerror}") from error
+        raise OSError(error.errno, error.strerror, str(directory)) from error
     try:
-        exporter.export(run, place / name)
+        with written_as(directory if beside is None else directory / name, place / name):
+            exporter.export(run, place / name)
         if not (place / name).exists():
             raise DebugGymError(f"{exporter.name} made nothing; see its settings: debug-gym export --list")
         yield place / name

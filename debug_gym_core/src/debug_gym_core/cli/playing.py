@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.cli import FULL, INTERRUPTED, READER_GONE, interrupted_status, say
+from debug_gym_core.cli import INTERRUPTED, READER_GONE, interrupted_status, say
 from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.cli.signals import ended_by_signals
-from debug_gym_core.errors import RequirementError
+from debug_gym_core.errors import FULL, RequirementError
 from debug_gym_core.postponed import postponed_interrupts
 
 if TYPE_CHECKING:

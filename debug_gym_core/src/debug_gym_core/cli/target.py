@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from debug_gym_core.errors import UsageError
@@ -24,3 +26,22 @@ def check_target(path: Path, *, force: bool, may_be_directory: bool = False) -> 
         raise UsageError(f"{path} is a directory; name a file in it")
     if not force and (path.exists() or path.is_symlink()):
         raise UsageError(f"{path} is there already; --force replaces it")
+
+
+@contextlib.contextmanager
+def written_as(path: Path, temporary: Path) -> Iterator[None]:
+    """Have what the system refuses in this block, of a temporary file or of none by name, be said of what it is for.
+
+    Args:
+        path: as a person knows it
+        temporary: what takes its place at the end
+
+    Raises:
+        OSError: the system refused
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename not in (None, str(temporary)):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error

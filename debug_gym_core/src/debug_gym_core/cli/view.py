@@ -213,11 +213,15 @@ def _write_page(episodes: Sequence[Episode], plugins: Plugins, path: Path, *, pr
     from debug_gym_core.cli.episode_parts import Account
     from debug_gym_core.cli.figures import plural
     from debug_gym_core.cli.shown_paths import shown_path
-    from debug_gym_core.cli.target import check_target
+    from debug_gym_core.cli.target import check_target, written_as
     from debug_gym_core.runs.run import replaced
 
     check_target(path, force=force)
     accounts = [Account.of(episode) for episode in episodes]
-    with replaced(path) as temporary, temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
+    with (
+        replaced(path) as temporary,
+        written_as(path, temporary),
+        temporary.open("w", encoding="utf-8", errors="backslashreplace") as file,
+    ):
         file.writelines(page(name_of(accounts), accounts, plugins.tools, prompts=prompts))
     say(f"{plural(len(accounts), 'episode')} in {shown_path(path)}", err=True)

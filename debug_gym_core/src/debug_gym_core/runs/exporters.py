@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from debug_gym_core.components.catalogue import installed
 from debug_gym_core.components.component import Settings
 from debug_gym_core.components.values import Flag
-from debug_gym_core.errors import DebugGymError, UsageError
+from debug_gym_core.errors import FULL, DebugGymError, UsageError
 from debug_gym_core.runs.jobs import Exporter
 from debug_gym_core.runs.provenance import absent_files, file_options
 
@@ -67,6 +67,8 @@ class ConversationExporter(Exporter):
                 for line in self._lines(run):
                     file.write(json.dumps(line, ensure_ascii=False) + "\n")
         except OSError as error:
+            if error.errno in FULL:
+                raise OSError(error.errno, error.strerror, str(target)) from error
             raise UsageError(f"{target}: {error.strerror}") from error
 
     def _installed(self) -> Plugins:

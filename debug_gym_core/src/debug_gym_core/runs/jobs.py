@@ -154,4 +154,5 @@ class Exporter(Component, abc.ABC):
 
         Raises:
             UsageError: there is no run, or the target cannot be written
+            OSError: there is no room for it
         """
