@@ -251,7 +251,7 @@ def test_a_run_ends_when_the_service_refuses_every_request(status: int, sandbox:
         tasks = [word for name in ("counter", "purr", "sum_tree") for word in ("--task", name)]
         words = ["run", "mini_nightmare", *tasks, "--agent", "tool_agent", "--llm", "mine", "--terminal", sandbox]
         done = run_debug_gym([*words, "--llm-config", "llm.yaml", "-o", "out"], tmp_path)
-        assert done.returncode == 1 and len(server.requests) == 1, done.stderr
+        assert done.returncode == 4 and len(server.requests) == 1, done.stderr
         assert done.stdout.count("mine (served): No, never.") == 1 and "2 not played" in done.stdout
         assert "refuses every request, see the error above; not played: 2\n" in done.stderr
         (line,) = (tmp_path / "out" / "results.jsonl").read_text().splitlines()

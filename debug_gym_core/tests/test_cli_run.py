@@ -224,6 +224,13 @@ def test_a_run_that_has_spent_all_says_what_goes_on_with_it(inside: Any, tmp_pat
     assert done.status == 2 and "agent.max_steps was 7, is now 3" in done.err
 
 
+def test_a_prompt_with_an_unknown_name_is_refused_before_the_run(inside: Any, tmp_path: Path) -> None:
+    options = ["--agent", "chatter", "--llm", "echo", "-p", "terminal.allow_unsandboxed=true", "-o", "out"]
+    done = inside("run", "toy", *options, "-p", "agent.system_prompt='{{ tsk }}'")
+    said = "error: agent.system_prompt: <template>:1: 'tsk' is undefined; did you mean 'task'?\n"
+    assert (done.status, done.err, (tmp_path / "out").exists()) == (2, said, False)
+
+
 def test_an_episode_that_ran_out_of_time_is_replayed_to_where_it_did(inside: Any, tmp_path: Path) -> None:
     assert inside("run", "toy", "--task", "a", "-o", "out", "-p", "run.task_timeout=0.000001").status == 0
     assert json.loads((tmp_path / "out/results.jsonl").read_text())["ended"] == "time"

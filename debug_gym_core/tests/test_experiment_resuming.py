@@ -20,7 +20,7 @@ from debug_gym_core.cli.signals import ended_by_signals
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.loading import load
 from debug_gym_core.config.model import Config
-from debug_gym_core.errors import RequirementError, UsageError
+from debug_gym_core.errors import RequirementError, TaskError, UsageError
 from debug_gym_core.postponed import Terminated
 from debug_gym_core.runs import experiment as experiments
 from debug_gym_core.runs import overtime
@@ -311,6 +311,32 @@ def test_what_is_missing_is_known_before_anything_starts(play: Any, onlooker: On
     with pytest.raises(RequirementError, match="model 'gpt-9' is not configured"):
         play("llm.name=gpt-9", agent="chatter")
     assert onlooker.told == []
+
+
+def test_a_task_that_the_agent_cannot_play_is_said_before_anything_is_set_up(
+    play: Any, toy_plugins: Plugins, onlooker: Onlooker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the run, where it has no other."""
+    started: list[str] = []
+    then: list[tuple[str, bool]] = []
+
+    def check(self: Any, task: Task) -> None:
+        if task.name != "b":
+            raise TaskError(f"not {task.id}")
+
+    start = LocalTerminal.start
+    monkeypatch.setattr(toy_plugins.get("agents", "fixer"), "check", check)
+    monkeypatch.setattr(LocalTerminal, "start", lambda self, spec: started.append(spec.run) or start(self, spec))
+    with pytest.raises(UsageError, match="not toy/a"):
+        play("benchmark.tasks=a")
+    assert not started
+    monkeypatch.setattr(onlooker, "finished", lambda job, result: then.append((job.name, bool(started))))
+    run = play("benchmark.tasks=[a, b]")
+    assert {task: line["error"] and line["error"]["message"] for task, line in by_task(run).items()} == {
+        "toy/a": "not toy/a",
+        "toy/b": None,
+    }
+    assert then == [("a", False), ("b", True)], "whether a sandbox was started by then"
 
 
 def test_selection(toy_plugins: Plugins) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Iterator
@@ -102,6 +103,21 @@ def test_what_is_wrong_in_a_template_is_said_with_its_line(template: str, said: 
     with pytest.raises(UsageError) as error:
         Prompt(template).render({"task": {"id": "x"}})
     assert said in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("one\n{{ tsk.id }}", "system_prompt: <template>:2: 'tsk' is undefined; did you mean 'task'?"),
+        ("{% for tool in tools %}{{ tool.name }}{{ loop.index }}{% endfor %}{{ range(3) }}", ""),
+        ("{% set mine = task.id %}{{ mine }}{{ history | to_pretty_json }}", ""),
+        ("{% if mood is defined %}{{ mood }}{% endif %}{{ weather | default('fair') }}", ""),
+    ],
+)
+def test_names_that_are_no_facts_are_refused_before_there_are_any(template: str, said: str) -> None:
+    with pytest.raises(UsageError) if said else contextlib.nullcontext() as error:
+        Prompt(template).check()
+    assert error is None or str(error.value) == said
 
 
 def test_a_file_is_read_and_may_include_its_neighbours(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from debug_gym_core import LLM, Agent, Observation, ToolCall
 from debug_gym_core.errors import TaskError
 
 if TYPE_CHECKING:
-    from debug_gym_core import RepoEnv
+    from debug_gym_core import RepoEnv, Task
 
 
 class SolutionAgent(Agent):
@@ -23,15 +23,24 @@ class SolutionAgent(Agent):
     tools: ClassVar[Sequence[str] | None] = ("eval", "pdb")
     needs_llm = False
 
+    def check(self, task: Task) -> None:
+        """Refuse a task that has no gold patch.
+
+        Raises:
+            TaskError: it has none
+        """
+        if task.gold_patch is None:
+            raise TaskError(f"{task.id} has no gold patch, so {self.name} cannot play it")
+
     def play(self, env: RepoEnv, llm: LLM | None) -> None:
         """Play one episode.
 
         Raises:
             TaskError: the task has no gold patch, passes before it, or its stops are never reached
         """
+        self.check(env.task)
         patch = env.task.gold_patch
-        if patch is None:
-            raise TaskError(f"{env.task.id} has no gold patch, so {self.name} cannot play it")
+        assert patch is not None
         if env.task.mode != "hidden":
             self._look(env, patch)
         env.workspace.apply(patch)

@@ -12,6 +12,7 @@ from debug_gym_core.components.values import Count, Flag, Positive
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
     from debug_gym_core.models.llm import LLM
+    from debug_gym_core.tasks.task import Task
 
 
 class AgentSettings(Settings):
@@ -60,6 +61,16 @@ class Agent(Component, abc.ABC):
     trusted: ClassVar[bool] = True
     end_on_resolved: ClassVar[bool] = True
     unused: ClassVar[frozenset[str]] = frozenset()
+
+    def check(self, task: Task) -> None:
+        """Make sure that it can play a task, before anything is set up. It takes all, unless one overrides this.
+
+        Args:
+            task: as its benchmark gives it
+
+        Raises:
+            TaskError: it cannot; says why
+        """
 
     def prepare(self, env: RepoEnv) -> None:
         """See to the environment before it is reset: an agent may withhold tools. Does nothing unless one overrides it.

@@ -36,6 +36,9 @@ TREE_ENTRIES = 300
 VIEWED_LINES = 400
 """How much of the repository a prompt shows at most."""
 
+_ASKING = ("defined", "undefined", "default", "d")
+"""Jinja's tests and filters of names that need not be there."""
+
 INLINE = "<template>"
 """What errors call a template that is no file."""
 
@@ -209,22 +212,36 @@ class Prompt:
             raise UsageError(f"{self.setting}: {self._where(error)}: {said}") from error
 
     def check(self) -> None:
-        """Make sure that the template is there and is Jinja, before it is needed.
+        """Make sure that the template is there, is Jinja and uses no other names than facts, before it is needed.
+
+        Names that it asks for, whether they are defined, may be any; what it includes is not looked at.
 
         Raises:
             UsageError: it is not; says where
         """
         import jinja2
+        import jinja2.meta
+        from jinja2 import nodes
 
         try:
             self._template()
         except jinja2.TemplateSyntaxError as error:
             raise self._is_no_template(error) from error
+        environment = self._environment()
+        parsed = environment.parse(self._text())
+        known = [one.name for one in dataclasses.fields(Facts)]
+        asking = [one for one in parsed.find_all((nodes.Test, nodes.Filter)) if one.name in _ASKING]
+        asked = {one.node.name for one in asking if isinstance(one.node, nodes.Name)}
+        unknown = jinja2.meta.find_undeclared_variables(parsed) - {*known, *asked, *environment.globals}
+        for one in parsed.find_all(nodes.Name):
+            if one.name in unknown:
+                where = f"{self.setting}: {self._name()}:{one.lineno}"
+                raise UsageError(f"{where}: {one.name!r} is undefined{nearest(one.name, known)}")
 
     def _is_no_template(self, error: jinja2.TemplateSyntaxError) -> UsageError:
         return UsageError(f"{self.setting}: {error.name or self._name()}:{error.lineno}: {error.message}")
 
-    def _template(self) -> Any:
+    def _environment(self) -> jinja2.Environment:
         import jinja2
         import jinja2.sandbox
 
@@ -239,14 +256,28 @@ class Prompt:
         environment.filters["to_pretty_json"] = to_pretty_json
         environment.filters["trim_message"] = self._trim_message
         environment.globals.update(to_pretty_json=to_pretty_json, trim_message=self._trim_message)
+        return environment
+
+    def _text(self) -> str:
+        """What the template says.
+
+        Raises:
+            UsageError: it cannot be read
+        """
         if self._path is None:
-            return environment.from_string(self.source)
+            return self.source
         try:
-            text = self._path.read_text(encoding="utf-8")
+            return self._path.read_text(encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{self.setting}: {self._path}: {error.strerror}") from error
         except UnicodeDecodeError as error:
             raise UsageError(f"{self.setting}: {self._path}: not UTF-8: {error.reason}") from error
+
+    def _template(self) -> Any:
+        environment = self._environment()
+        if self._path is None:
+            return environment.from_string(self.source)
+        text = self._text()
         code = environment.compile(text, name=str(self._path), filename=str(self._path))
         return environment.template_class.from_code(environment, code, environment.make_globals(None))
 

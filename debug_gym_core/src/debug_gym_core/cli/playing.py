@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 SETTLED = ("UsageError", "TaskError")
 """Kinds of errors that come again however often the same is played: a setting is wrong, or the task is."""
 
+MISSING = ("RequirementError", "LLMRefused")
+"""Kinds of errors that say that something needed is missing, such as a key that the service takes."""
+
 
 @contextlib.contextmanager
 def opened_run(
@@ -229,6 +232,6 @@ def _status(experiment: Experiment, results: list[Any], left: int, resume: str) 
     if left and bound is not None:
         text = f"the run has spent what it may ({bound}); not played: {left}; give it more: {resume} -p {bound}=MORE"
         say(text, err=True)
-    if failed and len(failed) == len(results) and all(item.error["kind"] == "RequirementError" for item in failed):
+    if failed and len(failed) == len(results) and all(item.error["kind"] in MISSING for item in failed):
         return 4
     return 1 if failed or left else 0

@@ -15,7 +15,7 @@ from debug_gym_core.agents.prompts import Prompt
 from debug_gym_core.config.shipped import left_out
 from debug_gym_core.environment.backend import choose_terminal, unused
 from debug_gym_core.environment.env import RepoEnv
-from debug_gym_core.errors import ContextOverflow, LLMRefused, PluginError, SandboxLost, UsageError
+from debug_gym_core.errors import ContextOverflow, LLMRefused, PluginError, SandboxLost, TaskError, UsageError
 from debug_gym_core.models.llm import LLM
 from debug_gym_core.models.text_calls import with_text_calls
 from debug_gym_core.runs.asking import KeptAnswers, RecordedLLM, remove_answers
@@ -97,7 +97,7 @@ class Players:
         """What the config calls the model that plays; None: none does."""
         return self.model.name if self.model is not None else None
 
-    def check(self, job: Job, again: Collection[Key] = ()) -> None:
+    def check(self, job: Job, again: Collection[Key] = (), *, alone: bool = False) -> None:
         """Make sure that an episode could start: its task loads, there is a sandbox, the model is known and has a key.
 
         Results that stay must be of that model.
@@ -105,6 +105,7 @@ class Players:
         Args:
             job: the episode
             again: of the results that are forgotten before it starts
+            alone: whether the run has no other task, so that it is refused where the agent cannot play this one
 
         Raises:
             UsageError, PluginError, RequirementError: it could not
@@ -117,6 +118,11 @@ class Players:
             for text in self.run.check_model(self._model_record, again, self.plugins.files):
                 self.note(text)
         task = self._load(job)
+        if alone:
+            try:
+                agent.check(task)
+            except TaskError as error:
+                raise UsageError(str(error)) from error
         backend = self._backend(task)
         env = self.config.env
         for entrypoint in filter(None, (env.entrypoint or task.entrypoint, env.debug_entrypoint)):
@@ -236,6 +242,7 @@ class Players:
         recorder.mode = task.mode
         backend = self._backend(task)
         agent = self._parts.new_agent()
+        agent.check(task)
         llm = self.model.make(self.ledger) if self.model is not None else None
         arguments = self._parts.env_arguments(backend)
         env = EpisodeEnv(task, trusted=self.trusted, run=self.run.id, episode=recorder, **arguments)

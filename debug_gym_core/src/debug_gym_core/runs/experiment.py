@@ -133,7 +133,8 @@ class Experiment:
             UsageError, PluginError, RequirementError: it could not
         """
         if self.pending:
-            self._players.check(self.pending[0], self._again)
+            alone = len({job.task for job in self.jobs}) == 1
+            self._players.check(self.pending[0], self._again, alone=alone)
 
     def play(self) -> None:
         """Play what is pending.
