@@ -213,7 +213,7 @@ def test_a_run_that_has_spent_all_says_what_goes_on_with_it(inside: Any, tmp_pat
     options = ["--agent", "chatter", "--llm", "echo", "-p", "terminal.allow_unsandboxed=true", "-o", "out"]
     done = inside("run", "toy", *options, "-p", "run.max_cost=0.7")
     said, _, command = done.err.splitlines()[-1].partition("; give it more: ")
-    assert (done.status, said) == (1, "the run has spent what it may (run.max_cost); not played: 2")
+    assert (done.status, said) == (1, "the run has spent what it may (run.max_cost); not finished: 2")
     assert command.startswith("debug-gym run --resume out --plugin-file ") and command.endswith("-p run.max_cost=MORE")
     assert inside("run", "--resume", "out", "--list", "-p", "run.max_cost=2").out == "toy/b\ntoy/c\n"
     assert inside("run", "--resume", "out", "-p", "run.max_cost=2").status == 0

@@ -60,7 +60,7 @@ def test_interrupt_keeps_what_was_done_and_says_how_to_go_on(
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == status
-    assert "stopping" in out and "toy/b: stopped" in out and "resolved 1 of 1, 2 not played" in out
+    assert "stopping" in out and "toy/b: stopped" in out and "resolved 1 of 1, 1 not finished, 1 not played" in out
     assert ("Ctrl-C" in out) == (number == signal.SIGINT)
     (hint,) = err.splitlines()
     assert hint.startswith("stopped; go on with: debug-gym run --resume out --plugin-file ")
@@ -242,7 +242,7 @@ def test_live_table_and_ctrl_c_on_a_terminal(environment: dict[str, str], tmp_pa
     header = "task +step +score +state +tokens +cost +elapsed"
     assert re.search(header, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written)), written
     assert "elapsed" in written and "playing" in written and "resolved" in written
-    assert "resolved 1 of 1, 2 not played" in written
+    assert "resolved 1 of 1, 1 not finished, 1 not played" in written
     assert "go on with: debug-gym run --resume out" in written
     assert written.endswith("<status 130>")
 

@@ -144,7 +144,7 @@ def test_what_a_stopped_episode_has_spent_is_told() -> None:
     display.finished(job("a"), result("a"))
     display.finished(job("b"), None)
     summary([result("a")], 1, 3.0, 0.0, 0.0, "exps/x", display)
-    assert "resolved 0 of 1, 1 not played, 124.5k tokens, $2.00, 3.0 s" in stream.getvalue()
+    assert "resolved 0 of 1, 1 not finished, 124.5k tokens, $2.00, 3.0 s" in stream.getvalue()
 
 
 def test_an_error_is_told_once() -> None:

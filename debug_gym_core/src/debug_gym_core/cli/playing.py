@@ -230,7 +230,7 @@ def _status(experiment: Experiment, results: list[Any], left: int, resume: str) 
         say(text, err=True)
     bound = experiment.spent_bound
     if left and bound is not None:
-        text = f"the run has spent what it may ({bound}); not played: {left}; give it more: {resume} -p {bound}=MORE"
+        text = f"the run has spent what it may ({bound}); not finished: {left}; give it more: {resume} -p {bound}=MORE"
         say(text, err=True)
     if failed and len(failed) == len(results) and all(item.error["kind"] in MISSING for item in failed):
         return 4

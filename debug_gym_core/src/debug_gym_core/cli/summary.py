@@ -57,9 +57,10 @@ def summary(
         words[0] += f" episodes of {plural(len({result.task for result in results}), 'task')}"
     if len(counted) < len(results):
         words.append(f"{len(results) - len(counted)} could not be run")
-    if left:
-        words.append(f"{left} not played")
-    stopped = [row for row in display.rows.values() if row.state == "stopped"]
+    done = {(result.task, result.repeat) for result in results}
+    stopped = [row for row in display.rows.values() if row.job.key not in done]
+    words += [f"{len(stopped)} not finished"] if stopped else []
+    words += [f"{left - len(stopped)} not played"] if left > len(stopped) else []
     tokens = sum(result.tokens.prompt + result.tokens.completion for result in results)
     tokens += sum(row.tokens for row in stopped)
     of_stopped = sum(row.cost for row in stopped)
