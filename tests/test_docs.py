@@ -323,6 +323,22 @@ def test_every_variable_that_the_tests_read_is_explained() -> None:
     assert {name for name in read if f"`{name}`" not in text} == set()
 
 
+@pytest.mark.parametrize("page", ["docs/plugins/tool.md", "docs/plugins/publish.md", "examples/README.md"])
+def test_what_a_page_installs_from_a_checkout_are_all_plugins_and_nothing_else(page: str) -> None:
+    """As bash expands it, where pytest has left byte code, too; the whole command is run by tests/test_examples.py."""
+    (pattern,) = re.findall(r'"\$CHECKOUT"(/plugins\S*)', (ROOT / page).read_text(encoding="utf-8"))
+    done = subprocess.run(
+        ["bash", "-c", f'printf "%s\\n" "$CHECKOUT"{pattern}'],
+        env={**os.environ, "CHECKOUT": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {Path(line) for line in done.stdout.splitlines()} == {
+        path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml")
+    }
+
+
 def test_readme_says_what_there_is() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     plugins = default_plugins()
