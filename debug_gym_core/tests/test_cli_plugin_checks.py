@@ -62,14 +62,6 @@ def test_check_is_silent_about_what_is_right(inside: Any) -> None:
     assert any("terminal local" in line and "works here" in line for line in done.out.splitlines())
 
 
-def test_a_tool_that_nobody_can_call_ends_a_run_before_it_begins(inside: Any, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.py"
-    bad.write_text(BAD)
-    done = inside("run", "toy", "--plugin-file", str(bad), "--agent", "quitter", "-p", "tools=[greedy]", "-o", "out")
-    said = "error: tool greedy: Greedy.use must name its arguments, not take *words\n"
-    assert (done.status, done.err) == (3, said) and not (tmp_path / "out" / "toy").exists()
-
-
 def test_check_names_what_is_wrong(inside: Any, tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text(BAD)
@@ -150,6 +142,33 @@ def test_check_looks_at_the_methods_that_answer_events(inside: Any, tmp_path: Pa
     }  # fmt: skip
     shown = " ".join(inside("plugins", "--check", "--plugin-file", str(plugin)).out.split())
     assert "misspelled failed" in shown and "argument failed" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "said"),
+    [
+        (BAD, "greedy", "tool greedy: Greedy.use must name its arguments, not take *words"),
+        (
+            EVENTS,
+            "misspelled",
+            "misspelled.on_file_change: there is no event 'on_file_change'; did you mean 'on_file_changed'?",
+        ),
+        (
+            EVENTS,
+            "argument",
+            "tool 'argument' cannot be told of on_file_changed: argument.on_file_changed: there is no argument 'file'; "
+            "it has env, path, edits",
+        ),
+    ],
+    ids=["greedy", "misspelled", "argument"],
+)
+def test_a_tool_that_cannot_work_ends_a_run_before_it_begins(
+    inside: Any, tmp_path: Path, text: str, tool: str, said: str
+) -> None:
+    bad = tmp_path / "bad.py"
+    bad.write_text(text)
+    done = inside("run", "toy", "--plugin-file", str(bad), "--agent", "quitter", "-p", f"tools=[{tool}]", "-o", "out")
+    assert (done.status, done.err) == (3, f"error: {said}\n") and not (tmp_path / "out" / "toy").exists()
 
 
 @pytest.mark.parametrize(

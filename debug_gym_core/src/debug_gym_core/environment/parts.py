@@ -16,7 +16,7 @@ from debug_gym_core.environment.terminal_settings import by_owner, wrong_for_all
 from debug_gym_core.errors import PluginError, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.sandbox.patterns import Patterns
-from debug_gym_core.tools.event_checks import examine
+from debug_gym_core.tools.event_checks import CORE_EVENTS, examine, methods
 from debug_gym_core.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ def make_tools(choices: Sequence[Any] | Mapping[str, Mapping[str, Any] | None], 
 
     Raises:
         UsageError: a name is unknown or listed twice, a setting is wrong
-        PluginError: the plugin of a tool failed, or the name of a method of it is a slip in an event's
+        PluginError: the plugin of a tool failed, the name of a method of it is a slip in an event's, or it answers an
+            event with a method that does not fit it
     """
     if isinstance(choices, Mapping):
         choices = [{name: settings} for name, settings in choices.items()]
@@ -124,22 +125,26 @@ def make_tools(choices: Sequence[Any] | Mapping[str, Mapping[str, Any] | None], 
         if made.name in tools:
             raise UsageError(f"tool {made.name!r} is listed twice")
         tools[made.name] = made
-    _refuse_misspelled(tools.values(), plugins)
+    _refuse_deaf(tools.values(), plugins)
     return tools
 
 
-def _refuse_misspelled(tools: Collection[Tool], plugins: Plugins) -> None:
-    """Refuse tools with a method that is marked as an event's and whose name is a slip: it would never be called.
+def _refuse_deaf(tools: Collection[Tool], plugins: Plugins) -> None:
+    """Refuse tools with a method that is marked as an event's and can be told of none.
 
-    Any other name may be that of an event that a plugin adds later.
+    Its name is a slip in an event's, or it does not fit its event. Any other name may be that of an event that a plugin
+    adds later.
 
     Raises:
-        PluginError: there is one; names the event that is meant
+        PluginError: there is one; names the event that is meant, or what is wrong
     """
     modules = [one.__name__ for one in plugins.manager.get_plugins()] + [type(one).__module__ for one in tools]
     for made in tools:
         for text in examine(type(made), modules).misspelled:
             raise PluginError(text)
+        for one in methods(type(made)):
+            if one.marked and one.event in CORE_EVENTS and (reason := one.wrong(CORE_EVENTS[one.event])):
+                raise PluginError(f"tool {made.name!r} cannot be told of {one.event}: {made.name}.{one.name}: {reason}")
 
 
 def one_choice(choice: Any) -> tuple[str, dict[str, Any]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.components.component import construct
+from debug_gym_core.environment.parts import make_tools
 from debug_gym_core.tasks.selection import load_task
 
 if TYPE_CHECKING:
@@ -54,9 +55,8 @@ class EpisodeParts:
         listed = {name.rpartition(":")[2]: name for name in settings}
         own = agent_class.tools
         names = list(settings) if own is None else [listed.get(name, name) for name in own]
-        for name in names:
-            construct(plugins.get("tools", name), **settings.get(name, {}))
         tools = [{name: settings[name]} if settings.get(name) else name for name in names]
+        make_tools(tools, plugins)  # what is wrong with one is known before anything plays
         return cls(config, plugins, make_benchmark(config, plugins), agent_class, tools)
 
     def new_agent(self) -> Agent:

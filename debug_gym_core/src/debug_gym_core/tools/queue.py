@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from debug_gym_core.components.markers import PROJECT
-from debug_gym_core.errors import ActionError, PluginError, SandboxLost, UsageError
+from debug_gym_core.errors import ActionError, SandboxLost, UsageError
 from debug_gym_core.tools import events
 from debug_gym_core.tools.event_checks import CORE_EVENTS, Specification, methods, specifications
 from debug_gym_core.tools.observation import Observation, as_observation
@@ -49,9 +49,6 @@ class EventQueue:
         Args:
             tools: by name, in the order in which they are told; `refresh` takes note of changes
             failed: makes a tool's exception words for the agent, and keeps it
-
-        Raises:
-            PluginError: a tool answers an event with a method that does not fit it
         """
         self._failed = failed
         self._tools = tools
@@ -62,8 +59,6 @@ class EventQueue:
         self._refused: dict[str, dict[str, str]] = {}
         self._manager = _Manager()
         self._manager.add_hookspecs(events)
-        for name, event, reason, method in self._misfits(CORE_EVENTS):
-            raise PluginError(f"tool {name!r} cannot be told of {event}: {name}.{method}: {reason}")
         self._register()
 
     def _misfits(self, specified: Mapping[str, Specification]) -> Iterator[tuple[str, str, str, str]]:
