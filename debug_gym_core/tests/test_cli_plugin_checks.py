@@ -25,6 +25,28 @@ class Greedy(Tool):
         \"\"\"Nothing.\"\"\"
         return "x"
 
+class Unmade(Silent):
+    \"\"\"Cannot be made.\"\"\"
+    name = "unmade"
+    def __init__(self, **settings):
+        raise OSError("no licence")
+
+class Place(Settings):
+    \"\"\"What it wants.
+
+    Attributes:
+        where: it looks
+    \"\"\"
+    where: str
+
+class Choosy(Silent):
+    \"\"\"Wants to be told more.\"\"\"
+    name = "choosy"
+    Settings = Place
+    def use(self, env):
+        \"\"\"Nothing.\"\"\"
+        return self.settings.where
+
 class Half(Terminal):
     \"\"\"Leaves out most methods.\"\"\"
     name = "half"
@@ -43,7 +65,7 @@ class Alone(Agent):
     def play(self, env, llm): pass
 
 @hookimpl
-def debug_gym_register_tools(): return [Silent, Greedy]
+def debug_gym_register_tools(): return [Silent, Greedy, Unmade, Choosy]
 @hookimpl
 def debug_gym_register_terminals(): return [Half]
 @hookimpl
@@ -72,6 +94,9 @@ def test_check_names_what_is_wrong(inside: Any, tmp_path: Path) -> None:
              if item["plugin"] == "bad.py"}  # fmt: skip
     assert found["tool", "silent"] == ("warning", "arguments that the docstring of use() does not explain: path")
     assert found["tool", "greedy"][0] == "failed" and "must name its arguments" in found["tool", "greedy"][1]
+    unmade = f"tool unmade: plugin file {bad} cannot make it: OSError: no licence (bad.py:"
+    assert found["tool", "unmade"][0] == "failed" and unmade in found["tool", "unmade"][1]
+    assert found["tool", "choosy"] == ("ok", "arguments: none; not made: choosy: where: it is missing")
     assert found["terminal", "half"][0] == "failed" and "does not implement alive, open, start" in str(
         found["terminal", "half"]
     )
@@ -199,7 +224,7 @@ def test_check_warns_of_a_plugin_that_provides_nothing(
 
 def test_check_with_warnings_only_is_status_0(inside: Any, tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
-    bad.write_text(BAD.replace("return [Silent, Greedy]", "return [Silent]").replace("[Half]", "[]")
+    bad.write_text(BAD.replace("return [Silent, Greedy, Unmade, Choosy]", "return [Silent]").replace("[Half]", "[]")
                    .replace("return [Wrong]", "return []"))  # fmt: skip
     done = inside("plugins", "--check", "--plugin-file", str(bad))
     assert done.status == 0 and "warning" in done.out

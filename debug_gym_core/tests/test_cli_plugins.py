@@ -190,6 +190,11 @@ def test_a_name_that_no_model_may_call_is_refused_when_it_is_loaded(inside: Any,
     [
         ("Loud", "debug_gym_register_tools must return a list of classes, not <class "),
         ("3", "debug_gym_register_tools must return a list of classes, not 3"),
+        ("None", "debug_gym_register_tools returns nothing; it must return a list of classes"),
+        (
+            "[type('Odd', (Loud,), {'__doc__': 'Has odd settings.', 'Settings': dict})]",
+            "Odd.Settings is no subclass of debug_gym_core.Settings",
+        ),
         ("[Loud()]", "debug_gym_register_tools must return component classes, not <"),
     ],
 )

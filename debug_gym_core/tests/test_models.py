@@ -250,7 +250,7 @@ def test_a_validator_that_fails_by_an_error_of_its_own_stops_nobody_else(tmp_pat
             chosen.check(ledger, notes.append)
             continue
         with pytest.raises(
-            PluginError, match=rf"llm\.yaml:2: other: picky: plugin file .* cannot check its settings: {said}"
+            PluginError, match=rf"llm\.yaml:2: other: llm picky: plugin file .* cannot check its settings: {said}"
         ):
             chosen.check(ledger, notes.append)
     assert notes == []

@@ -57,7 +57,7 @@ def test_what_cannot_be_made_names_its_plugin(
     (tmp_path / "plug.py").write_text(source)
     done = inside("run", *arguments, "--task", "a", "--plugin-file", "plug.py", "-o", "out")
     assert done.status == 3, done.err
-    said = "failing: plugin file plug.py cannot make it: OSError: no licence (plug.py:"
+    said = f"error: {kind.removesuffix('s')} failing: plugin file plug.py cannot make it: OSError: no licence (plug.py:"
     assert said in done.err and "in __init__)" in done.err
     (tmp_path / "plug.py").write_text(source.replace('OSError("no licence")', 'SystemExit("no licence")'))
     left = inside("run", *arguments, "--task", "a", "--plugin-file", "plug.py", "-o", "out")

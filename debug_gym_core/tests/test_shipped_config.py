@@ -244,9 +244,8 @@ def test_a_terminal_that_cannot_check_its_settings_is_told_and_keeps_no_other_fr
     make("prepared/a", terminal={"auto": {"memory": "1g"}}, plugins=plugins).close()
     with pytest.raises(UsageError, match=r"terminal\.memorry"):
         load("prepared", ["terminal.memorry=1g", "terminal.memory=1g"], plugins=plugins)
-    said = (
-        rf"^{odd}: plugin {odd} \({odd} 1\) cannot check its settings: {type(error).__name__}: {error} \(test_shipped"
-    )
+    said = rf"^terminal {odd}: plugin {odd} \({odd} 1\) cannot check its settings: "
+    said += rf"{type(error).__name__}: {error} \(test_shipped"
     with pytest.raises(PluginError, match=said):
         make("prepared/a", terminal={odd: {"memory": "1g"}}, plugins=plugins)
     with pytest.raises(PluginError, match=said):

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from debug_gym_core.components.catalogue import CORE, FILE, KINDS, PluginRecord, Plugins, of_core
-from debug_gym_core.components.component import Component, Settings
+from debug_gym_core.components.component import Component, construct
 from debug_gym_core.components.entry_points import GROUP
 from debug_gym_core.config.text import attribute_help
-from debug_gym_core.errors import DebugGymError
+from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 from debug_gym_core.tools.event_checks import examine
 
 
@@ -131,14 +131,22 @@ def _of(kind: str, cls: type[Component], plugins: Plugins) -> str:
         raise Wrong(f"{cls.__name__} is no subclass of {base.__name__}")
     if inspect.isabstract(cls):
         raise Wrong(f"{cls.__name__} does not implement {', '.join(sorted(vars(cls)['__abstractmethods__']))}")
-    if not (inspect.isclass(cls.Settings) and issubclass(cls.Settings, Settings)):
-        raise Wrong(f"{cls.__name__}.Settings is no subclass of debug_gym_core.Settings")
     cls.Settings.model_json_schema()
-    words = _MORE[kind](cls, plugins) if kind in _MORE else ""
+    lacking = _make(cls) if kind in ("tools", "agents") else ""  # others may hold services as soon as they are made
+    words = (_MORE[kind](cls, plugins) if kind in _MORE else "") + lacking
     silent = sorted(set(cls.Settings.model_fields) - set(attribute_help(cls.Settings)))
     if silent:
         raise Doubtful(f"settings that the docstring of {cls.Settings.__name__} does not explain: {', '.join(silent)}")
     return words
+
+
+def _make(cls: type[Component]) -> str:
+    """Make a component without settings; says what it lacks for that: a setting, or something of this machine."""
+    try:
+        construct(cls)
+    except (UsageError, RequirementError) as lacking:
+        return f"; not made: {' '.join(str(lacking).split())}"
+    return ""
 
 
 def _base(kind: str) -> type[Any]:

@@ -21,7 +21,7 @@ import pluggy
 
 from debug_gym_core import hookspecs
 from debug_gym_core.components.catalogue import CORE, FILE, KINDS, PluginRecord, Plugins, cause_of, log, of_core
-from debug_gym_core.components.component import Component
+from debug_gym_core.components.component import Component, Settings
 from debug_gym_core.components.entry_points import entry_points
 from debug_gym_core.components.markers import PROJECT
 from debug_gym_core.errors import PluginError, UsageError
@@ -135,7 +135,10 @@ def _components_of(module: ModuleType, record: PluginRecord) -> dict[str, Sequen
     components: dict[str, Sequence[type[Component]]] = {}
     for kind in KINDS:
         hook = f"debug_gym_register_{kind}"
-        lists = getattr(manager.hook, hook)()
+        caller = getattr(manager.hook, hook)
+        lists = caller()
+        if caller.get_hookimpls() and not lists:  # pluggy leaves None out
+            _complain(f"{record}: {hook} returns nothing; it must return a list of classes")
         for classes in lists:
             if inspect.isclass(classes) or not isinstance(classes, Iterable):
                 raise PluginError(f"{hook} must return a list of classes, not {classes!r:.80}")
@@ -149,6 +152,8 @@ def _components_of(module: ModuleType, record: PluginRecord) -> dict[str, Sequen
                 raise PluginError(f"{cls.__name__}: {cls.name!r} is no name: letters, digits, _ and -, 64 at most")
             if not (cls.__doc__ or "").strip():
                 raise PluginError(f"{cls.__name__} has no docstring, which is its help")
+            if not (inspect.isclass(cls.Settings) and issubclass(cls.Settings, Settings)):
+                raise PluginError(f"{cls.__name__}.Settings is no subclass of debug_gym_core.Settings")
         components[kind] = found
     return components
 

@@ -130,7 +130,8 @@ def validated(cls: type[Component], settings: Mapping[str, Any]) -> Settings:
 
 def _failed(cls: type[Component], what: str, error: BaseException) -> PluginError:
     said = redact(" ".join(f"{type(error).__name__}: {error}".split()))
-    return PluginError(f"{cls.name}: {cls.brought_by} cannot {what}: {said} ({place_of(error)})")
+    kind = next(base.__name__.lower() for base in cls.__mro__ if Component in base.__bases__)
+    return PluginError(f"{kind} {cls.name}: {cls.brought_by} cannot {what}: {said} ({place_of(error)})")
 
 
 def explain(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | None = None) -> str:
