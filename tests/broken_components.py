@@ -255,6 +255,21 @@ class TestUnmarked(Base):
     broken = ("test_events_are_known_and_marked",)
 
 
+class TestNoTool(Base):
+    broken = ("test_calls_work", "test_ignored_files_are_refused")
+
+
+class TestInstance(Base):
+    tool: ClassVar[Any] = broken_tool(steady)()
+    broken = ("test_calls_work",)
+
+
+class TestOneCall(Base):
+    tool = broken_tool(steady)
+    calls: ClassVar[Any] = {"path": "hello.txt"}
+    broken = ("test_calls_work",)
+
+
 class TestMisspelled(Base):
     tool = broken_tool(steady, on_file_change=hookimpl(fail))
     broken = ("test_events_are_known_and_marked",)

@@ -125,6 +125,15 @@ def test_contracts_see_what_is_broken(outcomes: dict[str, tuple[str, str]]) -> N
             "TestUnmarked::test_events_are_known_and_marked",
             "broken.on_reset is not marked @hookimpl and is never called",
         ),
+        *(
+            (f"TestNoTool::{test}", "TestNoTool.tool must be the class that is tried, as in `tool = MyClass`")
+            for test in ("test_calls_work", "test_ignored_files_are_refused")
+        ),
+        ("TestInstance::test_calls_work", "TestInstance.tool must be the class that is tried"),
+        (
+            "TestOneCall::test_calls_work",
+            'TestOneCall.calls must be a list of the arguments of each call, by name, as in `calls = [{"path"',
+        ),
         (
             "TestMisspelled::test_events_are_known_and_marked",
             "there is no event 'on_file_change'; did you mean 'on_file_changed'?",

@@ -195,7 +195,17 @@ def test_a_name_that_no_model_may_call_is_refused_when_it_is_loaded(inside: Any,
             "[type('Odd', (Loud,), {'__doc__': 'Has odd settings.', 'Settings': dict})]",
             "Odd.Settings is no subclass of debug_gym_core.Settings",
         ),
-        ("[Loud()]", "debug_gym_register_tools must return component classes, not <"),
+        ("Loud()", "debug_gym_register_tools must return a list of classes, not an instance of Loud"),
+        ("[Loud()]", "debug_gym_register_tools must return the class Loud, not an instance of it"),
+        ("[3]", "debug_gym_register_tools must return component classes, not 3"),
+        (
+            "[]\n@hookimpl\ndef debug_gym_run_started(run, when): pass",
+            "debug_gym_run_started has no argument 'when'; it may have: run; the rest works",
+        ),
+        (
+            "[]\n@hookimpl(specname='debug_gym_register_llms')\ndef models(env): pass",
+            "debug_gym_register_llms has no argument 'env'; it may have: none; the rest works",
+        ),
     ],
 )
 def test_a_hook_that_returns_no_list(inside: Any, tmp_path: Path, returned: str, words: str) -> None:

@@ -408,6 +408,19 @@ def test_wrong_arguments_are_explained_with_an_example(arguments: Any, said: str
     assert len(str(caught.value)) < 1000
 
 
+def test_a_missing_argument_that_nobody_explains_is_named() -> None:
+    class Bare(Tool):
+        """Says nothing of its argument."""
+
+        name = "bare"
+
+        def use(self, env: Any, path: str) -> str:
+            raise NotImplementedError
+
+    with pytest.raises(ActionError, match=r"^bare: missing argument 'path'\nexpected: "):
+        Bare.check({})
+
+
 def test_deep_nesting_is_an_error_of_the_agent() -> None:
     value: Any = []
     for _ in range(100_000):

@@ -26,6 +26,7 @@ from debug_gym_core.components.entry_points import entry_points
 from debug_gym_core.components.markers import PROJECT
 from debug_gym_core.errors import PluginError, UsageError
 from debug_gym_core.names import nearest
+from debug_gym_core.tools.event_checks import specifications
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """What providers of models accept as the name of a function, and a shell without quotes."""
@@ -122,7 +123,10 @@ def _load(
 def _components_of(module: ModuleType, record: PluginRecord) -> dict[str, Sequence[type[Component]]]:
     """What a plugin's registration hooks return, checked."""
     manager = _new_manager()
-    manager.register(module, name=record.name)
+    try:
+        manager.register(module, name=record.name)
+    except pluggy.PluginValidationError as error:
+        raise PluginError(_misfit(module) or cause_of(error)) from error
     try:
         manager.check_pending()
     except pluggy.PluginValidationError as error:
@@ -141,9 +145,12 @@ def _components_of(module: ModuleType, record: PluginRecord) -> dict[str, Sequen
             _complain(f"{record}: {hook} returns nothing; it must return a list of classes")
         for classes in lists:
             if inspect.isclass(classes) or not isinstance(classes, Iterable):
-                raise PluginError(f"{hook} must return a list of classes, not {classes!r:.80}")
+                shown = f"an instance of {type(classes).__name__}" if isinstance(classes, Component) else repr(classes)
+                raise PluginError(f"{hook} must return a list of classes, not {shown:.80}")
         found = [cls for classes in lists for cls in classes]
         for cls in found:
+            if isinstance(cls, Component):
+                raise PluginError(f"{hook} must return the class {type(cls).__name__}, not an instance of it")
             if not (inspect.isclass(cls) and issubclass(cls, Component)):
                 raise PluginError(f"{hook} must return component classes, not {cls!r:.80}")
             if not isinstance(getattr(cls, "name", None), str):
@@ -156,6 +163,20 @@ def _components_of(module: ModuleType, record: PluginRecord) -> dict[str, Sequen
                 raise PluginError(f"{cls.__name__}.Settings is no subclass of debug_gym_core.Settings")
         components[kind] = found
     return components
+
+
+def _misfit(module: ModuleType) -> str:
+    """Which of a plugin's functions asks for an argument that its hook does not have; empty: none."""
+    known = specifications(hookspecs)
+    for name, function in inspect.getmembers(module, inspect.isfunction):
+        marked = getattr(function, f"{PROJECT}_impl", None)
+        hook = (marked and marked.get("specname")) or name
+        if marked is not None and hook in known:
+            for one in inspect.signature(function).parameters.values():
+                if one.name not in known[hook].arguments and one.default is one.empty:
+                    may = ", ".join(known[hook].arguments) or "none"
+                    return f"{hook} has no argument {one.name!r}; it may have: {may}"
+    return ""
 
 
 def _check_version(requirements: Sequence[str]) -> None:

@@ -34,6 +34,22 @@ class ComponentContract:
     registered: ClassVar[bool] = True
     _kind: ClassVar[str] = ""
 
+    @pytest.fixture(scope="class", autouse=True)
+    @staticmethod
+    def attributes_are_right(request: pytest.FixtureRequest) -> None:
+        """Say what the class lacks before any test fails by it."""
+        contract: type[ComponentContract] = request.cls
+        contract.check_attributes()
+
+    @classmethod
+    def check_attributes(cls) -> None:
+        """Check what the class says of the component.
+
+        Raises:
+            TypeError: it does not name its class, or an attribute is not what it must be
+        """
+        cls.component()
+
     @classmethod
     def component(cls) -> type[Component]:
         """The component that is tried: the class attribute named like its kind.

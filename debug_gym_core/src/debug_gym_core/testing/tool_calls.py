@@ -41,6 +41,17 @@ class ToolTests(ComponentContract):
     tries: ClassVar[int] = 50
     _kind: ClassVar[str] = "tools"
 
+    @classmethod
+    def check_attributes(cls) -> None:
+        """Check also `calls`; see `ComponentContract.check_attributes`."""
+        super().check_attributes()
+        calls: Any = cls.calls
+        if isinstance(calls, str | Mapping) or not all(isinstance(one, Mapping) for one in calls):
+            raise TypeError(
+                f"{cls.__name__}.calls must be a list of the arguments of each call, by name, as in "
+                f'`calls = [{{"path": "hello.txt"}}]`, not {calls!r:.80}'
+            )
+
     @pytest.fixture(scope="class")
     @staticmethod
     def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:

@@ -209,7 +209,7 @@ class _Signature:
                 name = str(item["loc"][0]) if item["loc"] else ""
                 said.append(self._wrong(name, in_words(item) + self._as_text(name, given), item["input"]))
             if lacking is not None:
-                said.append(f"missing argument {lacking.name!r}: {lacking.help}")
+                said.append(f"missing argument {lacking.name!r}" + (f": {lacking.help}" if lacking.help else ""))
             raise ActionError(self._explain("; ".join(said))) from None
         except RecursionError:
             raise ActionError(self._explain("the arguments are nested too deeply")) from None
