@@ -7,6 +7,7 @@ import textwrap
 import pytest
 from reported_tests import RunTests
 
+from debug_gym_core.errors import TaskError
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.testing.sample import ENTRYPOINT
@@ -195,6 +196,12 @@ def test_unittest_modules_that_cannot_be_imported_count(local_session: Session) 
     )
     found = collect(local_session, "python -m unittest", timeout=60)
     assert set(found) == {"test_broken.py", "test_it.TestIt.test_it"}
+
+
+def test_where_unittest_finds_nothing_pytest_may(local_session: Session) -> None:
+    local_session.write("test_it.py", b"def test_it(): pass\n")
+    with pytest.raises(TaskError, match=r"unittest finds no TestCase there; .* need `python -m pytest`$"):
+        collect(local_session, "python -m unittest -q test_it", timeout=60)
 
 
 def test_a_test_that_removes_the_working_directory(run: RunTests) -> None:

@@ -120,4 +120,10 @@ class ContextOverflow(LLMError):
 
 
 class TaskError(DebugGymError):
-    """A task is not what its benchmark says: it passes before the fix, or its gold patch does not apply."""
+    """A task is not what its benchmark says: it passes before the fix, or its gold patch does not apply.
+
+    Attributes:
+        without_tests: whether it is that its entrypoint finds no test that could pass
+    """
+
+    without_tests = False

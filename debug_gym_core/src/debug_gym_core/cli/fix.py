@@ -16,7 +16,7 @@ from debug_gym_core.cli.options import common, llm_config, override
 from debug_gym_core.cli.play import TOOLS
 from debug_gym_core.cli.playing import Playing, opened_run
 from debug_gym_core.cli.shown_paths import shown_path
-from debug_gym_core.errors import UsageError
+from debug_gym_core.errors import TaskError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -116,7 +116,14 @@ def command(
     from debug_gym_core.cli.own_tests import OwnTests
 
     tests = OwnTests(config, plugins)
-    before = tests.as_they_are()
+    try:
+        before = tests.as_they_are()
+    except TaskError as error:
+        if not error.without_tests or config.env.entrypoint is not None:
+            raise
+        said = str(error).replace(" (env.entrypoint)", "")
+        instead = "where there are no tests, say how the program that fails is run, as in --entrypoint 'python main.py'"
+        raise TaskError(f"{said}; {instead}") from error
     if before.passes:
         say(f"nothing to fix: {before.about_passing(f' of {directory.name}')}")
         return

@@ -16,6 +16,7 @@ from debug_gym_core.workspace.lines import shown
 _IMPORT_ERROR = re.compile(
     r"(ModuleNotFoundError|ImportError): (?!ModuleNotFoundError|Failed to import|.*while importing)[^\n()]+"
 )
+_NOT_PYTEST = "unittest finds no TestCase there; tests that are written for pytest need `python -m pytest`"
 _USAGE_ERROR = re.compile(r"ERROR: |\S+: error: |pytest\.main\(\): error: ")
 """How pytest begins what it says of a wrong command line."""
 
@@ -55,8 +56,11 @@ def collect(
     if not tests:
         lines = [line.strip() for line in (found.output.strip() or found.reason).splitlines() if line.strip()]
         said = [line for line in lines if _USAGE_ERROR.match(line)] or lines
-        words = " / ".join(said[-3:]).removesuffix(" in <time>") or "it says nothing"
-        raise TaskError(f"`{entrypoint}` (env.entrypoint) finds no test that could pass: {words}")
+        words = " / ".join(said[-3:]).removesuffix(" in <time>")
+        words = words or (_NOT_PYTEST if parsed.module == "unittest" else "it says nothing")
+        error = TaskError(f"`{entrypoint}` (env.entrypoint) finds no test that could pass: {words}")
+        error.without_tests = True
+        raise error
     if notify is not None and run.elsewhere:
         names = ", ".join(f"{shown(name)} from {shown(path)}" for name, path in run.elsewhere)
         notify(
