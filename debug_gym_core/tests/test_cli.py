@@ -109,6 +109,7 @@ def test_works_with_clicks_runner() -> None:
         (["run", "toy", "--agent", "debug_agent"], 2, "agent 'debug_agent'"),
         (["run", "toy", "--agent", "xyz"], 2, "unknown agent 'xyz'; known: "),
         (["run", ""], 2, "the benchmark or config file is empty; name one (toy)"),
+        (["run", "toy", "--terminal", "foo"], 2, "unknown terminal 'foo'; known: auto, "),
         (["run", "toy", "--terminal", "docker"], 2, "terminal 'docker'"),
         (["run", "toy", "-p", "env.run_timout=3"], 2, "did you mean 'run_timeout'?"),
         (["run", "toy", "--agent", "chatter", "--llm", "gpt-9"], 4, "model 'gpt-9' is not configured"),

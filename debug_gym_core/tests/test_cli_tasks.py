@@ -70,7 +70,9 @@ def test_names_alone_are_a_file_of_tasks(inside: Any, tmp_path: Path) -> None:
 
 def test_data_options_are_settings_of_the_benchmark(inside: Any) -> None:
     done = inside("tasks", "toy", "--mode", "hiden")
-    assert done.status == 2 and "benchmark.mode: " in done.err and "did you mean 'hidden'?" in done.err
+    assert done.status == 2 and done.err.startswith("error: --mode: ") and "did you mean 'hidden'?" in done.err
+    done = inside("tasks", "toy", "--mode", "hiden", "-p", "benchmark.mode=hidn")
+    assert done.status == 2 and done.err.startswith("error: -p benchmark.mode: ")
     options = ["--mode", "debug", "--split", "123", "--source", "./x", "--revision", "1.0"]
     for command in ("tasks", "run"):
         done = inside(command, "toy", *options, *(["-o", "out", "--task", "a"] if command == "run" else []))

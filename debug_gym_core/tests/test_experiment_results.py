@@ -272,22 +272,31 @@ def test_settings_without_effect_and_weakened_sandboxes_are_noted(play: Any, onl
 
 
 @pytest.mark.parametrize(
-    ("tools", "noted"),
-    [("[sh]", True), ("[eval, rewrite]", False), ("[view, listdir, rewrite, eval, pdb, submit]", False)],
+    ("own", "tools", "said"),
+    [
+        (
+            ("rewrite", "eval"),
+            "[sh]",
+            ["tools: own plays with tools of its own (rewrite, eval), of which only the settings are taken"],
+        ),
+        (("rewrite", "eval"), "[eval, rewrite]", []),
+        (("rewrite", "eval"), "[view, listdir, rewrite, eval, pdb, submit]", []),
+        ((), "[sh]", ["tools: own plays without any, so that those of the config are not used"]),
+    ],
 )
-def test_tools_of_a_config_for_an_agent_with_its_own_are_noted(tools: str, noted: bool) -> None:
+def test_tools_of_a_config_for_an_agent_with_its_own_are_noted(
+    own: tuple[str, ...], tools: str, said: list[str]
+) -> None:
     class Own(Agent):
-        """Plays with two tools."""
+        """Plays with some tools, or none."""
 
         name = "own"
-        tools: ClassVar = ("rewrite", "eval")
+        tools: ClassVar = own
 
         def play(self, env: Any, llm: Any) -> None: ...
 
     sections = {"tools": yaml.safe_load(tools)}
-    notes = list(without_effect(Config.model_validate(sections), Own, None))
-    said = "tools: own plays with tools of its own (rewrite, eval), of which only the settings are taken"
-    assert notes == ([said] if noted else [])
+    assert list(without_effect(Config.model_validate(sections), Own, None)) == said
 
 
 def test_observers_are_told_and_their_faults_stop_nobody(

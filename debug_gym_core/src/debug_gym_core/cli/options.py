@@ -43,7 +43,13 @@ def data(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def command(*, overrides: tuple[str, ...], **rest: Any) -> Any:
         given = {key: rest.pop(f"data_{key}") for key in about}
-        words = [f"benchmark.{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
+        from debug_gym_core.config.layers import Spelled
+
+        words = [
+            Spelled(f"benchmark.{key}={json.dumps(value)}", f"--{key}")
+            for key, value in given.items()
+            if value is not None
+        ]
         return function(overrides=(*words, *overrides), **rest)
 
     for key, (metavar, text) in reversed(about.items()):

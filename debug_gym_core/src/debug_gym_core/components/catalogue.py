@@ -226,7 +226,7 @@ class Plugins:
                     return UsageError(f"{singular} {name!r}: {record} is disabled: {record.cause}")
         if kind == "agents" and name in AGENTS:
             return UsageError(f"agent {name!r} is now called {AGENTS[name]!r}")
-        suggestion = nearest(name, self._components[kind])
+        suggestion = nearest(name, [*self._components[kind], *(["auto"] if kind == "terminals" else [])])
         if home and home not in {record.distribution for record in self.records}:
             return UnknownName(f"{singular} {name!r} is not installed; get it with: pip install {home}")
         return UnknownName(f"unknown {singular} {name!r}{suggestion}")

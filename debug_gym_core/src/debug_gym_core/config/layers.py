@@ -184,6 +184,27 @@ def read_text(text: str, name: str) -> Layer:
         raise UsageError(f"{name}{place}: {error.problem}{context}") from error
 
 
+class Spelled(str):
+    """An override that a person wrote as an option of its own, such as `--source X`.
+
+    Attributes:
+        option: its name, which errors say instead of `-p` and the key
+    """
+
+    option: str
+
+    def __new__(cls, text: str, option: str) -> Spelled:
+        """Keep how it was written.
+
+        Args:
+            text: `key.path=value`
+            option: its name, with the dashes
+        """
+        made = super().__new__(cls, text)
+        made.option = option
+        return made
+
+
 def parse_override(text: str) -> tuple[KeyPath, Any]:
     """Read `key.path=value` of the option `-p`: split at the first `=`, the value parsed as YAML.
 

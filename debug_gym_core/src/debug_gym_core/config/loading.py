@@ -10,7 +10,7 @@ from typing import Any
 
 from debug_gym_core.components.catalogue import Plugins, installed
 from debug_gym_core.config.checks import Checker
-from debug_gym_core.config.layers import Layer, parse_override, read_file
+from debug_gym_core.config.layers import Layer, Spelled, parse_override, read_file
 from debug_gym_core.config.model import AgentSection, BenchmarkSection, ComponentSection, Config
 from debug_gym_core.config.paths import absolute, is_run
 from debug_gym_core.config.refusals import Refusals
@@ -56,6 +56,10 @@ def load(
     checker = Checker(plugins or installed())
     written = _read_source(source, checker)
     explicit = [parse_override(text) for text in overrides]
+    spelled = {  # of two of one key the later one counts
+        path: text.option if isinstance(text, Spelled) else f"-p {'.'.join(path)}"
+        for (path, _), text in zip(explicit, overrides, strict=True)
+    }
     Refusals(checker.plugins).refuse_old_spellings(written, [path for path, _ in explicit])
     if written.blank and not any(path[0] == "benchmark" for path, _ in explicit):
         start = "`{}` means all defaults, and `debug-gym config show BENCHMARK` prints a config to start from"
@@ -81,7 +85,7 @@ def load(
         if player in sections:
             merged = sections[player].over(merged)
         for path, value in (one for given in explicit for one in checker.unfolded(*given)):
-            origin = f"-p {'.'.join(path)}"
+            origin = spelled.get(path, f"-p {'.'.join(path)}")
             if checker.is_for_agent(path, origin):
                 given = Layer()
                 given.set(path[1:], value, origin)

@@ -91,7 +91,8 @@ class Refusals:
         path = ".".join(str(step) for step in loc)
         shown = f"{under}.{path}" if under else path
         where = layer.origin(loc)
-        place = where if where == f"-p {shown}" else f"{where}: {shown}"
+        says_it = where in (f"-p {shown}", f"--{loc[-1]}")
+        place = where if says_it else f"{where}: {shown}"
         if item["type"] == "extra_forbidden":
             if loc == ("llm", "api_key"):
                 return f"{place}: a key stands in the model's entry in llm.yaml only: the run's record would show it"

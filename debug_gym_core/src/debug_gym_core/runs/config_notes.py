@@ -37,8 +37,11 @@ def without_effect(config: Config, agent: type[Agent], model: ChosenModel | None
     named = {name for distribution, _, name in listed if not (distribution and name in own_tools)}
     usual = {tool_name(one) for one in DEFAULT_TOOLS}
     if agent.tools is not None and named and named - {"submit"} != usual and named != own_tools:
-        own = ", ".join(agent.tools)
-        yield f"tools: {agent.name} plays with tools of its own ({own}), of which only the settings are taken"
+        if not agent.tools:
+            yield f"tools: {agent.name} plays without any, so that those of the config are not used"
+        else:
+            own = ", ".join(agent.tools)
+            yield f"tools: {agent.name} plays with tools of its own ({own}), of which only the settings are taken"
     if model is None:
         return
     players: tuple[tuple[str, str, type[Component], frozenset[str]], ...] = (

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import os
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -71,6 +73,8 @@ class HuggingFace(ChatLLM):
                 return super().count(messages, tools)
 
     def _load(self, name: str) -> None:
+        # It would be told that there is no PyTorch, which a tokenizer does not need.
+        os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
         try:
             transformers = importlib.import_module("transformers")
         except ImportError:
@@ -79,8 +83,12 @@ class HuggingFace(ChatLLM):
         try:
             self._tokenizer = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True)
         except Exception as error:  # of a library in Rust as well, which knows no class for it
+            if isinstance(error, OSError) and not Path(name).exists():  # whose text speaks of a download
+                where = "on this machine, in Hugging Face's cache (none is downloaded)"
+                self._estimate(f"its tokenizer {name} is not {where}")
+                return
             said = " ".join(str(error).split())[:200] or type(error).__name__
-            self._estimate(f"{name} is not on this machine, or cannot be read ({said})")
+            self._estimate(f"its tokenizer {name} cannot be read ({said})")
 
     def _estimate(self, reason: str) -> None:
         self._uncounted = True
