@@ -142,6 +142,14 @@ def test_a_command_tool_alone_takes_every_line(play: Play, capsys: pytest.Captur
     assert shown.count("Each line is a pdb command; Ctrl-D comes back.") == 2 and "usage: rewrite" not in shown
 
 
+def test_comments_in_a_file_are_left_out_and_those_of_a_text_are_not(
+    play: Play, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = play("# first\nview src/app.py\n  # now change it\nrewrite src/app.py <<<\n# kept\n>>>\n")
+    assert [call.name for call in calls] == ["view", "rewrite"] and "# kept" in str(calls[1].arguments)
+    assert "there is no tool" not in capsys.readouterr().out
+
+
 def test_a_block_without_its_end_is_not_sent(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
     assert play("rewrite src/app.py <<<\nx = 1\n") == []
     assert "line 1: the text after <<< has no end" in capsys.readouterr().out

@@ -71,6 +71,8 @@ class PlainPrompt:
 
     def _read_text(self, prompt: str) -> str:
         text = self._read_line(prompt)
+        while not self._typed and text.lstrip().startswith("#"):  # a comment, as in a file of `scripted`
+            text = self._read_line(prompt)
         self._start = self._line
         if not text.rstrip().endswith("<<<"):
             return text
