@@ -18,7 +18,12 @@ CANARY = "the canary, a test that must fail, did not"
 CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
     "prints a summary": ("print('2 passed in 0.01s')", BROKEN, ["passed", "failed"], ""),
     "exits at import": ("import os; print('2 passed'); os._exit(0)", "", ["missing", "missing"], UNFINISHED),
-    "exits politely at import": ("import sys; sys.exit(0)", "", ["missing", "missing"], ""),
+    "exits politely at import": (
+        "import sys; sys.exit(0)",
+        "",
+        ["missing", "missing"],
+        "it ended with an internal error of pytest: SystemExit: 0",
+    ),
     "becomes another program": (
         "import os; os.execv('/bin/echo', ['echo', '2 passed'])",
         "",
