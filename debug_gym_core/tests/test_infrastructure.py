@@ -331,6 +331,10 @@ LINKS = {
     "far.pth": "../../far",
     "tests/product.py": "../shop.py",
     "tests/conftest": "..",
+    "docs/conftest": "../code",
+    "shop.egg-info": "code",
+    "build/shop-1.0.DIST-INFO": "../conf",
+    "far/usercustomize": "../spec",
     "tox.ini": "bare/tox",
 }
 LINKED = {
@@ -345,6 +349,9 @@ LINKED = {
     "code/tox": "[pytest]\naddopts = -q\n",
     "tests/test_a.py": "",
 }
+LOADED = {"__init__.py", "code/__init__.py", "code/entry_points.txt", "conf/entry_points.txt", "spec/__init__.py"}
+FREE = {"code/sub/__init__.py", "conf/__init__.py", "conf/sub/entry_points.txt", "spec/entry_points.txt"}
+"""Of directories that such links lead to."""
 
 
 def test_where_links_lead_that_tell_how_tests_are_run_is_not_taken_over(tmp_path: Path) -> None:
@@ -358,9 +365,9 @@ def test_where_links_lead_that_tell_how_tests_are_run_is_not_taken_over(tmp_path
         infrastructure = Infrastructure(
             snapshot, Rules.of(snapshot), "pytest -c linked/more.ini", tests=["tests/test_a.py::test_a"]
         )
-        changes = dict.fromkeys([*LINKED, *LINKS, "later.py", "code/new.py"], FileState(b"[pytest]\n"))
+        changes = dict.fromkeys([*LINKED, *LINKS, "later.py", "code/new.py", *LOADED, *FREE], FileState(b"[pytest]\n"))
         filtered = infrastructure.filter(changes)
-    assert set(filtered.kept) == {"shop.py", "spec/a.txt", "code/new.py", "code/tox", "tox.ini"}
+    assert set(filtered.kept) == {"shop.py", "spec/a.txt", "code/new.py", "code/tox", "tox.ini", *FREE}
     assert filtered.kept["code/tox"] == filtered.kept["tox.ini"] == FileState(LINKED["code/tox"].encode())
     assert "conf/base.py" in infrastructure.trusted()
 

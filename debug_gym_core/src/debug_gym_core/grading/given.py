@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Container, Iterable, Mapping
 
-from debug_gym_core.grading.infrastructure import MODULE_SUFFIXES
 from debug_gym_core.grading.links import leads_to
+from debug_gym_core.grading.python_names import MODULE_SUFFIXES
 from debug_gym_core.workspace.snapshot import Member
 
 

@@ -17,7 +17,8 @@ agent's changes except those to
 - files and links in place of directories that are imported from,
 - files that the entrypoint, pytest's configuration or the repository's own distribution (unless that is one for pytest,
   or the gold patch changes them) names as plugins, configuration or scripts, and the Makefile where it is `make`,
-- where links lead that are any of these by their names (what is a test's by its place alone may lead to the product).
+- where links lead that are any of these by their names (what is a test's by its place alone may lead to the product),
+  of a directory what is loaded by itself.
 
 A task's `allowed` patterns (with .gitignore's syntax) take files out of this, except read-only and ignored ones.
 """
@@ -41,6 +42,7 @@ from debug_gym_core.grading.inner_tests import has_inner_tests
 from debug_gym_core.grading.links import above, leads_to, way
 from debug_gym_core.grading.places import Places
 from debug_gym_core.grading.pytest_sections import shared_name
+from debug_gym_core.grading.python_names import MODULE_SUFFIXES, loaded_of, module_name, runs_itself
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
@@ -57,12 +59,6 @@ TEST_DATA = re.compile(r"tests?([-_.]?(data|files?|fixtures?|cases|resources|inp
 """Names of directories whose files tests read, unless they are packages."""
 
 PYTEST_FILES = frozenset({"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"})
-STARTUP_NAMES = frozenset({"sitecustomize", "usercustomize"})
-STARTUP_SUFFIXES = (".pth", ".egg-link")
-COMPILED_SUFFIXES = (".pyc", ".pyo")
-METADATA_SUFFIXES = (".egg-info", ".dist-info", ".egg")
-"""Of names in lower case, as `importlib.metadata` compares them."""
-MODULE_SUFFIXES = (".py", ".pyc", ".pyo", ".so", ".pyd", ".pyw")
 
 # fmt: off
 MACHINERY = frozenset({
@@ -170,8 +166,8 @@ class Infrastructure:
                 self._shared[end] = name
                 self._led.update(links[1:])
             elif self._configures(one) or (one not in self._named and self._runs_itself(one)):
-                self._led.update([*links[1:], end])
-        self._led -= {""}
+                is_directory = not end or (end in self._members and self._members[end].kind == "directory")
+                self._led.update(links[1:], loaded_of(one, end) if is_directory else {end})
         self._package_places = frozenset(self._package_directories(plugin_files))
         self._root_places = frozenset(place for root in self._roots for place in (root, *above(root))) - {""}
 
@@ -265,7 +261,7 @@ class Infrastructure:
             return why
         if not self._led.isdisjoint((path, *above(path))):
             return "a link to it tells how the tests are run"
-        if _module_name(name) == "__init__" and posixpath.dirname(path) in self._package_places:
+        if module_name(name) == "__init__" and posixpath.dirname(path) in self._package_places:
             return "it would rename the modules of the tests"
         if self._shadows_tests(path):
             return "it shadows a test file"
@@ -275,22 +271,16 @@ class Infrastructure:
 
     def _configures(self, path: str) -> str | None:
         *directories, name = path.split("/")
-        if name in PYTEST_FILES or "conftest" in (*directories, _module_name(name)):
+        if name in PYTEST_FILES or "conftest" in (*directories, module_name(name)):
             return "it configures pytest"
         if self._judged and name == ".gitattributes":
             return "git reads and writes the files of the tests by it"
         return None
 
     def _runs_itself(self, path: str) -> str | None:
-        parts = path.split("/")
-        name = parts[-1]
-        if _module_name(name) in STARTUP_NAMES or STARTUP_NAMES & set(parts[:-1]) or name.endswith(STARTUP_SUFFIXES):
-            return "Python runs it by itself"
-        if name.endswith(COMPILED_SUFFIXES) or "__pycache__" in parts:
-            return "it is compiled"
-        if any(part.lower().endswith(METADATA_SUFFIXES) for part in parts):
-            return "it describes an installed distribution"
-        if path in self._named or any(fnmatch.fnmatchcase(name, one) for one in self._build_files):
+        if why := runs_itself(path):
+            return why
+        if path in self._named or any(fnmatch.fnmatchcase(posixpath.basename(path), one) for one in self._build_files):
             return "the way the tests are run names it"
         return None
 
@@ -313,9 +303,9 @@ class Infrastructure:
     def _shadows(self, path: str) -> bool:
         """Whether a path is a new top-level module or package with the name of one that must not be shadowed."""
         root, name = posixpath.split(path)
-        if _module_name(name) == "__init__":
+        if module_name(name) == "__init__":
             root, name = posixpath.split(root)
-        module = _module_name(name)
+        module = module_name(name)
         if module is None or root not in self._roots:
             return False
         if module not in self._protected_modules and not module.startswith(("pytest_", "_pytest")):
@@ -326,7 +316,7 @@ class Infrastructure:
     def _shadows_tests(self, path: str) -> bool:
         """Whether a path belongs to a package, or is a compiled module, of the name of a file of the tests."""
         directory, name = posixpath.split(path)
-        module = _module_name(name)
+        module = module_name(name)
         shadowed = [f"{posixpath.join(directory, module)}.py"] if module else []
         shadowed += [f"{one}.py" for one in (directory, *above(directory)) if one]
         there = [one for one in shadowed if one != path and one in self._members]
@@ -391,9 +381,3 @@ class Infrastructure:
                 prefix = posixpath.join(directory, "__init__")
                 if not any(f"{prefix}{suffix}" in self._members for suffix in MODULE_SUFFIXES):
                     yield directory
-
-
-def _module_name(name: str) -> str | None:
-    """The module that a file or directory of a name is, None when it is none (`a.cpython-311-x86_64.so` is `a`)."""
-    stem, dot, _ = name.partition(".")
-    return stem if not dot or name.endswith(MODULE_SUFFIXES) else None
