@@ -318,6 +318,29 @@ def test_plugins_of_the_repositorys_own_may_change_where_they_are_what_is_to_be_
     assert (set(filtered.dropped), dropped & set(infrastructure.trusted())) == (dropped, dropped)
 
 
+@pytest.mark.parametrize(
+    ("files", "dropped"),
+    [
+        ({"setup.py": 'NAME = "pytest-shop"\nsetup(name=NAME, entry_points={"pytest11": ["shop = plugin"]})'}, False),
+        ({"setup.cfg": "[metadata]\nname = shop\n[options.entry_points]\npytest11 = shop = pytest_shop.plugin"}, False),
+        ({"setup.py": 'setup(name="shop")', "setup.cfg": "[options.entry_points]\npytest11 = shop = plugin"}, True),
+    ],
+    ids=["a name that is not written", "a module's name", "a name in another file"],
+)
+def test_plugins_of_a_distribution_that_may_be_for_pytest_may_change(
+    tmp_path: Path, files: Mapping[str, str], dropped: bool
+) -> None:
+    plugins = dict.fromkeys(["plugin.py", "pytest_shop/plugin.py"], "")
+    (tmp_path / "pytest_shop").mkdir()
+    for one, text in {**files, **plugins}.items():
+        (tmp_path / one).write_text(text)
+    with Snapshot.take(tmp_path) as snapshot:
+        filtered = Infrastructure(snapshot, Rules.of(snapshot), "pytest").filter(
+            dict.fromkeys(plugins, FileState(b"changed"))
+        )
+    assert set(filtered.dropped) == ({"plugin.py"} if dropped else set())
+
+
 LINKS = {
     "conftest.py": "conf/base.py",
     "deep/conftest.py": "../later.py",

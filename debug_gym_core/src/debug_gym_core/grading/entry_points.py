@@ -23,7 +23,8 @@ def entry_plugins(
 ) -> tuple[frozenset[str], frozenset[str]]:
     """The plugins that distributions in a repository name, but for those that may be what is to be fixed.
 
-    These are of a distribution whose name says that it is for pytest, or changed by the right fix.
+    These are of a distribution with `pytest` in its name or in that of a plugin's module, or of one whose name
+    no file tells; or the right fix changes them.
 
     Args:
         search: directories that modules are imported from
@@ -62,9 +63,20 @@ def _named(paths: Iterable[str], text: Callable[[str], str]) -> tuple[frozenset[
         names.setdefault(directory, set()).add(named)
         found = {one.partition("=")[2].partition(":")[0].partition("[")[0].strip() for one in values}
         modules.setdefault(directory, set()).update(found - {""})
-    others = {one for one, found in names.items() if not any("pytest" in name.lower() for name in found)}
-    counted = {one: found for one, found in modules.items() if found and one in others}
+    counted = {one: found for one, found in modules.items() if found and not _may_be_for_pytest(names[one], found)}
     return frozenset().union(*counted.values()), frozenset(counted)
+
+
+def _may_be_for_pytest(names: Iterable[str], modules: Iterable[str]) -> bool:
+    """Whether a distribution is one for pytest, or may be as none of its files tells its name.
+
+    Args:
+        names: what its files call it, empty where one does not
+        modules: its plugins
+    """
+    known = {one.lower() for one in names if one}
+    tops = {one.partition(".")[0].lower() for one in modules}
+    return not known or any("pytest" in one for one in known | tops)
 
 
 def _of_pyproject(text: str) -> tuple[str, Iterator[str]]:
@@ -87,7 +99,7 @@ def _of_entry_points(text: str) -> tuple[str, Iterator[str]]:
 
 def _of_setup(text: str) -> tuple[str, Iterator[str]]:
     try:
-        nodes = list(ast.walk(parse(text))) if GROUP in text else []
+        nodes = list(ast.walk(parse(text)))
     except (SyntaxError, ValueError, RecursionError):
         nodes = []
     keywords = [one for one in nodes if isinstance(one, ast.keyword) and one.arg == "name"]
