@@ -295,6 +295,9 @@ PLUGINS = {
     "setup.py": 'setup(name="NAME", entry_points={"console": ["a = b"], "pytest11": ["shop = shop.plugin"]})\n',
     "sub/setup.py": 'setup(name="NAME", entry_points="[console]\\na = b\\n[pytest11]\\nshop = shop.plugin\\n")\n',
     "src/NAME.egg-info/entry_points.txt": "[pytest11]\nshop = shop.plugin\n",
+    "flit/pyproject.toml": '[tool.flit]\nmetadata.module = "NAME"\nentrypoints.pytest11.shop = "shop.plugin"\n',
+    "sub/setup.cfg": "[metadata]\nname: NAME\n[options.entry_points]\npytest11:\n    shop = shop.plugin:Shop\n",
+    "words/setup.py": 'setup(name="NAME", entry_points=dict(console=["a = b"], pytest11=["shop = shop.plugin"]))\n',
 }
 FIX = b"--- a/src/shop/plugin.py\n+++ b/src/shop/plugin.py\n@@ -1 +1 @@\n-\n+x = 1\n"
 
@@ -304,7 +307,8 @@ FIX = b"--- a/src/shop/plugin.py\n+++ b/src/shop/plugin.py\n@@ -1 +1 @@\n-\n+x =
 def test_plugins_of_the_repositorys_own_may_change_where_they_are_what_is_to_be_fixed(
     tmp_path: Path, path: str, name: str, fix: bytes
 ) -> None:
-    place = "sub/src" if path.startswith("sub/") else "src"
+    top = path.split("/")[0]
+    place = f"{top}/src" if top in ("sub", "flit", "words") else "src"
     plugin, more, package = (f"{place}/shop/{one}.py" for one in ("plugin", "more", "__init__"))
     files = {plugin: 'pytest_plugins = "shop.more"', more: "", package: "", "plugin.py": ""}
     for one, text in {**files, path.replace("NAME", name): PLUGINS[path].replace("NAME", name)}.items():

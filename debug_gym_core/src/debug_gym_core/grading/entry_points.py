@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import configparser
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from debug_gym_core.errors import ActionError
@@ -82,13 +82,20 @@ def _may_be_for_pytest(names: Iterable[str], modules: Iterable[str]) -> bool:
 def _of_pyproject(text: str) -> tuple[str, Iterator[str]]:
     data = read_toml(text) or {}
     project, poetry = _table(data, "project"), _table(data, "tool", "poetry")
-    groups = _table(project, "entry-points", GROUP), _table(poetry, "plugins", GROUP)
+    flit = _table(data, "tool", "flit")
+    named = _table(flit, "metadata")
+    groups = (
+        _table(project, "entry-points", GROUP),
+        _table(poetry, "plugins", GROUP),
+        _table(flit, "entrypoints", GROUP),
+    )
     values = (f"{name}={value}" for group in groups for name, value in group.items())
-    return str(project.get("name") or poetry.get("name") or ""), values
+    names = (project.get("name"), poetry.get("name"), named.get("dist-name"), named.get("module"))
+    return str(next(filter(None, names), "")), values
 
 
 def _of_setup_cfg(text: str) -> tuple[str, Iterator[str]]:
-    data = _sections(text)
+    data = _sections(text, ("=", ":"))
     values = data.get("options.entry_points", {}).get(GROUP, "")
     return data.get("metadata", {}).get("name", ""), iter(values.splitlines())
 
@@ -118,21 +125,26 @@ _READERS: Mapping[str, Callable[[str], tuple[str, Iterator[str]]]] = {
 def _written(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """The entry points that are written in a `setup.py`."""
     for node in nodes:
-        if isinstance(node, ast.Dict):
-            groups = [
-                value
-                for key, value in zip(node.keys, node.values, strict=True)
-                if isinstance(key, ast.Constant) and key.value == GROUP
-            ]
-            strings = (one.value for group in groups for one in ast.walk(group) if isinstance(one, ast.Constant))
+        if isinstance(node, (ast.Dict, ast.keyword)):
+            strings = (one.value for group in _groups(node) for one in ast.walk(group) if isinstance(one, ast.Constant))
             yield from (line for one in strings if isinstance(one, str) for line in one.splitlines())
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and f"[{GROUP}]" in node.value:
             yield from _of_entry_points(node.value)[1]
 
 
-def _sections(text: str) -> Mapping[str, Mapping[str, str]]:
+def _groups(node: ast.Dict | ast.keyword) -> Iterator[ast.expr]:
+    """What the group has in a dictionary, or is given as in `dict(pytest11=...)`."""
+    if isinstance(node, ast.keyword):
+        yield from [node.value] if node.arg == GROUP else []
+        return
+    for key, value in zip(node.keys, node.values, strict=True):
+        if isinstance(key, ast.Constant) and key.value == GROUP:
+            yield value
+
+
+def _sections(text: str, delimiters: Sequence[str] = ("=",)) -> Mapping[str, Mapping[str, str]]:
     """What stands in an ini file; nothing where it cannot be read."""
-    parser = configparser.RawConfigParser(strict=False, delimiters=("=",))
+    parser = configparser.RawConfigParser(strict=False, delimiters=delimiters)
     try:
         parser.read_string(text)
     except configparser.Error:
