@@ -345,6 +345,18 @@ def test_plugins_of_a_distribution_that_may_be_for_pytest_may_change(
     assert set(filtered.dropped) == ({"plugin.py"} if dropped else set())
 
 
+def test_files_that_name_no_plugin_are_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for one in ("pyproject.toml", "sub/pyproject.toml", "sub/setup.py"):
+        (tmp_path / one).parent.mkdir(exist_ok=True)
+        (tmp_path / one).write_text("name = 1\n")
+    parsed: list[str] = []
+    for name in ("read_toml", "parse"):
+        monkeypatch.setattr(f"debug_gym_core.grading.entry_points.{name}", parsed.append)
+    with Snapshot.take(tmp_path) as snapshot:
+        assert Infrastructure(snapshot, Rules.of(snapshot), "pytest").reason("sub/setup.py") is None
+    assert parsed == []
+
+
 LINKS = {
     "conftest.py": "conf/base.py",
     "deep/conftest.py": "../later.py",

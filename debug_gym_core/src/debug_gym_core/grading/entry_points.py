@@ -50,19 +50,25 @@ def _changed(patch: bytes | None) -> list[str]:
 
 def _named(paths: Iterable[str], text: Callable[[str], str]) -> tuple[frozenset[str], frozenset[str]]:
     """The modules that are named as plugins, and the directories of the distributions that do so."""
+    texts: dict[str, list[tuple[str, str]]] = {}
     names: dict[str, set[str]] = {}
-    modules: dict[str, set[str]] = {}
     for path in paths:
         directory, name = posixpath.split(path)
+        if name not in _READERS:
+            continue
         if name == "entry_points.txt":
             directory, metadata = posixpath.split(directory)
             names.setdefault(directory, set()).add(metadata)
-        if name not in _READERS:
-            continue
-        named, values = _READERS[name](text(path))
-        names.setdefault(directory, set()).add(named)
-        found = {one.partition("=")[2].partition(":")[0].partition("[")[0].strip() for one in values}
-        modules.setdefault(directory, set()).update(found - {""})
+        texts.setdefault(directory, []).append((name, text(path)))
+    modules: dict[str, set[str]] = {}
+    for directory, there in texts.items():
+        if not any(GROUP in one for _, one in there):
+            continue  # of thousands that could be parsed hardly one names a plugin
+        for name, one in there:
+            named, values = _READERS[name](one)
+            names.setdefault(directory, set()).add(named)
+            found = {value.partition("=")[2].partition(":")[0].partition("[")[0].strip() for value in values}
+            modules.setdefault(directory, set()).update(found - {""})
     counted = {one: found for one, found in modules.items() if found and not _may_be_for_pytest(names[one], found)}
     return frozenset().union(*counted.values()), frozenset(counted)
 
