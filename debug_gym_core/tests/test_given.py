@@ -365,6 +365,33 @@ def test_links_to_tests(make: Make, tmp_path: Path) -> None:
     assert (result.resolved, result.score, result.doubts, result.reason) == (True, len(ids), {}, "")
 
 
+WARNS = """
+import warnings
+import calc
+def test_add():
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert calc.add(2, 3) == 5
+    assert seen[0].filename == __file__
+"""
+
+
+@pytest.mark.parametrize("link", ["tests", "tests/test_it.py"])
+def test_tests_that_are_found_through_links(make: Make, tmp_path: Path, link: str) -> None:
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to("zone" if link == "tests" else "../zone/test_it.py")
+    warns = "import warnings\n" + BROKEN.replace("return a - b", "warnings.warn('old', stacklevel=2); return a - b")
+    bench = make({"calc.py": warns, "conftest.py": "import calc\n", "zone/test_it.py": WARNS}, f"{ENTRYPOINT} tests")
+    ids = ["tests/test_it.py::test_add"]
+    result = bench.grade({"calc.py": warns.replace("a - b", "a + b")}, ids)
+    assert (result.resolved, result.doubts, result.twins, result.reason) == (True, {}, 1, "")
+    equal = warns.replace("a - b", "Equal()") + "class Equal:\n    def __eq__(self, other): return True\n"
+    assert not bench.grade({"calc.py": equal}, ids).resolved
+    written = "\nwith open('tests/test_it.py', 'w') as file: file.write('def test_add(): pass')\n"
+    result = bench.grade({"calc.py": warns + written, "zone/test_it.py": WARNS.replace("== 5", "")}, ids, twins="never")
+    assert (result.resolved, dict(result.dropped)) == (False, {"zone/test_it.py": "it is a test file"})
+
+
 def test_what_a_link_to_tests_leads_to_belongs_to_them(make: Make, tmp_path: Path) -> None:
     (tmp_path / "test_link.py").symlink_to("cases.py")
     (tmp_path / "conftest.py").symlink_to("base.py")

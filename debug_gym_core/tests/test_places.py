@@ -45,10 +45,15 @@ FILES = {
             ("tests/test_e.py", "sub/tests/test_e.py"),
             id="the root's names the class, another the test as well",
         ),
+        pytest.param("linked/test_e.py::TestE::test_a", ("linked/test_e.py",), id="through a link to a directory"),
+        pytest.param("linked.test_e.TestE.test_a", ("linked/test_e.py",), id="of unittest, likewise through a link"),
         pytest.param("calc.py::calc.add", ("calc.py",), id="a doctest"),
         pytest.param("gone.py::test_a", (), id="in no file"),
         pytest.param("make check", (), id="a command"),
     ],
 )
 def test_the_files_of_a_test(test: str, found: tuple[str, ...]) -> None:
-    assert Places(FILES, FILES.__getitem__).find(test) == found
+    def text(path: str) -> str:
+        return FILES[path.replace("linked/", "tests/")]
+
+    assert Places(FILES, text, "linked/test_e.py".__eq__).find(test) == found

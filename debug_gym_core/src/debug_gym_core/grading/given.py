@@ -15,14 +15,16 @@ def given_modules(members: Mapping[str, Member], test_files: Iterable[str], chan
 
     Args:
         members: the pristine repository
-        test_files: its files with tests that count
+        test_files: paths of its files with tests that count, also through links
         changed: paths that were changed, by leave of the task
     """
     conftests = (path for path in members if posixpath.basename(path) == "conftest.py")
     paths = sorted({*test_files, *conftests})
     ends = {one: leads_to(members, one) for one in paths}
     files = [one for one, end in ends.items() if end in members and members[end].kind == "file" and end not in changed]
-    return [one for one in files if one not in changed and _is_plain_module(members, one)]
+    return [
+        one for one in files if one not in changed and all(_is_plain_module(members, at) for at in (one, ends[one]))
+    ]
 
 
 def _is_plain_module(members: Mapping[str, Member], path: str) -> bool:

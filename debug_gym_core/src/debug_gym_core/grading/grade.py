@@ -182,7 +182,7 @@ class _Clean:
             if task.judge is not None:  # which may write to the tests itself
                 return _Run(filtered, task.judge.measure(session, timeout=self.timeout, clean=True))
             trusted, test_files = infrastructure.trusted(filtered.kept), infrastructure.test_files()
-            given = given_modules(self.snapshot.members, test_files, filtered.kept)
+            given = given_modules(self.snapshot.members, infrastructure.test_paths(), filtered.kept)
             measurement = measure(session, task.entrypoint, timeout=self.timeout, trusted=trusted, given=given)
             return _Run(filtered, measurement, _rewritten(session, self.snapshot, test_files, filtered.kept))
 
@@ -219,7 +219,8 @@ class _Clean:
                 raise GradingError(f"the changes cannot be written a second time: {error}") from error
             if task.judge is not None:
                 return run_judged_twins(session, task.judge, measurement)
-            sources = {path: snapshot.read(path) for path in infrastructure.test_modules() if path.endswith(".py")}
+            modules = infrastructure.test_modules()
+            sources = {path: snapshot.read(end) for path, end in modules.items() if path.endswith(".py")}
             trusted, doctests = infrastructure.trusted(kept), infrastructure.doctests.expecting()
             helpers = helpers_of(snapshot, trusted, sources)
             elsewhere, entrypoint = infrastructure.elsewhere, task.entrypoint

@@ -132,7 +132,8 @@ class Infrastructure:
         search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
         search = {"" if (path := posixpath.normpath(one)) == "." else path for one in search if not one.startswith("/")}
         self._search = search | {leads_to(self._members, one) for one in search}
-        places = Places(self._members, self._text)
+        self._links = tuple(f"{path}/" for path, member in self._members.items() if member.kind == "link")
+        places = Places(self._members, self._text, self._is_linked_test)
         tests = frozenset(tests)
         found = {one: paths for one in tests if (paths := places.find(one))}
         self.elsewhere = {one: paths for one, paths in found.items() if paths != (one.partition("::")[0],)}
@@ -144,7 +145,7 @@ class Infrastructure:
         self._are_all_known = bool(tests) and all("::" in one or one.endswith(".py") for one in tests)
         self._are_all_known &= all(one in found or one.partition("::")[0] in listed for one in tests)
         self._products: dict[str, bool] = {}
-        self._test_places = frozenset(map(posixpath.dirname, self._test_files))
+        self._test_places = frozenset(posixpath.dirname(path) for one in ways for path in (one, *ways[one][-1:]))
         several = listed.union(place for one, places in ways.items() for place in places if place != one)
         self.doctests = CountedDoctests(held, several, snapshot.state)
         self._test_directories = frozenset(self._test_directory(path) for path in self._test_files) - {""}
@@ -237,9 +238,15 @@ class Infrastructure:
         """The pristine files that hold tests that count."""
         return self._test_files & self._members.keys()
 
-    def test_modules(self) -> frozenset[str]:
+    def test_paths(self) -> dict[str, str]:
+        """The paths by which they are found, and of each the pristine file: another one where links lead there."""
+        ends = {one: leads_to(self._members, one) for one in self._test_files}
+        return {one: end for one, end in ends.items() if end in self._members and self._members[end].kind == "file"}
+
+    def test_modules(self) -> dict[str, str]:
         """The same without those that hold them as doctests alone."""
-        return self.test_files() - self.doctests.modules()
+        doctests = self.doctests.modules()
+        return {one: end for one, end in self.test_paths().items() if one not in doctests}
 
     # What is what
 
@@ -351,6 +358,16 @@ class Infrastructure:
     def _text(self, path: str) -> str:
         state = self._snapshot.state(leads_to(self._members, path))
         return state.data.decode("utf-8", "surrogateescape") if state and state.kind == "file" else ""
+
+    def _is_linked_test(self, path: str) -> bool:
+        """Whether a path below a link to a directory leads to a file with the name of one of tests.
+
+        Another may be the product, of which only doctests count.
+        """
+        if not path.startswith(self._links) or not self._has_test_name(path):
+            return False
+        end = self._members.get(leads_to(self._members, path))
+        return end is not None and end.kind == "file"
 
     def _test_directory(self, path: str) -> str:
         """The outermost directory of a test file that is named for tests; empty when none is."""

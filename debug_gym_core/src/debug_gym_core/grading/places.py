@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 
 class Places:
     """The files of one repository, by what ids of tests begin with."""
 
-    def __init__(self, members: Iterable[str], text: Callable[[str], str]) -> None:
+    def __init__(self, members: Collection[str], text: Callable[[str], str], is_linked: Callable[[str], bool]) -> None:
         """Know where to look.
 
         Args:
             members: paths of all files
             text: reads a file
+            is_linked: whether a path that is none of these leads to a file with tests, through a link to a directory
         """
+        self._members = members
         self._text = text
+        self._is_linked = is_linked
         self._words: dict[str, frozenset[str]] = {}
         self._named: dict[str, list[str]] = {}
         for path in sorted(members):
@@ -47,7 +50,9 @@ class Places:
 
     def _ending(self, module: str) -> Sequence[str]:
         """Files that have a path from some directory, as a project below the root has that is pytest's rootdir."""
-        named = self._named.get(_end(module), ())
+        named = [*self._named.get(_end(module), ())]
+        if module not in self._members and self._is_linked(module):
+            named.append(module)
         return sorted((one for one in named if f"/{one}".endswith(f"/{module}")), key=lambda one: one.count("/"))
 
     def _words_of(self, path: str) -> frozenset[str]:

@@ -35,6 +35,7 @@ class Finder(object):
 
     Attributes:
         codes: by real path
+        asked: by the paths that they were compiled for, which may lead through links: a module's `__file__` is one
         before: modules that there were when it was made, by id
         made: modules that it loaded, and what they put in their own place, likewise
         names: of the modules, without their packages; what has another name is not looked for
@@ -43,6 +44,7 @@ class Finder(object):
 
     def __init__(self) -> None:
         self.codes = {}  # type: dict[str, CodeType]
+        self.asked = {}  # type: dict[str, CodeType]
         self.before = {id(one): one for one in list(_modules.values())}  # type: dict[int, ModuleType]
         self.made = {}  # type: dict[int, Any]
         self.names = set()  # type: set[str]
@@ -58,7 +60,7 @@ class Finder(object):
         for path, text in texts.items():
             code = module_code(text, path, compiled)
             if code is not None:
-                self.codes[_resolve(path)] = code
+                self.codes[_resolve(path)] = self.asked[path] = code
                 self.names.add(_stem(path))
 
     def install(self) -> None:
@@ -74,7 +76,7 @@ class Finder(object):
         spec = _find(name, path, target)
         if spec is None or not isinstance(spec.loader, SourceFileLoader) or not spec.origin:
             return None
-        code = self.codes.get(_resolve(spec.origin))
+        code = self.asked.get(spec.origin) or self.codes.get(_resolve(spec.origin))
         if code is None:
             return None
         spec.loader = Loader(name, spec.origin, self, code)
@@ -98,8 +100,9 @@ class Finder(object):
         Args:
             path: of the file
         """
+        is_asked = path in self.asked
         path = _resolve(path)
-        if path in self.cleared or path not in self.codes:
+        if path in self.cleared or not (is_asked or path in self.codes):
             return
         self.cleared.add(path)
         end = os.path.basename(path)
@@ -127,7 +130,9 @@ class Finder(object):
         inside = os.path.join(*name.split(".")) + ".py"
         file = _file_of(module)
         if not file:
-            return any(one.endswith(os.sep + inside) and self.is_other(one, module) for one in self.codes)
+            return any(
+                one.endswith(os.sep + inside) and self.is_other(one, module) for one in [*self.codes, *self.asked]
+            )
         if self.is_other(file, module):
             return True
         elsewhere = file.endswith(os.sep + inside) and os.path.isfile(file)
@@ -142,7 +147,7 @@ class Finder(object):
         """
         if module is None or self.is_genuine(module) or _stem(path) not in self.names:
             return False
-        return _resolve(path) in self.codes
+        return path in self.asked or _resolve(path) in self.codes
 
 
 class Loader(SourceFileLoader):

@@ -69,7 +69,7 @@ class Turner(Finder):
 
         for texts, functions in ((helpers, frozenset()), (sources, frozenset(tests))):
             self.compile({os.path.join(root, path): text for path, text in texts.items()}, compiled_for(functions))
-        codes = [one for code in self.codes.values() for one in within(code)]
+        codes = [one for code in self.asked.values() for one in within(code)]
         self.expectations.anything.own = frozenset(id(one) for one in codes if one.co_name in equal)
 
     def enter(self, module: "Any") -> None:
