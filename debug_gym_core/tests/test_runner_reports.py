@@ -267,6 +267,12 @@ def test_subtests_that_fail_fail_their_test(run_tests: RunTests) -> None:
         test_parts="""
         import unittest
         class TestParts(unittest.TestCase):
+            def setUp(self):
+                self.addCleanup(self.clean)
+            def clean(self):
+                with self.subTest("at the end"):
+                    pass
+            tearDown = clean
             def test_parts(self):
                 with self.subTest("first"):
                     self.assertEqual(1, 2)
