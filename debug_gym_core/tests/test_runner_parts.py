@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from support import has, interpreters, said_by, version_of
 
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import RUNNER, ReportedRun
+from debug_gym_core.grading.runner import predicates as predicates_of_runner
 from debug_gym_core.grading.runner.main import OWN
 from debug_gym_core.grading.runner.origins import Origins, is_infrastructure
 from debug_gym_core.grading.runner.predicates import DISPATCHING
@@ -279,17 +281,20 @@ def test_all_of_our_modules_are_watched() -> None:
     assert sorted(OWN) == sorted(f"{RUNNER}.{name}" for name in shipping.sources_of(RUNNER) if name)
 
 
-def test_what_numpy_makes_of_its_own_functions_is_its_own() -> None:
+def test_what_numpy_makes_of_its_own_functions_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before 1.20, where that is in no file."""
+    monkeypatch.setattr(predicates_of_runner, "CALLED", ("builtins", "len"))  # as numpy's, which later ones have not
     predicates = watching().predicates
     space: dict[str, Any] = {"implementation": json.dumps, "dispatcher": json.loads, "implement_array_function": len}
     exec(DISPATCHING.format(name="allclose"), space)
     forged = eval("lambda *args, **kwargs: True", space)
     assert [predicates.is_owners(one, "allclose", "numpy") for one in (space["allclose"], forged)] == [True, False]
-    for inner in ("implementation", "dispatcher", "implement_array_function"):
-        wrong = {**space, inner: lambda *_, **__: True}
-        made = type(forged)(space["allclose"].__code__, wrong)
-        assert not predicates.is_owners(made, "allclose", "numpy")
+    code, other = space["allclose"].__code__, lambda *_, **__: True
+    wrong = [{inner: other} for inner in ("implementation", "dispatcher", "implement_array_function")]
+    wrong += [{"implement_array_function": one} for one in ("{}".format, max, math.dist, [].__len__)]
+    made = [type(forged)(code, {**space, **one}) for one in wrong]
+    made.append(type(forged)(code.replace(co_name="class"), space))
+    assert not [one for one in made if predicates.is_owners(one, "allclose", "numpy")]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import sys
 
-from .given import plainly, space_of, within
+from .given import module_code, plainly, space_of, within
 from .origins import OTHER, TAKING_PART, Origins, is_made
 
 TYPE_CHECKING = False
@@ -49,6 +49,9 @@ def {name}(*args, **kwargs):
     return implement_array_function(implementation, {name}, relevant_args, args, kwargs)
 """
 """What numpy runs to make some of its functions, from 1.16 to 1.19."""
+
+CALLED = "numpy", "implement_array_function"
+"""The package whose function that calls, and what this is called: one that is built in, of a module."""
 
 
 class Predicates(object):
@@ -123,12 +126,21 @@ class Predicates(object):
     def is_dispatching(self, function: "Any") -> bool:
         """Whether a function is as numpy makes some before: by `exec`, in a namespace that has what it calls."""
         code, space = function.__code__, function.__globals__
-        if not code.co_name.isidentifier() or type(space.get("implement_array_function")) is not self.builtin:
+        if not code.co_name.isidentifier() or not self.is_called(space.get("implement_array_function")):
             return False
-        made = [one for one in within(plainly(DISPATCHING.format(name=code.co_name).encode(), "")) if one.co_varnames]
+        text = DISPATCHING.format(name=code.co_name).encode()
+        module = module_code(text, "", plainly)  # none where that is a keyword
+        made = [one for one in within(module) if one.co_varnames] if module is not None else []
         inner = [self.origins.plain_function_of(space.get(name)) for name in ("implementation", "dispatcher")]
         theirs = all(one is not None and self.origins.may_replace(one, TAKING_PART) for one in inner)
         return theirs and any(written_in(one) == written_in(code) for one in made)
+
+    def is_called(self, value: "Any") -> bool:
+        """Whether a function is numpy's own that calls the others: any other that is built in does what it likes."""
+        package, name = CALLED
+        if type(value) is not self.builtin or value.__name__ != name:
+            return False
+        return str((space_of(getattr(value, "__self__", None)) or {}).get("__name__")).partition(".")[0] == package
 
 
 def written_in(code: "CodeType") -> "tuple[Any, ...]":
