@@ -134,6 +134,52 @@ def test_only_conftests_and_who_was_named_name_plugins(
     assert (hooks.names, hooks.is_named(vars(module))) == (names, name == "named")
 
 
+class Pytest:
+    """What `Hooks` asks of pytest, and those that watch its hooks."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.manager = pytest.PytestPluginManager()
+        self.config = types.SimpleNamespace(
+            pluginmanager=self.manager, hook=self.manager.hook, known_args_namespace=types.SimpleNamespace(plugins=[])
+        )
+        self.asked: list[str] = []
+        self.told: list[str] = []
+        self.repository = repository
+        watch = types.SimpleNamespace(origins=self, vital=[], problems=[], report=lambda text, kind: self.tell(text))
+        self.hooks = Hooks(cast(Watch, watch))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.repository.origins, name)
+
+    def tell(self, text: str) -> None:
+        self.told.append(text)
+
+    def may_replace(self, function: Any, kind: str) -> bool:
+        self.asked.append(function.__module__)
+        return self.repository.origins.may_replace(function, kind)
+
+    def register(self, path: str, text: str, name: str = "") -> Any:
+        """Have a file be a plugin whose hooks alone are looked at."""
+        (self.repository.root / path).parent.mkdir(exist_ok=True)
+        (self.repository.root / path).write_text(text)
+        module = self.repository.module(path, name or path)
+        self.manager.register(module, name or path)
+        self.hooks.check(self.config, None, module)
+        return module
+
+
+HOOK_OF_TESTS = "def pytest_runtest_setup(item): pass\n"
+
+
+def test_of_a_plugin_that_is_registered_only_its_own_hooks_are_looked_at(repository: Repository) -> None:
+    pytests = Pytest(repository)
+    for number in range(3):
+        pytests.register(f"tests/{number}.py", HOOK_OF_TESTS)
+    assert pytests.asked == ["tests/0.py", "tests/1.py", "tests/2.py"]
+    pytests.register("shop.py", HOOK_OF_TESTS)
+    assert pytests.told == ["a hook pytest_runtest_setup was added by shop.py"]
+
+
 def test_nobody_registers_himself_under_the_name_of_a_plugin(repository: Repository) -> None:
     module = repository.module("shop.py", "shop")
     hooks = Hooks(cast(Watch, types.SimpleNamespace(origins=repository.origins)))

@@ -104,20 +104,23 @@ class Hooks(object):
         """Whether a namespace is that of a plugin which was named."""
         return any(space_of(one) is space for one in self.named)
 
-    def check(self, config: "Any", ours: object) -> None:
+    def check(self, config: "Any", ours: object, only: object = None) -> None:
         """Report hooks of others.
 
         Args:
             config: pytest's
             ours: the plugin of ours
+            only: a plugin whose hooks alone are looked at; None: those of all
         """
-        for text in self.others(config, ours):
+        for text in self.others(config, ours, only):
             self.watch.report(text, HOOK)
 
-    def others(self, config: "Any", ours: object) -> "Iterator[str]":
-        """Tell of hooks of others that were not told before."""
+    def others(self, config: "Any", ours: object, only: object = None) -> "Iterator[str]":
+        """Tell of hooks of others that were not told before; see `check`."""
         for name in KEY_HOOKS:
             for one in implementations(config, name):
+                if only is not None and one.plugin is not only:
+                    continue
                 if id(one.function) in self.first.get(name, ()) or one.plugin is ours:
                     continue
                 if self.is_named(one.function.__globals__) or self.watch.origins.may_replace(one.function, TAKING_PART):

@@ -227,7 +227,7 @@ def make_plugin(
         def pytest_plugin_registered(self, plugin: "Any", manager: "Any") -> None:
             hooks.meet(manager.get_name(plugin), plugin)
             if self.collects is not None:  # At once: it may be gone when it has put others in the tests' places.
-                hooks.check(self.collects.config, self)
+                hooks.check(self.collects.config, self, plugin)
 
         # Collection
 
