@@ -180,6 +180,40 @@ def test_of_a_plugin_that_is_registered_only_its_own_hooks_are_looked_at(reposit
     assert pytests.told == ["a hook pytest_runtest_setup was added by shop.py"]
 
 
+ADDED = "a hook pytest_generate_tests was added by {}"
+IMPORTS = "from shop import pytest_generate_tests\n"
+HOOK_THAT_FINDS = """
+def pytest_generate_tests(metafunc): pass
+def pytest_runtest_setup(item): pass
+def add(space): space["pytest_generate_tests"] = pytest_generate_tests
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "told"),
+    [
+        ("tests/conftest.py", IMPORTS, []),
+        ("tests/conftest.py", f"try:\n    {IMPORTS}except ImportError:\n    pass\n", []),
+        ("tests/conftest.py", "import shop\nshop.add(globals())\n", [ADDED.format("tests/conftest.py")]),
+        (
+            "tests/conftest.py",
+            "from shop import pytest_runtest_setup\n",
+            ["a hook pytest_runtest_setup was added by tests/conftest.py"],
+        ),
+        ("tests/helper.py", IMPORTS, [ADDED.format("tests/helper.py")]),
+        ("conftest.py", IMPORTS, [ADDED.format("conftest.py")]),
+    ],
+)
+def test_what_finds_tests_a_conftest_may_import_from_the_repository(
+    repository: Repository, path: str, text: str, told: list[str]
+) -> None:
+    (repository.root / "shop.py").write_text(HOOK_THAT_FINDS)
+    repository.module("shop.py", "shop")
+    pytests = Pytest(repository)
+    pytests.register(path, text)
+    assert pytests.told == told
+
+
 def test_nobody_registers_himself_under_the_name_of_a_plugin(repository: Repository) -> None:
     module = repository.module("shop.py", "shop")
     hooks = Hooks(cast(Watch, types.SimpleNamespace(origins=repository.origins)))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .tampering import Watch
 
-KEY_HOOKS = (
+FINDING = (
     "pytest_collection",
     "pytest_collect_directory",
     "pytest_collect_file",
@@ -27,6 +27,11 @@ KEY_HOOKS = (
     "pytest_itemcollected",
     "pytest_collectreport",
     "pytest_collection_finish",
+)
+"""By which tests are found."""
+
+KEY_HOOKS = (
+    *FINDING,
     "pytest_runtestloop",
     "pytest_runtest_protocol",
     "pytest_runtest_setup",
@@ -125,9 +130,26 @@ class Hooks(object):
                     continue
                 if self.is_named(one.function.__globals__) or self.watch.origins.may_replace(one.function, TAKING_PART):
                     continue
+                if name in FINDING and self.is_in_conftest(name, one.plugin):
+                    continue
                 text = "a hook {} was added by {}".format(name, name_of(one))
                 if (HOOK, text) not in self.watch.problems:
                     yield text
+
+    def is_in_conftest(self, name: str, plugin: object) -> bool:
+        """Whether a plugin is a conftest whose own text has a hook, which it may import from the repository's package.
+
+        Whoever finds tests by it is known before any runs: it is no other that comes as tests are found.
+
+        Args:
+            name: of the hook
+            plugin: it
+        """
+        space, origins = space_of(plugin), self.watch.origins
+        if space is None or not origins.is_conftest(space):
+            return False
+        modules = (one for one in origins.codes_of(space["__file__"]) if one.co_name == "<module>")
+        return any(name in one.co_names for one in modules)
 
 
 def implementations(config: "Any", name: str) -> "list[Any]":
