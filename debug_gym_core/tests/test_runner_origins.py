@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -54,6 +55,13 @@ def around_its_own(repository: Repository) -> Any:
     return module.made(module.hook)
 
 
+def around_a_part(repository: Repository, module: Callable[[], Any]) -> Any:
+    part = partial(module().hook, 1)
+    part.keywords["whole"] = part
+    made = repository.module("tests/helper.py", "other").made
+    return made(part)
+
+
 def written_since(repository: Repository) -> Any:
     repository.origins.began = 0
     return repository.module().hook
@@ -94,6 +102,12 @@ MAY_TAKE_PART: dict[str, tuple[Callable[[Repository], Any], bool]] = {
     "installed": (lambda one: installed(one, place=f"{one.root}/"), True),
     "around one of the tests": (around_its_own, True),
     "around one of the repository": (lambda one: one.module().made(one.module("shop.py", "shop").hook), False),
+    "around a part of the tests": (lambda one: around_a_part(one, one.module), True),
+    "around a part of the repository": (lambda one: around_a_part(one, lambda: one.module("shop.py", "shop")), False),
+    "around a part's part": (
+        lambda one: one.module().made(partial(map, partial(print, end=one.module("shop.py", "shop").hook))),
+        False,
+    ),
     "of the repository": (lambda one: one.module("shop.py", "shop").hook, False),
     "outside, and not installed": (lambda one: installed(one, place="/nowhere/"), False),
     "of a file that was written since": (written_since, False),

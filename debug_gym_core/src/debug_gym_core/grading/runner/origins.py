@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import time
+from functools import partial
 
 from .given import module_code, plainly, read, space_of, within
 
@@ -39,6 +40,7 @@ HEAP = 1 << 9
 """Of a class's flags that of those which are made as a program runs."""
 
 _resolve = os.path.realpath
+_PARTS = [vars(partial)[name] for name in ("func", "args", "keywords")]  # a subclass may say that it has others
 
 
 class Origins(object):
@@ -294,11 +296,17 @@ def content_of(cell: "Any") -> "Any":
 
 
 def held_in(cell: "Any") -> "Iterable[Any]":
-    """What is in a cell of a closure, or in the table or list there."""
-    held = content_of(cell)
+    """What is in a cell of a closure, or in the table or list there, and the parts of what is a `partial` of those."""
+    held, seen = content_of(cell), set()  # type: Any, set[int]
     if type(held) is dict:
-        return list(held.values())
-    return list(held) if type(held) in (list, tuple, set) else [held]
+        held = list(held.values())
+    found = list(held) if type(held) in (list, tuple, set) else [held]
+    for one in found:  # parts, too, of which one may be the whole
+        if issubclass(type(one), partial) and id(one) not in seen:
+            seen.add(id(one))
+            function, given, named = (part.__get__(one) for part in _PARTS)
+            found += [function, *given, *named.values()]
+    return found
 
 
 def call_of(value: "Any") -> "Any":
