@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -192,6 +194,17 @@ def test_of_a_plugin_that_is_registered_only_its_own_hooks_are_looked_at(reposit
     assert pytests.asked == ["tests/0.py", "tests/1.py", "tests/2.py"]
     pytests.register("shop.py", HOOK_OF_TESTS)
     assert pytests.told == ["a hook pytest_runtest_setup was added by shop.py"]
+
+
+def test_a_hook_that_was_there_at_first_leaves_its_id_to_no_other(repository: Repository) -> None:
+    pytests = Pytest(repository)
+    module = pytests.register("tests/helper.py", HOOK_OF_TESTS)
+    pytests.hooks.remember(pytests.config)
+    function = weakref.ref(module.pytest_runtest_setup)
+    pytests.manager.unregister(module)
+    del module.pytest_runtest_setup
+    gc.collect()
+    assert function() is not None
 
 
 ADDED = "a hook pytest_generate_tests was added by {}"

@@ -57,13 +57,13 @@ class Hooks(object):
     """Only pytest, installed plugins and the repository's test infrastructure may take part in running.
 
     Attributes:
-        first: ids of the functions that were there before any code of the repository was imported, by hook
+        first: the functions that were there before any code of the repository was imported, by hook and id
         named: modules that command line, environment or test infrastructure name as plugins, once pytest has them
     """
 
     def __init__(self, watch: "Watch") -> None:
         self.watch = watch
-        self.first = {}  # type: dict[str, set[int]]
+        self.first = {}  # type: dict[str, dict[int, Any]]
         self.names = set()  # type: set[str]
         self.named = []  # type: list[Any]
 
@@ -77,7 +77,8 @@ class Hooks(object):
         if HOW_CALLED in manager:
             self.watch.vital.append((manager, HOW_CALLED, manager[HOW_CALLED], "pluggy"))
         for name in KEY_HOOKS:
-            self.first[name] = set(id(one.function) for one in implementations(config, name))
+            # Kept: what is made after one is gone may have its id.
+            self.first[name] = {id(one.function): one.function for one in implementations(config, name)}
         self.names.update(getattr(config.known_args_namespace, "plugins", None) or ())
         self.names.update(one for one in os.environ.get("PYTEST_PLUGINS", "").split(",") if one)
         plugins = [(config.pluginmanager.get_name(one), one) for one in config.pluginmanager.get_plugins()]
