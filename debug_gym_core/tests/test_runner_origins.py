@@ -15,7 +15,7 @@ import pytest
 
 from debug_gym_core.grading.runner.describe import Describer
 from debug_gym_core.grading.runner.hooks import Hooks, name_of
-from debug_gym_core.grading.runner.origins import TAKING_PART, Origins
+from debug_gym_core.grading.runner.origins import DECIDING, TAKING_PART, Origins
 from debug_gym_core.grading.runner.tampering import Watch
 
 HELPER = "def hook(): return 1\n\ndef made(other):\n    def hook(): return other()\n    return hook\n"
@@ -125,6 +125,26 @@ MAY_TAKE_PART: dict[str, tuple[Callable[[Repository], Any], bool]] = {
 @pytest.mark.parametrize(("function", "may"), MAY_TAKE_PART.values(), ids=MAY_TAKE_PART)
 def test_who_may_take_part(repository: Repository, function: Callable[[Repository], Any], may: bool) -> None:
     assert repository.origins.may_replace(function(repository), TAKING_PART) is may
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "may"),
+    [
+        ("", DECIDING, True),
+        ("tests/helper.py", DECIDING, False),
+        ("other/../tests/helper.py", DECIDING, False),
+        ("tests/helper.py", TAKING_PART, True),
+        ("other/helper.py", DECIDING, True),
+    ],
+)
+def test_a_module_that_is_loaded_anew_decides_on_nothing(
+    repository: Repository, path: str, kind: str, may: bool
+) -> None:
+    hook = installed(repository, place=f"{repository.root}/")
+    repository.origins.remember([])
+    if path:
+        hook = repository.module(path, "own").hook
+    assert repository.origins.may_replace(hook, kind) is may
 
 
 NAMES_PLUGINS = {

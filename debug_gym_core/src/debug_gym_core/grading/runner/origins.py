@@ -201,6 +201,8 @@ class Origins(object):
                 return NOBODY
             if inside is None and kind != OTHER and not self.is_installed(path):
                 return NOBODY
+            if kind == DECIDING and self.was_loaded(path):
+                return NOBODY
         if kind != OTHER and not all(self.has(path, one) for one in codes):
             return NOBODY
         if inside is not None:
@@ -215,6 +217,16 @@ class Origins(object):
             code: what is looked for
         """
         return any(one == code for one in self.codes_of(path) if one.co_name == code.co_name)
+
+    def was_loaded(self, path: str) -> bool:
+        """Whether a module of a file was there at first: the code of another may work with anything of other names.
+
+        Tests load modules anew, of which others ask, but which decide on nothing.
+
+        Args:
+            path: of the file
+        """
+        return self.real(path) in (self.real(file) for _, file in self.modules.values() if type(file) is str)
 
     def is_installed(self, path: str) -> bool:
         """Whether a file lies below what was in `sys.path` at first, but for the repository."""
