@@ -135,9 +135,8 @@ class Supervisor:
         elif op == "blob":
             assert self.surroundings is not None
             self.surroundings.blobs[header["digest"]] = body
-            for child in self.spares:  # they were forked without it
-                self._forget(child)
-            del self.spares[:]
+            while self.spares:  # they were forked without it
+                self._forget(self.spares.pop())
             for child in self.nursery.keepers():
                 self._send(child, frame)
             self.host.send(pack({"id": header["id"], "t": "done"}))
@@ -321,6 +320,8 @@ class Supervisor:
             for request in child.requests:
                 self.failures.append(self._failure(child, request))
             self.sweep_until = time.monotonic() + KILL_PATIENCE
+            while self.spares:  # what killed it may have killed them, too, and they are not gone yet
+                self._forget(self.spares.pop())
         if child is self.worker:
             self.worker = None
             self.active = None
