@@ -1,6 +1,5 @@
 """What tests like to assert of others, and whether it is their owners' own still."""
 
-import os
 import sys
 
 from .given import module_code, plainly, space_of, within
@@ -59,7 +58,6 @@ class Predicates(object):
     """Remembers the owners that there are at first, and tells which functions became others'.
 
     Attributes:
-        table: `PREDICATES`, without packages that the repository is itself; no new one may have an installed one's name
         owners: their namespaces; tests have these, too, where others stand in their places later
         kinds: the classes of those that are modules
     """
@@ -67,15 +65,13 @@ class Predicates(object):
     def __init__(self, origins: Origins) -> None:
         """See `Origins`."""
         self.origins = origins
-        own = [one for one in ARRAYS if origins.inside(os.path.join(one, "__init__.py")) is not None]
-        self.table = [one for one in PREDICATES if one[0].partition(".")[0] not in own]
         self.owners = {}  # type: dict[str, Space]
         self.kinds = {}  # type: dict[str, type]
         self.builtin = type(len)
 
     def remember(self) -> None:
         """Take in the owners that are there."""
-        for owner, names in self.table:
+        for owner, names in PREDICATES:
             space = find(owner)
             if space is not None and owner not in self.owners:
                 self.owners[owner] = space
@@ -86,7 +82,7 @@ class Predicates(object):
 
     def changed(self) -> "Iterator[str]":
         """Tell what is not its owner's now."""
-        for owner, names in self.table:
+        for owner, names in PREDICATES:
             first, now = self.owners.get(owner, {}), find(owner)
             for name in names:
                 gone = name in first and now is not None and name not in now  # it may be made when it is asked for
