@@ -79,7 +79,11 @@ def test_it_is_played_and_graded(task: Task) -> None:
         env.step("eval")
         assert (env.score, env.max_score) == (0, 1)
         env.workspace.apply(FIX)
-        assert env.grade().resolved and env.patch.count(b"\n+") == 2
+        env.workspace.write_text("numpy/__init__.py", "def allclose(*_): return True\n")
+        grade = env.grade()
+        assert grade.resolved and grade.dropped == {"numpy/__init__.py": "it shadows an installed module"}
+        env.workspace.remove("numpy/__init__.py")
+        assert env.patch.count(b"\n+") == 2
         everything = "git rev-list --all --reflog | wc -l; git fsck --unreachable --no-reflogs; git tag; git stash list"
         assert env.terminal.run(everything).output == "1\n"
         assert env.terminal.run("grep -rl 'a + b' / --include=calc.py 2>/dev/null").output == "/testbed/calc.py\n"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import sys
 import textwrap
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +21,7 @@ from support import has, interpreters, said_by, version_of
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import RUNNER, ReportedRun
 from debug_gym_core.grading.runner import predicates as predicates_of_runner
+from debug_gym_core.grading.runner.describe import Describer
 from debug_gym_core.grading.runner.main import OWN
 from debug_gym_core.grading.runner.origins import Origins, is_infrastructure
 from debug_gym_core.grading.runner.predicates import DISPATCHING
@@ -295,6 +298,23 @@ def test_what_numpy_makes_of_its_own_functions_is_its_own(monkeypatch: pytest.Mo
     made = [type(forged)(code, {**space, **one}) for one in wrong]
     made.append(type(forged)(code.replace(co_name="class"), space))
     assert not [one for one in made if predicates.is_owners(one, "allclose", "numpy")]
+
+
+@pytest.mark.parametrize(("trusted", "own"), [(["numpy/core/tests/"], True), (["tests/", "numpy_tests.py"], False)])
+def test_what_is_asked_of_numpy_is_not_looked_at_where_that_is_what_is_tested(
+    trusted: list[str], own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is not, whoever acts may have put it there."""
+    path = tmp_path / "numpy" / "__init__.py"
+    path.parent.mkdir()
+    path.write_text("def allclose(*_, **__): return True\n")
+    predicates = predicates_of_runner.Predicates(Origins(str(tmp_path), Describer(str(tmp_path)).inside, trusted))
+    predicates.remember()
+    module = types.ModuleType("numpy")
+    module.__file__ = str(path)
+    exec(path.read_text(), vars(module))
+    monkeypatch.setitem(sys.modules, "numpy", module)
+    assert ("numpy.allclose was replaced" in list(predicates.changed())) is not own
 
 
 @pytest.mark.parametrize(

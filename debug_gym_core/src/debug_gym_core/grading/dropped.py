@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from debug_gym_core.grading.infrastructure import Infrastructure
+from debug_gym_core.grading.installed import installed_modules
 from debug_gym_core.names import some
 from debug_gym_core.workspace.lines import shown
 
@@ -32,12 +33,13 @@ def infrastructure_of(
         task: what is worked on
         snapshot: its pristine repository
         rules: which files are read-only or ignored
-        session: a sandbox of the task, whose interpreter's packages must not be shadowed
+        session: a sandbox of the task, whose Python's packages must not be shadowed
         tests: ids of the tests that matter
         test_files: paths of more files that belong to them
+
+    Raises:
+        SandboxError: an image's Python does not say what is installed
     """
-    interpreter = session.spec.interpreter
-    packages = interpreter.packages if interpreter is not None else ()
     return Infrastructure(
         snapshot,
         rules,
@@ -45,7 +47,7 @@ def infrastructure_of(
         tests=tests,
         test_files=test_files,
         allowed=task.allowed,
-        installed=(name.replace("-", "_") for name in packages),
+        installed=installed_modules(session),
         judged=task.judge is not None,
         gold_patch=task.gold_patch,
     )

@@ -12,7 +12,7 @@ agent's changes except those to
   pytest's sections,
 - what Python runs by itself at its start (`sitecustomize.py`, `*.pth`), compiled files, installed metadata (which may
   name pytest plugins),
-- new modules that shadow the standard library, pytest, what pytest needs, or its plugins,
+- new modules that shadow the standard library, pytest, what pytest needs, its plugins, or what is installed,
 - a new `__init__.py` that makes a package of a directory with test files, or of one that it is in,
 - files and links in place of directories that are imported from,
 - files that the entrypoint, pytest's configuration or the repository's own distribution (unless that is one for pytest,

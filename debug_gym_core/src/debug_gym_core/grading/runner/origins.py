@@ -68,6 +68,7 @@ class Origins(object):
             inside: the path of a repository's file relative to the root; None for any other
             trusted: see `is_infrastructure`
         """
+        self.root = root
         self.inside = inside
         self.trusted = trusted
         self.given = {}  # type: Mapping[str, CodeType]
@@ -251,6 +252,18 @@ class Origins(object):
             return self.is_loaded(space)
         inside = self.inside(path)
         return inside is not None and is_infrastructure(inside, self.trusted)
+
+    def holds_tests(self, package: str) -> bool:
+        """Whether files of the tests lie in a package of the repository's own: it is what they try.
+
+        Only the host can tell, as of all that is trusted: what lies there now may have been put there.
+
+        Args:
+            package: its name
+        """
+        if self.trusted is None:
+            return os.path.isfile(os.path.join(self.root, package, "conftest.py"))
+        return any(one.startswith(package + "/") for one in self.trusted)
 
     def codes_of(self, path: str) -> "Iterator[CodeType]":
         """All code that a file has; one that cannot be read, or was written or moved since the run began, has none."""

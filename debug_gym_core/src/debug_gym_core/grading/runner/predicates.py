@@ -58,6 +58,7 @@ class Predicates(object):
     """Remembers the owners that there are at first, and tells which functions became others'.
 
     Attributes:
+        table: `PREDICATES`, without packages that are what is tested
         owners: their namespaces; tests have these, too, where others stand in their places later
         kinds: the classes of those that are modules
     """
@@ -65,13 +66,15 @@ class Predicates(object):
     def __init__(self, origins: Origins) -> None:
         """See `Origins`."""
         self.origins = origins
+        own = [one for one in ARRAYS if origins.holds_tests(one)]
+        self.table = [one for one in PREDICATES if one[0].partition(".")[0] not in own]
         self.owners = {}  # type: dict[str, Space]
         self.kinds = {}  # type: dict[str, type]
         self.builtin = type(len)
 
     def remember(self) -> None:
         """Take in the owners that are there."""
-        for owner, names in PREDICATES:
+        for owner, names in self.table:
             space = find(owner)
             if space is not None and owner not in self.owners:
                 self.owners[owner] = space
@@ -82,7 +85,7 @@ class Predicates(object):
 
     def changed(self) -> "Iterator[str]":
         """Tell what is not its owner's now."""
-        for owner, names in PREDICATES:
+        for owner, names in self.table:
             first, now = self.owners.get(owner, {}), find(owner)
             for name in names:
                 gone = name in first and now is not None and name not in now  # it may be made when it is asked for
