@@ -101,7 +101,8 @@ class Injector:
 
     def _work(self) -> None:
         while not self._end.wait(0.01):
-            for session in list(self.env._sandbox.factory._live):
+            factory = self.env._sandbox._factory  # None: the fault has closed the environment
+            for session in list(factory._live) if factory is not None else ():
                 if id(session) not in self._done:
                     try:
                         self._look(session)
