@@ -292,7 +292,7 @@ def test_orphans_are_found_without_ctypes(
     monkeypatch.setattr("debug_gym_core.sandbox.connection.BOOT", hidden)
     session = open_session()
     assert any("ctypes" in note for note in session.guest()["notes"])
-    result = session.run(["python3", "-c", STUBBORN + "time.sleep(100)"], timeout=0.7)
+    result = session.run(["python3", "-c", STUBBORN + "time.sleep(100)"], timeout=3)
     assert (result.timed_out, result.output) == (True, "grandchild\n")
     assert not any(map(is_alive, pids(session, "first", "second")))
     assert session.run(["python3", "-c", STUBBORN + "time.sleep(0.2)"]).exit_status == 0
