@@ -10,8 +10,8 @@ from debug_gym_core.errors import GradingError, RequirementError, SandboxLost
 from debug_gym_core.grading.anyway import forgiven, is_undecided
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.grade import grade as clean_grade
-from debug_gym_core.grading.interruption import Interruption
 from debug_gym_core.grading.measure import measure as measure_in_place
+from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.tasks import results
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import secrets
 import signal
-import threading
 import time
 from collections.abc import Sequence
 
 from debug_gym_core.grading import masking
-from debug_gym_core.grading.interruption import Interruption
-from debug_gym_core.grading.reported_run import GRACE, INTERRUPTED, REPORTING, TIMED_OUT, UNSTARTED, ReportedRun, Turned
+from debug_gym_core.grading.reported_run import INTERRUPTED, REPORTING, TIMED_OUT, UNSTARTED, ReportedRun, Turned
+from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
@@ -70,20 +69,9 @@ def _exit_status(
     session: Session, entrypoint: Entrypoint, timeout: float, python: str | None, interruption: Interruption
 ) -> Measurement:
     """Run what does not report."""
-    started, argv, asked = time.monotonic(), entrypoint.argv(python or session.python), threading.Event()
-
-    def end() -> None:
-        asked.set()
-        process.kill()
-
+    started, argv = time.monotonic(), entrypoint.argv(python or session.python)
     try:
-        with session.process(argv, channel=False, timeout=timeout, env=entrypoint.env) as process:
-            try:
-                with interruption.ending(end):
-                    status = process.wait(timeout + GRACE)
-            except TimeoutError:  # the sandbox ends a run that takes too long: it does nothing any more
-                raise process.give_up("the guest did not end a run that reached its timeout") from None
-            output, cut = process.take_output()
+        result = session.run(argv, timeout=timeout, env=entrypoint.env, interruption=interruption)
     except (OSError, CommandLost) as error:
         return Measurement(
             (),
@@ -95,14 +83,14 @@ def _exit_status(
             seconds=time.monotonic() - started,
             lost=isinstance(error, CommandLost),
         )
-    interrupted = asked.is_set() and status == -signal.SIGKILL
-    reason = TIMED_OUT if process.timed_out else INTERRUPTED if interrupted else ""
+    interrupted = interruption.asked and result.exit_status == -signal.SIGKILL
+    reason = TIMED_OUT if result.timed_out else INTERRUPTED if interrupted else ""
     return Measurement(
         tests=(),
-        exit_status=status,
-        output=masking.mask(session.mask(output)),
-        output_cut=cut,
-        timed_out=process.timed_out,
+        exit_status=result.exit_status,
+        output=masking.mask(session.mask(result.output)),
+        output_cut=result.output_cut,
+        timed_out=result.timed_out,
         interrupted=interrupted,
         kind="exit_status",
         valid=not reason,

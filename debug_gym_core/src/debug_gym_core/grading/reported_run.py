@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from debug_gym_core.grading import masking
-from debug_gym_core.grading.interruption import Interruption
 from debug_gym_core.grading.runner import stuck, tampering
 from debug_gym_core.sandbox import shipping
+from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session

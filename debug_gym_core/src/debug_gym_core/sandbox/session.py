@@ -16,6 +16,7 @@ from debug_gym_core.sandbox.connection import GRACE, Connection
 from debug_gym_core.sandbox.file_requests import FileRequests, give_blob
 from debug_gym_core.sandbox.frames import decode_output
 from debug_gym_core.sandbox.held import Held
+from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.sandbox.process import Process
 from debug_gym_core.sandbox.public_names import PublicNames
 from debug_gym_core.sandbox.replies import ROOM, Waiter
@@ -149,6 +150,7 @@ class Session(FileRequests):
         env: Mapping[str, str | None] | None = None,
         stdin: bytes = b"",
         output_limit: int = OUTPUT_LIMIT,
+        interruption: Interruption | None = None,
     ) -> RunResult:
         """Run a command to its end; what it leaves running in the background is ended too.
 
@@ -159,6 +161,7 @@ class Session(FileRequests):
             env: variables over those of the sandbox; None as a value removes one
             stdin: what it reads
             output_limit: bytes of output kept, head and tail
+            interruption: by which another thread may kill it
 
         Raises:
             FileNotFoundError: there is no such program, or no such directory
@@ -166,8 +169,9 @@ class Session(FileRequests):
             CommandLost: the guest's process that ran the command died, and the command with it
             SandboxLost: the guest is gone
         """
+        fields = self._command(command, timeout, cwd, env, output_limit)
         with self._counted():
-            return self._run(command, timeout, stdin, self._command(command, timeout, cwd, env, output_limit))
+            return self._run(command, timeout, stdin, fields, interruption or Interruption())
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
@@ -187,20 +191,30 @@ class Session(FileRequests):
         return self._under_way > 0 or any(process.running for process in list(self._processes))
 
     def _run(
-        self, command: str | Sequence[str], timeout: float | None, stdin: bytes, fields: dict[str, Any]
+        self,
+        command: str | Sequence[str],
+        timeout: float | None,
+        stdin: bytes,
+        fields: dict[str, Any],
+        interruption: Interruption,
     ) -> RunResult:
         """Make the request and wait for its end."""
         connection = self._connect()
         waiter = Waiter(ROOM + fields["output_limit"])
         number = connection.submit(waiter, "run", stdin, **fields)
+
+        def kill() -> None:
+            with contextlib.suppress(SandboxLost):  # whoever waits learns it
+                connection.submit(Waiter(), "kill", of=number)
+
         try:
             backstop = None if timeout is None else timeout + GRACE
-            header, body = connection.wait(waiter, f"{_shown(command)!r}", backstop)
+            with interruption.ending(kill):
+                header, body = connection.wait(waiter, f"{_shown(command)!r}", backstop)
         except (OSError, SandboxError):
             raise
         except BaseException:  # Ctrl-C
-            with contextlib.suppress(SandboxLost):
-                connection.submit(Waiter(), "kill", of=number)
+            kill()
             raise
         with connection.believing():
             middle = header.get("head", len(body))

@@ -1,4 +1,4 @@
-"""Ends a run of the tests before its time, as a person expects of Ctrl-C."""
+"""Ends what runs in a sandbox before its time, as a person expects of Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,32 +8,38 @@ from collections.abc import Callable, Iterator
 
 
 class Interruption:
-    """What another thread ends a run by; serves one run after another."""
+    """What another thread ends a command by; serves one after another.
+
+    Attributes:
+        asked: whether anybody asked for the end of the one that is under way, or of the last
+    """
 
     def __init__(self) -> None:
-        """No run is under way."""
+        """Nothing is under way."""
+        self.asked = False
         self._end: Callable[[], object] | None = None
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
     def ending(self, end: Callable[[], object]) -> Iterator[None]:
-        """A run is under way.
+        """A command is under way.
 
         Args:
             end: ends it soon; called as often as somebody asks
         """
         with self._lock:
-            self._end = end
+            self.asked, self._end = False, end
         try:
             yield
         finally:
-            with self._lock:  # whoever asked is done with this run
+            with self._lock:  # whoever asked is done with this one
                 self._end = None
 
     def ask(self) -> bool:
-        """End the run that is under way; whether there is one."""
+        """End the command that is under way; whether there is one."""
         with self._lock:
             if self._end is None:
                 return False
+            self.asked = True
             self._end()
             return True
