@@ -1,4 +1,8 @@
-"""The debuggee on a socketpair and a PTY, without guest, sandbox or host side."""
+"""What the debugger is tried in.
+
+The debuggee on a socketpair and a PTY, without guest, sandbox or host side; and the tool alone, over a session in a
+local terminal.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from debugged_programs import LOOP, LOOP_TEST
 from support import interpreters, version_of
+from tool_environment import Environment
 
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_core.tasks.entrypoint import Entrypoint
+from debug_gym_terminal_local import LocalTerminal
+from debug_gym_tool_pdb import Pdb
 from debug_gym_tool_pdb.boot import BOOT, blob
 
 ENVIRONMENT = {
@@ -243,3 +253,29 @@ def backends(request: pytest.FixtureRequest, python: str) -> list[str]:
     if "monitoring" in names and version_of(python) < (3, 12):
         pytest.skip("sys.monitoring came with Python 3.12")
     return names
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    """A sandbox for the tests of a module."""
+    with Session.start(LocalTerminal(), SandboxSpec(run="test")) as session:
+        session.python = sys.executable
+        yield session
+
+
+@pytest.fixture
+def env(session: Session) -> Environment:
+    """An environment over it of two files alone, `app.py` and `test_app.py`."""
+    for entry in list(session.walk(".", depth=1)):
+        session.remove(entry.path)
+    session.write("app.py", LOOP.encode())
+    session.write("test_app.py", LOOP_TEST.encode())
+    return Environment(session)
+
+
+@pytest.fixture
+def pdb(request: pytest.FixtureRequest) -> Iterator[Pdb]:
+    """The tool, whose parameter is its timeout in seconds."""
+    tool = Pdb(timeout=getattr(request, "param", 10))
+    yield tool
+    tool.close()

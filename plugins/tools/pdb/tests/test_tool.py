@@ -6,35 +6,17 @@ import json
 import shutil
 import textwrap
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from debugged_programs import LOOP
 from support import repeated
-from tool_environment import Environment, debugger, environment, local_session
+from tool_environment import Environment
 
 from debug_gym_core import ActionError, ToolCall, UsageError
 from debug_gym_core.debugging.breakpoints import Breakpoints
-from debug_gym_core.sandbox.session import Session
 from debug_gym_core.testing.sample import ENTRYPOINT
 from debug_gym_tool_pdb import Pdb
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    yield from local_session()
-
-
-@pytest.fixture
-def env(session: Session) -> Environment:
-    return environment(session)
-
-
-@pytest.fixture
-def pdb() -> Iterator[Pdb]:
-    yield from debugger()
-
 
 PYTEST = f"{ENTRYPOINT} -p no:cacheprovider test_app.py"
 

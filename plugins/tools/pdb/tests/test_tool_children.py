@@ -8,18 +8,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from support import repeated
-from tool_environment import Environment, Workspace, local_session
+from tool_environment import Environment
 
-from debug_gym_core.debugging.breakpoints import Breakpoints
 from debug_gym_core.sandbox.session import Session
 from debug_gym_tool_pdb import Pdb
 
 Use = Callable[[str], str]
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    yield from local_session()
 
 
 @pytest.fixture
@@ -29,9 +23,7 @@ def start(session: Session) -> Iterator[Callable[..., Use]]:
 
     def start(program: str, timeout: float = 10) -> Use:
         session.write("app.py", textwrap.dedent(program).encode())
-        env = Environment(
-            session=session, breakpoints=Breakpoints(), workspace=Workspace(), debug_entrypoint="python app.py"
-        )
+        env = Environment(session)
         tool = Pdb(timeout=timeout)
         tools.append(tool)
         return lambda command: tool.use(env, command).text  # type: ignore[arg-type]

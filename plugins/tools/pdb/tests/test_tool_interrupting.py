@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tool_environment import Environment, debugger, environment, local_session
+from tool_environment import Environment
 
 from debug_gym_core.debugging.inside.process import INTERRUPT_SIGNAL
-from debug_gym_core.sandbox.session import Session
 from debug_gym_tool_pdb import Pdb
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    yield from local_session()
-
-
-@pytest.fixture
-def env(session: Session) -> Environment:
-    return environment(session)
-
-
-@pytest.fixture
-def pdb() -> Iterator[Pdb]:
-    yield from debugger()
 
 
 def test_quit_of_a_program_that_will_not_end(env: Environment, pdb: Pdb) -> None:
@@ -37,20 +20,17 @@ def test_quit_of_a_program_that_will_not_end(env: Environment, pdb: Pdb) -> None
     assert time.monotonic() - started < 30
 
 
-def test_command_past_its_time_is_interrupted(env: Environment) -> None:
+@pytest.mark.parametrize("pdb", [0.5], indirect=True)
+def test_command_past_its_time_is_interrupted(env: Environment, pdb: Pdb) -> None:
     env.session.write("app.py", b"import time\n\ndef wait():\n    x = 5\n    time.sleep(1000)\n\nwait()\n")
-    pdb = Pdb(timeout=0.5)
-    try:
-        pdb.use(env, "b app.py:100\nb app.py:7")
-        pdb.use(env, "c")
-        observation = pdb.use(env, "c")
-        assert "stopped: interrupt at app.py:5 in wait (MainThread)" in observation.text
-        assert "The command ran longer than 0.5 s and was interrupted; the session is stopped" in observation.text
-        assert pdb.use(env, "p x").text == "5"
-        assert "interrupted" in pdb.use(env, "p [time.sleep(0.01) for _ in range(10 ** 9)]").text
-        assert pdb.use(env, "p x").text == "5"
-    finally:
-        pdb.close()
+    pdb.use(env, "b app.py:100\nb app.py:7")
+    pdb.use(env, "c")
+    observation = pdb.use(env, "c")
+    assert "stopped: interrupt at app.py:5 in wait (MainThread)" in observation.text
+    assert "The command ran longer than 0.5 s and was interrupted; the session is stopped" in observation.text
+    assert pdb.use(env, "p x").text == "5"
+    assert "interrupted" in pdb.use(env, "p [time.sleep(0.01) for _ in range(10 ** 9)]").text
+    assert pdb.use(env, "p x").text == "5"
 
 
 def test_another_thread_stops_a_program_where_it_is(env: Environment, pdb: Pdb) -> None:
@@ -81,38 +61,40 @@ wait()
 """
 
 
-def test_a_signal_that_is_not_heard_is_sent_again(env: Environment) -> None:
+@pytest.mark.parametrize("pdb", [0.5], indirect=True)
+def test_a_signal_that_is_not_heard_is_sent_again(env: Environment, pdb: Pdb) -> None:
     """As one that comes just before a system call, which nobody can time."""
     env.session.write("app.py", SWALLOWS.encode())
-    pdb = Pdb(timeout=0.5)
-    try:
-        observation = pdb.use(env, "c")
-        assert "stopped: interrupt at app.py:7 in wait (MainThread)" in observation.text
-        assert "time.sleep(1000)" in pdb.use(env, "w").text
-    finally:
-        pdb.close()
+    observation = pdb.use(env, "c")
+    assert "stopped: interrupt at app.py:7 in wait (MainThread)" in observation.text
+    assert "time.sleep(1000)" in pdb.use(env, "w").text
 
 
-def test_long_call_of_c_code_is_ended_with_its_stack(env: Environment) -> None:
-    env.session.write("app.py", b"def f():\n    return sum(range(10 ** 12))\n\nf()\n")
-    pdb = Pdb(timeout=0.5)
-    try:
-        observation = pdb.use(env, "c")
-        assert "cannot be interrupted: the program was ended" in observation.text
-        assert 'File "/testbed/app.py", line 2 in f' in observation.text
-        assert "0x" not in observation.text and "debug-gym" not in observation.text
-        assert observation.data["ended"]["how"] == "stuck"
-    finally:
-        pdb.close()
-
-
-def test_another_program_in_its_place_that_does_not_end(env: Environment) -> None:
-    env.session.write("app.py", b"import os; os.execl('/bin/sh', 'sh', '-c', 'sleep 600')")
-    pdb = Pdb(timeout=1)
-    try:
-        observation = pdb.use(env, "c")
-        assert "one (os.exec), not debugged, which ran longer than 1 s and was ended." in observation.text
-        assert observation.data["ended"] == {"how": "replaced", "status": None, "exception": None}
-        assert pdb.use(env, "p 1").text.startswith("Started")
-    finally:
-        pdb.close()
+@pytest.mark.parametrize(
+    ("pdb", "program", "said", "how"),
+    [
+        (
+            0.5,
+            b"def f():\n    return sum(range(10 ** 12))\n\nf()\n",
+            ["cannot be interrupted: the program was ended", 'File "/testbed/app.py", line 2 in f'],
+            "stuck",
+        ),
+        (
+            1,
+            b"import os; os.execl('/bin/sh', 'sh', '-c', 'sleep 600')",
+            ["one (os.exec), not debugged, which ran longer than 1 s and was ended."],
+            "replaced",
+        ),
+    ],
+    ids=["a long call of C code, with its stack", "another program in its place"],
+    indirect=["pdb"],
+)
+def test_what_cannot_be_interrupted_is_ended(
+    env: Environment, pdb: Pdb, program: bytes, said: list[str], how: str
+) -> None:
+    env.session.write("app.py", program)
+    observation = pdb.use(env, "c")
+    assert [one for one in said if one not in observation.text] == []
+    assert "0x" not in observation.text and "debug-gym" not in observation.text
+    assert observation.data["ended"] == {"how": how, "status": None, "exception": None}
+    assert pdb.use(env, "p 1").text.startswith("Started")
