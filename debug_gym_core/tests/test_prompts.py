@@ -112,9 +112,12 @@ def test_what_is_wrong_in_a_template_is_said_with_its_line(template: str, said: 
         ("{% for tool in tools %}{{ tool.name }}{{ loop.index }}{% endfor %}{{ range(3) }}", ""),
         ("{% set mine = task.id %}{{ mine }}{{ history | to_pretty_json }}", ""),
         ("{% if mood is defined %}{{ mood }}{% endif %}{{ weather | default('fair') }}", ""),
+        ("{{ 1 or mood is defined }}{{ mood }}", ""),
+        ("one\n{{ task | shout }}", "system_prompt: <template>:2: No filter named 'shout'."),
+        ("one\n{{ task", "system_prompt: <template>:2: unexpected end of template, expected 'end of print statement'."),
     ],
 )
-def test_names_that_are_no_facts_are_refused_before_there_are_any(template: str, said: str) -> None:
+def test_what_can_be_told_of_a_template_before_there_are_facts_is_said(template: str, said: str) -> None:
     with pytest.raises(UsageError) if said else contextlib.nullcontext() as error:
         Prompt(template).check()
     assert error is None or str(error.value) == said

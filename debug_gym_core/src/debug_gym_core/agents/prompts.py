@@ -199,7 +199,7 @@ class Prompt:
         except UsageError:  # it cannot be read
             raise
         except jinja2.TemplateSyntaxError as error:
-            raise self._is_no_template(error) from error
+            raise self._is_no_template(error.name or self._name(), error) from error
         except jinja2.TemplateNotFound as error:
             raise UsageError(f"{self.setting}: {self._where(error)}: there is no template {error.name!r}") from error
         except jinja2.UndefinedError as error:
@@ -223,23 +223,23 @@ class Prompt:
         import jinja2.meta
         from jinja2 import nodes
 
-        try:
-            self._template()
-        except jinja2.TemplateSyntaxError as error:
-            raise self._is_no_template(error) from error
         environment = self._environment()
-        parsed = environment.parse(self._text())
+        try:
+            parsed = environment.parse(self._text())
+            asking = [one for one in parsed.find_all((nodes.Test, nodes.Filter)) if one.name in _ASKING]
+            names = jinja2.meta.find_undeclared_variables(parsed)  # which compiles it, and folds what is constant
+        except jinja2.TemplateSyntaxError as error:
+            raise self._is_no_template(self._name(), error) from error
         known = [one.name for one in dataclasses.fields(Facts)]
-        asking = [one for one in parsed.find_all((nodes.Test, nodes.Filter)) if one.name in _ASKING]
         asked = {one.node.name for one in asking if isinstance(one.node, nodes.Name)}
-        unknown = jinja2.meta.find_undeclared_variables(parsed) - {*known, *asked, *environment.globals}
+        unknown = names - {*known, *asked, *environment.globals}
         for one in parsed.find_all(nodes.Name):
             if one.name in unknown:
                 where = f"{self.setting}: {self._name()}:{one.lineno}"
                 raise UsageError(f"{where}: {one.name!r} is undefined{nearest(one.name, known)}")
 
-    def _is_no_template(self, error: jinja2.TemplateSyntaxError) -> UsageError:
-        return UsageError(f"{self.setting}: {error.name or self._name()}:{error.lineno}: {error.message}")
+    def _is_no_template(self, name: str, error: jinja2.TemplateSyntaxError) -> UsageError:
+        return UsageError(f"{self.setting}: {name}:{error.lineno}: {error.message}")
 
     def _environment(self) -> jinja2.Environment:
         import jinja2
