@@ -134,7 +134,7 @@ VALUES = st.recursive(
 @examples(200)
 def test_minus_p_takes_any_yaml_after_the_first_equals_sign(path: list[str], value: Any) -> None:
     text = yaml.safe_dump(value, default_flow_style=True, width=10**9)
-    assert parse_override(f"{'.'.join(path)}={text}") == (tuple(path), value)
+    assert parse_override(f"{'.'.join(path)}={text}") == (tuple(path), value, f"-p {'.'.join(path)}")
 
 
 @given(

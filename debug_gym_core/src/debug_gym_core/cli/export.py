@@ -94,7 +94,7 @@ def _make(name: str, settings: tuple[str, ...], plugins: Plugins, *, resolved: b
         raise UsageError(f"format {name} has no setting `resolved`, so it takes no --resolved")
     given: dict[str, Any] = {"resolved": True} if resolved else {}
     for text in settings:
-        path, value = parse_override(text)
+        path, value, _ = parse_override(text)
         if len(path) != 1:
             raise UsageError(f"-p {text}: a setting of a format is KEY=VALUE, without a dot")
         given[path[0]] = value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from debug_gym_core.redaction import redact
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
+    from debug_gym_core.config.layers import Overrides
 
 
 def override(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,16 +41,12 @@ def data(function: Callable[..., Any]) -> Callable[..., Any]:
     }
 
     @functools.wraps(function)
-    def command(*, overrides: tuple[str, ...], **rest: Any) -> Any:
+    def command(*, overrides: Overrides, **rest: Any) -> Any:
         given = {key: rest.pop(f"data_{key}") for key in about}
-        from debug_gym_core.config.layers import Spelled
+        from debug_gym_core.config.layers import Override
 
-        words = [
-            Spelled(f"benchmark.{key}={json.dumps(value)}", f"--{key}")
-            for key, value in given.items()
-            if value is not None
-        ]
-        return function(overrides=(*words, *overrides), **rest)
+        own = [Override(("benchmark", key), value, f"--{key}") for key, value in given.items() if value is not None]
+        return function(overrides=(*own, *overrides), **rest)
 
     for key, (metavar, text) in reversed(about.items()):
         command = click.option(f"--{key}", f"data_{key}", metavar=metavar, help=text)(command)

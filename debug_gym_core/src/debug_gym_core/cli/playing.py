@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from debug_gym_core.cli.display import Display
     from debug_gym_core.components.catalogue import Plugins
+    from debug_gym_core.config.layers import Overrides
     from debug_gym_core.config.model import Config
     from debug_gym_core.runs.experiment import Experiment
     from debug_gym_core.runs.run import Run
@@ -39,7 +40,7 @@ def opened_run(
     output: Path | None = None,
     resume: Path | None = None,
     workers: int | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
 ) -> Iterator[Run]:
     """A new run, or one that there is, held in this block; of a new one that it does not begin to play nothing stays.
 

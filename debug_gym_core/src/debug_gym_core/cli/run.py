@@ -14,6 +14,7 @@ from debug_gym_core.cli.options import tasks as choose_tasks
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
+    from debug_gym_core.config.layers import Overrides
     from debug_gym_core.config.model import Config
 
 
@@ -70,7 +71,7 @@ class RunCommand(Command):
 def command(
     source: str | None,
     tasks: tuple[str, ...],
-    overrides: tuple[str, ...],
+    overrides: Overrides,
     output: Path | None,
     resume: Path | None,
     force_all: bool,
@@ -122,7 +123,7 @@ def command(
 
 
 def _load(
-    source: str, overrides: tuple[str, ...], tasks: tuple[str, ...], choices: dict[str, Any], plugins: Plugins
+    source: str, overrides: Overrides, tasks: tuple[str, ...], choices: dict[str, Any], plugins: Plugins
 ) -> Config:
     from debug_gym_core.config.loading import load
 
@@ -135,7 +136,7 @@ def _list(
     plugins: Plugins,
     force_all: bool,
     force_failed: bool,
-    overrides: tuple[str, ...],
+    overrides: Overrides,
 ) -> None:
     """Print what would be played."""
     from debug_gym_core.runs.experiment import plan, unfinished

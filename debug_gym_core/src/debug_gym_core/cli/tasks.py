@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from debug_gym_core.components.catalogue import Plugins
+    from debug_gym_core.config.layers import Overrides
     from debug_gym_core.tasks.task import Benchmark
 
 NAMED = 5
@@ -50,7 +51,7 @@ def command(
     long: bool,
     only_names: bool,
     as_json: bool,
-    overrides: tuple[str, ...],
+    overrides: Overrides,
     plugins: Plugins,
     verbose: int,
 ) -> None:

@@ -12,7 +12,7 @@ import pydantic
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import Component, validated
 from debug_gym_core.components.homes import HOMES
-from debug_gym_core.config.layers import Layer, leaves, tool_name
+from debug_gym_core.config.layers import Layer, Override, leaves, tool_name
 from debug_gym_core.config.model import (
     COMPONENT_SECTIONS,
     BenchmarkSection,
@@ -90,12 +90,13 @@ class Checker:
                 found[key] = layer.part(key)
         return found
 
-    def unfolded(self, path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-        """A value by the path of its key; of an agent's whole section, each of its values."""
+    def unfolded(self, given: Override) -> Iterator[Override]:
+        """A value that is given; of an agent's whole section, each of its values."""
+        path, value, _ = given
         if len(path) > 1 or path[0] not in self.plugins.agents or not isinstance(value, dict | None):
-            yield path, value
+            yield given
         elif value:
-            yield from leaves({path[0]: value})
+            yield from (Override(one, inner, f"-p {'.'.join(one)}") for one, inner in leaves({path[0]: value}))
 
     def is_for_agent(self, path: tuple[str, ...], origin: str) -> bool:
         """Whether a key's path leads into an agent's section.

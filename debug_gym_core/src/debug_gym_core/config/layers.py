@@ -6,7 +6,7 @@ import copy
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -184,28 +184,34 @@ def read_text(text: str, name: str) -> Layer:
         raise UsageError(f"{name}{place}: {error.problem}{context}") from error
 
 
-class Spelled(str):
-    """An override that a person wrote as an option of its own, such as `--source X`.
+class Override(NamedTuple):
+    """A value that a person set by an option.
 
     Attributes:
-        option: its name, which errors say instead of `-p` and the key
+        path: its keys
+        value: it
+        origin: how errors call it: `-p env.run_timeout`, or an option of its own such as `--source`
     """
 
-    option: str
-
-    def __new__(cls, text: str, option: str) -> Spelled:
-        """Keep how it was written.
-
-        Args:
-            text: `key.path=value`
-            option: its name, with the dashes
-        """
-        made = super().__new__(cls, text)
-        made.option = option
-        return made
+    path: KeyPath
+    value: Any
+    origin: str
 
 
-def parse_override(text: str) -> tuple[KeyPath, Any]:
+Overrides = Sequence[str | Override]
+"""Values over those of a config, applied in order; a text is `key.path=value`, the value YAML."""
+
+
+def parse_overrides(overrides: Overrides) -> list[Override]:
+    """Read those that are texts.
+
+    Raises:
+        UsageError: as `parse_override`
+    """
+    return [parse_override(one) if isinstance(one, str) else one for one in overrides]
+
+
+def parse_override(text: str) -> Override:
     """Read `key.path=value` of the option `-p`: split at the first `=`, the value parsed as YAML.
 
     Raises:
@@ -215,14 +221,15 @@ def parse_override(text: str) -> tuple[KeyPath, Any]:
     path = tuple(key.strip().split("."))
     if not equals or not all(path):
         raise UsageError(f"-p {text}: say key.path=value, as in -p env.run_timeout=60")
+    origin = f"-p {'.'.join(path)}"
     try:
         loader = _Loader(value)
         node = loader.get_single_node()
         if node is None:
-            return path, None
+            return Override(path, None, origin)
         _bound(node, f"-p {key}")
         _walk(node, path, Layer(name=f"-p {key}"), ())
-        return path, loader.construct_document(node)
+        return Override(path, loader.construct_document(node), origin)
     except RecursionError as error:
         raise UsageError(f"-p {key}: {TOO_DEEP}") from error
     except yaml.YAMLError as error:

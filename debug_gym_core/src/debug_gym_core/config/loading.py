@@ -10,7 +10,7 @@ from typing import Any
 
 from debug_gym_core.components.catalogue import Plugins, installed
 from debug_gym_core.config.checks import Checker
-from debug_gym_core.config.layers import Layer, Spelled, parse_override, read_file
+from debug_gym_core.config.layers import Layer, Overrides, parse_overrides, read_file
 from debug_gym_core.config.model import AgentSection, BenchmarkSection, ComponentSection, Config
 from debug_gym_core.config.paths import absolute, is_run
 from debug_gym_core.config.refusals import Refusals
@@ -21,7 +21,7 @@ from debug_gym_core.errors import UsageError
 
 def load(
     source: str,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     *,
     agent: str | None = None,
     llm: str | None = None,
@@ -38,7 +38,7 @@ def load(
     Args:
         source: path of a YAML file, or name of a benchmark (`benchmark/task` for one task of it), whose shipped
             config is taken
-        overrides: `key.path=value` each, the value YAML; applied in order
+        overrides: values of options
         agent: plays, whatever the config says
         llm: the model, likewise
         terminal: the sandbox backend, likewise
@@ -55,13 +55,9 @@ def load(
     """
     checker = Checker(plugins or installed())
     written = _read_source(source, checker)
-    explicit = [parse_override(text) for text in overrides]
-    spelled = {  # of two of one key the later one counts
-        path: text.option if isinstance(text, Spelled) else f"-p {'.'.join(path)}"
-        for (path, _), text in zip(explicit, overrides, strict=True)
-    }
-    Refusals(checker.plugins).refuse_old_spellings(written, [path for path, _ in explicit])
-    if written.blank and not any(path[0] == "benchmark" for path, _ in explicit):
+    explicit = parse_overrides(overrides)
+    Refusals(checker.plugins).refuse_old_spellings(written, [one.path for one in explicit])
+    if written.blank and not any(one.path[0] == "benchmark" for one in explicit):
         start = "`{}` means all defaults, and `debug-gym config show BENCHMARK` prints a config to start from"
         raise UsageError(f"{source} is empty; {start}")
     options = {
@@ -77,15 +73,14 @@ def load(
 
     def put_together(benchmark: str) -> Layer:
         everything = written.over(checker.shipped(benchmark).over(Layer({"tools": list(DEFAULT_TOOLS)})))
-        chosen = [str(value) for path, value in explicit if path == ("agent", "name")]
-        chosen += [str(value["name"]) for path, value in explicit if path == ("agent",) and _has_name(value)]
+        chosen = [str(one.value) for one in explicit if one.path == ("agent", "name")]
+        chosen += [str(one.value["name"]) for one in explicit if one.path == ("agent",) and _has_name(one.value)]
         player = agent or (chosen[-1] if chosen else _name_in(everything, "agent", AgentSection))
         sections = checker.agent_sections(everything)
         merged = everything.without(sections)
         if player in sections:
             merged = sections[player].over(merged)
-        for path, value in (one for given in explicit for one in checker.unfolded(*given)):
-            origin = spelled.get(path, f"-p {'.'.join(path)}")
+        for path, value, origin in (one for given in explicit for one in checker.unfolded(given)):
             if checker.is_for_agent(path, origin):
                 given = Layer()
                 given.set(path[1:], value, origin)
@@ -113,23 +108,21 @@ def load(
     return checker.check(merged if chosen == named else put_together(chosen))
 
 
-def from_data(
-    data: Mapping[str, Any], name: str, plugins: Plugins | None = None, overrides: Sequence[str] = ()
-) -> Config:
+def from_data(data: Mapping[str, Any], name: str, plugins: Plugins | None = None, overrides: Overrides = ()) -> Config:
     """Make a config of the data that a run has kept (`run.json`).
 
     Args:
         data: what `Config.model_dump(mode="json")` gave
         name: where it stands, for errors
         plugins: what is installed; None: all plugins of this environment
-        overrides: `key.path=value` each, the value YAML; applied in order
+        overrides: values of options
 
     Raises:
         UsageError: it does not fit this version, or what is installed here; or an override is wrong
     """
     layer = Layer(copy.deepcopy(dict(data)), name=name)
-    for path, value in map(parse_override, overrides):
-        layer.set(path, value, f"-p {'.'.join(path)}")
+    for one in parse_overrides(overrides):
+        layer.set(*one)
     return Checker(plugins or installed()).check(layer)
 
 

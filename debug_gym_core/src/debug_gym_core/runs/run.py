@@ -25,6 +25,7 @@ from debug_gym_core.runs.trajectory import Result, read_results
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
+    from debug_gym_core.config.layers import Overrides
 
 SCHEMA_VERSION = 1
 LONGEST_NAME = 255
@@ -125,7 +126,7 @@ class Run:
         plugins: Plugins | None = None,
         workers: int | None = None,
         config: Config | None = None,
-        overrides: Sequence[str] = (),
+        overrides: Overrides = (),
     ) -> Run:
         """Go on with a run; its record stays as it is until it is played (`begin`).
 
@@ -294,7 +295,7 @@ class Run:
 
 
 def look(
-    directory: Path, plugins: Plugins | None = None, config: Config | None = None, overrides: Sequence[str] = ()
+    directory: Path, plugins: Plugins | None = None, config: Config | None = None, overrides: Overrides = ()
 ) -> tuple[Config, dict[Key, Result]]:
     """Read a run without taking it: the config that it would be gone on with, and the results that there are.
 
@@ -334,7 +335,7 @@ def _agreed(
     record: Mapping[str, Any],
     plugins: Plugins | None,
     config: Config | None,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
 ) -> Config:
     """The config that a run is gone on with, as `Run.resume` is given it.
 
