@@ -322,14 +322,18 @@ def test_plugins_of_the_repositorys_own_may_change_where_they_are_what_is_to_be_
     assert (set(filtered.dropped), dropped & set(infrastructure.trusted())) == (dropped, dropped)
 
 
+FOR_PYTEST = "setuptools.setup(name='pytest-shop', entry_points={'pytest11': ['shop = plugin']})"
+
+
 @pytest.mark.parametrize(
     ("files", "dropped"),
     [
         ({"setup.py": 'NAME = "pytest-shop"\nsetup(name=NAME, entry_points={"pytest11": ["shop = plugin"]})'}, False),
+        ({"setup.py": f"Extension(name='shop')\n{FOR_PYTEST}"}, False),
         ({"setup.cfg": "[metadata]\nname = shop\n[options.entry_points]\npytest11 = shop = pytest_shop.plugin"}, False),
         ({"setup.py": 'setup(name="shop")', "setup.cfg": "[options.entry_points]\npytest11 = shop = plugin"}, True),
     ],
-    ids=["a name that is not written", "a module's name", "a name in another file"],
+    ids=["a name that is not written", "a name of a part", "a module's name", "a name in another file"],
 )
 def test_plugins_of_a_distribution_that_may_be_for_pytest_may_change(
     tmp_path: Path, files: Mapping[str, str], dropped: bool

@@ -115,9 +115,14 @@ def _of_setup(text: str) -> tuple[str, Iterator[str]]:
         nodes = list(ast.walk(parse(text)))
     except (SyntaxError, ValueError, RecursionError):
         nodes = []
-    keywords = [one for one in nodes if isinstance(one, ast.keyword) and one.arg == "name"]
-    name = next((str(one.value.value) for one in keywords if isinstance(one.value, ast.Constant)), "")
-    return name, _written(nodes)
+    keywords = [word for one in nodes if isinstance(one, ast.Call) and _is_setup(one.func) for word in one.keywords]
+    names = (one.value.value for one in keywords if one.arg == "name" and isinstance(one.value, ast.Constant))
+    return str(next(names, "")), _written(nodes)
+
+
+def _is_setup(called: ast.expr) -> bool:
+    """Whether what is called is `setup`, or that of a module."""
+    return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) == "setup"
 
 
 _READERS: Mapping[str, Callable[[str], tuple[str, Iterator[str]]]] = {
