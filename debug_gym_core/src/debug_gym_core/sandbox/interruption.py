@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 
 class Interruption:
-    """What another thread ends a command by; serves one after another.
+    """What another thread ends a command in the sandbox by; serves one after another.
 
     Attributes:
         asked: whether anybody asked for the end of the one that is under way, or of the last
