@@ -332,19 +332,14 @@ class Looking(Conversation):
         return False
 
     def _getval(self, arg: str) -> "Any":
-        failed, self._failed = self._failed, False
-        outer = sys.exc_info()[1]
+        frame = self.curframe
+        assert frame is not None
         try:
             with self._as_the_program(arg):
-                return super()._getval(arg)
-        except BaseException as error:
-            if not self._failed:  # pdb could not say it, or a handler of a signal raised it just before or after
-                first = error.__context__
-                told = error if first is None or first is outer else first
-                self.error("{}: {}".format(type(told).__name__, self.values.said(told)))
+                return evaluate(arg, frame.f_globals, self.curframe_locals)  # type: ignore[arg-type]
+        except BaseException as error:  # also one that a handler of a signal raised just before or after
+            self.error(self.values.as_pdb_says(error))
             raise
-        finally:
-            self._failed = self._failed or failed
 
     def _getval_except(self, arg: str, *args: "Any", **kwargs: "Any") -> "Any":
         with self._as_the_program(arg):

@@ -79,7 +79,10 @@ class Signals:
             self._handlers.pop(number, None)
 
     def _to_the_end(self, change: "Callable[[], None]") -> None:
-        """Change handlers, all of them, whatever those raise that are called meanwhile."""
+        """Change handlers, all of them, whatever those raise that are called meanwhile.
+
+        Each try begins anew, and is short: a program whose signals came faster than that would not go on by itself.
+        """
         self._changing, done = True, False
         while not done:
             try:

@@ -166,6 +166,13 @@ class Values:
         with TimeLimit(REPR_SECONDS) as limit:
             return self.message(error, limit)
 
+    def as_pdb_says(self, error: "BaseException") -> str:
+        """An exception as pdb tells it; where that fails, its type and what it says."""
+        try:
+            return traceback.format_exception_only(type(error), error)[-1].strip()
+        except BaseException:
+            return "{}: {}".format(type(error).__name__, self.said(error))
+
     def message(self, error: "BaseException", limit: "TimeLimit") -> str:
         """The same, within the time that is left."""
         if limit.expired:
