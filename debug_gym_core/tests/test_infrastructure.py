@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import configparser
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from debug_gym_core.grading import pytest_sections
 from debug_gym_core.grading.infrastructure import Infrastructure
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
@@ -277,144 +272,6 @@ def test_nothing_takes_the_place_of_directories_that_are_imported_from(build: Bu
     assert build().filter({path: None}).kept == {path: None}
 
 
-def test_what_shadows_where_a_linked_import_root_leads_is_not_taken_over(tmp_path: Path) -> None:
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "shop.py").write_text("")
-    (tmp_path / "src").symlink_to("code")
-    with Snapshot.take(tmp_path) as snapshot:
-        filtered = Infrastructure(snapshot, Rules.of(snapshot), "pytest").filter(
-            dict.fromkeys(["code/random.py", "code/shop.py"], FileState(b"changed"))
-        )
-    assert (set(filtered.kept), set(filtered.dropped)) == ({"code/shop.py"}, {"code/random.py"})
-
-
-PLUGINS = {
-    "pyproject.toml": '[project]\nname = "NAME"\n[project.entry-points.pytest11]\nshop = "shop.plugin"\n',
-    "sub/pyproject.toml": '[tool.poetry]\nname = "NAME"\n[tool.poetry.plugins.pytest11]\nshop = "shop.plugin"\n',
-    "setup.cfg": "[metadata]\nname = NAME\n[options.entry_points]\npytest11 =\n    shop = shop.plugin:Shop [fast]\n",
-    "setup.py": 'setup(name="NAME", entry_points={"console": ["a = b"], "pytest11": ["shop = shop.plugin"]})\n',
-    "sub/setup.py": 'setup(name="NAME", entry_points="[console]\\na = b\\n[pytest11]\\nshop = shop.plugin\\n")\n',
-    "src/NAME.egg-info/entry_points.txt": "[pytest11]\nshop = shop.plugin\n",
-    "flit/pyproject.toml": '[tool.flit]\nmetadata.module = "NAME"\nentrypoints.pytest11.shop = "shop.plugin"\n',
-    "sub/setup.cfg": "[metadata]\nname: NAME\n[options.entry_points]\npytest11:\n    shop = shop.plugin:Shop\n",
-    "words/setup.py": 'setup(name="NAME", entry_points=dict(console=["a = b"], pytest11=["shop = shop.plugin"]))\n',
-}
-FIX = b"--- a/src/shop/plugin.py\n+++ b/src/shop/plugin.py\n@@ -1 +1 @@\n-\n+x = 1\n"
-
-
-@pytest.mark.parametrize("path", PLUGINS)
-@pytest.mark.parametrize(("name", "fix"), [("Shop", b"not for here"), ("Pytest-Shop", b""), ("Shop", FIX)])
-def test_plugins_of_the_repositorys_own_may_change_where_they_are_what_is_to_be_fixed(
-    tmp_path: Path, path: str, name: str, fix: bytes
-) -> None:
-    top = path.split("/")[0]
-    place = f"{top}/src" if top in ("sub", "flit", "words") else "src"
-    plugin, more, package = (f"{place}/shop/{one}.py" for one in ("plugin", "more", "__init__"))
-    files = {plugin: 'pytest_plugins = "shop.more"', more: "", package: "", "plugin.py": ""}
-    for one, text in {**files, path.replace("NAME", name): PLUGINS[path].replace("NAME", name)}.items():
-        (tmp_path / one).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / one).write_text(text)
-    with Snapshot.take(tmp_path) as snapshot:
-        patch = fix.replace(b"src/", f"{place}/".encode())
-        infrastructure = Infrastructure(snapshot, Rules.of(snapshot), "pytest", gold_patch=patch)
-        filtered = infrastructure.filter(dict.fromkeys(files, FileState(b"changed")))
-    dropped = {plugin, more} if name == "Shop" and fix != FIX else set()
-    assert (set(filtered.dropped), dropped & set(infrastructure.trusted())) == (dropped, dropped)
-
-
-FOR_PYTEST = "setuptools.setup(name='pytest-shop', entry_points={'pytest11': ['shop = plugin']})"
-
-
-@pytest.mark.parametrize(
-    ("files", "dropped"),
-    [
-        ({"setup.py": 'NAME = "pytest-shop"\nsetup(name=NAME, entry_points={"pytest11": ["shop = plugin"]})'}, False),
-        ({"setup.py": f"Extension(name='shop')\n{FOR_PYTEST}"}, False),
-        ({"setup.cfg": "[metadata]\nname = shop\n[options.entry_points]\npytest11 = shop = pytest_shop.plugin"}, False),
-        ({"setup.py": 'setup(name="shop")', "setup.cfg": "[options.entry_points]\npytest11 = shop = plugin"}, True),
-    ],
-    ids=["a name that is not written", "a name of a part", "a module's name", "a name in another file"],
-)
-def test_plugins_of_a_distribution_that_may_be_for_pytest_may_change(
-    tmp_path: Path, files: Mapping[str, str], dropped: bool
-) -> None:
-    plugins = dict.fromkeys(["plugin.py", "pytest_shop/plugin.py"], "")
-    (tmp_path / "pytest_shop").mkdir()
-    for one, text in {**files, **plugins}.items():
-        (tmp_path / one).write_text(text)
-    with Snapshot.take(tmp_path) as snapshot:
-        filtered = Infrastructure(snapshot, Rules.of(snapshot), "pytest").filter(
-            dict.fromkeys(plugins, FileState(b"changed"))
-        )
-    assert set(filtered.dropped) == ({"plugin.py"} if dropped else set())
-
-
-def test_files_that_name_no_plugin_are_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for one in ("pyproject.toml", "sub/pyproject.toml", "sub/setup.py"):
-        (tmp_path / one).parent.mkdir(exist_ok=True)
-        (tmp_path / one).write_text("name = 1\n")
-    parsed: list[str] = []
-    for name in ("read_toml", "parse"):
-        monkeypatch.setattr(f"debug_gym_core.grading.entry_points.{name}", parsed.append)
-    with Snapshot.take(tmp_path) as snapshot:
-        assert Infrastructure(snapshot, Rules.of(snapshot), "pytest").reason("sub/setup.py") is None
-    assert parsed == []
-
-
-LINKS = {
-    "conftest.py": "conf/base.py",
-    "deep/conftest.py": "../later.py",
-    "pytest.ini": "linked/./base.ini",
-    "linked": "spec/../settings",
-    "shown.py": "code/shown.py",
-    "bare": "code",
-    "sitecustomize.py": "round.py",
-    "round.py": "sitecustomize.py",
-    "usercustomize.py": "/etc/shop.py",
-    "far.pth": "../../far",
-    "tests/product.py": "../shop.py",
-    "tests/conftest": "..",
-    "docs/conftest": "../code",
-    "shop.egg-info": "code",
-    "build/shop-1.0.DIST-INFO": "../conf",
-    "far/usercustomize": "../spec",
-    "tox.ini": "bare/tox",
-}
-LINKED = {
-    "shop.py": "x = 1\n",
-    "conf/base.py": "",
-    "spec/a.txt": "",
-    "settings/base.ini": "[pytest]\naddopts = -p shown -p bare.other -c linked/more.ini\n",
-    "settings/more.ini": "",
-    "code/shown.py": "",
-    "code/other.py": 'pytest_plugins = "code.third"\n',
-    "code/third.py": "",
-    "code/tox": "[pytest]\naddopts = -q\n",
-    "tests/test_a.py": "",
-}
-LOADED = {"__init__.py", "code/__init__.py", "code/entry_points.txt", "conf/entry_points.txt", "spec/__init__.py"}
-FREE = {"code/sub/__init__.py", "conf/__init__.py", "conf/sub/entry_points.txt", "spec/entry_points.txt"}
-"""Of directories that such links lead to."""
-
-
-def test_where_links_lead_that_tell_how_tests_are_run_is_not_taken_over(tmp_path: Path) -> None:
-    for path, text in LINKED.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    for path, target in LINKS.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).symlink_to(target)
-    with Snapshot.take(tmp_path) as snapshot:
-        infrastructure = Infrastructure(
-            snapshot, Rules.of(snapshot), "pytest -c linked/more.ini", tests=["tests/test_a.py::test_a"]
-        )
-        changes = dict.fromkeys([*LINKED, *LINKS, "later.py", "code/new.py", *LOADED, *FREE], FileState(b"[pytest]\n"))
-        filtered = infrastructure.filter(changes)
-    assert set(filtered.kept) == {"shop.py", "spec/a.txt", "code/new.py", "code/tox", "tox.ini", *FREE}
-    assert filtered.kept["code/tox"] == filtered.kept["tox.ini"] == FileState(LINKED["code/tox"].encode())
-    assert "conf/base.py" in infrastructure.trusted()
-
-
 def test_nothing_is_written_below_a_restored_file(build: Build) -> None:
     changes = {"locked.py": None, "locked.py/new.txt": FileState(b""), "shop.py": None, "shop.py/a": FileState(b"")}
     filtered = build().filter(changes)
@@ -513,98 +370,9 @@ def test_test_infrastructure_is_trusted_and_product_code_is_not(build: Build) ->
     assert not {"src/shop2/test/client.py", "calendar.py"} & set(trusted)
 
 
-NAMES = st.sampled_from(["pytest", "tool:pytest", "flake8", "tox", "x"])
-LINES = st.sampled_from(["a = 1", "b = [pytest]", "# [pytest]", "", "  more", "addopts = -x", "key: value"])
-INI = st.lists(st.tuples(NAMES, st.lists(LINES, max_size=3)), max_size=4, unique_by=lambda one: one[0]).map(
-    lambda blocks: "".join(f"[{name}]\nfirst = 1\n" + "".join(f"{line}\n" for line in lines) for name, lines in blocks)
-)
-
-
-def read_ini(text: str) -> Mapping[str, dict[str, str]]:
-    parser = configparser.RawConfigParser(strict=False)
-    parser.read_string(text)
-    return {name: dict(parser[name]) for name in parser.sections()}
-
-
-@given(INI, INI)
-def test_restored_ini_files_have_the_old_pytest_and_the_new_rest(new: str, old: str) -> None:
-    made = pytest_sections.restore("tox.ini", new, old)
-    assert made is not None
-    sections = pytest_sections.INI_SECTIONS["tox.ini"]
-    before, after, result = read_ini(old), read_ini(new), read_ini(made)
-    assert {name: result.get(name) for name in sections} == {name: before.get(name) for name in sections}
-    others = set(after) | set(result)
-    assert {n: result.get(n) for n in others - set(sections)} == {n: after.get(n) for n in others - set(sections)}
-
-
-TABLES = st.sampled_from(
-    [
-        "[tool.pytest.ini_options]\na = 1\n",
-        "[tool.pytest]\nb = 2\n",
-        "[tool.black]\nc = 3\n",
-        "[[bin]]\nd = 4\n",
-        "e = 5\n",
-    ]
-)
-TOML = st.lists(TABLES, unique=True, max_size=4).map(lambda tables: "".join(sorted(tables, key=lambda t: t[0] == "[")))
-
-
-@given(TOML, TOML)
-def test_restored_toml_has_the_old_pytest_and_the_new_rest(new: str, old: str) -> None:
-    made = pytest_sections.restore("pyproject.toml", new, old)
-    result, before, after = (tomllib.loads(text) for text in (old if made is None else made, old, new))
-    assert result.get("tool", {}).get("pytest") == before.get("tool", {}).get("pytest")
-    if made is not None:
-        assert result.get("tool", {}).get("black") == after.get("tool", {}).get("black")
-        assert (result.get("bin"), result.get("e")) == (after.get("bin"), after.get("e"))
-
-
-@pytest.mark.parametrize("parting", ["\f", "\v", "\x1c", "\x85", "\u2028"])
-def test_what_only_some_take_for_a_line_end_restores_the_whole_file(parting: str) -> None:
-    """To one version of iniconfig what follows it is a section of another name, to another it is the old value's."""
-    old = "[tool:pytest]\npython_files = test_*.py\n"
-    assert pytest_sections.restore("setup.cfg", f"{old}{parting}[other]\naddopts = -p evil\n", old) is None
-    assert (
-        pytest_sections.restore("setup.cfg", f"[other]\nx = 1{parting}[tool:pytest]{parting}addopts = -p evil\n", "")
-        is None
-    )
-    assert pytest_sections.restore("setup.cfg", f"{old}[other]\na = 1\n", old) is not None
-
-
 @pytest.mark.parametrize("depth", [500, 900, 990, 998])
 def test_tables_that_lie_deep_in_each_other_raise_nothing(build: Build, depth: int) -> None:
     new = f"[tool.black]\nb.{'a.' * depth}a = 1\n[tool.pytest.ini_options]\naddopts = '-k x'\n"
     filtered = build().filter({"pyproject.toml": FileState(new.encode())})
     assert b"-k x" not in b"".join(state.data for state in filtered.kept.values() if state is not None)
     assert set(filtered.dropped) == {"pyproject.toml"}
-
-
-@pytest.mark.parametrize("table", ['ini_options = "x"', "ini_options = 3"])
-def test_options_that_are_none_are_passed_over(table: str) -> None:
-    assert pytest_sections.options(f"[tool.pytest]\n{table}\n", {})["addopts"] == []
-
-
-def test_a_number_that_is_too_long_for_python_is_no_toml() -> None:
-    text = f"number = {'9' * 5000}\n"
-    assert pytest_sections.has_section("pyproject.toml", text)
-    assert pytest_sections.restore("pyproject.toml", text, "") is None
-    assert pytest_sections.options(text, {}) == {"python_files": [], "pythonpath": [], "addopts": []}
-
-
-def test_keys_of_thousands_of_parts_are_not_read_wherever_they_hide() -> None:
-    text = f"x = ['''\n#''', {{{'.'.join('a' * 5000)} = 1}}]\n"
-    assert pytest_sections.has_section("pyproject.toml", text)
-    assert pytest_sections.restore("pyproject.toml", text, "") is None
-
-
-def test_lines_of_dots_are_no_keys() -> None:
-    text = f'art = """\n{"." * 500}\n"""\n'
-    assert not pytest_sections.has_section("pyproject.toml", text)
-    assert pytest_sections.restore("pyproject.toml", text, "") == text
-
-
-@pytest.mark.parametrize("value", ["1", "1.5", "true", "1979-05-27", "{a = 1}", "[1, 'x']", "''"])
-def test_values_of_any_kind_are_taken_as_words(value: str) -> None:
-    found = pytest_sections.options(f"[tool.pytest.ini_options]\naddopts = {value}\npythonpath = 'src lib'\n", {})
-    assert found["pythonpath"] == ["src", "lib"]
-    assert all(isinstance(word, str) for word in found["addopts"])
