@@ -295,9 +295,14 @@ def test_breakpoints_stop_in_a_program_that_takes_all_signals(debug: Any, protec
 def test_signals_and_timers_of_the_program_wait_while_it_is_stopped(debug: Any) -> None:
     source = textwrap.dedent(
         """\
-        import os, signal, time
+        import os, signal, threading
         def late(number, frame):
             raise TimeoutError("late %d" % (number == signal.SIGALRM))
+        def look():
+            with open("left", "w") as file:
+                file.write(str(signal.getitimer(signal.ITIMER_REAL)[0]))
+        os.mkfifo("left")
+        threading.Thread(target=look).start()
         signal.signal(signal.SIGALRM, late)
         signal.signal(signal.SIGUSR1, late)
         signal.setitimer(signal.ITIMER_REAL, 100)
@@ -314,16 +319,16 @@ def test_signals_and_timers_of_the_program_wait_while_it_is_stopped(debug: Any) 
         """
     )
     program = debug("python app.py", {"app.py": source})
-    program.do("b 8")
     program.do("b 13")
-    assert program.do("c")["stop"]["line"] == 8
+    program.do("b 18")
+    assert program.do("c")["stop"]["line"] == 13
+    assert (program.root / "left").read_text() == "0.0"  # the thread, which goes on, has waited for who reads
     left = "p signal.getitimer(signal.ITIMER_REAL)[0]"
     before = float(program.do(left)["out"])
-    time.sleep(0.5)
-    assert before - 0.5 < float(program.do(left)["out"]) <= before < 100
-    assert program.do("n")["stop"]["line"] == 9
+    assert 0 < float(program.do(left)["out"]) <= before <= 100
+    assert program.do("n")["stop"]["line"] == 14
     program.do("!signal.setitimer(signal.ITIMER_REAL, 0.5) and None")
-    assert program.do("c")["stop"]["line"] == 13
+    assert program.do("c")["stop"]["line"] == 18
     assert b"said late 1" in program.printed
     os.kill(program.process.pid, signal.SIGUSR1)
     assert program.do("p 1")["out"] == "1\n"
