@@ -21,7 +21,7 @@ class ShownTexts:
 
         Args:
             session: the sandbox that it runs in
-            mask: makes what it prints equal from run to run
+            mask: makes what it prints equal from run to run, as that of pytest and unittest is in `eval`
         """
         self.root = ROOT
         self._session = session

@@ -20,11 +20,8 @@ MAKEFILES = {
     "invoke": ("tasks.py",),
 }
 
-RUNNERS = frozenset({"pytest", "unittest"})
-"""Modules that are told what to test, which may be what is to be fixed."""
-
 CONFIGURING = frozenset({"-c", "--config-file", "--rootdir", "--confcutdir", "--cov-config"})
-"""Options of theirs, which a Python file may follow that is no more than that."""
+"""Options of pytest and unittest, which a Python file may follow that is no more than that."""
 
 TESTED = frozenset({"--ignore", "--ignore-glob", "--deselect", "--cov", "--cov-report"})
 """Options of theirs that say of files whether they are tested, or measured."""
@@ -53,7 +50,7 @@ def named_files(entrypoint: Entrypoint, members: Mapping[str, Member]) -> Iterat
         words = shlex.split(entrypoint.text)
     elif entrypoint.kind is Kind.SCRIPT and "test" in posixpath.basename(entrypoint.target):
         words = [*words, entrypoint.target]
-    if entrypoint.module in RUNNERS:
+    if entrypoint.runs_tests:  # what it is told to test may be what is to be fixed
         words = [word for before, word in pairwise(["", *words]) if not _is_tested(before, word)]
     for word in words:
         for part in (word, word.partition("=")[2], word.partition("::")[0], word[2:]):

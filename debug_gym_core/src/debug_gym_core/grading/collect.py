@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable
 
 from debug_gym_core.errors import TaskError
-from debug_gym_core.grading.reported_run import REPORTING, ReportedRun
+from debug_gym_core.grading.reported_run import ReportedRun
 from debug_gym_core.grading.starting import may_not_start, require_start
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
@@ -45,7 +45,7 @@ def collect(
         SandboxLost: the sandbox went away
     """
     parsed = Entrypoint.parse(entrypoint)
-    if parsed.module not in REPORTING:
+    if not parsed.runs_tests:
         if may_not_start(session, parsed):
             require_start(session, entrypoint, timeout)
         return ()

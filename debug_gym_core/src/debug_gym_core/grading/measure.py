@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 
 from debug_gym_core.grading import masking
-from debug_gym_core.grading.reported_run import INTERRUPTED, REPORTING, TIMED_OUT, UNSTARTED, ReportedRun, Turned
+from debug_gym_core.grading.reported_run import INTERRUPTED, TIMED_OUT, UNSTARTED, ReportedRun, Turned
 from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
@@ -56,7 +56,7 @@ def measure(
         SandboxLost: the sandbox went away
     """
     parsed, interruption = Entrypoint.parse(entrypoint), interruption or Interruption()
-    if parsed.module in REPORTING:
+    if parsed.runs_tests:
         nonce = nonce or secrets.token_hex(16)
         run = ReportedRun(
             session, parsed, timeout, nonce, python, trusted, "run", warm, ignored, turned, given, details, interruption

@@ -19,11 +19,8 @@ from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.stacks import split_stack
 from debug_gym_core.sandbox.warm import PREPARED, READY, Warm
-from debug_gym_core.tasks.entrypoint import Entrypoint
+from debug_gym_core.tasks.entrypoint import RUNNERS, Entrypoint
 from debug_gym_core.tasks.results import FAILING, PASSING, Measurement, Outcome, Problem, TestResult
-
-REPORTING = frozenset({"pytest", "unittest"})
-"""Modules whose runs are reported test by test."""
 
 REPORT_LIMIT = 64 << 20
 """Bytes of reports that the host takes from one run."""
@@ -79,7 +76,7 @@ AT_ONCE = True
 
 def _warm_start(target: str) -> Warm:
     """How a run of pytest or unittest is started warm."""
-    others = tuple(name for one in REPORTING - {target} for name in (one, f"_{one}"))
+    others = tuple(name for one in RUNNERS - {target} for name in (one, f"_{one}"))
     imports = [name for name in shipping.imports(RUNNER) if name.partition(".")[0] not in others]
     return Warm(tuple(imports), at_once=AT_ONCE)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from debug_gym_core.grading.measure import measure
-from debug_gym_core.grading.reported_run import REPORTING, Turned
+from debug_gym_core.grading.reported_run import Turned
 from debug_gym_core.grading.runner.literals import blurred
 from debug_gym_core.sandbox.python_code import parse
 from debug_gym_core.sandbox.session import Session
@@ -93,7 +93,7 @@ def without(measurement: Measurement, doubts: Mapping[str, str]) -> Measurement:
 
 def have_twins(entrypoint: str) -> bool:
     """Whether tests that an entrypoint runs can be turned."""
-    return Entrypoint.parse(entrypoint).module in REPORTING
+    return Entrypoint.parse(entrypoint).runs_tests
 
 
 def run_twins(

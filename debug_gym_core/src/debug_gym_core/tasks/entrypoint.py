@@ -42,6 +42,9 @@ _UV_FLAGS_WITH_VALUE = frozenset({
 })
 # fmt: on
 
+RUNNERS = frozenset({"pytest", "unittest"})
+"""Modules that run tests, each of which they tell of."""
+
 
 class Kind(enum.Enum):
     """What an entrypoint starts."""
@@ -120,6 +123,11 @@ class Entrypoint:
     def module(self) -> str | None:
         """The module's name, None when no module is started."""
         return self.target if self.kind is Kind.MODULE else None
+
+    @property
+    def runs_tests(self) -> bool:
+        """Whether it is pytest or unittest, whose tests are reported one by one."""
+        return self.module in RUNNERS
 
     @property
     def script(self) -> str | None:

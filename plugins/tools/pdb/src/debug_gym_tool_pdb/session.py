@@ -138,9 +138,7 @@ class DebugSession:
             SandboxError: the sandbox failed
         """
         entrypoint = self.entrypoint
-        # What pytest and unittest say of themselves is equal from run to run, as in eval.
-        mask = masking.mask if entrypoint.module in ("pytest", "unittest") else None
-        self._shown = ShownTexts(self.session, mask)
+        self._shown = ShownTexts(self.session, masking.mask if entrypoint.runs_tests else None)
         python = entrypoint.interpreter or self.session.python
         try:
             self._process = self.session.process(

@@ -135,9 +135,7 @@ class Tracing:
 
     def _start(self) -> None:
         entrypoint = self.target.entrypoint
-        # What pytest and unittest say of themselves is equal from run to run, as in eval.
-        mask = masking.mask if entrypoint.module in ("pytest", "unittest") else None
-        self._shown = ShownTexts(self.session, mask)
+        self._shown = ShownTexts(self.session, masking.mask if entrypoint.runs_tests else None)
         python = entrypoint.interpreter or self.session.python
         try:
             self._process = self.session.process(
