@@ -34,26 +34,16 @@ from dataclasses import dataclass
 
 from pathspec import GitIgnoreSpec
 
-from debug_gym_core.grading import pytest_plugins, pytest_sections
+from debug_gym_core.grading import pytest_sections
 from debug_gym_core.grading.build_files import build_files, named_files
-from debug_gym_core.grading.doctests import CountedDoctests
-from debug_gym_core.grading.entry_points import entry_plugins
-from debug_gym_core.grading.inner_tests import has_inner_tests
+from debug_gym_core.grading.counted_files import CountedFiles
 from debug_gym_core.grading.links import above, leads_to, way
-from debug_gym_core.grading.places import Places
 from debug_gym_core.grading.pytest_sections import shared_name
+from debug_gym_core.grading.pytest_settings import PytestSettings
 from debug_gym_core.grading.python_names import MODULE_SUFFIXES, loaded_of, module_name, runs_itself
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.workspace.rules import Rules
 from debug_gym_core.workspace.snapshot import FileState, Snapshot
-
-TEST_NAMES = ("test_*.py", "*_test.py")
-"""File names of tests, beside those that the repository's own configuration says."""
-
-OTHER_TEST_NAMES = ("test.py", "tests.py")
-"""Those that pytest looks into only where it is told to."""
-
-TEST_DIRECTORIES = frozenset({"test", "tests"})
 
 TEST_DATA = re.compile(r"tests?([-_.]?(data|files?|fixtures?|cases|resources|inputs?))?", re.IGNORECASE)
 """Names of directories whose files tests read, unless they are packages."""
@@ -120,57 +110,22 @@ class Infrastructure:
         """
         self._judged = judged
         self._members = snapshot.members
-        self._conftests = [path for path in self._members if posixpath.basename(path) == "conftest.py"]
         self._snapshot = snapshot
         self._rules = rules
         self._allowed = GitIgnoreSpec.from_lines(allowed)
         parsed = Entrypoint.parse(entrypoint)
-        settings = (*pytest_sections.INI_FILES, *pytest_sections.TOML_FILES)
-        options = pytest_sections.options(self._text("pyproject.toml"), {name: self._text(name) for name in settings})
-        others = OTHER_TEST_NAMES if parsed.module != "pytest" else ()
-        self._test_names = (*TEST_NAMES, *others, *options.get("python_files", ()))
-        search = {"", "src", "lib", *options.get("pythonpath", ()), *parsed.env.get("PYTHONPATH", "").split(":")}
-        search = {"" if (path := posixpath.normpath(one)) == "." else path for one in search if not one.startswith("/")}
-        self._search = search | {leads_to(self._members, one) for one in search}
-        self._links = tuple(f"{path}/" for path, member in self._members.items() if member.kind == "link")
-        places = Places(self._members, self._text, self._is_linked_test)
-        tests = frozenset(tests)
-        found = {one: paths for one in tests if (paths := places.find(one))}
-        self.elsewhere = {one: paths for one, paths in found.items() if paths != (one.partition("::")[0],)}
-        held = {one: paths[0] for one, paths in found.items()}
-        listed = frozenset(test_files).union(*(paths[1:] for paths in found.values()))
-        ways = {one: way(self._members, one) for one in listed.union(held.values())}
-        self._test_files = frozenset(ways).union(*ways.values())
-        # An id of unittest's names the module of a class, and not the one that it was found in.
-        self._are_all_known = bool(tests) and all("::" in one or one.endswith(".py") for one in tests)
-        self._are_all_known &= all(one in found or one.partition("::")[0] in listed for one in tests)
-        self._products: dict[str, bool] = {}
-        self._test_places = frozenset(posixpath.dirname(path) for one in ways for path in (one, *ways[one][-1:]))
-        several = listed.union(place for one, places in ways.items() for place in places if place != one)
-        self.doctests = CountedDoctests(held, several, snapshot.state)
-        self._test_directories = frozenset(self._test_directory(path) for path in self._test_files) - {""}
-        self._roots = self._search | {self._import_root(path) for path in self._members if self._sets_import_root(path)}
+        self._pytest = PytestSettings(self._members, self._text, parsed, gold_patch)
+        self._counted = CountedFiles(
+            self._members, self._text, snapshot.state, self._pytest.has_test_name, tests, test_files
+        )
+        self.doctests, self.elsewhere = self._counted.doctests, self._counted.elsewhere
         self._build_files = tuple(build_files(parsed))
-        plugins = pytest_plugins.named_by(parsed, options["addopts"])
-        plugins += [one for path in self._conftests for one in pytest_plugins.listed_plugins(self._text(path))]
-        found_plugins = pytest_plugins.files_of(plugins, self._search, self._members, self._text)
-        own_plugins = entry_plugins(self._search, self._members, self._text, gold_patch)
-        modules, plugin_files = (one | own for one, own in zip(found_plugins, own_plugins, strict=True))
-        named = {*installed, *(one.partition(".")[0] for one in modules)}
+        self._named = frozenset(named_files(parsed, self._members)) | self._pytest.plugin_files
+        named = {*installed, *(one.partition(".")[0] for one in self._pytest.plugins)}
         self._protected_modules = MACHINERY | sys.stdlib_module_names | named
-        self._named = frozenset(named_files(parsed, self._members)) | plugin_files
-        self._shared: dict[str, str] = {}
-        self._led: set[str] = set()
-        for one in [path for path, member in self._members.items() if member.kind == "link"]:
-            *links, end = way(self._members, one)
-            if name := shared_name(one):
-                self._shared[end] = name
-                self._led.update(links[1:])
-            elif self._configures(one) or (one not in self._named and self._runs_itself(one)):
-                is_directory = not end or (end in self._members and self._members[end].kind == "directory")
-                self._led.update(links[1:], loaded_of(one, end) if is_directory else {end})
-        self._package_places = frozenset(self._package_directories(plugin_files))
-        self._root_places = frozenset(place for root in self._roots for place in (root, *above(root))) - {""}
+        self._shared, self._led = self._behind_links()
+        self._package_places = frozenset(self._package_directories())
+        self._root_places = frozenset(place for root in self._pytest.roots for place in (root, *above(root))) - {""}
 
     def filter(self, changes: Mapping[str, FileState | None]) -> Filtered:
         """Divide an agent's changes.
@@ -223,7 +178,7 @@ class Infrastructure:
         Args:
             kept: changed files; those that are allowed are trusted too
         """
-        directories = [f"{one}/" for one in sorted(self._test_directories)]
+        directories = [f"{one}/" for one in sorted(self._counted.directories)]
         files = [
             path
             for path, member in self._members.items()
@@ -236,12 +191,11 @@ class Infrastructure:
 
     def test_files(self) -> frozenset[str]:
         """The pristine files that hold tests that count."""
-        return self._test_files & self._members.keys()
+        return self._counted.paths & self._members.keys()
 
     def test_paths(self) -> dict[str, str]:
         """The paths by which they are found, and of each the pristine file: another one where links lead there."""
-        ends = {one: leads_to(self._members, one) for one in self._test_files}
-        return {one: end for one, end in ends.items() if end in self._members and self._members[end].kind == "file"}
+        return self._counted.ends()
 
     def test_modules(self) -> dict[str, str]:
         """The same without those that hold them as doctests alone."""
@@ -257,10 +211,10 @@ class Infrastructure:
         name = posixpath.basename(path)
         if why := self._configures(path):
             return why
-        counts = path in self._test_files and path not in self.doctests
-        if counts or (self._has_test_name(path) and not self._is_product(path)):
+        counts = path in self._counted.paths and path not in self.doctests
+        if counts or (self._pytest.has_test_name(path) and not self._counted.is_product(path)):
             return "it is a test file"
-        if any(path == one or path.startswith(f"{one}/") for one in self._test_directories):
+        if any(path == one or path.startswith(f"{one}/") for one in self._counted.directories):
             return "it belongs to the tests"
         if not name.endswith(".py") and any(map(self._holds_data, above(path))):
             return "it is the tests' data"
@@ -295,25 +249,13 @@ class Infrastructure:
         there = directory in self._members and posixpath.join(directory, "__init__.py") not in self._members
         return there and TEST_DATA.fullmatch(posixpath.basename(directory)) is not None
 
-    def _has_test_name(self, path: str) -> bool:
-        return any(fnmatch.fnmatchcase(posixpath.basename(path), one) for one in self._test_names)
-
-    def _is_product(self, path: str) -> bool:
-        """Whether a path is a pristine file without tests that count, nor beside any: what helps tests may be there."""
-        there = path in self._members and path not in self._test_files
-        if not there or not self._are_all_known or posixpath.dirname(path) in self._test_places:
-            return False
-        if path not in self._products:
-            self._products[path] = not has_inner_tests(self._text(path).encode("utf-8", "surrogateescape"))
-        return self._products[path]
-
     def _shadows(self, path: str) -> bool:
         """Whether a path is a new top-level module or package with the name of one that must not be shadowed."""
         root, name = posixpath.split(path)
         if module_name(name) == "__init__":
             root, name = posixpath.split(root)
         module = module_name(name)
-        if module is None or root not in self._roots:
+        if module is None or root not in self._pytest.roots:
             return False
         if module not in self._protected_modules and not module.startswith(("pytest_", "_pytest")):
             return False
@@ -359,41 +301,32 @@ class Infrastructure:
         state = self._snapshot.state(leads_to(self._members, path))
         return state.data.decode("utf-8", "surrogateescape") if state and state.kind == "file" else ""
 
-    def _is_linked_test(self, path: str) -> bool:
-        """Whether a path below a link to a directory leads to a file with the name of one of tests.
+    def _behind_links(self) -> tuple[dict[str, str], set[str]]:
+        """Where links lead that tell how the tests are run.
 
-        Another may be the product, of which only doctests count.
+        Returns:
+            the names by which files are linked of which only sections are pytest's, and what else is restored
         """
-        if not path.startswith(self._links) or not self._has_test_name(path):
-            return False
-        end = self._members.get(leads_to(self._members, path))
-        return end is not None and end.kind == "file"
+        shared: dict[str, str] = {}
+        led: set[str] = set()
+        for one in [path for path, member in self._members.items() if member.kind == "link"]:
+            *links, end = way(self._members, one)
+            if name := shared_name(one):
+                shared[end] = name
+                led.update(links[1:])
+            elif self._configures(one) or (one not in self._named and self._runs_itself(one)):
+                is_directory = not end or (end in self._members and self._members[end].kind == "directory")
+                led.update(links[1:], loaded_of(one, end) if is_directory else {end})
+        return shared, led
 
-    def _test_directory(self, path: str) -> str:
-        """The outermost directory of a test file that is named for tests; empty when none is."""
-        parts = path.split("/")[:-1]
-        places = [place for place, part in enumerate(parts) if part in TEST_DIRECTORIES]
-        return "/".join(parts[: places[0] + 1]) if places else ""
-
-    def _sets_import_root(self, path: str) -> bool:
-        """Whether pytest puts a directory into `sys.path` for a file."""
-        return posixpath.basename(path) == "conftest.py" or self._has_test_name(path)
-
-    def _import_root(self, path: str) -> str:
-        """The first directory above a file that is no package."""
-        root = posixpath.dirname(path)
-        while root and posixpath.join(root, "__init__.py") in self._members:
-            root = posixpath.dirname(root)
-        return root
-
-    def _package_directories(self, plugin_files: Iterable[str]) -> Iterator[str]:
+    def _package_directories(self) -> Iterator[str]:
         """Directories above the test infrastructure that are no packages.
 
         A package's code runs before its modules are looked for, so a new one could make them itself. What is a package
         already is code of the repository, which may change.
         """
-        tests = self._test_files or {path for path in self._members if self._sets_import_root(path)}
-        for path in {*tests, *self._conftests, *plugin_files}:
+        tests = self._counted.paths or {path for path in self._members if self._pytest.sets_import_root(path)}
+        for path in {*tests, *self._pytest.conftests, *self._pytest.plugin_files}:
             for directory in above(path):
                 prefix = posixpath.join(directory, "__init__")
                 if not any(f"{prefix}{suffix}" in self._members for suffix in MODULE_SUFFIXES):
