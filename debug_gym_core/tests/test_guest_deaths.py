@@ -16,11 +16,12 @@ from pathlib import Path
 
 import pytest
 from guest_programs import STUBBORN, children, pids, program
+from warm_programs import AT_ONCE, Programs, zygotes
 
 from debug_gym_core.errors import SandboxLost
 from debug_gym_core.sandbox.connection import BOOT, guest_program
 from debug_gym_core.sandbox.frames import FrameReader, pack
-from debug_gym_core.sandbox.replies import CommandLost
+from debug_gym_core.sandbox.replies import CommandLost, Waiter
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.testing import is_alive, wait_until
 
@@ -98,6 +99,17 @@ def test_stopped_keeper_goes_on(session: Session) -> None:
 
 
 @contextlib.contextmanager
+def stopped(process: int) -> Iterator[None]:
+    """Have a process get no time until the end of this block."""
+    os.kill(process, signal.SIGSTOP)
+    wait_until(lambda: _state(process) == "T")
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+@contextlib.contextmanager
 def held_up(process: int) -> Iterator[None]:
     """Have a process get no time at all, whoever continues it; it can only be killed."""
     seize, interrupt = 0x4206, 0x4207  # linux/ptrace.h
@@ -105,6 +117,7 @@ def held_up(process: int) -> Iterator[None]:
     if ptrace(seize, process, None, None) != 0:
         pytest.skip(f"ptrace is not allowed here: {os.strerror(ctypes.get_errno())}")
     ptrace(interrupt, process, None, None)
+    wait_until(lambda: _state(process) == "t")
     try:
         yield
     finally:
@@ -129,20 +142,54 @@ def test_a_keeper_that_gets_no_time_is_a_timeout(session: Session) -> None:
     assert session.run("echo fine").output == "fine\n" and session.restarts == 0
 
 
-def test_killed_worker_is_replaced(session: Session) -> None:
+@pytest.mark.parametrize("how", ["never reached it", "never read it"])
+def test_what_a_kept_helper_has_not_taken_is_done_by_another(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """It was killed, as by `kill -9 -1`, and its death is not seen yet when the next request comes."""
+    session, programs.warm = programs.session, AT_ONCE
     session.write("file", b"content")
+    assert programs.run("say(0)") == (0, True)
     session.run("true")
-    killed = children(session.guest()["pid"])
-    for child in killed:
-        os.kill(child, signal.SIGKILL)
-    for _ in killed:  # each may have been given a request before its death was seen
-        with contextlib.suppress(CommandLost):
-            session.read("file")
-        with contextlib.suppress(CommandLost):
-            session.run("true")
-    assert killed and session.read("file") == b"content"
-    assert session.run("echo fine").output == "fine\n"
+    guest = session.guest()["pid"]
+    helpers = children(guest)
+    assert len(helpers) >= 3 and zygotes(guest)  # the file worker, the keeper of a zygote, one that waits
+    connection = session._connect()
+    sent: list[bytes] = []
+    write = connection._write
+    monkeypatch.setattr(connection, "_write", lambda frame: (write(frame), sent.append(frame)))
+    requests = [lambda: session.read("file"), lambda: session.run("echo fine").output, lambda: programs.run("say(0)")]
+    with ThreadPoolExecutor(3) as threads:
+        with contextlib.ExitStack() as at_end:
+            for process in [guest] if how == "never reached it" else helpers:
+                at_end.enter_context((stopped if process == guest else held_up)(process))
+            answers = [threads.submit(one) for one in requests]  # type: ignore[arg-type, var-annotated]
+            wait_until(lambda: len(sent) == 3)
+            if how == "never read it":
+                connection.request("ping", timeout=60)  # what came before it was passed on
+            for process in helpers:
+                os.kill(process, signal.SIGKILL)
+            wait_until(lambda: not any(map(is_alive, helpers)))
+        assert [one.result() for one in answers] == [b"content", "fine\n", (0, False)]
     assert session.restarts == 0
+
+
+def test_what_a_helper_may_have_begun_is_not_done_again(session: Session) -> None:
+    """Though it has not read what was sent after its request."""
+    session.run("true")
+    known = set(children(session.guest()["pid"]))
+    connection, waiter = session._connect(), Waiter()
+    number = connection.submit(waiter, "put", path=".")
+    assert connection.wait(waiter, "put", 60)[0]["t"] == "go"
+    (worker,) = set(children(session.guest()["pid"])) - known
+    with held_up(worker):
+        connection.send({"op": "chunk", "of": number}, b"x")
+        connection.request("ping", timeout=60)
+        os.kill(worker, signal.SIGKILL)
+    with pytest.raises(CommandLost, match="the file worker at put died"):
+        connection.wait(waiter, "put", 60)
+    session.write("file", b"content")
+    assert session.read("file") == b"content" and session.restarts == 0
 
 
 def test_hung_guest_is_given_up(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,6 +267,10 @@ def test_guest_waits_for_a_host_that_does_not_read(python: str, tmp_path: Path) 
 
 def _status(pid: int) -> str:
     return Path(f"/proc/{pid}/status").read_text()
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _cpu(pid: int) -> str:

@@ -1,6 +1,9 @@
 """Workers and keepers, as the supervisor sees them."""
 
-from .frames import Link
+import signal
+import time
+
+from .frames import Link, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,9 +14,15 @@ if TYPE_CHECKING:
 OURS = "# debug-gym: "
 """How the text of a program of ours begins; its name follows."""
 
+LATE = b"(What it printed is lost: it took all processor time.)\n"
+
 
 class Child:
-    """A worker or keeper, as the supervisor sees it."""
+    """A worker or keeper, as the supervisor sees it.
+
+    Attributes:
+        again: its request, until it answers or more is sent to it; None: another must not be given the same
+    """
 
     def __init__(self, process: int, connection: "socket.socket") -> None:
         self.process = process
@@ -33,6 +42,20 @@ class Child:
         self.ready = False
         self.asked: "dict[str, Any] | None" = None
         self.wish: "dict[str, Any] | None" = None
+        self.again: "tuple[dict[str, Any], bytes] | None" = None
+
+    def untaken(self) -> "tuple[dict[str, Any], bytes] | None":
+        """Of one that is gone, the request that it cannot have begun with: it never read all of it."""
+        return self.again if self.link.broken and not self.late else None
+
+    def failure(self, request: int) -> bytes:
+        """What is told of a request, as it died."""
+        if self.late and self.run and request == self.request:  # the command has timed out, whoever ended it
+            reply = {"id": request, "t": "done", "clean": False, "status": -signal.SIGKILL, "timed_out": True}
+            return pack(dict(reply, seconds=time.monotonic() - self.began), LATE)
+        why = "left no processor time to end it" if self.late else "the command killed it, or memory ran out"
+        text = "%s died (%s)" % (self.what, why)
+        return pack({"id": request, "t": "error", "kind": "lost", "text": text})
 
 
 def program_of(header: "dict[str, Any]") -> str:

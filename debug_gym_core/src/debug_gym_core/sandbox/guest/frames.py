@@ -46,7 +46,11 @@ def os_error(error: OSError, path: "str | None" = None) -> "dict[str, Any]":
 
 
 class Link:
-    """A non-blocking end of a stream of frames, with a buffer for what the other side has not taken yet."""
+    """A non-blocking end of a stream of frames, with a buffer for what the other side has not taken yet.
+
+    Attributes:
+        broken: the other side is gone and has not read all that was sent to it
+    """
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self.read_fd = read_fd
@@ -76,9 +80,7 @@ class Link:
             except BlockingIOError:
                 return
             except OSError:
-                self.broken = True
-                self.outgoing.clear()
-                self.waiting = 0
+                self._break()
                 return
             self.waiting -= count
             if count == len(piece):
@@ -86,12 +88,20 @@ class Link:
             else:
                 self.outgoing[0] = memoryview(piece)[count:]
 
+    def _break(self) -> None:
+        self.broken = True
+        self.outgoing.clear()
+        self.waiting = 0
+
     def receive(self) -> "bool":
         """Read what is there; False at the end of the stream."""
         try:
             data = os.read(self.read_fd, 1 << 16)
         except BlockingIOError:
             return True
+        except ConnectionResetError:  # so the kernel tells, of a socket, what the other side has left unread
+            self._break()
+            return False
         except OSError:
             return False
         self.incoming += data

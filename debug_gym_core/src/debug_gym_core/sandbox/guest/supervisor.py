@@ -27,7 +27,6 @@ VERSION = 1
 FINAL = frozenset(["done", "error", "exit"])
 
 KEEPER_GRACE = 1.75  # seconds over the timeout after which a keeper that does not answer is itself killed
-LATE = b"(What it printed is lost: it took all processor time.)\n"
 END_PATIENCE = 2.5  # seconds that keepers have to end their commands when the host is gone
 LULL = 0.002  # seconds without an event after which the host, that has just started us, does not wait for anything
 SPARES = 4  # keepers that wait for a command
@@ -45,7 +44,7 @@ class Supervisor:
         self.routes = {}  # type: dict[int, Child]
         self.worker = None  # type: Child | None
         self.spares = []  # type: list[Child]
-        self.waiting = collections.deque()  # type: collections.deque[tuple[int, str, bytes]]
+        self.waiting = collections.deque()  # type: collections.deque[tuple[dict[str, Any], bytes, bool]]
         self.active = None  # type: int | None
         self.failures = []  # type: list[bytes]
         self.sweep_until = None  # type: float | None
@@ -110,19 +109,7 @@ class Supervisor:
             elif "id" in header:
                 self.host.send(pack({"id": header["id"], "t": "error", "kind": "ended", "text": "has ended"}))
         elif op in ("run", "process"):
-            assert self.surroundings is not None
-            child = self.nursery.keeper_for(header, self.surroundings) or self._keeper()
-            child.deadline = None
-            child.began = time.monotonic()
-            child.run = op == "run"
-            child.asked = header if header.get("warm") else None
-            child.wish = None if child.ready else child.asked
-            child.what = "the keeper of " + program_of(header)
-            if header.get("timeout") is not None:
-                child.deadline = child.began + header["timeout"] + KEEPER_GRACE
-            child.request = header["id"]
-            self._route(header["id"], child)
-            self._send(child, frame)
+            self._command(header, frame)
         elif op == "grep":  # by a process of its own, since it may have to be killed
             child = self._fork_worker()
             child.what = "the search"
@@ -143,8 +130,24 @@ class Supervisor:
         elif op == "ping":
             self.host.send(pack({"id": header["id"], "t": "done"}))
         else:
-            self.waiting.append((header["id"], op, frame))
+            self.waiting.append((header, frame, False))
             self._feed_worker()
+
+    def _command(self, header: "dict[str, Any]", frame: bytes, again: bool = False) -> None:
+        """Have a keeper run a command; `again`: a fresh one, since the first was gone before it knew of it."""
+        assert self.surroundings is not None
+        child = (None if again else self.nursery.keeper_for(header, self.surroundings)) or self._keeper()
+        child.deadline = None
+        child.began = time.monotonic()
+        child.run = header["op"] == "run"
+        child.asked = header if header.get("warm") else None
+        child.wish = None if child.ready else child.asked
+        child.what = "the keeper of " + program_of(header)
+        if header.get("timeout") is not None:
+            child.deadline = child.began + header["timeout"] + KEEPER_GRACE
+        child.request = header["id"]
+        self._route(header["id"], child)
+        self._send(child, frame, None if again else header)
 
     def _start(self, header: "dict[str, Any]") -> None:
         self.surroundings = Surroundings(header)
@@ -156,8 +159,9 @@ class Supervisor:
         self.routes[request] = child
         child.requests.add(request)
 
-    def _send(self, child: Child, frame: bytes) -> None:
+    def _send(self, child: Child, frame: bytes, request: "dict[str, Any] | None" = None) -> None:
         child.link.send(frame)
+        child.again = None if request is None else (request, frame)
         if child.link.outgoing:
             self._watch(child)
 
@@ -166,11 +170,11 @@ class Supervisor:
         if self.active is None and self.waiting:
             if self.worker is None:
                 self.worker = self._fork_worker()
-            request, op, frame = self.waiting.popleft()
-            self.active = self.worker.request = request
-            self.worker.what = "the file worker at " + op
-            self._route(request, self.worker)
-            self._send(self.worker, frame)
+            header, frame, again = self.waiting.popleft()
+            self.active = self.worker.request = header["id"]
+            self.worker.what = "the file worker at " + header["op"]
+            self._route(header["id"], self.worker)
+            self._send(self.worker, frame, None if again else header)
 
     # -- the children
 
@@ -265,7 +269,7 @@ class Supervisor:
                         return
                     child.wish = child.asked if child.requests else None
                     continue
-                request = header["id"]
+                request, child.again = header["id"], None
                 if header["t"] in FINAL:
                     child.requests.discard(request)
                     self.routes.pop(request, None)
@@ -308,7 +312,8 @@ class Supervisor:
             self.routes.pop(request, None)
 
     def _lose(self, child: Child) -> None:
-        """A child closed its stream: it is done, or died."""
+        """A child closed its stream: it is done, or died. What it did not take is done again by another, once."""
+        again = None  # type: tuple[dict[str, Any], bytes] | None
         self._forget(child)
         if child in self.spares:
             self.spares.remove(child)
@@ -317,25 +322,20 @@ class Supervisor:
                 self.host.send(pack({"id": request, "t": "error", "kind": "ended", "text": "has ended"}))
         elif child.requests:
             signal_each([child.process], signal.SIGKILL)
-            for request in child.requests:
-                self.failures.append(self._failure(child, request))
+            again = child.untaken()
+            if again is None:
+                self.failures += [child.failure(request) for request in child.requests]
             self.sweep_until = time.monotonic() + KILL_PATIENCE
             while self.spares:  # what killed it may have killed them, too, and they are not gone yet
                 self._forget(self.spares.pop())
         if child is self.worker:
             self.worker = None
             self.active = None
+            if again is not None:
+                self.waiting.appendleft((*again, True))
             self._feed_worker()
-
-    @staticmethod
-    def _failure(child: Child, request: int) -> bytes:
-        """What is told of a request whose child died."""
-        if child.late and child.run and request == child.request:  # the command has timed out, whoever ended it
-            reply = {"id": request, "t": "done", "clean": False, "status": -signal.SIGKILL, "timed_out": True}
-            return pack(dict(reply, seconds=time.monotonic() - child.began), LATE)
-        why = "left no processor time to end it" if child.late else "the command killed it, or memory ran out"
-        text = "%s died (%s)" % (child.what, why)
-        return pack({"id": request, "t": "error", "kind": "lost", "text": text})
+        elif again is not None:
+            self._command(*again, again=True)
 
     def _look_after_children(self) -> None:
         now = time.monotonic()
