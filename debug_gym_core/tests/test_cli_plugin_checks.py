@@ -31,18 +31,28 @@ class Unmade(Silent):
     def __init__(self, **settings):
         raise OSError("no licence")
 
-class Place(Settings):
-    \"\"\"What it wants.
-
-    Attributes:
-        where: it looks
-    \"\"\"
-    where: str
+class Held(Silent):
+    \"\"\"Cannot be closed.\"\"\"
+    name = "held"
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.lock = "a lock"
+    def close(self):
+        raise OSError("no way to give back " + self.lock)
 
 class Choosy(Silent):
     \"\"\"Wants to be told more.\"\"\"
     name = "choosy"
-    Settings = Place
+    class Settings(Settings):
+        \"\"\"What it wants.
+
+        Attributes:
+            where: it
+                looks
+            silent: as said
+        \"\"\"
+        where: str
+        silent: bool = True
     def use(self, env):
         \"\"\"Nothing.\"\"\"
         return self.settings.where
@@ -65,7 +75,7 @@ class Alone(Agent):
     def play(self, env, llm): pass
 
 @hookimpl
-def debug_gym_register_tools(): return [Silent, Greedy, Unmade, Choosy]
+def debug_gym_register_tools(): return [Silent, Greedy, Unmade, Held, Choosy]
 @hookimpl
 def debug_gym_register_terminals(): return [Half]
 @hookimpl
@@ -96,6 +106,8 @@ def test_check_names_what_is_wrong(inside: Any, tmp_path: Path) -> None:
     assert found["tool", "greedy"][0] == "failed" and "must name its arguments" in found["tool", "greedy"][1]
     unmade = f"tool unmade: plugin file {bad} cannot make it: OSError: no licence (bad.py:"
     assert found["tool", "unmade"][0] == "failed" and unmade in found["tool", "unmade"][1]
+    held = f"tool held: plugin file {bad} cannot close it: OSError: no way to give back a lock (bad.py:"
+    assert found["tool", "held"][0] == "failed" and held in found["tool", "held"][1]
     assert found["tool", "choosy"] == ("ok", "arguments: none; not made: choosy: where: it is missing")
     assert found["terminal", "half"][0] == "failed" and "does not implement alive, open, start" in str(
         found["terminal", "half"]
@@ -224,7 +236,7 @@ def test_check_warns_of_a_plugin_that_provides_nothing(
 
 def test_check_with_warnings_only_is_status_0(inside: Any, tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
-    bad.write_text(BAD.replace("return [Silent, Greedy, Unmade, Choosy]", "return [Silent]").replace("[Half]", "[]")
-                   .replace("return [Wrong]", "return []"))  # fmt: skip
+    tools = "return [Silent, Greedy, Unmade, Held, Choosy]"
+    bad.write_text(BAD.replace(tools, "return [Silent]").replace("[Half]", "[]").replace("[Wrong]", "[]"))
     done = inside("plugins", "--check", "--plugin-file", str(bad))
     assert done.status == 0 and "warning" in done.out

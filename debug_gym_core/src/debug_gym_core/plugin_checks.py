@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from debug_gym_core.components.catalogue import CORE, FILE, KINDS, PluginRecord, Plugins, of_core
-from debug_gym_core.components.component import Component, construct
+from debug_gym_core.components.component import Component, construct, failure
 from debug_gym_core.components.entry_points import GROUP
 from debug_gym_core.config.text import attribute_help
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
@@ -142,10 +142,17 @@ def _of(kind: str, cls: type[Component], plugins: Plugins) -> str:
 
 def _make(cls: type[Component]) -> str:
     """Make a component without settings; says what it lacks for that: a setting, or something of this machine."""
+    from debug_gym_core.tools.tool import Tool
+
     try:
-        construct(cls)
+        made = construct(cls)
     except (UsageError, RequirementError) as lacking:
         return f"; not made: {' '.join(str(lacking).split())}"
+    if isinstance(made, Tool):  # which may hold something from its constructor on
+        try:
+            made.close()
+        except (Exception, SystemExit) as error:
+            raise failure(cls, "close it", error) from error
     return ""
 
 

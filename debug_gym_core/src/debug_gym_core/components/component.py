@@ -106,7 +106,7 @@ def construct(cls: type[Made], **settings: Any) -> Made:
     except DebugGymError:
         raise
     except (Exception, SystemExit) as error:
-        raise _failed(cls, "make it", error) from error
+        raise failure(cls, "make it", error) from error
 
 
 def validated(cls: type[Component], settings: Mapping[str, Any]) -> Settings:
@@ -125,10 +125,17 @@ def validated(cls: type[Component], settings: Mapping[str, Any]) -> Settings:
     except (pydantic.ValidationError, DebugGymError):
         raise
     except (Exception, SystemExit) as error:
-        raise _failed(cls, "check its settings", error) from error
+        raise failure(cls, "check its settings", error) from error
 
 
-def _failed(cls: type[Component], what: str, error: BaseException) -> PluginError:
+def failure(cls: type[Component], what: str, error: BaseException) -> PluginError:
+    """The error that names a component of another's class as what failed, and where.
+
+    Args:
+        cls: its class
+        what: could not be done with it, in words: `make it`
+        error: what its code raised
+    """
     said = redact(" ".join(f"{type(error).__name__}: {error}".split()))
     kind = next(base.__name__.lower() for base in cls.__mro__ if Component in base.__bases__)
     return PluginError(f"{kind} {cls.name}: {cls.brought_by} cannot {what}: {said} ({place_of(error)})")

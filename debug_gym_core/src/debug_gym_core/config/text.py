@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
 
@@ -44,8 +45,9 @@ def attribute_help(model: type[Any]) -> dict[str, str]:
     """What the docstrings of a class and its bases say about each attribute, under `Attributes:`."""
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
-        _, _, text = (cls.__doc__ or "").partition("Attributes:\n")
-        for name, words in re.findall(r"^ {4,8}(\w+): (.*(?:\n {9,}\S.*)*)", text, re.MULTILINE):
+        _, _, text = inspect.cleandoc(cls.__doc__ or "").partition("Attributes:\n")
+        indent = text[: len(text) - len(text.lstrip(" "))]
+        for name, words in re.findall(rf"^{indent}(\w+): (.*(?:\n{indent} +\S.*)*)", text, re.MULTILINE):
             found[name] = " ".join(words.split())
     return found
 
