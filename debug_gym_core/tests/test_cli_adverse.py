@@ -76,9 +76,10 @@ def test_a_disk_that_is_full_at_the_start_leaves_nothing(gym: Any, full: Path) -
 @pytest.mark.parametrize(
     ("command", "named"),
     [
-        (f"export out -o full/t.jsonl --plugin-file {TOY}", "full/t.jsonl"),
-        (f"view out --html full/a.html --plugin-file {TOY}", "full/a.html"),
-        ("report out > /dev/full", "standard output"),
+        (f"gym export out -o full/t.jsonl --plugin-file {TOY}", "full/t.jsonl"),
+        (f"gym view out --html full/a.html --plugin-file {TOY}", "full/a.html"),
+        ("gym report out > /dev/full", "standard output"),
+        ("PYTHONUNBUFFERED=1 gym report out > /dev/full", "standard output"),
     ],
 )
 def test_what_there_is_no_room_for_is_named(
@@ -89,8 +90,8 @@ def test_what_there_is_no_room_for_is_named(
     with (full / "filler").open("ab", buffering=0) as file, pytest.raises(OSError):
         while True:
             file.write(b"x" * 512)
-    environment.pop("PYTHONUNBUFFERED", None)  # with which nothing is left that could be written again
-    done = shell(f"gym {command}", environment, tmp_path)
+    environment.pop("PYTHONUNBUFFERED", None)
+    done = shell(command, environment, tmp_path)
     assert (done.returncode, done.stderr) == (4, f"error: {named}: No space left on device\n")
 
 

@@ -152,6 +152,15 @@ def test_ctrl_c_while_the_program_is_imported_shows_no_traceback(gym: Any, tmp_p
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+def test_ctrl_c_ends_a_command_that_plays_nothing_new_with_a_word(
+    gym: Any, environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "moments.py").write_text(MOMENTS)
+    environment.update(MOMENT="loaded", SIGNAL=str(int(signal.SIGINT)))
+    done = gym("replay", "out", "--plugin-file", "moments.py")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
+
+
 def test_a_killed_run_goes_on(blocked: Any, inside: Any, tmp_path: Path) -> None:
     process = blocked()
     process.kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import signal
 import sys
@@ -47,6 +48,7 @@ MISNAMED = (
     *(errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTEMPTY),
 )
 """What is wrong with a path that somebody named."""
+STANDARD_OUTPUT = "standard output"
 INTERRUPTED = 130
 READER_GONE = 141
 
@@ -84,6 +86,9 @@ class Commands(click.Group):
         except BrokenPipeError:
             drop_output()
             raise click.exceptions.Exit(READER_GONE) from None
+        except KeyboardInterrupt as interrupt:  # for which click would write an empty line
+            say("stopped", err=True)
+            raise click.exceptions.Exit(interrupted_status(interrupt)) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing one."""
@@ -168,7 +173,7 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         return error.exit_status
     except OSError as error:
         _traceback_if_asked(arguments)
-        name = error.filename or ("standard output" if _output_fails() else None)
+        name = error.filename or (STANDARD_OUTPUT if _output_fails() else None)
         say_error(f"{name}: {error.strerror}" if name else str(error) or type(error).__name__)
         return _status_of(error)
     except Exception as error:
@@ -202,8 +207,23 @@ def prepare_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+    own = sys.__stdout__
+    if own is not None and sys.stdout is own and isinstance(own.buffer, io.FileIO):  # PYTHONUNBUFFERED
+        raw = _Unbuffered(own.fileno(), "w", closefd=False)
+        sys.stdout = io.TextIOWrapper(raw, own.encoding, own.errors, write_through=True)
     if getattr(sys.stdout, "errors", None) == "strict" and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+class _Unbuffered(io.FileIO):
+    """Standard output without a buffer: an error names it, as nothing stays there by which it could be told later."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = STANDARD_OUTPUT
+            raise
 
 
 def _output_fails() -> bool:
