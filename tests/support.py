@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -22,6 +23,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from debug_gym_core import plugins
 from debug_gym_core.cli import main
 from debug_gym_core.plugins import default_plugins
 
@@ -232,7 +234,7 @@ def call_debug_gym(
 ) -> subprocess.CompletedProcess[str]:
     """As `run_debug_gym`, in this process: what is no matter of a process of its own need not import everything."""
     words = list(map(str, arguments))
-    with contextlib.chdir(cwd):
+    with contextlib.chdir(cwd), mock.patch.object(plugins, "_complaints", set()):  # each process says its own
         runner = CliRunner(env={"COLUMNS": "120", **(env or {})}, catch_exceptions=False)
         done = runner.invoke(main, words, prog_name="debug-gym")
     return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)

@@ -85,9 +85,6 @@ def test_a_narrow_terminal_shows_the_names_that_can_be_chosen(columns: int, head
 
 
 def test_a_wanted_plugin_that_is_not_there_is_told(inside: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from debug_gym_core import plugins
-
-    monkeypatch.setattr(plugins, "_complaints", set())
     monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core,local,cores")
     monkeypatch.setenv("DEBUG_GYM_DISABLE_PLUGINS", "tool-pbd")
     done = inside("plugins")
