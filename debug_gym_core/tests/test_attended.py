@@ -34,11 +34,14 @@ def test_ctrl_c_interrupts_what_runs_and_asks_before_it_stops_the_run() -> None:
         asked.append(step)
         return under_way[0] if step in (None, under_way[0]) else None
 
-    press = partial(asking_twice(SimpleNamespace(line=said.append), interrupt), 2, None)
+    press, again = (partial(asking_twice(SimpleNamespace(line=said.append), interrupt), 2, None) for _ in range(2))
     press()
     with pytest.raises(KeyboardInterrupt):  # it went on
         press()
     under_way[0] = 4
+    with pytest.raises(KeyboardInterrupt):  # the run is being stopped: at once, however much later
+        press()
+    press = again
     press()
     under_way[0] = None  # a prompt
     press()

@@ -61,17 +61,22 @@ Interrupt = Callable[[int | None], int | None]
 
 
 def asking_twice(display: Display, interrupt: Interrupt) -> Callable[[int, object], None]:
-    """A handler of Ctrl-C for a person who plays: it stops what a tool runs, and asks before work is lost.
+    """A handler of Ctrl-C for a person who plays: it stops what a tool runs, and asks before work is lost, once.
 
     Args:
         display: where the question is written
         interrupt: stops what a tool runs, in a certain step or whichever; returns in which, None: nothing does
     """
     asked: list[tuple[float, int | None]] = []
+    stopping = False
 
     def handle(number: int, frame: object) -> None:
+        nonlocal stopping
+        if stopping:
+            raise KeyboardInterrupt
         now, step = time.monotonic(), _soon(interrupt)
         if asked and now - asked[-1][0] < SECOND_THOUGHT and asked[-1][1] == step:
+            stopping = True
             raise KeyboardInterrupt
         asked.append((now, step))
         stops = "Ctrl-C again stops the run: patch kept, nothing graded"
