@@ -112,7 +112,7 @@ def test_what_is_wrong_in_a_template_is_said_with_its_line(template: str, said: 
         ("{% for tool in tools %}{{ tool.name }}{{ loop.index }}{% endfor %}{{ range(3) }}", ""),
         ("{% set mine = task.id %}{{ mine }}{{ history | to_pretty_json }}", ""),
         ("{% if mood is defined %}{{ mood }}{% endif %}{{ weather | default('fair') }}", ""),
-        ("{{ 1 or mood is defined }}{{ mood }}", ""),
+        ("{{ info[1 or mood is defined] }}{{ mood }}", ""),
         ("one\n{{ task | shout }}", "system_prompt: <template>:2: No filter named 'shout'."),
         ("one\n{{ task", "system_prompt: <template>:2: unexpected end of template, expected 'end of print statement'."),
     ],

@@ -75,7 +75,7 @@ def test_a_stop_near_the_recursion_limit(debug: Any, left: int, step: str) -> No
     assert b"limit 0" in program.printed
 
 
-@pytest.mark.parametrize("left", [10, *repeated("debugger", 11, 12)])
+@pytest.mark.parametrize("left", [10, 11, *repeated("debugger", 12)])
 def test_code_that_runs_first_near_the_recursion_limit(debug: Any, backends: list[str], left: int) -> None:
     """It is looked at there, for lines with breakpoints and others."""
     source = RECURSION.replace("bottom = n", "bottom = fresh(n)") + "\n    def fresh(n):\n        return n\n"

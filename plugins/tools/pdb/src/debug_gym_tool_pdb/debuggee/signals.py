@@ -117,7 +117,7 @@ class Signals:
                 self.hold()
 
     def deliver(self, frame: "Optional[FrameType]") -> None:
-        """Hold nothing back any more; call the handlers of the signals that came meanwhile.
+        """Call the handlers of the signals that came meanwhile; calls hardly anything else, as there may be no room.
 
         Args:
             frame: what goes on, as if it was interrupted
@@ -125,7 +125,7 @@ class Signals:
         Raises:
             BaseException: what a handler raised
         """
-        self.release()  # calls no function of threading's, which a trace function of the program's would see
+        # Calls no function of threading's, which a trace function of the program's would see.
         while (self._raised or self._waiting) and _get_ident() == _main_thread().ident:
             if self._raised:
                 raise self._raised.pop(0)

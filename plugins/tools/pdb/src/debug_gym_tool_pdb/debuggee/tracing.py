@@ -317,6 +317,7 @@ class Tracing(Leaving):
             self._arm(frame)
             if not self.finder.idle:
                 self._reach_other_threads()
+            self.signals.release()  # near the limit each try to put handlers in place would be one call too many
         self.signals.deliver(frame)
         if self._continuing:
             Room.insist()
