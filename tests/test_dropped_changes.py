@@ -15,6 +15,7 @@ from support import python_in, repeated, terminals
 from debug_gym_core import RepoEnv, Task, ToolCall
 from debug_gym_core.errors import GradingError, SandboxLost
 from debug_gym_core.grading import grade as clean
+from debug_gym_core.grading.entry_points import OWN_PLUGIN
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.tasks.results import Grade, about_grade
 from debug_gym_core.testing import sample
@@ -47,12 +48,14 @@ Make = Callable[..., RepoEnv]
 def make(tmp_path: Path, make_env: Make, terminal: Any) -> Make:
     """Make environments of the small repository, whose second test fails."""
 
-    def make(tools: Any = TOOLS, files: Mapping[str, str] = FILES, **settings: Any) -> RepoEnv:
+    def make(
+        tools: Any = TOOLS, files: Mapping[str, str] = FILES, gold_patch: bytes | None = None, **settings: Any
+    ) -> RepoEnv:
         root = tmp_path / "calc"
         root.mkdir()
         for path, text in files.items():
             (root / path).write_text(text)
-        task = Task("repo", "calc", root, ENTRYPOINT, tests=IDS)
+        task = Task("repo", "calc", root, ENTRYPOINT, tests=IDS, gold_patch=gold_patch)
         return make_env(tools, task=task, python=python_in(terminal), **settings)
 
     return make
@@ -76,6 +79,23 @@ def test_the_step_that_changes_what_grading_drops_says_so_and_why(make: Make) ->
     assert "env" not in said(env, "edit", **FIX), "a change that counts, and what was told before"
     assert "env" not in said(env, "bash", command="git status; rm conftest.py"), "it is as it was"
     assert "env" in said(env, "bash", command="rm test_calc.py")
+
+
+PLUGIN = {
+    **FILES,
+    "setup.cfg": FILES["setup.cfg"] + "[metadata]\nname = calc\n[options.entry_points]\npytest11 = calc = plugin\n",
+    "plugin.py": "",
+}
+GOLD_PATCH = b"--- a/plugin.py\n+++ b/plugin.py\n@@ -0,0 +1 @@\n+x = 1\n"
+
+
+@pytest.mark.parametrize("gold_patch", [None, GOLD_PATCH], ids=["unknown", "of the plugin"])
+def test_what_is_said_of_a_plugin_does_not_tell_whether_it_is_to_be_fixed(make: Make, gold_patch: bytes | None) -> None:
+    env = make(files=PLUGIN, gold_patch=gold_patch)
+    told = said(env, "rewrite", path="plugin.py", new_code="x = 2")
+    assert told["env"] == f"Grading drops the change of plugin.py ({OWN_PLUGIN})"
+    assert said(env, "eval")["eval"].count(OWN_PLUGIN) == 1 and env.dropped == {"plugin.py": OWN_PLUGIN}
+    assert env.grade().dropped == ({} if gold_patch else {"plugin.py": OWN_PLUGIN})
 
 
 HOW = (

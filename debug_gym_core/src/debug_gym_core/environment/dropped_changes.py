@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from debug_gym_core.environment.counted_tests import Standing
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, TaskError
 from debug_gym_core.grading.anyway import Unchanged
 from debug_gym_core.grading.dropped import about_dropped, infrastructure_of, listed
+from debug_gym_core.grading.entry_points import OWN_PLUGIN
 from debug_gym_core.names import some
 from debug_gym_core.sandbox.terminal import above_of
 from debug_gym_core.tasks.results import about_grade
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("debug_gym")
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Confirmed:
     """How the tests stand, once what grading drops was thought of.
 
@@ -51,7 +52,7 @@ class DroppedChanges:
     """Tells what of the changes in one environment the clean grading will not take over.
 
     It judges as the grading does, but by what the agent may know: where the tests are hidden, by the repository without
-    them.
+    them; and not by the right fix.
     """
 
     def __init__(self, task: Task, tests: CountedTests, sandbox: LiveSandbox) -> None:
@@ -99,7 +100,8 @@ class DroppedChanges:
         code = [path for path in self._sandbox.factory.graded.members if path.endswith(".py")]
         # Others than those with tests first: nearly always one of them may change, and none has to be read for that.
         held = infrastructure.test_files()
-        if not code or not all(map(infrastructure.reason, sorted(code, key=held.__contains__))):
+        reasons = map(infrastructure.reason, sorted(code, key=held.__contains__))
+        if not code or not all(why and not (why == OWN_PLUGIN and self._task.gold_patch) for why in reasons):
             return ""
         return (
             f"all Python files of the repository hold tests that count, or belong to them ({some(code, NAMED)}):"
@@ -194,7 +196,7 @@ class DroppedChanges:
         factory, hidden = self._sandbox.factory, self._tests.hidden
         snapshot = factory.snapshot if hidden else factory.graded
         if self._judge is None or self._judge[0] is not snapshot:
-            task = self._task
+            task = dataclasses.replace(self._task, gold_patch=None)
             tests = (*self._tests.ids, *task.pass_to_pass)
             files = [path for path in task.test_files if not hidden or path in snapshot.members]
             session = self._sandbox.session

@@ -17,6 +17,9 @@ from debug_gym_core.workspace.snapshot import Member
 
 GROUP = "pytest11"
 
+OWN_PLUGIN = "pytest loads it by an entry point: its change counts only where that is what is to be fixed"
+"""Why a change of such a plugin is not taken over; an agent is told so of each, whether or not this one's is."""
+
 
 def entry_plugins(
     search: Iterable[str], members: Mapping[str, Member], text: Callable[[str], str], gold_patch: bytes | None

@@ -37,6 +37,7 @@ from pathspec import GitIgnoreSpec
 from debug_gym_core.grading import pytest_sections
 from debug_gym_core.grading.build_files import build_files, named_files
 from debug_gym_core.grading.counted_files import CountedFiles
+from debug_gym_core.grading.entry_points import OWN_PLUGIN
 from debug_gym_core.grading.links import above, leads_to, way
 from debug_gym_core.grading.pytest_sections import shared_name
 from debug_gym_core.grading.pytest_settings import PytestSettings
@@ -241,6 +242,8 @@ class Infrastructure:
     def _runs_itself(self, path: str) -> str | None:
         if why := runs_itself(path):
             return why
+        if path in self._pytest.own_plugin_files:
+            return OWN_PLUGIN
         if path in self._named or any(fnmatch.fnmatchcase(posixpath.basename(path), one) for one in self._build_files):
             return "the way the tests are run names it"
         return None

@@ -26,6 +26,7 @@ class PytestSettings:
         conftests: paths of all
         plugins: names of the modules that are plugins
         plugin_files: paths of those that are in the repository, with the links that lead there
+        own_plugin_files: those that only its own distributions name, by an entry point
         roots: directories that modules are imported from
     """
 
@@ -57,6 +58,7 @@ class PytestSettings:
         found = pytest_plugins.files_of(named, search, members, text)
         own = entry_plugins(search, members, text, gold_patch)
         self.plugins, self.plugin_files = (one | other for one, other in zip(found, own, strict=True))
+        self.own_plugin_files = own[1] - found[1]
         self.roots = search | {_import_root(members, path) for path in members if self.sets_import_root(path)}
 
     def has_test_name(self, path: str) -> bool:
