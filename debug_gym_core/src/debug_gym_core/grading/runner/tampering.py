@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     Space = Mapping[str, Any]
 
-MOST_PROBLEMS = 40
-"""Changes that are told of one run."""
+MOST_PROBLEMS = 400
+"""Changes that are told of one run: as many hooks a repository may add itself, each of which has to be known."""
 
 TWENTIETH = 20
 """All is looked at again when so much of the tests has ended since: it takes about a millisecond, and more where there
