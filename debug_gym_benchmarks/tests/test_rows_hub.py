@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import importlib.util
 import io
 import json
 import os
@@ -17,8 +18,10 @@ from urllib.parse import urlparse
 
 import pytest
 
-for _name in ("datasets", "pyarrow"):
-    pytest.importorskip(_name, reason="install debug-gym-benchmarks[hub]", exc_type=ImportError)
+# Looked for only: to import it takes seconds, and the tests do so in processes of their own.
+pytestmark = pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("datasets", "pyarrow"))), reason="install debug-gym-benchmarks[hub]"
+)
 
 COMMIT = "c0ffee" + "0" * 34
 DATA = "/datasets/acme/bugs/resolve/"

@@ -7,7 +7,6 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-import anthropic
 import pytest
 
 from debug_gym_core import LLMError, Message, RequirementError
@@ -18,6 +17,7 @@ from debug_gym_core.testing.model_server import Reply
 from debug_gym_llm_anthropic import Anthropic
 
 if TYPE_CHECKING:
+    import anthropic
     from conftest import Service
 
 HELLO = [Message("system", "You are brief."), Message("user", "Hi")]
@@ -79,6 +79,8 @@ def test_a_missing_sdk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_many_threads_share_one_client(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    import anthropic  # not where tests are collected: it takes a second
+
     built = []
     build = anthropic.Anthropic.__init__
 
