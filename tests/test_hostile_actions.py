@@ -122,7 +122,7 @@ def test_wrong_arguments_are_answered_in_every_form(env: RepoEnv, name: str, for
 
 
 def is_json(attempt: Attempt, *, nan: bool) -> bool:
-    """Whether JSON text can be made of arguments; twice 5 MB, or 1 MB of lines, of each form would only take time.
+    """Whether JSON text can be made of arguments; twice 5 MB, or 200 KB of lines, of each form would only take time.
 
     Args:
         attempt: the arguments

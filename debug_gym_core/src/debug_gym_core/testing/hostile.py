@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 LARGE = 5_000_000
 """Characters of the largest text: more than any bound that a text passes on its way into a sandbox."""
 
-LINES = 1_000_000
-"""Characters of the largest text of many lines."""
+LINES = 200_000
+"""Characters of the largest text of many lines: more than any buffer of a pipe or terminal, and than an argument of a
+program may have. A shell takes each line for a command, and starts a process for it.
+"""
 
 DEPTH = 100_000
 """Levels of the deepest list."""
@@ -141,7 +143,7 @@ _NUMBERS: Mapping[str, Any] = {
 
 _TEXTS = {
     "5 MB of text": "x" * LARGE,
-    "1 MB of lines": f"{'x' * 79}\n" * (LINES // 80),
+    "200 KB of lines": f"{'x' * 79}\n" * (LINES // 80),
     "a NUL": "a\0b",
     "a lone surrogate": "a\ud800b",
     "nothing": "",
