@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -67,9 +68,15 @@ def keeping(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def installer(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A Python of this machine with pip."""
-    directory = tmp_path_factory.mktemp("installer") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", directory], check=True)
+    """A Python of this machine with pip; one for all workers, since it takes seconds to make and no test changes it."""
+    own = tmp_path_factory.getbasetemp()
+    place = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    directory = place / "installer"
+    with (place / "installer.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (directory / "made").exists():
+            subprocess.run([sys.executable, "-m", "venv", directory], check=True)
+            (directory / "made").touch()
     return str(directory / "bin" / "python")
 
 
