@@ -26,7 +26,8 @@ LONGEST = 100_000
 _WORD = r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+"""
 _NAMED = re.compile(rf"(?P<name>[A-Za-z_]\w*)=(?!=|<<<)(?P<value>{_WORD})(?=\s|\Z)\s*", re.DOTALL)
 _COMMAND = re.compile(rf"{COMMAND}=(?=[^\s=])")
-BLOCK = re.compile(r"<<<(?!(?:(?!>>>).)*+>>>(?:(?!<<<).)*+<<<)(?P<body>.*)>>>", re.DOTALL)
+# `(?>` also in what is repeated: see `text_arguments`, on Python before 3.11.5.
+BLOCK = re.compile(r"<<<(?!(?>(?!>>>).)*+>>>(?>(?!<<<).)*+<<<)(?P<body>.*)>>>", re.DOTALL)
 """A text that is a block as a whole, and not several; in it anything else may stand."""
 
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)

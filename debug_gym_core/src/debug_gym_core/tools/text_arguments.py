@@ -17,7 +17,8 @@ from debug_gym_core.tools.references import STRUCTURES, accepts, as_json, is_jso
 if TYPE_CHECKING:
     from debug_gym_core.tools.tool import Tool
 
-_TO_BLOCK = re.compile(r"""(?:[^'"\\<]++|<(?!<<)|\\.|'[^']*'|"(?:[^"\\]|\\.)*+")*+<<<""", re.DOTALL)
+# What is repeated is atomic by itself: Python before 3.11.5 repeats nothing possessively that may go back (gh-106052).
+_TO_BLOCK = re.compile(r"""(?>[^'"\\<]++|<(?!<<)|\\.|'[^']*'|"(?>[^"\\]|\\.)*+")*+<<<""", re.DOTALL)
 """What stands before a block, in which quotes hide what is none; it never goes back, so that time grows with length."""
 
 BLOCK_EXAMPLE = "example:\nrewrite src/app.py 4:6 <<<\n    total += 1\n>>>"
