@@ -14,9 +14,11 @@ from support import python_in, repeated, terminals
 
 from debug_gym_core import RepoEnv, Task, ToolCall
 from debug_gym_core.errors import GradingError, SandboxLost
+from debug_gym_core.grading import dropped
 from debug_gym_core.grading import grade as clean
 from debug_gym_core.grading.entry_points import OWN_PLUGIN
 from debug_gym_core.grading.measure import measure
+from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.tasks.results import Grade, about_grade
 from debug_gym_core.testing import sample
 from debug_gym_core.workspace import changes
@@ -351,3 +353,16 @@ def test_what_becomes_of_a_directory_is_told_with_what_is_in_it(make: Make) -> N
     assert "env" not in said(env, "bash", command="rm free.txt; mkdir free.txt; echo 1 > free.txt/a")
     said(env, "eval")
     assert list(env.dropped) == ["json/__init__.py"]
+
+
+def test_an_agent_that_ends_the_question_what_is_installed_is_told_the_rest(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As whoever kills all processes of an image's sandbox again and again."""
+
+    def lost(*_: object) -> frozenset[str]:
+        raise CommandLost("the keeper died")
+
+    env = make()
+    monkeypatch.setattr(dropped, "installed_modules", lost)
+    assert said(env, "edit", **WEAKER)["env"] == "Grading drops the change of test_calc.py (it is a test file)"

@@ -55,8 +55,15 @@ FOR_PYTEST = "setuptools.setup(name='pytest-shop', entry_points={'pytest11': ['s
         ({"setup.py": f"Extension(name='shop')\n{FOR_PYTEST}"}, False),
         ({"setup.cfg": "[metadata]\nname = shop\n[options.entry_points]\npytest11 = shop = pytest_shop.plugin"}, False),
         ({"setup.py": 'setup(name="shop")', "setup.cfg": "[options.entry_points]\npytest11 = shop = plugin"}, True),
+        ({"setup.py": 'SHOP = dict(name="shop", entry_points={"pytest11": ["shop = plugin"]})\nsetup(**SHOP)'}, True),
     ],
-    ids=["a name that is not written", "a name of a part", "a module's name", "a name in another file"],
+    ids=[
+        "a name that is not written",
+        "a name of a part",
+        "a module's name",
+        "a name in another file",
+        "in another call",
+    ],
 )
 def test_plugins_of_a_distribution_that_may_be_for_pytest_may_change(
     tmp_path: Path, files: Mapping[str, str], dropped: bool

@@ -48,6 +48,7 @@ def test_values_are_filled_in_and_filters_work() -> None:
 
 
 def test_every_fact_is_documented() -> None:
+    assert attribute_help(type("Odd", (), {"__doc__": "It.\n\nAttributes:\n\n    one: first\n"})) == {"one": "first"}
     assert list(attribute_help(Facts)) == [one.name for one in dataclasses.fields(Facts)]
 
 

@@ -219,8 +219,15 @@ class _Unbuffered(io.FileIO):
     """Standard output without a buffer: an error names it, as nothing stays there by which it could be told later."""
 
     def write(self, data: Any, /) -> int:
+        """Write all of it: who writes text does not ask how much was, as where a disk fills."""
+        left = memoryview(data)
         try:
-            return super().write(data)
+            while left:
+                count = super().write(left)
+                if count is None:
+                    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+                left = left[count:]
+            return len(data)
         except OSError as error:
             error.filename = STANDARD_OUTPUT
             raise

@@ -12,7 +12,7 @@ from debug_gym_core.cli.figures import plural
 from debug_gym_core.cli.steps import shorten
 from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.env import RepoEnv
-from debug_gym_core.grading.dropped import infrastructure_of
+from debug_gym_core.grading.dropped import infrastructure_of, installed_of
 from debug_gym_core.grading.starting import why_not_started
 from debug_gym_core.names import some
 from debug_gym_core.runs.parts import make_benchmark
@@ -219,6 +219,7 @@ class _OwnEnv(RepoEnv):
         snapshot = factory.graded
         changes = patch.apply(change, {path: snapshot.state(path) for path in patch.touched(change)})
         files = task.test_files
-        infrastructure = infrastructure_of(task, snapshot, factory.rules, self.session, self._tests.ids, files)
+        installed = installed_of(task, self.session)
+        infrastructure = infrastructure_of(task, snapshot, factory.rules, installed, self._tests.ids, files)
         kept = infrastructure.filter(changes).kept
         return patch.make({path: snapshot.state(path) for path in kept}, kept)

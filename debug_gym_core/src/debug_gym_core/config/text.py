@@ -46,6 +46,7 @@ def attribute_help(model: type[Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         _, _, text = inspect.cleandoc(cls.__doc__ or "").partition("Attributes:\n")
+        text = text.lstrip("\n")
         indent = text[: len(text) - len(text.lstrip(" "))]
         for name, words in re.findall(rf"^{indent}(\w+): (.*(?:\n{indent} +\S.*)*)", text, re.MULTILINE):
             found[name] = " ".join(words.split())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from debug_gym_core.environment.counted_tests import Standing
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, TaskError
 from debug_gym_core.grading.anyway import Unchanged
-from debug_gym_core.grading.dropped import about_dropped, infrastructure_of, listed
+from debug_gym_core.grading.dropped import about_dropped, infrastructure_of, installed_of, listed
 from debug_gym_core.grading.entry_points import OWN_PLUGIN
 from debug_gym_core.names import some
 from debug_gym_core.sandbox.terminal import above_of
@@ -199,9 +199,18 @@ class DroppedChanges:
             task = dataclasses.replace(self._task, gold_patch=None)
             tests = (*self._tests.ids, *task.pass_to_pass)
             files = [path for path in task.test_files if not hidden or path in snapshot.members]
-            session = self._sandbox.session
-            self._judge = snapshot, infrastructure_of(task, snapshot, factory.rules, session, tests, files)
+            self._judge = snapshot, infrastructure_of(task, snapshot, factory.rules, self._installed(), tests, files)
         return self._judge[1]
+
+    def _installed(self) -> frozenset[str]:
+        """What is installed, as the agent's own sandbox says: only what the agent is told depends on it."""
+        try:
+            return installed_of(self._task, self._sandbox.session)
+        except SandboxLost:
+            raise
+        except SandboxError as error:
+            log.debug("what is installed is not known", exc_info=error)
+            return frozenset()
 
 
 def _differs(path: str, before: Changes, after: Changes) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from debug_gym_core.grading.infrastructure import Infrastructure
 from debug_gym_core.grading.installed import installed_modules
 from debug_gym_core.names import some
+from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.workspace.lines import shown
 
 if TYPE_CHECKING:
@@ -25,7 +26,12 @@ LISTED = 50
 
 
 def infrastructure_of(
-    task: Task, snapshot: Snapshot, rules: Rules, session: Session, tests: Iterable[str], test_files: Iterable[str]
+    task: Task,
+    snapshot: Snapshot,
+    rules: Rules,
+    installed: Iterable[str],
+    tests: Iterable[str],
+    test_files: Iterable[str],
 ) -> Infrastructure:
     """The test infrastructure of a task.
 
@@ -33,12 +39,9 @@ def infrastructure_of(
         task: what is worked on
         snapshot: its pristine repository
         rules: which files are read-only or ignored
-        session: a sandbox of the task, whose Python's packages must not be shadowed
+        installed: names of modules that must not be shadowed, see `installed_of`
         tests: ids of the tests that matter
         test_files: paths of more files that belong to them
-
-    Raises:
-        SandboxError: an image's Python does not say what is installed
     """
     return Infrastructure(
         snapshot,
@@ -47,10 +50,23 @@ def infrastructure_of(
         tests=tests,
         test_files=test_files,
         allowed=task.allowed,
-        installed=installed_modules(session),
+        installed=installed,
         judged=task.judge is not None,
         gold_patch=task.gold_patch,
     )
+
+
+def installed_of(task: Task, session: Session) -> frozenset[str]:
+    """Names of the top-level modules that are installed for the Python that runs a task's tests.
+
+    Args:
+        task: what is worked on
+        session: a sandbox of it
+
+    Raises:
+        SandboxError: the sandbox, or what was asked in it, was lost
+    """
+    return installed_modules(session, Entrypoint.parse(task.entrypoint).interpreter)
 
 
 def about_dropped(dropped: Mapping[str, str]) -> str:

@@ -118,13 +118,15 @@ def _of_setup(text: str) -> tuple[str, Iterator[str]]:
         nodes = list(ast.walk(parse(text)))
     except (SyntaxError, ValueError, RecursionError):
         nodes = []
-    keywords = [word for one in nodes if isinstance(one, ast.Call) and _is_setup(one.func) for word in one.keywords]
+    calls = sorted((one for one in nodes if isinstance(one, ast.Call)), key=_is_setup, reverse=True)
+    keywords = [word for one in calls for word in one.keywords]  # of others where it is `setup(**dict(name=...))`
     names = (one.value.value for one in keywords if one.arg == "name" and isinstance(one.value, ast.Constant))
     return str(next(names, "")), _written(nodes)
 
 
-def _is_setup(called: ast.expr) -> bool:
+def _is_setup(call: ast.Call) -> bool:
     """Whether what is called is `setup`, or that of a module."""
+    called = call.func
     return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) == "setup"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from debug_gym_core.errors import ActionError, GradingError
 from debug_gym_core.grading.anyway import Unchanged, forgivable, forgiven, is_undecided, passing_newly, throughout
-from debug_gym_core.grading.dropped import infrastructure_of
+from debug_gym_core.grading.dropped import infrastructure_of, installed_of
 from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
 from debug_gym_core.grading.measure import measure
@@ -287,7 +287,8 @@ class _Clean:
 
     def _infrastructure(self, session: Session) -> Infrastructure:
         counted = (*self.tests, *self.task.pass_to_pass)
-        return infrastructure_of(self.task, self.snapshot, self.rules, session, counted, self.task.test_files)
+        installed = installed_of(self.task, session)
+        return infrastructure_of(self.task, self.snapshot, self.rules, installed, counted, self.task.test_files)
 
 
 def _unwritten(entrypoint: str, error: OSError) -> Measurement:

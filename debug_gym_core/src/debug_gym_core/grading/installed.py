@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from debug_gym_core.errors import SandboxError
 from debug_gym_core.grading.python_names import module_name
 
 if TYPE_CHECKING:
     from debug_gym_core.sandbox.session import Session
 
-LISTING = """\
+log = logging.getLogger("debug_gym")
+
+MARK = "debug-gym-installed:"
+
+LISTING = f"""\
 import json, os, sys
-places = [one for one in sys.path if os.path.basename(one) in ("site-packages", "dist-packages")]
-print(json.dumps([name for one in places if os.path.isdir(one) for name in os.listdir(one)]))
+standard, root = (os.path.realpath(one) for one in (os.path.dirname(os.__file__), sys.argv[1]))
+places = [os.path.realpath(one) for one in sys.path if one and os.path.isdir(one)]
+places = [one for one in places if one != standard and not (one + os.sep).startswith(root + os.sep)]
+print("\\n{MARK}" + json.dumps(sorted({{name for one in places for name in os.listdir(one)}})))
 """
-"""What an image's Python, 3.6 or later, is asked; without anything of the workspace or the user."""
+"""What an image's Python, whichever it is, is asked as it runs the tests, but for the workspace."""
 
 TIMEOUT = 60.0
 """Seconds that it may take."""
@@ -28,17 +34,18 @@ LIMIT = 4 << 20
 """Bytes of its answer."""
 
 
-def installed_modules(session: Session) -> frozenset[str]:
-    """Names of modules and packages in the directories that distributions are installed in.
+def installed_modules(session: Session, python: str | None = None) -> frozenset[str]:
+    """Names of modules and packages in the directories outside of the workspace that are imported from.
 
     Args:
-        session: a sandbox of the task; of an image its Python is asked
+        session: a sandbox of the task; of an image its Python is asked, and where that does not say, there are none
+        python: that which runs the tests; None: the session's
 
     Raises:
-        SandboxError: the image's Python does not say
+        SandboxError: the sandbox, or what was asked in it, was lost
     """
     interpreter = session.spec.interpreter
-    names = _listed(interpreter.site) if interpreter is not None else _asked(session)
+    names = _listed(interpreter.site) if interpreter is not None else _asked(session, python or session.python)
     return frozenset(module for name in names if (module := module_name(name)) and module.isidentifier())
 
 
@@ -49,11 +56,12 @@ def _listed(places: tuple[Path, ...]) -> Iterator[str]:
             yield from (path.name for path in place.iterdir())
 
 
-def _asked(session: Session) -> list[str]:
+def _asked(session: Session, python: str) -> list[str]:
     """What is in those of an image."""
     try:
-        result = session.run([session.python, "-I", "-c", LISTING], timeout=TIMEOUT, cwd="/", output_limit=LIMIT)
-        names = json.loads(result.output)
-    except (OSError, ValueError) as error:
-        raise SandboxError(f"the image's Python does not say what is installed: {error}") from error
-    return [str(name) for name in names]
+        result = session.run([python, "-c", LISTING, session.root], timeout=TIMEOUT, cwd="/", output_limit=LIMIT)
+        said = result.output.rpartition(MARK)[2].partition("\n")[0]  # other things are printed as a Python starts
+        return [str(name) for name in json.loads(said)]
+    except (OSError, ValueError, TypeError) as error:
+        log.warning("%s of the image does not say what is installed, so that it may be shadowed: %s", python, error)
+        return []

@@ -431,6 +431,7 @@ def test_what_comes_while_handlers_are_put_in_place_waits(
     assert not actions
     held = [signal.getsignal(number) is not late for number in (signal.SIGUSR1, signal.SIGUSR2)]
     assert held == [change == "hold"] * 2
+    signals.release()
     with pytest.raises(TimeoutError, match=str(int(signal.SIGUSR1))):
         signals.deliver(None)
     assert [signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGUSR2)] == [late, late]

@@ -256,7 +256,8 @@ class Origins(object):
     def holds_tests(self, package: str) -> bool:
         """Whether files of the tests lie in a package of the repository's own: it is what they try.
 
-        Only the host can tell, as of all that is trusted: what lies there now may have been put there.
+        Only the host can tell, as of all that is trusted: what lies there now may have been put there. Where the host
+        does not say, a `conftest.py` there does, of which the clean grading takes over none.
 
         Args:
             package: its name

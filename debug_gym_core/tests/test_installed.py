@@ -1,0 +1,38 @@
+"""What is installed for the Python of an image, which is asked."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import sys
+
+import pytest
+
+from debug_gym_core.grading.installed import installed_modules
+from debug_gym_core.sandbox.session import Session
+
+
+@pytest.fixture
+def talkative(session: Session) -> str:
+    """A Python of what stands for an image, that prints more than it is asked for."""
+    text = f"#!/bin/sh\necho 'Error processing line 1 of x.pth' >&2\n{sys.executable} \"$@\"\necho and more\n"
+    session.write("python", text.encode(), mode=0o755)
+    session.write("mine/inside.py", b"")
+    session.spec = dataclasses.replace(session.spec, interpreter=None)
+    return f"{session.root}/python"
+
+
+def test_it_is_told_whatever_else_is_printed(session: Session, talkative: str) -> None:
+    session.write("outside.py", b"")
+    found = installed_modules(session, talkative)
+    assert {"pytest", "pluggy"} <= found and not {"os", "outside", "test"} & found
+
+
+@pytest.mark.parametrize("text", ["exit 1", "echo 'debug-gym-installed:7'", ""])
+def test_where_it_is_not_told_nothing_is(
+    session: Session, talkative: str, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    session.write("python", f"#!/bin/sh\n{text}\n".encode() if text else b"no program", mode=0o755)
+    with caplog.at_level(logging.WARNING, "debug_gym"):
+        assert installed_modules(session, talkative) == frozenset()
+    assert "of the image does not say what is installed" in caplog.text
