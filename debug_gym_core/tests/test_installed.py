@@ -9,23 +9,30 @@ import sys
 import pytest
 
 from debug_gym_core.grading.installed import installed_modules
+from debug_gym_core.sandbox.interpreter import probe
 from debug_gym_core.sandbox.session import Session
 
 
 @pytest.fixture
 def talkative(session: Session) -> str:
     """A Python of what stands for an image, that prints more than it is asked for."""
-    text = f"#!/bin/sh\necho 'Error processing line 1 of x.pth' >&2\n{sys.executable} \"$@\"\necho and more\n"
+    started = f'PYTHONPATH="{session.root}" {sys.executable} "$@"'
+    text = f"#!/bin/sh\necho 'Error processing line 1 of x.pth' >&2\n{started}\necho and more\n"
     session.write("python", text.encode(), mode=0o755)
-    session.write("mine/inside.py", b"")
     session.spec = dataclasses.replace(session.spec, interpreter=None)
     return f"{session.root}/python"
 
 
 def test_it_is_told_whatever_else_is_printed(session: Session, talkative: str) -> None:
-    session.write("outside.py", b"")
+    session.write("of_the_workspace.py", b"")
     found = installed_modules(session, talkative)
-    assert {"pytest", "pluggy"} <= found and not {"os", "outside", "test"} & found
+    assert {"pytest", "pluggy"} <= found and not {"os", "of_the_workspace", "test"} & found
+
+
+def test_on_the_host_modules_and_distributions_count(session: Session) -> None:
+    """Of an editable install, as this one mostly is, nothing else is there."""
+    session.spec = dataclasses.replace(session.spec, interpreter=probe(sys.executable))
+    assert {"yaml", "pyyaml", "debug_gym_core"} <= installed_modules(session)
 
 
 @pytest.mark.parametrize("text", ["exit 1", "echo 'debug-gym-installed:7'", ""])

@@ -45,7 +45,11 @@ def installed_modules(session: Session, python: str | None = None) -> frozenset[
         SandboxError: the sandbox, or what was asked in it, was lost
     """
     interpreter = session.spec.interpreter
-    names = _listed(interpreter.site) if interpreter is not None else _asked(session, python or session.python)
+    if interpreter is not None:
+        # Of an editable install only the distribution is there; its modules mostly have the same name.
+        names = {*_listed(interpreter.site), *(name.replace("-", "_") for name in interpreter.packages)}
+    else:
+        names = set(_asked(session, python or session.python))
     return frozenset(module for name in names if (module := module_name(name)) and module.isidentifier())
 
 
