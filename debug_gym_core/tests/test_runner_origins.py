@@ -170,13 +170,20 @@ def test_only_conftests_and_who_was_named_name_plugins(
     assert (hooks.names, hooks.is_named(vars(module))) == (names, name == "named")
 
 
+class Around:
+    """The hooks of a config of pytest 7 and 8: some of them are functions around what the plugin manager has."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda **given: None
+
+
 class Pytest:
     """What `Hooks` asks of pytest, and those that watch its hooks."""
 
     def __init__(self, repository: Repository) -> None:
         self.manager = pytest.PytestPluginManager()
         self.config = types.SimpleNamespace(
-            pluginmanager=self.manager, hook=self.manager.hook, known_args_namespace=types.SimpleNamespace(plugins=[])
+            pluginmanager=self.manager, hook=Around(), known_args_namespace=types.SimpleNamespace(plugins=[])
         )
         self.asked: list[str] = []
         self.told: list[str] = []

@@ -155,7 +155,7 @@ class Hooks(object):
 
 def implementations(config: "Any", name: str) -> "list[Any]":
     """Who implements a hook, as pluggy has it; nobody, where pytest has no such."""
-    hook = getattr(config.hook, name, None)
+    hook = getattr(config.pluginmanager.hook, name, None)  # pytest 7 and 8 have functions around some in `config.hook`
     if hook is None:
         return []
     if hasattr(hook, "get_hookimpls"):
