@@ -12,11 +12,11 @@ def ask(env: RepoEnv, command: str, entrypoint: str = "python app.py") -> str:
     return str(env.step(ToolCall("pdb", {"command": command, "entrypoint": entrypoint}))[0]["text"])
 
 
-def heat(env: RepoEnv) -> None:
-    """Wait until sessions are warm, then end the session."""
-    end = time.monotonic() + 60
-    while not env.session.warm_starts:
+def heat(env: RepoEnv, entrypoint: str = "python app.py") -> None:
+    """Wait until sessions of an entrypoint are warm, then end the session."""
+    before, end = env.session.warm_starts, time.monotonic() + 60
+    while env.session.warm_starts == before:
         assert time.monotonic() < end
-        ask(env, "restart")
+        ask(env, "restart", entrypoint)
         time.sleep(0.05)
-    ask(env, "q")
+    ask(env, "q", entrypoint)

@@ -43,6 +43,7 @@ def test_a_warm_session_says_what_a_cold_one_says(debugging: Callable[..., RepoE
         env = debugging(warm=warm)
         if warm:
             heat(env)
+            heat(env, f"{ENTRYPOINT} test_app.py")  # it has an environment of its own
         before = env.session.warm_starts
         said.append([ask(env, one, entrypoint) for entrypoint, commands in TALKS.items() for one in commands])
         assert env.session.warm_starts - before == len(TALKS) * warm

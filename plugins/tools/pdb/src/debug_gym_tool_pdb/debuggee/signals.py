@@ -1,6 +1,5 @@
 """The program's own signals and its timer, which wait while its debugger talks."""
 
-import contextlib
 import os
 import signal
 
@@ -19,7 +18,7 @@ from .channel import _SIG_DFL, ARM_SIGNAL
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Tuple
 
 _kill = os.kill
 _NUMBERS = [one for one in range(1, signal.NSIG) if one not in (ARM_SIGNAL, INTERRUPT_SIGNAL)]
@@ -105,16 +104,9 @@ class Signals:
             raise KeyboardInterrupt
         self._interrupted = True
 
-    @contextlib.contextmanager
-    def released(self) -> "Iterator[None]":
-        """Code of the program's is run at the prompt, and sees its signals."""
-        holding = self._holding
-        try:
-            self.release()
-            yield
-        finally:
-            if holding:
-                self.hold()
+    def released(self) -> "Released":
+        """In its block code of the program's is run at the prompt, and sees its signals."""
+        return Released(self, self._holding)
 
     def deliver(self, frame: "Optional[FrameType]") -> None:
         """Call the handlers of the signals that came meanwhile; calls hardly anything else, as there may be no room.
@@ -141,3 +133,25 @@ class Signals:
         self._waiting = []
         self._raised = []
         self._holder = _get_ident()
+
+
+class Released(object):
+    """See `Signals.released`; not one of contextlib's: those ask functions that the program may have replaced."""
+
+    def __init__(self, signals: Signals, holding: bool) -> None:
+        """`holding`: whether signals are held again behind the block."""
+        self._signals = signals
+        self._holding = holding
+
+    def __enter__(self) -> None:
+        """Let the program see its signals."""
+        try:
+            self._signals.release()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *raised: object) -> None:
+        """Hold them back again."""
+        if self._holding:
+            self._signals.hold()
