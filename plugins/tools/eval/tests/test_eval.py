@@ -171,10 +171,10 @@ def test_nothing():
 
 def test_hangs():
     print("it begins", flush=True)
-    open("begun", "w").close()
     wait()
 
 def wait():
+    open("begun", "w").close()
     while True:
         time.sleep(0.01)
 """
