@@ -223,13 +223,16 @@ class Prompt:
         import jinja2.meta
         from jinja2 import nodes
 
-        environment = self._environment()
+        environment, text = self._environment(), self._text()
         try:
-            parsed = environment.parse(self._text())
+            environment.compile(text, filename=self._name())
+            parsed = environment.parse(text)
             asking = [one for one in parsed.find_all((nodes.Test, nodes.Filter)) if one.name in _ASKING]
-            names = jinja2.meta.find_undeclared_variables(parsed)  # which compiles it, and folds what is constant
+            names = jinja2.meta.find_undeclared_variables(parsed)  # which folds what is constant
         except jinja2.TemplateSyntaxError as error:
             raise self._is_no_template(self._name(), error) from error
+        except (RecursionError, ValueError) as error:  # nested too deep, or a number too long to be written down
+            raise UsageError(f"{self.setting}: {self._name()}: {error}") from error
         known = [one.name for one in dataclasses.fields(Facts)]
         asked = {one.node.name for one in asking if isinstance(one.node, nodes.Name)}
         unknown = names - {*known, *asked, *environment.globals}
@@ -243,10 +246,11 @@ class Prompt:
 
     def _environment(self) -> jinja2.Environment:
         import jinja2
-        import jinja2.sandbox
+
+        from debug_gym_core.agents.templates import Environment
 
         directory = self._path.parent if self._path else None
-        environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        environment = Environment(
             undefined=jinja2.StrictUndefined,
             loader=jinja2.FileSystemLoader(directory) if directory else None,
             trim_blocks=True,
