@@ -80,6 +80,7 @@ def test_a_disk_that_is_full_at_the_start_leaves_nothing(gym: Any, full: Path) -
         (f"gym view out --html full/a.html --plugin-file {TOY}", "full/a.html"),
         ("gym report out > /dev/full", "standard output"),
         ("PYTHONUNBUFFERED=1 gym report out > /dev/full", "standard output"),
+        ("gym config schema > /dev/full", "standard output"),
     ],
 )
 def test_what_there_is_no_room_for_is_named(

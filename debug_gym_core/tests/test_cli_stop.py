@@ -161,6 +161,53 @@ def test_ctrl_c_ends_a_command_that_plays_nothing_new_with_a_word(
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "status"), [("replay out --plugin-file moments.py", 130), *repeated("people", ("replay --unknown", 2))]
+)
+def test_errors_that_nobody_reads_change_no_status(
+    environment: dict[str, str], tmp_path: Path, words: str, status: int
+) -> None:
+    (tmp_path / "moments.py").write_text(MOMENTS)
+    environment.update(MOMENT="loaded", SIGNAL=str(int(signal.SIGINT)))
+    reader, both = os.pipe()  # as in `2>&1 | cat`, where Ctrl-C ends cat
+    os.close(reader)
+    try:
+        done = subprocess.run([*PROGRAM, *words.split()], stdout=both, stderr=both, cwd=tmp_path, env=environment)
+    finally:
+        os.close(both)
+    assert done.returncode == status
+
+
+ASK = """
+import click
+
+
+@click.command()
+def command():
+    click.confirm("Go on?")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *repeated("people", None)])
+def test_who_gives_no_answer_is_told_that_the_command_is_stopped(
+    environment: dict[str, str], tmp_path: Path, number: int | None
+) -> None:
+    (tmp_path / "ask.py").write_text(ASK)
+    information = tmp_path / "ask-1.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: ask\nVersion: 1\n")
+    (information / "entry_points.txt").write_text("[debug_gym.commands]\nask = ask:command\n")
+    process = subprocess.Popen(
+        [*PROGRAM, "ask"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
+        env={**environment, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert process.stdout is not None and process.stdout.read(len("Go on? [y/N]:")) == b"Go on? [y/N]:"
+    if number is not None:
+        process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, b"\nstopped\n")
+
+
 def test_a_killed_run_goes_on(blocked: Any, inside: Any, tmp_path: Path) -> None:
     process = blocked()
     process.kill()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 # Ctrl-C while the program imports what follows would show a traceback; from `main` on it is answered.
 if sys.argv[0].endswith("/debug-gym") and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -86,8 +87,9 @@ class Commands(click.Group):
         except BrokenPipeError:
             drop_output()
             raise click.exceptions.Exit(READER_GONE) from None
-        except KeyboardInterrupt as interrupt:  # for which click would write an empty line
-            say("stopped", err=True)
+        except (KeyboardInterrupt, click.Abort) as interrupt:  # for which click would write an empty line
+            asking = isinstance(interrupt, click.Abort) and interrupt.__context__ is not None  # in that line, no answer
+            say("\nstopped" if asking else "stopped", err=True)
             raise click.exceptions.Exit(interrupted_status(interrupt)) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -163,7 +165,7 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         say_error(error.format_message())
         context = getattr(error, "ctx", None)
         if context is not None:
-            click.echo(f"See: {context.command_path} --help", err=True)
+            _echo_error(f"See: {context.command_path} --help")
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
         return interrupted_status(error)
@@ -173,14 +175,15 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         return error.exit_status
     except OSError as error:
         _traceback_if_asked(arguments)
-        name = error.filename or (STANDARD_OUTPUT if _output_fails() else None)
-        say_error(f"{name}: {error.strerror}" if name else str(error) or type(error).__name__)
+        if error.filename is STANDARD_OUTPUT:
+            drop_output()
+        say_error(f"{error.filename}: {error.strerror}" if error.filename else str(error) or type(error).__name__)
         return _status_of(error)
     except Exception as error:
         shown = _traceback_if_asked(arguments)
         say_error(f"{type(error).__name__}: {error}")
         if not shown:
-            click.echo(f"This is a bug in debug-gym or a plugin, at {place_of(error)}; -vv shows more.", err=True)
+            _echo_error(f"This is a bug in debug-gym or a plugin, at {place_of(error)}; -vv shows more.")
         return 1
 
 
@@ -208,45 +211,53 @@ def prepare_streams() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
     own = sys.__stdout__
-    if own is not None and sys.stdout is own and isinstance(own.buffer, io.FileIO):  # PYTHONUNBUFFERED
-        raw = _Unbuffered(own.fileno(), "w", closefd=False)
-        sys.stdout = io.TextIOWrapper(raw, own.encoding, own.errors, write_through=True)
+    if own is not None and sys.stdout is own:
+        through = isinstance(own.buffer, io.FileIO)  # PYTHONUNBUFFERED
+        output = _Output(own.fileno(), through)
+        sys.stdout = io.TextIOWrapper(output, own.encoding, own.errors, None, own.line_buffering, through)
     if getattr(sys.stdout, "errors", None) == "strict" and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-class _Unbuffered(io.FileIO):
-    """Standard output without a buffer: an error names it, as nothing stays there by which it could be told later."""
+class _Output(io.BufferedWriter):
+    """Standard output: an error names it, as of what is larger than the buffer nothing stays to tell it by later."""
+
+    def __init__(self, number: int, through: bool) -> None:
+        """Write to a file descriptor, which is not closed; at once where it goes through."""
+        super().__init__(io.FileIO(number, "w", closefd=False))
+        self._through = through
 
     def write(self, data: Any, /) -> int:
-        """Write all of it: who writes text does not ask how much was, as where a disk fills."""
-        left = memoryview(data)
-        try:
-            while left:
-                count = super().write(left)
-                if count is None:
-                    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-                left = left[count:]
-            return len(data)
-        except OSError as error:
-            error.filename = STANDARD_OUTPUT
-            raise
+        """Take what is written, and pass it on as far as the buffer does not hold it."""
+        with _naming_output():
+            count = super().write(data)
+            if self._through:
+                super().flush()
+        return count
+
+    def flush(self) -> None:
+        """Pass on what the buffer holds."""
+        with _naming_output():
+            super().flush()
 
 
-def _output_fails() -> bool:
-    """Whether what waits to be written to standard output cannot be; if so, it is dropped."""
+@contextlib.contextmanager
+def _naming_output() -> Iterator[None]:
     try:
-        sys.stdout.flush()
-    except OSError:
-        drop_output()
-        return True
-    return False
+        yield
+    except OSError as error:
+        error.filename = STANDARD_OUTPUT
+        raise
 
 
-def drop_output() -> None:
-    """Let what is still written to standard output, by Python at its end for one, go nowhere."""
+def drop_output(stream: TextIO | None = None) -> None:
+    """Let what is still written to standard output, by Python at its end for one, go nowhere.
+
+    Args:
+        stream: standard error, in its place
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, (stream or sys.stdout).fileno())
     os.close(nowhere)
 
 
@@ -271,17 +282,25 @@ def printable(text: str) -> str:
 
 def say(text: str, *, err: bool = False) -> None:
     """Write a line to standard output or error, whatever names are in it."""
-    click.echo(printable(text), err=err)
+    _echo_error(printable(text)) if err else click.echo(printable(text))
 
 
 def say_error(text: str) -> None:
     """Write `error: ...` to standard error."""
-    click.echo(f"{coloured('error:', 'red')} {printable(redact(text))}", err=True)
+    _echo_error(f"{coloured('error:', 'red')} {printable(redact(text))}")
 
 
 def say_note(text: str) -> None:
     """Write `note: ...` to standard error."""
-    click.echo(f"{coloured('note:', 'yellow')} {printable(redact(text))}", err=True)
+    _echo_error(f"{coloured('note:', 'yellow')} {printable(redact(text))}")
+
+
+def _echo_error(text: str) -> None:
+    """Write a line to standard error; where nobody reads that any more, as Ctrl-C ended its reader, too, to nowhere."""
+    try:
+        click.echo(text, err=True)
+    except BrokenPipeError:
+        drop_output(sys.stderr)
 
 
 def coloured(text: str, colour: str) -> str:
@@ -295,7 +314,7 @@ def _traceback_if_asked(arguments: Sequence[str]) -> bool:
         return False
     import traceback
 
-    click.echo(printable(redact(traceback.format_exc())), err=True, nl=False)
+    _echo_error(printable(redact(traceback.format_exc())).removesuffix("\n"))
     return True
 
 

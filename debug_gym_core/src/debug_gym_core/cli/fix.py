@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from debug_gym_core import places
-from debug_gym_core.cli import Command, printable, say
+from debug_gym_core.cli import Command, interrupted_status, printable, say
 from debug_gym_core.cli.applying import apply, by_hand
 from debug_gym_core.cli.options import common, llm_config, override
 from debug_gym_core.cli.play import TOOLS
@@ -249,9 +249,9 @@ def _offer(change: Change, directory: Path, at_once: bool) -> None:
         question = f"{'Apply it' if change.passes else 'Apply it all the same'} to {directory}?"
         try:
             wanted = click.confirm(question, default=False, err=True) if sys.stdin.isatty() else _piped(question)
-        except click.Abort:
+        except click.Abort as abort:
             say(f"\nnot applied; {kept}")
-            raise
+            raise click.exceptions.Exit(interrupted_status(abort)) from None
     if not wanted:
         why = ", as standard input has no answer" if wanted is None else ""
         say(f"not applied{why}; {kept}")
