@@ -36,7 +36,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
 
 
 def python(session: Session, code: str, **settings: float) -> Spawn:
-    return session.spawn([session.python, "-u", "-c", code], **{"timeout": 10, **settings})  # type: ignore[arg-type]
+    return session.spawn([session.python, "-u", "-c", code], **{"timeout": 60, **settings})  # type: ignore[arg-type]
 
 
 # A program that reads commands, as gdb does: a prompt, an answer, Ctrl-C comes back to the prompt.
@@ -90,7 +90,7 @@ def test_end_of_input(session: Session) -> None:
 
 def test_python_and_bash_as_on_ones_own_machine(session: Session) -> None:
     environment = {"PS1": "ready$ ", "PYTHON_BASIC_REPL": "1"}
-    with session.spawn(["bash", "--norc", "--noprofile", "--noediting"], env=environment, timeout=20) as shell:
+    with session.spawn(["bash", "--norc", "--noprofile", "--noediting"], env=environment, timeout=60) as shell:
         shell.expect_exact("ready$ ")
         shell.sendline(f"{session.python} -q")
         shell.expect_exact(">>> ")
@@ -164,7 +164,7 @@ changed()
 while True:  # a signal just before Python waits for input is handled only after it
     if select.select([0], [], [], 0.1)[0]: print("got", input())
 """
-    with session.spawn([session.python, "-u", "-c", code], timeout=10, env={"COLUMNS": None}) as program:
+    with session.spawn([session.python, "-u", "-c", code], timeout=60, env={"COLUMNS": None}) as program:
         assert program.isatty() and program.getwinsize() == (24, 80)
         program.expect_exact("window 24 80\n")
         program.setwinsize(50, 132)
@@ -199,7 +199,7 @@ for piece in (b"caf\xc3", b"\xa9 ", b"\xff\xfe", b" \xe2\x98", b"\x83 end\xc3"):
 
 
 def test_ten_megabytes_pass_through(session: Session) -> None:
-    with session.spawn("yes 0123456789abcdef | head -c 10200000; echo; echo end", timeout=30) as flood:
+    with session.spawn("yes 0123456789abcdef | head -c 10200000; echo; echo end", timeout=60) as flood:
         tracemalloc.start()
         size = 0
         with pytest.raises(pexpect.EOF):
@@ -213,7 +213,7 @@ def test_ten_megabytes_pass_through(session: Session) -> None:
 
 def test_output_that_nobody_reads_is_held_back(session: Session) -> None:
     tracemalloc.start()
-    with session.spawn("yes", timeout=5) as flood:
+    with session.spawn("yes", timeout=60) as flood:
         flood.expect("(y\n){1000}")
         session.run("sleep 0.3")
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
@@ -241,11 +241,11 @@ for line in sys.stdin:
     os.write(channel, len(line).to_bytes(4, "big") + line.encode())
 """
     command = [session.python, "-u", "-c", code, "{channel}"]
-    with session.spawn(command, timeout=10, channel=True, stdin=True) as program:
+    with session.spawn(command, timeout=60, channel=True, stdin=True) as program:
         program.expect_exact("False True True\n")
         for text in ("a line", "x" * 264_000):
             program.sendline(text)
-            assert program.process.receive(10) == f"{text}\n".encode()
+            assert program.process.receive(60) == f"{text}\n".encode()
             printed = ""  # what was printed before the message is there when the message is
             with pytest.raises(pexpect.TIMEOUT):
                 while True:

@@ -59,7 +59,7 @@ from debug_gym_core.testing import is_alive, wait_until
     ],
 )
 def test_command(session: Session, command: str, status: int, output: str) -> None:
-    result = session.run(command, timeout=20)
+    result = session.run(command, timeout=60)
     assert (result.exit_status, result.output, result.output_cut, result.timed_out) == (status, output, 0, False)
     assert result.seconds < 30
 
