@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 
-from .children import Child, program_of
+from .children import KEEPER_GRACE, Child, Request
 from .family import KILL_PATIENCE
 from .frames import Link, pack
 from .keeper import Keeper
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 VERSION = 1
 FINAL = frozenset(["done", "error", "exit"])
 
-KEEPER_GRACE = 1.75  # seconds over the timeout after which a keeper that does not answer is itself killed
 END_PATIENCE = 2.5  # seconds that keepers have to end their commands when the host is gone
 LULL = 0.002  # seconds without an event after which the host, that has just started us, does not wait for anything
 SPARES = 4  # keepers that wait for a command
@@ -44,8 +43,7 @@ class Supervisor:
         self.routes = {}  # type: dict[int, Child]
         self.worker = None  # type: Child | None
         self.spares = []  # type: list[Child]
-        self.waiting = collections.deque()  # type: collections.deque[tuple[dict[str, Any], bytes, bool]]
-        self.active = None  # type: int | None
+        self.waiting = collections.deque()  # type: collections.deque[Request]
         self.failures = []  # type: list[bytes]
         self.sweep_until = None  # type: float | None
         self.held = set()  # type: set[int]
@@ -109,14 +107,9 @@ class Supervisor:
             elif "id" in header:
                 self.host.send(pack({"id": header["id"], "t": "error", "kind": "ended", "text": "has ended"}))
         elif op in ("run", "process"):
-            self._command(header, frame)
+            self._command(Request(header, frame))
         elif op == "grep":  # by a process of its own, since it may have to be killed
-            child = self._fork_worker()
-            child.what = "the search"
-            child.deadline = time.monotonic() + header["timeout"] + KEEPER_GRACE
-            child.request = header["id"]
-            self._route(header["id"], child)
-            self._send(child, frame)
+            self._give(self._fork_worker(), Request(header, frame, last=True))
         elif op == "start":
             self._start(header)
         elif op == "blob":
@@ -130,24 +123,14 @@ class Supervisor:
         elif op == "ping":
             self.host.send(pack({"id": header["id"], "t": "done"}))
         else:
-            self.waiting.append((header, frame, False))
+            self.waiting.append(Request(header, frame))
             self._feed_worker()
 
-    def _command(self, header: "dict[str, Any]", frame: bytes, again: bool = False) -> None:
-        """Have a keeper run a command; `again`: a fresh one, since the first was gone before it knew of it."""
+    def _command(self, request: Request) -> None:
+        """Have a keeper run a command; the last time it is tried, one that no zygote can fail."""
         assert self.surroundings is not None
-        child = (None if again else self.nursery.keeper_for(header, self.surroundings)) or self._keeper()
-        child.deadline = None
-        child.began = time.monotonic()
-        child.run = header["op"] == "run"
-        child.asked = header if header.get("warm") else None
-        child.wish = None if child.ready else child.asked
-        child.what = "the keeper of " + program_of(header)
-        if header.get("timeout") is not None:
-            child.deadline = child.began + header["timeout"] + KEEPER_GRACE
-        child.request = header["id"]
-        self._route(header["id"], child)
-        self._send(child, frame, None if again else header)
+        known = None if request.last else self.nursery.keeper_for(request.header, self.surroundings)
+        self._give(known or self._keeper(), request)
 
     def _start(self, header: "dict[str, Any]") -> None:
         self.surroundings = Surroundings(header)
@@ -159,22 +142,24 @@ class Supervisor:
         self.routes[request] = child
         child.requests.add(request)
 
-    def _send(self, child: Child, frame: bytes, request: "dict[str, Any] | None" = None) -> None:
+    def _give(self, child: Child, request: Request) -> None:
+        """Have a child do it."""
+        child.begin(request)
+        self._route(request.id, child)
+        self._send(child, request.frame)
+        child.untouched = True
+
+    def _send(self, child: Child, frame: bytes) -> None:
         child.link.send(frame)
-        child.again = None if request is None else (request, frame)
+        child.untouched = False
         if child.link.outgoing:
             self._watch(child)
 
     def _feed_worker(self) -> None:
         """Give the worker its next request; one at a time, so that its death costs one."""
-        if self.active is None and self.waiting:
-            if self.worker is None:
-                self.worker = self._fork_worker()
-            header, frame, again = self.waiting.popleft()
-            self.active = self.worker.request = header["id"]
-            self.worker.what = "the file worker at " + header["op"]
-            self._route(header["id"], self.worker)
-            self._send(self.worker, frame, None if again else header)
+        if self.waiting and (self.worker is None or not self.worker.busy):
+            self.worker = self.worker or self._fork_worker()
+            self._give(self.worker, self.waiting.popleft())
 
     # -- the children
 
@@ -267,13 +252,13 @@ class Supervisor:
                     self.nursery.told(child, header["state"])
                     if not child.requests and not child.ready:
                         return
-                    child.wish = child.asked if child.requests else None
+                    child.wish = child.request.warm if child.request is not None and child.requests else None
                     continue
-                request, child.again = header["id"], None
+                number, child.untouched = header["id"], False
                 if header["t"] in FINAL:
-                    child.requests.discard(request)
-                    self.routes.pop(request, None)
-                    if request == child.request:
+                    child.requests.discard(number)
+                    self.routes.pop(number, None)
+                    if child.request is not None and number == child.request.id:
                         done = header
                 self.host.send(frame)
                 if child.wish is not None and (done or header["t"] == child.wish["warm"]["after"]):
@@ -285,13 +270,11 @@ class Supervisor:
                 self._lose(child)
                 return
             if child is self.worker:
-                if done is not None:
-                    self.active = None
                 self._feed_worker()
-            elif child.request not in child.requests and child.request:
+            elif child.request is not None and not child.busy:
                 child.clean = child.clean if done is None else bool(done.get("clean"))
                 if not child.requests:
-                    child.request = 0
+                    child.request = None
                     self._release(child, child.clean)
                     if child not in self.spares:
                         return
@@ -313,29 +296,28 @@ class Supervisor:
 
     def _lose(self, child: Child) -> None:
         """A child closed its stream: it is done, or died. What it did not take is done again by another, once."""
-        again = None  # type: tuple[dict[str, Any], bytes] | None
+        again = None  # type: Request | None
         self._forget(child)
         if child in self.spares:
             self.spares.remove(child)
-        if child.requests and child.request not in child.requests:  # it was done; these came too late
-            for request in child.requests:
-                self.host.send(pack({"id": request, "t": "error", "kind": "ended", "text": "has ended"}))
+        if child.requests and not child.busy:  # it was done; these came too late
+            for number in child.requests:
+                self.host.send(pack({"id": number, "t": "error", "kind": "ended", "text": "has ended"}))
         elif child.requests:
             signal_each([child.process], signal.SIGKILL)
             again = child.untaken()
             if again is None:
-                self.failures += [child.failure(request) for request in child.requests]
+                self.failures += [child.failure(number) for number in child.requests]
             self.sweep_until = time.monotonic() + KILL_PATIENCE
             while self.spares:  # what killed it may have killed them, too, and they are not gone yet
                 self._forget(self.spares.pop())
         if child is self.worker:
             self.worker = None
-            self.active = None
             if again is not None:
-                self.waiting.appendleft((*again, True))
+                self.waiting.appendleft(again)
             self._feed_worker()
         elif again is not None:
-            self._command(*again, again=True)
+            self._command(again)
 
     def _look_after_children(self) -> None:
         now = time.monotonic()
