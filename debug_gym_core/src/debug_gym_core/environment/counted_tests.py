@@ -109,16 +109,17 @@ class CountedTests:
         if self._task.judge is not None:
             found = self._task.judge.measure(session, timeout=timeout, clean=False)
         else:
-            ignored = workspace.ignored_files(".py")
-            found = measure_in_place(
-                session,
-                self._task.entrypoint,
-                timeout=timeout,
-                warm=warm,
-                ignored=ignored,
-                details=True,
-                interruption=self._interruption,
-            )
+            with self._interruption.coming():
+                ignored = workspace.ignored_files(".py")
+                found = measure_in_place(
+                    session,
+                    self._task.entrypoint,
+                    timeout=timeout,
+                    warm=warm,
+                    ignored=ignored,
+                    details=True,
+                    interruption=self._interruption,
+                )
         return replace(found, undecided=is_undecided(found, self._twins))
 
     def interrupt(self) -> bool:

@@ -183,7 +183,10 @@ class ReportedRun:
         with process:
             try:
                 process.send(json.dumps(self._config()).encode())
-                with self.interruption.ending(lambda: self._interrupt(process)):
+                with self.interruption.ending(lambda: self._interrupt(process)) as early:
+                    if early:  # it is nowhere yet
+                        self.interrupted = True
+                        process.kill()
                     timed_out = not self._listen(process, started + self.timeout)
                 if timed_out:
                     self.asked = process.signal(stuck.SIGNAL)

@@ -209,7 +209,9 @@ class Session(FileRequests):
 
         try:
             backstop = None if timeout is None else timeout + GRACE
-            with interruption.ending(kill):
+            with interruption.ending(kill) as early:
+                if early:
+                    kill()
                 header, body = connection.wait(waiter, f"{_shown(command)!r}", backstop)
         except (OSError, SandboxError):
             raise

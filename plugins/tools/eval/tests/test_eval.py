@@ -10,6 +10,7 @@ import pytest
 from support import repeated
 
 from debug_gym_core import RepoEnv, Tool
+from debug_gym_core.environment import counted_tests
 from debug_gym_core.tasks.results import Measurement, TestResult
 from debug_gym_core.testing.sample import ENTRYPOINT
 from debug_gym_tool_eval import (
@@ -218,6 +219,22 @@ def test_a_person_ends_a_run_that_hangs(evaluating: Callable[..., RepoEnv], entr
     assert "ended with" not in text and "(interrupted):\n" in text and "it begins" in text
     assert (" in wait\n" in text) == by_name
     assert not env.interrupt() and not env.resolved
+
+
+@pytest.mark.parametrize("entrypoint", [ENTRYPOINT, "python -c 'import test_shop; test_shop.test_hangs()'"])
+def test_a_person_ends_a_run_before_it_has_begun(
+    evaluating: Callable[..., RepoEnv], monkeypatch: pytest.MonkeyPatch, entrypoint: str
+) -> None:
+    env = evaluating(entrypoint, tests=HANGS, allow_passing=True)
+    measure = counted_tests.measure_in_place
+
+    def interrupted(*arguments: Any, **named: Any) -> Measurement:
+        assert env.interrupt()
+        return measure(*arguments, **named)
+
+    monkeypatch.setattr(counted_tests, "measure_in_place", interrupted)
+    assert "The run was interrupted.\n" in env.step("eval")[0]["text"]
+    assert not env.interrupt()
 
 
 @pytest.mark.faults
