@@ -87,6 +87,28 @@ class Competent:
         yield [ToolCall("eval")]
 
 
+class Refusing(Competent):
+    """The same model behind a server that takes no tools; its entry does not say so."""
+
+    def answer(self, request: Request) -> Reply:
+        """Refuse tools as Ollama does; else see `Competent`."""
+        if request.body.get("tools"):
+            return error_reply(400, "served does not support tools")
+        return super().answer(request)
+
+    def reply(self, calls: Sequence[ToolCall]) -> Reply:
+        """Write the first call."""
+        return chat_reply(f"```json\n{json.dumps(calls[0].as_json())}\n```")
+
+
+class Unparsed(Competent):
+    """The same model behind a server that offers it tools and does not know how it calls them."""
+
+    def reply(self, calls: Sequence[ToolCall]) -> Reply:
+        """Write the calls as it was taught to."""
+        return chat_reply("\n".join(f"<tool_call>\n{json.dumps(call.as_json())}\n</tool_call>" for call in calls))
+
+
 class InText(Competent):
     """The same model without function calling: it writes its actions."""
 
@@ -176,6 +198,38 @@ def test_a_model_without_function_calling_resolves_a_task(sandbox: str) -> None:
     assert all(not body.get("tools") for body in bodies)
     assert all(message["role"] in ("system", "user", "assistant") for body in bodies for message in body["messages"])
     assert "# How to use the tools" in bodies[0]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "model"), [(ToolAgent, Refusing), *repeated("services", (DebugAgent, Refusing), (DebugAgent, Unparsed))]
+)
+def test_a_server_that_takes_no_tools_needs_no_word_in_the_entry(
+    agent: type[Agent], model: type[Competent], sandbox: str
+) -> None:
+    _, bodies, ended = play(agent(), "purr", sandbox, model)
+    assert ended == "resolved"
+    assert sum(bool(body.get("tools")) for body in bodies) == (1 if model is Refusing else len(bodies))
+
+
+def test_check_says_that_a_server_takes_no_tools_and_asks_without(tmp_path: Path) -> None:
+    def answer(request: Request) -> Reply:
+        return error_reply(400, "m does not support tools") if request.body.get("tools") else chat_reply("I am ready.")
+
+    with ModelServer(answer) as server:
+        (tmp_path / "llm.yaml").write_text(
+            f"mine: {{model: m, tags: [openai], endpoint: '{server.url}/v1', api_key: k}}\n"
+        )
+        done = run_debug_gym(["llm", "check", "mine", "--llm-config", "llm.yaml"], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    note, answered = done.stdout.splitlines()
+    assert note.startswith("note: mine (m): m does not support tools (400); it is asked for actions in text (")
+    assert answered.startswith("mine answered in ") and len(server.requests) == 2
+
+
+def test_calls_that_a_server_leaves_in_the_text_are_carried_out(sandbox: str) -> None:
+    _, bodies, ended = play(ToolAgent(), "purr", sandbox, Unparsed, several=True)
+    assert ended == "resolved"
+    assert all(message["role"] in ("system", "user", "assistant") for body in bodies for message in body["messages"])
 
 
 def test_the_prompts_of_the_modern_loop_are_growing_prefixes(sandbox: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debug_gym_core import Message, ToolCall, Usage
-from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable
+from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable, ToolsRefused
 from debug_gym_core.models.chat_errors import failure, hide, retry_after, shortened, words_of
 from debug_gym_core.models.chat_format import (
     CUT,
@@ -392,14 +392,40 @@ def test_an_answer_that_may_not_be_as_long_as_is_set_is_no_conversation_that_is_
     assert type(told) is LLMError and "lower max_tokens" in str(told)
 
 
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ("registry.ollama.ai/library/gemma:2b does not support tools", 400),
+        ("No endpoints found that support tool use.", 404),
+        ("deepseek-reasoner does not support Function Calling", 400),
+        ("This model doesn't support tool use.", 400),
+        ("Function calling is not enabled for models/gemma-3-27b-it", 400),
+        ("`tool calling` is not supported with this model", 400),
+        ('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', 400),
+        ("tools param requires --jinja flag", 500),
+    ],
+)
+def test_words_for_tools_that_are_not_taken(said: str, status: int) -> None:
+    told = failure("m", status, said)
+    assert isinstance(told, ToolsRefused) and "function_calling: false in its entry in llm.yaml" in str(told)
+    assert ("start its server with that" in str(told)) is ("--" in said)
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ("m does not support tools", 429),
+        ("this model does not support tool_choice: required", 400),
+        ("tools.0.function.name: string too long", 400),
+    ],
+)
+def test_words_that_are_not_about_tools(said: str, status: int) -> None:
+    assert not isinstance(failure("m", status, said), ToolsRefused)
+
+
 def test_remedies_by_words() -> None:
     told = str(failure("m", 400, "'max_tokens' is not supported. Use 'max_completion_tokens' instead."))
     assert "generate_kwargs: {max_completion_tokens: ...}" in told
-    told = str(failure("m", 400, '"auto" tool choice requires --enable-auto-tool-choice'))
-    assert "function_calling: false" in told
-    for said, status in (("m does not support tools", 400), ("No endpoints found that support tool use.", 404)):
-        told = str(failure("m", status, said))
-        assert "say function_calling: false in its entry in llm.yaml" in told and "settings" not in told
     assert "filter" in str(failure("m", 400, "no", "content_filter"))
     assert str(failure("m", 404, "")) == (
         "m: the service says nothing (404); look at model and endpoint in llm.yaml"

@@ -12,7 +12,7 @@ from toy_runs import UNSAFE
 import debug_gym_core.runs.episode as episode
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.loading import load
-from debug_gym_core.errors import ContextOverflow, UsageError
+from debug_gym_core.errors import ContextOverflow, ToolsRefused, UsageError
 from debug_gym_core.models.llm import Completion, Message
 from debug_gym_core.models.service import ServiceSettings
 from debug_gym_core.redaction import remember
@@ -60,13 +60,16 @@ def test_kept_answers_have_no_key_and_are_what_was_said(tmp_path: Path, key: str
     assert KeptAnswers(path).next("0") == ((said, 0.5) if key != KEY else None)
 
 
-def test_that_a_conversation_is_too_long_is_an_answer_that_is_kept(tmp_path: Path) -> None:
+def test_that_a_conversation_is_too_long_or_tools_refused_is_an_answer_that_is_kept(tmp_path: Path) -> None:
     """After it the next questions are others, and what was answered to them is used again all the same."""
     kept = KeptAnswers(tmp_path / "answers.jsonl")
-    kept.refuse("long", "too long")
+    kept.refuse("with tools", ToolsRefused("no tools"))
+    kept.refuse("long", ContextOverflow("too long"))
     kept.add("short", Completion(Message("assistant", "yes")), 0.5)
     kept.close()
     again = KeptAnswers(tmp_path / "answers.jsonl")
+    with pytest.raises(ToolsRefused, match=r"^no tools$"):
+        again.next("with tools")
     with pytest.raises(ContextOverflow, match=r"^too long$"):
         again.next("long")
     assert again.next("short") is not None
@@ -89,7 +92,10 @@ def test_an_episode_that_is_played_from_answers_needs_no_money(
     assert (len(whole.results), result.resolved, len(server.requests)) == (1, True, 4)
 
 
-@pytest.mark.parametrize("text", ["nonsense\n", '{"question": "x", "answer": {"nonsense": 1}}\n'])
+@pytest.mark.parametrize(
+    "text",
+    ["nonsense\n", '{"question": "x", "answer": {"nonsense": 1}}\n', '{"question": "x", "refused": "", "kind": "x"}\n'],
+)
 def test_answers_that_are_damaged_are_refused_with_their_file(tmp_path: Path, text: str) -> None:
     path = tmp_path / "answers.jsonl"
     path.write_text(text)

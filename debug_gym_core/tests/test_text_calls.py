@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debug_gym_core.environment.env import RepoEnv
-from debug_gym_core.errors import ActionError
+from debug_gym_core.errors import ActionError, ToolsRefused
 from debug_gym_core.models.llm import LLM, Completion, Message
 from debug_gym_core.models.service import ServiceSettings
-from debug_gym_core.models.text_calls import KEY, correction_of, describe, find, with_text_calls
+from debug_gym_core.models.text_actions import find, find_instead
+from debug_gym_core.models.text_calls import KEY, correction_of, describe, with_text_calls
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.environments import Environments
 from debug_gym_core.testing.scripted import ScriptedLLM
@@ -108,6 +109,52 @@ def test_what_is_no_action_is_corrected_precisely(answer: str, said: str) -> Non
     assert said in str(error.value)
 
 
+CALL = '{"name": "view", "arguments": {"path": "a.py"}}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "calls"),
+    [
+        ("view a.py", [VIEW]),
+        ("I will look.\n\n```\nview a.py\n```\nThen I know.", [VIEW]),
+        (f"So:\n```json\n{CALL}\n```", [VIEW]),
+        (CALL, [VIEW]),
+        (f"I look.\n<tool_call>\n{CALL}\n</tool_call>\n<tool_call>\n{CALL.replace('a.py', 'b.py')}", ["a.py", "b.py"]),
+        (f"```\n{CALL}\n```\nor so:\n```\n{CALL}\n```", [VIEW]),
+        # What an answer may say that just speaks of tools, or of code.
+        ("view a.py\n\nThis shows the code.", []),
+        ("I used:\n```\nview a.py\n```\nand then\n```\neval\n```", []),
+        ("eval says that all tests pass.", []),
+        ("```\nview the file first\n```", []),
+        ('It prints:\n```\n{"name": "Ann", "arguments": {}}\n```', []),
+        ("The fix is in a.py:\n```python\nview = a.py\n```", []),
+        ("done", []),
+        ("", []),
+        ("{", []),
+    ],
+)
+def test_what_stands_in_place_of_a_call_is_found(answer: str, calls: list[ToolCall | str]) -> None:
+    paths = [ToolCall("view", {"path": call}) if isinstance(call, str) else call for call in calls]
+    assert list(find_instead(answer, TOOLS)) == paths
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ('```json\n{"name": "view", "arguments": {"file": "a.py"}}\n```', "view: "),
+        ('<tool_call>{"name": "vew", "arguments": {}}</tool_call>', "did you mean 'view'?"),
+        (
+            '<tool_call>\n{"name": "view", "arguments": {"path": "a.py"\n</tool_call>',
+            "the JSON of your action is wrong",
+        ),
+    ],
+)
+def test_what_is_surely_meant_as_a_call_is_corrected(answer: str, said: str) -> None:
+    with pytest.raises(ActionError) as error:
+        find_instead(answer, TOOLS)
+    assert said in str(error.value)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -120,9 +167,10 @@ def test_what_is_no_action_is_corrected_precisely(answer: str, said: str) -> Non
 def test_an_answer_is_read_at_once_however_often_a_model_repeats_itself(answer: str) -> None:
     with pytest.raises(ActionError, match="has no action"):
         find(answer, TOOLS)
+    assert find_instead(answer, TOOLS) == ()
 
 
-@pytest.mark.parametrize("line", ["```python\n", "~~~\n", "x <<<\n", "{\n", "view\n<<<\n"])
+@pytest.mark.parametrize("line", ["<tool_call>{", "```python\n", "~~~\n", "x <<<\n", "{\n", "view\n<<<\n"])
 def test_what_an_answer_repeats_costs_a_call_for_each_time(line: str) -> None:
     def calls(times: int) -> int:
         counted = itertools.count()
@@ -131,6 +179,8 @@ def test_what_an_answer_repeats_costs_a_call_for_each_time(line: str) -> None:
         try:
             with contextlib.suppress(ActionError):
                 find("I see:\n\n" + line * times, TOOLS)
+            with contextlib.suppress(ActionError):
+                find_instead("I see:\n\n" + line * times, TOOLS)
         finally:
             sys.setprofile(before)
         return next(counted)
@@ -181,7 +231,7 @@ class Talker(LLM):
         self.answers, self.seen = list(answers), []
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
-        assert not tools
+        assert not tools or self.settings.function_calling
         self.seen.append(list(messages))
         return Completion(self.answers.pop(0))
 
@@ -190,15 +240,65 @@ class Talker(LLM):
         return len(messages)
 
 
+class Refusing(Talker):
+    """A model whose service takes no tools, which its entry does not say."""
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
+        if tools or not self.answers:
+            raise ToolsRefused("m: m does not support tools (400)")
+        return super().complete(messages, tools)
+
+
 @pytest.fixture
 def env(tmp_path: Path) -> Iterator[RepoEnv]:
     with Environments(tmp_path) as made:
         yield made.make(["view", "eval", "rewrite"])
 
 
-def test_a_model_that_takes_tools_is_asked_as_it_is(env: RepoEnv) -> None:
-    for llm in (Talker(function_calling=True), ScriptedLLM()):
-        assert with_text_calls(llm, env) is llm
+def test_who_is_no_model_is_asked_as_it_is(env: RepoEnv) -> None:
+    llm = ScriptedLLM()
+    assert with_text_calls(llm, env) is llm
+
+
+def test_a_model_that_writes_its_calls_is_understood(env: RepoEnv) -> None:
+    written, spoken = '<tool_call>{"name": "view", "arguments": {"path": "shop.py"}}</tool_call>', "It is in `shop.py`."
+    wrong = '<tool_call>{"name": "view"}</tool_call>'
+    called = Message("assistant", "", (ToolCall("eval", {}, "theirs"),))
+    answers = [Message("assistant", text, provider={"theirs": {"n": 1}}) for text in (written, wrong, spoken)]
+    inner = Talker(answers[0], called, *answers[1:], function_calling=True)
+    llm = with_text_calls(inner, env)
+    tools = [type(tool).schema() for tool in env.tools.values()]
+    messages = [Message("user", "Fix it.")]
+    first = llm.complete(messages, tools).message
+    assert first.calls == (ToolCall("view", {"path": "shop.py"}, "text-1"),) and first.content == written
+    messages += [first, Message("tool", "the lines", call_id="text-1")]
+    second = llm.complete(messages, tools).message
+    assert second is called, "what it calls as it should stays as it is"
+    messages += [second, Message("tool", "1 failed", call_id="theirs")]
+    third = llm.complete(messages, tools).message
+    assert not third.calls and "missing argument 'path'" in str(correction_of(third))
+    fourth = llm.complete([*messages, third], tools).message
+    assert fourth is answers[2] and correction_of(fourth) is None
+    sent = inner.seen[-1]
+    assert [message.role for message in sent] == ["user", "assistant", "user", "assistant", "tool", "assistant"]
+    assert sent[1].content == written and not sent[1].calls and sent[1].provider["theirs"] == {"n": 1}
+    assert sent[2].content == "[view]\nthe lines" and sent[3] is called
+
+
+def test_a_service_that_refuses_tools_is_asked_in_words_from_then_on(env: RepoEnv) -> None:
+    inner = Refusing(Message("assistant", "view shop.py"), Message("assistant", "eval"), function_calling=True)
+    notes: list[str] = []
+    llm = with_text_calls(inner, env, notes.append)
+    tools = [type(tool).schema() for tool in env.tools.values()]
+    messages = [Message("user", "Fix it.")]
+    for name in ("view", "eval"):
+        answer = llm.complete(messages, tools).message
+        assert [call.name for call in answer.calls] == [name]
+        messages += [answer, Message("tool", "seen", call_id=answer.calls[0].id)]
+    assert notes == ["m: m does not support tools (400)"]
+    assert [message.role for message in inner.seen[-1]] == ["system", "user", "assistant", "user"]
+    with pytest.raises(ToolsRefused):
+        with_text_calls(Refusing(function_calling=True), env).complete(messages, [])
 
 
 def test_a_conversation_in_words(env: RepoEnv) -> None:

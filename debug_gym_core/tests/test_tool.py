@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from debug_gym_core import ActionError, Tool
 from debug_gym_core.errors import PluginError
-from debug_gym_core.models.text_calls import find
+from debug_gym_core.models.text_actions import find
 from debug_gym_core.tools.action import parse
 from debug_gym_core.tools.observation import bound
 from debug_gym_core.tools.tool import examples

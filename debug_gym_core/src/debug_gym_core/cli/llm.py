@@ -200,7 +200,7 @@ def _ask(models: Models, name: str, plugins: Plugins) -> None:
     Raises:
         DebugGymError: it fails
     """
-    from debug_gym_core.errors import DebugGymError
+    from debug_gym_core.errors import DebugGymError, ToolsRefused
     from debug_gym_core.models.llm import Message
     from debug_gym_core.models.service import ServiceLLM
     from debug_gym_core.names import begins_with
@@ -213,7 +213,13 @@ def _ask(models: Models, name: str, plugins: Plugins) -> None:
             if isinstance(llm, ServiceLLM):
                 llm.prepare()  # which imports the SDK
             started = time.monotonic()
-            answer = llm.ask(messages, tools) if isinstance(llm, ServiceLLM) else llm.complete(messages, tools)
+            ask = llm.ask if isinstance(llm, ServiceLLM) else llm.complete
+            try:
+                answer = ask(messages, tools)
+            except ToolsRefused as refusal:
+                click.echo(f"note: {refusal}")
+                tools = []
+                answer = ask([*messages[:1], Message("user", "Say that you are ready.")], tools)
     except DebugGymError as error:
         said = str(error)
         named = said if begins_with(said, name) else f"{name}: {said}"
@@ -226,7 +232,8 @@ def _ask(models: Models, name: str, plugins: Plugins) -> None:
     click.echo(f"{name} answered in {seconds:.1f} s ({tokens}{cost})")
     if tools and not answer.message.calls:
         said = " ".join(answer.message.content.split())[:60]
-        click.echo(f"note: it called no tool but said {said!r}; if it cannot, say function_calling: false in its entry")
+        mend = "where it never does, say function_calling: false in its entry"
+        click.echo(f"note: it called no tool but said {said!r}; {mend}")
 
 
 _READY = {

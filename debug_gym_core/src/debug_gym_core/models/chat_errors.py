@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from debug_gym_core.errors import ContextOverflow, LLMError, LLMRefused, LLMUnavailable
+from debug_gym_core.errors import ContextOverflow, LLMError, LLMRefused, LLMUnavailable, ToolsRefused
 from debug_gym_core.models.chat_format import mapping, text_of
 
 LONGEST = 300
@@ -42,15 +42,16 @@ _REMEDIES = {
     403: "the account or the key may not use it",
     404: "look at model and endpoint in llm.yaml (most endpoints end in /v1, Anthropic's do not)",
 }
-_NO_TOOLS = "say function_calling: false in its entry in llm.yaml: then it is asked for actions in text"
-_WORDS = (
-    # As Ollama, OpenRouter and Hugging Face say it.
-    ("does not support tools", _NO_TOOLS),
-    ("support tool use", _NO_TOOLS),
-    ("tools is not supported", _NO_TOOLS),
-    ("enable-auto-tool-choice", "start the server with that, or set function_calling: false in llm.yaml"),
-    ("max_completion_tokens", "leave max_tokens out and set generate_kwargs: {max_completion_tokens: ...} in llm.yaml"),
+_COMPLETION_TOKENS = "leave max_tokens out and set generate_kwargs: {max_completion_tokens: ...} in llm.yaml"
+_NO_TOOLS = re.compile(
+    r"(n't|not) support (tools?|(tool|function) (use|calls?|calling))\b"  # Ollama, DeepSeek, Bedrock
+    r"|that support tool use"  # OpenRouter
+    r"|(tools?|(tool|function) (use|calling))`? (is|are) not (supported|enabled)"  # Hugging Face, Groq, Gemini
+    r"|enable-auto-tool-choice|tools param requires --jinja|unsupported param: tools",  # vLLM, llama.cpp
+    re.IGNORECASE,
 )
+_IN_TEXT = "it is asked for actions in text (function_calling: false in its entry in llm.yaml does so from the start)"
+_STARTED = re.compile(r"enable-auto-tool-choice|--jinja")
 
 
 def failure(
@@ -75,6 +76,9 @@ def failure(
         return ContextOverflow(f"{told}{number}")
     if code in _NO_MONEY:
         return LLMRefused(f"{told}{number}; {_REMEDIES[402]}")
+    if status not in (*CROWDED, 401, 402, 403) and _NO_TOOLS.search(said):
+        start = "start its server with that; until then " if _STARTED.search(said) else ""
+        return ToolsRefused(f"{told}{number}; {start}{_IN_TEXT}")
     if status is None and code in _WRONG:
         status = 400
     crowded = status in CROWDED or code in ("rate_limit_exceeded", "overloaded_error")
@@ -94,9 +98,8 @@ def is_overflow(status: int | None, said: str, code: str | None) -> bool:
 def _remedy(status: int, said: str, code: str | None) -> str:
     if code == "content_filter":
         return "the service's filter refuses the conversation"
-    for words, remedy in _WORDS:
-        if words in said:
-            return remedy
+    if "max_completion_tokens" in said:
+        return _COMPLETION_TOKENS
     return _REMEDIES.get(status, _REMEDIES[400])
 
 

@@ -1,41 +1,27 @@
-"""Models without function calling: they are told the tools in words and answer with an action in the text form."""
+"""Models that act in words: those that take no tools are told them in text; those that do may write calls in theirs."""
 
 from __future__ import annotations
 
-import bisect
 import dataclasses
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.errors import ActionError
+from debug_gym_core.errors import ActionError, ToolsRefused
 from debug_gym_core.models.llm import LLM, Completion, Message, WrappedLLM
-from debug_gym_core.tools import action
+from debug_gym_core.models.text_actions import DONE, find, find_instead, without_thinking
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.tools.references import choices, followed
-from debug_gym_core.tools.tool import example, examples
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.env import RepoEnv
     from debug_gym_core.tools.tool import Tool
 
+log = logging.getLogger("debug_gym")
+
 KEY = "text_calls"
 """Under this key of `Message.provider` stands what this module knows of a message."""
-
-DONE = "done"
-"""What a model writes in place of an action when it has no more to do."""
-
-MOST_OBJECTS = 1000
-"""Lines of an answer, from below, that are tried as the beginning of a JSON object, each with all that follows it."""
-
-_THINKING = re.compile(
-    r"\A(?:(?!<<<).)*?</think>|<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
-)
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
-_DECORATION = re.compile(r"^(?:[>*\-$#]+[ \t]+|`+|<\w+>|(?:action|command|tool|call)[ \t]*:[ \t]*)+", re.IGNORECASE)
-_SPELLINGS = {"name": ("name", "tool", "function", "action"), "arguments": ("arguments", "parameters", "args", "input")}
-"""Keys that models use in JSON, ours first."""
 
 FORM = """\
 # How to use the tools
@@ -66,14 +52,18 @@ When nothing is left to do, write {done} in place of an action.
 {tools}"""
 
 
-def with_text_calls(llm: LLM, env: RepoEnv) -> LLM:
-    """The model as an agent asks it: as it is when it takes tools, else asked for text.
+def with_text_calls(llm: LLM, env: RepoEnv, note: Callable[[str], None] = log.warning) -> LLM:
+    """The model as an agent asks it: offered tools when it takes them, else asked for text.
 
     Args:
         llm: its settings say `function_calling`, or nothing
         env: whose tools it is offered
+        note: is told, in a line, that its service takes no tools
     """
-    return llm if getattr(llm.settings, "function_calling", True) else TextCalls(llm, env)
+    calls = getattr(llm.settings, "function_calling", None)
+    if calls is None:
+        return llm  # a person, a script
+    return LenientCalls(llm, env, note) if calls else TextCalls(llm, env)
 
 
 def correction_of(message: Message) -> str | None:
@@ -81,6 +71,69 @@ def correction_of(message: Message) -> str | None:
     known = message.provider.get(KEY)
     said = known.get("correction") if isinstance(known, Mapping) else None
     return said if isinstance(said, str) else None
+
+
+class LenientCalls(WrappedLLM):
+    """A model that is offered tools, and whose calls are understood where it writes them in its text.
+
+    A served model may not know what to do with tools, or its server not know how it calls them. A service that refuses
+    tools is asked for actions in text from then on.
+    """
+
+    name = "lenient-calls"
+
+    def __init__(self, inner: LLM, env: RepoEnv, note: Callable[[str], None]) -> None:
+        """Wrap a model.
+
+        Args:
+            inner: the model
+            env: knows the tools' text form
+            note: see `with_text_calls`
+        """
+        super().__init__(inner)
+        self._env, self._note = env, note
+        self._in_text: TextCalls | None = None
+        self._calls = 0
+
+    def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int | None:
+        """Tokens of a prompt as it would be sent; see `LLM`."""
+        if self._in_text is not None:
+            return self._in_text.count(messages, tools)
+        return self._inner.count(list(_in_words(messages, every=False)), tools)
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
+        """Ask the model and find what it wrote in place of a call; see `LLM`."""
+        if self._in_text is None:
+            try:
+                completion = self._inner.complete(list(_in_words(messages, every=False)), tools)
+                return self._understood(completion, tools)
+            except ToolsRefused as error:
+                if not tools:
+                    raise
+                self._note(str(error))
+                self._in_text = TextCalls(self._inner, self._env)
+        return self._in_text.complete(messages, tools)
+
+    def _understood(self, completion: Completion, tools: Sequence[dict[str, Any]]) -> Completion:
+        """The answer with what it wrote as calls, or with what to tell the model."""
+        message = completion.message
+        if message.calls or completion.finish != "stop":
+            return completion
+        known: dict[str, Any] = {"in_text": True}
+        calls: tuple[ToolCall, ...] = ()
+        try:
+            calls = find_instead(without_thinking(message.content), _offered(self._env, tools))
+        except ActionError as error:
+            known = {"correction": str(error)}
+        else:
+            if not calls:
+                return completion
+        named = []
+        for call in calls:
+            self._calls += 1
+            named.append(dataclasses.replace(call, id=f"text-{self._calls}"))
+        said = dataclasses.replace(message, calls=tuple(named), provider={**message.provider, KEY: known})
+        return dataclasses.replace(completion, message=said)
 
 
 class TextCalls(WrappedLLM):
@@ -106,22 +159,13 @@ class TextCalls(WrappedLLM):
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """Ask the model in words and find the action in its answer; see `LLM`."""
         completion = self._inner.complete(self._plain(messages, tools), [])
-        offered = {name: type(made) for name, made in self._env.tools.items() if _offers(tools, name)}
-        return dataclasses.replace(completion, message=self._understood(completion.message, offered))
+        return dataclasses.replace(completion, message=self._understood(completion.message, _offered(self._env, tools)))
 
     def _plain(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> list[Message]:
         """The conversation without tools: they are described, calls and their results are text."""
         plain: list[Message] = []
-        names: dict[str | None, str] = {}
-        for message in messages:
-            names.update((call.id, call.name) for call in message.calls)
-            text = message.content
-            role = message.role
-            if message.calls and not message.provider.get(KEY, {}).get("in_text"):
-                blocks = [f"```\n{json.dumps(call.as_json(), ensure_ascii=False)}\n```" for call in message.calls]
-                text = "\n\n".join([*([text] if text else []), *blocks])
-            elif role == "tool":
-                role, text = "user", f"[{names.get(message.call_id, 'tool')}]\n{text}"
+        for message in _in_words(messages, every=True):
+            role, text = message.role, message.content
             if plain and plain[-1].role == role:
                 text = f"{plain.pop().content}\n\n{text}"
             plain.append(Message(role, text, provider=message.provider if role == "assistant" else {}))
@@ -135,7 +179,7 @@ class TextCalls(WrappedLLM):
 
     def _understood(self, message: Message, tools: Mapping[str, type[Tool]]) -> Message:
         """The answer with its action as a call, or with what to tell the model."""
-        content = _THINKING.sub("", message.content).strip()
+        content = without_thinking(message.content)
         known: dict[str, Any] = {}
         calls = message.calls[:1]
         if not calls and tools:
@@ -180,133 +224,31 @@ def describe(tools: Sequence[Mapping[str, Any]]) -> str:
 _EXAMPLES = {"view": "view some_file.py 1 40", "eval": "eval", "bash": "bash ls -la"}
 
 
-def find(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall | None:
-    """Find the action in a model's answer: the last that is right.
+def _offered(env: RepoEnv, tools: Sequence[Mapping[str, Any]]) -> dict[str, type[Tool]]:
+    """Those of the environment's tools that a request offers."""
+    names = {tool["name"] for tool in tools}
+    return {name: type(made) for name, made in env.tools.items() if name in names}
+
+
+def _in_words(messages: Sequence[Message], *, every: bool) -> Iterator[Message]:
+    """The conversation with calls and their results as text.
 
     Args:
-        text: the answer, without the model's thinking
-        tools: what it may call
-
-    Returns:
-        the call; None when it says that it is done
-
-    Raises:
-        ActionError: there is none, or what comes nearest is wrong; says what, and what is right
+        messages: the conversation
+        every: whether calls that the model did not write in its text become text too
     """
-    wrong: ActionError | None = None
-    for candidate in _candidates(text, tools):
-        if _is_done(candidate, tools):
-            return None
-        try:
-            call = action.parse(_json(candidate) if candidate.startswith("{") else candidate, tools)
-            tools[call.name].check(call.arguments)
-        except ActionError as error:
-            wrong = wrong or error
-            continue
-        return call
-    if wrong is not None:
-        raise wrong
-    shown = next((tool for tool in tools.values() if example(tool)), None)
-    sample = ToolCall(shown.name, examples(shown)[0]) if shown else None
-    so = f" Example:\n```\n{action.as_text(sample, tools)}\n```" if sample else ""
-    raise ActionError(
-        f"Your answer has no action. End it with one in a block of its own: a line that begins with a tool"
-        f" ({', '.join(tools)}), or {DONE} when nothing is left to do.{so}"
-    )
-
-
-def _json(text: str) -> dict[str, Any]:
-    """The JSON object that a text begins with, in our spelling.
-
-    Raises:
-        ActionError: it is none; says where it stops being one
-    """
-    try:
-        loaded, _ = json.JSONDecoder().raw_decode(text)
-    except json.JSONDecodeError as error:
-        near = text[max(0, error.pos - 20) : error.pos + 20]
-        where = f"{error.msg} at line {error.lineno}, column {error.colno}, near {near!r}"
-        raise ActionError(f"the JSON of your action is wrong: {where}") from None
-    except RecursionError:
-        raise ActionError("the JSON of your action is nested too deeply") from None
-    found: dict[str, Any] = {}
-    for ours, spellings in _SPELLINGS.items():
-        found.update((ours, loaded[key]) for key in reversed(spellings) if key in loaded)
-    return found
-
-
-def _candidates(text: str, tools: Mapping[str, type[Tool]]) -> Iterator[str]:
-    """Parts of an answer that may be an action, the likeliest first: all of it, fenced blocks and lines from below.
-
-    What does not begin as an action is passed over.
-    """
-    if "\n\n" not in text.strip() or ">>>" in text:
-        yield from _if_action(text, tools)
-    for block in reversed(_fenced(text)):
-        yield from _if_action(block, tools)
-        yield from _from_lines(block, tools)
-    yield from _from_lines(text, tools)
-
-
-def _fenced(text: str) -> list[str]:
-    """The blocks between fences, in order; one within another is a part of that.
-
-    A fence is open until a line of the same marks and nothing else; one that nothing closes is none. The lines are
-    walked once, as a model may repeat a fence thousands of times.
-    """
-    lines = text.split("\n")
-    opened: dict[str, int] = {}
-    blocks: list[tuple[int, int]] = []
-    for number, line in enumerate(lines):
-        fence = _FENCE.match(line)
-        if fence is None:
-            continue
-        begin = opened.setdefault(fence[1], number)
-        if begin < number and not fence[2].strip():
-            while opened.popitem()[1] > begin:
-                pass  # opened within the block
-            while blocks and blocks[-1][0] > begin:
-                blocks.pop()
-            blocks.append((begin, number))
-    return ["\n".join(lines[begin + 1 : end]) for begin, end in blocks]
-
-
-def _from_lines(text: str, tools: Mapping[str, type[Tool]]) -> Iterator[str]:
-    """Actions that begin at a line's beginning, the last first; what stands in the block of one is none."""
-    lines = text.split("\n")
-    closings = [number for number, line in enumerate(lines) if line.strip() == ">>>"]
-    found: list[tuple[str, slice, str]] = []
-    number = 0
-    while number < len(lines):
-        line = _DECORATION.sub("", lines[number].strip()).rstrip("` ")
-        number += 1
-        closing = bisect.bisect_left(closings, number)
-        if line.endswith("<<<") and closing < len(closings):
-            end = closings[closing]
-            found.append((line, slice(number, end), ">>>"))
-            number = end + 1
+    names: dict[str | None, str] = {}
+    for message in messages:
+        written = message.provider.get(KEY, {}).get("in_text")
+        if message.calls and (written or every):
+            names.update((call.id, call.name) for call in message.calls)
+            text = message.content
+            if not written:
+                blocks = [f"```\n{json.dumps(call.as_json(), ensure_ascii=False)}\n```" for call in message.calls]
+                text = "\n\n".join([*([text] if text else []), *blocks])
+            yield dataclasses.replace(message, content=text, calls=())
+        elif message.role == "tool" and (every or message.call_id in names):
+            name = names.get(message.call_id, "tool")
+            yield dataclasses.replace(message, role="user", content=f"[{name}]\n{message.content}", call_id=None)
         else:
-            found.append((line, slice(number, None if line.startswith("{") else number), ""))
-    objects = 0
-    for line, below, last in reversed(found):
-        if line.startswith("{"):
-            objects += 1
-            if objects > MOST_OBJECTS:
-                continue
-        yield from _if_action("\n".join([line, *lines[below], last]), tools)
-
-
-def _if_action(text: str, tools: Mapping[str, type[Tool]]) -> Iterator[str]:
-    """A text that begins as an action does: with a tool's name, or as JSON that names one; or that says `done`."""
-    text = text.strip()
-    named = text.startswith("{") and any(f'"{name}"' in text for name in _SPELLINGS["name"])
-    if named or _is_done(text, tools) or (text.split() and text.split(maxsplit=1)[0] in tools):
-        yield text
-
-
-def _is_done(text: str, tools: Mapping[str, type[Tool]]) -> bool:
-    return text.strip(" .`*").lower() == DONE and DONE not in tools
-
-
-def _offers(tools: Sequence[Mapping[str, Any]], name: str) -> bool:
-    return any(tool["name"] == name for tool in tools)
+            yield message

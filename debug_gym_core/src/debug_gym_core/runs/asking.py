@@ -10,10 +10,10 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.components.component import Settings
-from debug_gym_core.errors import ContextOverflow, LLMError, UsageError
+from debug_gym_core.errors import ContextOverflow, LLMError, ToolsRefused, UsageError
 from debug_gym_core.models.llm import LLM, Completion, Message, WrappedLLM, completed
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import redacted
@@ -81,7 +81,10 @@ class RecordedLLM(WrappedLLM):
         estimate = self._inner.estimate(messages, tools, self._last)
         if self._call_limit is not None and estimate.cost > self._call_limit:
             most = f"more than llm.max_call_cost (${self._call_limit:g})"
-            self._overflow(question, f"the call would cost about ${estimate.cost:.4f}, {most}")
+            refusal = ContextOverflow(f"the call would cost about ${estimate.cost:.4f}, {most}")
+            if question:
+                self._kept.refuse(question, refusal)
+            raise refusal
         if not self._limits.lets_begin(self._episode.usage, estimate):
             raise OutOfBudget("the episode has spent what it may")
         bounded = not isinstance(self._inner, ServiceLLM) or self._inner.bounds_answers
@@ -99,20 +102,14 @@ class RecordedLLM(WrappedLLM):
             if usage != NOTHING:
                 about: dict[str, Any] = {"seconds": time.monotonic() - started, "calls": [], "failed": str(error)}
                 self._episode(Event.llm_call(model=self._name, usage=usage, **about))
-            if isinstance(error, ContextOverflow):
-                self._overflow(question, str(error))
+            if isinstance(error, ContextOverflow | ToolsRefused) and question:
+                self._kept.refuse(question, error)
             raise
         except KeyboardInterrupt:  # from whoever answers, not from a signal: those come to the main thread
             run.end_run()
         finally:
             run.ledger.settle(reservation, usage)
         return completion, seconds
-
-    def _overflow(self, question: str, why: str) -> NoReturn:
-        """The model takes no such conversation: an answer, too, that is kept."""
-        if question:
-            self._kept.refuse(question, why)
-        raise ContextOverflow(why)
 
 
 class KeptAnswers:
@@ -141,7 +138,9 @@ class KeptAnswers:
         self._next = 0
         try:
             for line in self._known:
-                if "refused" not in line:
+                if "refused" in line:
+                    _refusal(line)
+                else:
                     _completion(line["answer"]), float(line["seconds"])
                 str(line["question"])
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -157,6 +156,7 @@ class KeptAnswers:
 
         Raises:
             ContextOverflow: the answer was that the conversation is too long
+            ToolsRefused: it was that the model takes no tools
         """
         if self._next >= len(self._known):
             return None
@@ -166,16 +166,16 @@ class KeptAnswers:
             return None
         self._next += 1
         if "refused" in line:
-            raise ContextOverflow(line["refused"])
+            raise _refusal(line)
         return _completion(line["answer"]), line["seconds"]
 
     def add(self, question: str, completion: Completion, seconds: float) -> None:
         """Keep a new answer."""
         self._append({"question": question, "answer": dataclasses.asdict(completion), "seconds": round(seconds, 6)})
 
-    def refuse(self, question: str, why: str) -> None:
-        """Keep that the model takes no such conversation."""
-        self._append({"question": question, "refused": why})
+    def refuse(self, question: str, error: ContextOverflow | ToolsRefused) -> None:
+        """Keep that the model takes no such conversation, or no tools: an answer, too."""
+        self._append({"question": question, "refused": str(error), "kind": type(error).__name__})
 
     def _append(self, line: dict[str, Any]) -> None:
         known = self._known  # which reads the file
@@ -226,6 +226,13 @@ def digest(messages: Sequence[Message], tools: Sequence[dict[str, Any]], setting
     asked = [[dataclasses.asdict(message) for message in messages], list(tools), model]
     text = json.dumps(asked, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+_REFUSALS = {kind.__name__: kind for kind in (ContextOverflow, ToolsRefused)}
+
+
+def _refusal(line: Mapping[str, Any]) -> ContextOverflow | ToolsRefused:
+    return _REFUSALS[line.get("kind", ContextOverflow.__name__)](line["refused"])
 
 
 def _completion(data: Mapping[str, Any]) -> Completion:

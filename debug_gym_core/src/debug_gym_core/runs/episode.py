@@ -258,7 +258,7 @@ class Players:
             asked = RecordedLLM(llm, self.config.llm.name, recorder, kept) if llm else None
             try:
                 with ended_in_time(env):
-                    said = agent.play(env, with_text_calls(asked, env) if asked else None)
+                    said = agent.play(env, with_text_calls(asked, env, self.note) if asked else None)
                 ended = _word(agent, said) or env.ended
             except RunIsSpent:
                 recorder.keep_patch(env.patch)  # which was paid for, should the run never get more
