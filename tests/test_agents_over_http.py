@@ -308,6 +308,7 @@ def test_a_run_ends_when_the_service_refuses_every_request(status: int, sandbox:
         assert done.returncode == 4 and len(server.requests) == 1, done.stderr
         assert done.stdout.count("mine (served): No, never.") == 1 and "2 not played" in done.stdout
         assert "refuses every request, see the error above; not played: 2\n" in done.stderr
+        assert "correct what the error names, then play again what could not be run: debug-gym run --res" in done.stderr
         (line,) = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
         assert json.loads(line)["status"] == "error" and json.loads(line)["error"]["kind"] == "LLMRefused"
         refuse = False
@@ -315,6 +316,16 @@ def test_a_run_ends_when_the_service_refuses_every_request(status: int, sandbox:
         assert done.stdout.count("model mine called no tool\n    I leave it as it is.\n") == 3, done.stdout
         assert done.returncode == 0 and "resolved 0 of 3" in done.stdout, done.stderr
         assert done.stdout.count("the model's last answer called no tool, which ends the episode") == 3
+
+
+@pytest.mark.faults
+def test_what_a_service_takes_for_wrong_is_to_be_corrected_first(sandbox: str, tmp_path: Path) -> None:
+    with ModelServer(lambda request: error_reply(400, "top_k is no parameter.")) as server:
+        (tmp_path / "llm.yaml").write_text(json.dumps({"mine": {"model": "served", "endpoint": f"{server.url}/v1"}}))
+        words = ["run", "mini_nightmare/counter", "--agent", "tool_agent", "--llm", "mine", "--terminal", sandbox]
+        done = run_debug_gym([*words, "--llm-config", "llm.yaml", "-o", "out"], tmp_path)
+    assert done.returncode == 1 and len(server.requests) == 1, done.stderr
+    assert "correct what the error names, then play again what could not be run: debug-gym run --resume" in done.stderr
 
 
 @pytest.mark.people

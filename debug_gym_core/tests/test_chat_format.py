@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debug_gym_core import Message, ToolCall, Usage
-from debug_gym_core.errors import ContextOverflow, LLMError, LLMUnavailable, ToolsRefused
+from debug_gym_core.errors import ContextOverflow, LLMRejected, LLMUnavailable, ToolsRefused
 from debug_gym_core.models.chat_errors import failure, hide, retry_after, shortened, words_of
 from debug_gym_core.models.chat_format import (
     CUT,
@@ -389,7 +389,7 @@ def test_words_for_a_conversation_that_is_too_long(said: str) -> None:
 
 def test_an_answer_that_may_not_be_as_long_as_is_set_is_no_conversation_that_is_too_long() -> None:
     told = failure("m", 400, "'max_tokens' is too large: 9000. This model's maximum context length is 8192 tokens.")
-    assert type(told) is LLMError and "lower max_tokens" in str(told)
+    assert type(told) is LLMRejected and "lower max_tokens" in str(told)
 
 
 @pytest.mark.parametrize(

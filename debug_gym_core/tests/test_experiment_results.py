@@ -299,6 +299,19 @@ def test_tools_of_a_config_for_an_agent_with_its_own_are_noted(
     assert list(without_effect(Config.model_validate(sections), Own, None)) == said
 
 
+def test_a_model_that_is_named_and_not_asked_is_noted() -> None:
+    class Own(Agent):
+        """Asks nobody."""
+
+        name = "own"
+
+        def play(self, env: Any, llm: Any) -> None: ...
+
+    named = Config.model_validate({"llm": {"name": "mine"}})
+    assert list(without_effect(named, Own, None)) == ["llm.name is set, which own does not use"]
+    assert not list(without_effect(Config(), Own, None))
+
+
 def test_observers_are_told_and_their_faults_stop_nobody(
     play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -49,6 +49,7 @@ def made(repository: Path) -> Iterator[Any]:
         ({"terminal": {"docker": {"imag": "x"}}}, "docker: unknown key 'imag'; did you mean 'image'?"),
         ({"terminal": {"bubblewrap": {"cpus": float("inf")}}}, "bubblewrap: cpus: say a finite number (got inf)"),
         ({"terminal": {"local": {"workspace_size": "lots"}}}, "local: workspace_size: 'lots' is no size"),
+        ({"terminal": {"name": "bubblewrap", "memory": "lots"}}, "bubblewrap: memory: 'lots' is no size"),
         ({"terminal": {"local": 3}}, "local: say {'local': {setting: value}}, not 3"),
         ({"tools": "view"}, "tools: say a list"),
         ({"tools": 3}, "tools: say a list"),

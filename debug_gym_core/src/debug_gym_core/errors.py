@@ -115,6 +115,10 @@ class LLMRefused(LLMError):
     """The service refuses whatever it is asked: the key is wrong, there is no credit, or no such model."""
 
 
+class LLMRejected(LLMError):
+    """The service takes the request for wrong, as the model's settings make it: others may do."""
+
+
 class ToolsRefused(LLMError):
     """The model, or its server as it was started, takes no tools; it may answer when it is asked in words."""
 

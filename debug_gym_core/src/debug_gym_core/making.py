@@ -39,8 +39,8 @@ def make(
         tools: names, `{name: settings}` or Tool instances, or a mapping of names to settings; None: those that the
             benchmark ships; where it ships none, view, listdir, rewrite, eval and pdb, and submit if
             `end_on_resolved` is false
-        terminal: a backend's name, `{name: settings}`, or `auto`: the one that the benchmark ships; where it ships
-            none, docker for a task with an image, else bubblewrap
+        terminal: a backend's name, `{name: settings}`, or both side by side as in a config; or `auto`: the one that the
+            benchmark ships; where it ships none, docker for a task with an image, else bubblewrap
         settings: what else `RepoEnv` takes; and the benchmark's settings (`path`, `source`, `split`, ...)
 
     Returns:

@@ -32,6 +32,9 @@ SETTLED = ("UsageError", "TaskError")
 MISSING = ("RequirementError", "LLMRefused")
 """Kinds of errors that say that something needed is missing, such as a key that the service takes."""
 
+MENDED = ("LLMRefused", "LLMRejected")
+"""Kinds of errors that come again until the model's entry is mended."""
+
 
 @contextlib.contextmanager
 def opened_run(
@@ -224,7 +227,8 @@ def _status(experiment: Experiment, results: list[Any], left: int, resume: str) 
         say(f"the model's service refuses every request, see the error above; not played: {left}", err=True)
     corrected = [result for result in failed if result.error["kind"] in SETTLED]
     if len(corrected) < len(failed):
-        say(f"play again what could not be run: {resume}", err=True)
+        first = "correct what the error names, then " if any(item.error["kind"] in MENDED for item in failed) else ""
+        say(f"{first}play again what could not be run: {resume}", err=True)
     if corrected:
         which = corrected[0].task if len(corrected) == 1 else f"{len(corrected)} tasks"
         text = f"{which}: correct what the error names; this run keeps its settings, so other settings need a new one"

@@ -78,7 +78,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         self,
         task: Task,
         tools: Sequence[Any] | Mapping[str, Mapping[str, Any] | None] | None = None,
-        terminal: str | Mapping[str, Mapping[str, Any] | None] = "auto",
+        terminal: str | Mapping[str, Any] = "auto",
         *,
         plugins: Plugins | None = None,
         trusted: bool = False,
@@ -97,7 +97,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
             task: what to work on
             tools: names, `{name: settings}` or Tool instances, or a mapping of names to settings; None: view, listdir,
                 rewrite, eval and pdb, and submit if `end_on_resolved` is false
-            terminal: a backend's name, `auto`, or `{name: settings}`
+            terminal: a backend's name, `auto`, `{name: settings}`, or name and settings side by side as in a config
             plugins: where names are looked up; None: what is installed
             trusted: the actions come from a person or from code of ours, not from a model
             allow_unsandboxed: do without a sandbox where none can be had, whoever acts

@@ -166,11 +166,13 @@ def terminal_choice(choice: Any) -> tuple[str, dict[str, Any]]:
     """A terminal's name, and its settings.
 
     Args:
-        choice: the name, or `{name: settings}`
+        choice: the name, `{name: settings}`, or a config's section: `name` and the settings side by side
 
     Raises:
-        UsageError: it is neither, or there is a name among the settings, too
+        UsageError: it is none of these, or there is a name among the settings, too
     """
+    if isinstance(choice, Mapping) and isinstance(choice.get("name"), str):
+        choice = {choice["name"]: {key: value for key, value in choice.items() if key != "name"}}
     name, settings = one_choice(choice)
     if "name" in settings:
         raise UsageError(f"terminal: {name!r} is its name; leave `name` out of its settings")
@@ -179,7 +181,7 @@ def terminal_choice(choice: Any) -> tuple[str, dict[str, Any]]:
 
 def with_terminal(
     task: Task,
-    terminal: str | Mapping[str, Mapping[str, Any] | None],
+    terminal: str | Mapping[str, Any],
     plugins: Plugins,
     *,
     trusted: bool,
@@ -189,7 +191,7 @@ def with_terminal(
 
     Args:
         task: what is worked on
-        terminal: a backend's name, `auto`, or `{name: settings}`
+        terminal: see `terminal_choice`; a backend's name, or `auto`
         plugins: where names are looked up
         trusted: whether a person or code of ours acts, not a model
         allow_unsandboxed: do without a sandbox where none can be had

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from debug_gym_core.errors import ContextOverflow, LLMError, LLMRefused, LLMUnavailable, ToolsRefused
+from debug_gym_core.errors import ContextOverflow, LLMError, LLMRefused, LLMRejected, LLMUnavailable, ToolsRefused
 from debug_gym_core.models.chat_format import mapping, text_of
 
 LONGEST = 300
@@ -70,7 +70,7 @@ def failure(
     number = "" if status is None else f" ({status})"
     most = _ANSWER_TOO_LONG.search(said)
     if most and int(most[1]) >= int(most[2]):
-        return LLMError(f"{told}{number}; lower max_tokens (or that of generate_kwargs) in llm.yaml")
+        return LLMRejected(f"{told}{number}; lower max_tokens (or that of generate_kwargs) in llm.yaml")
     large = status == 429 and _TOO_LARGE.search(said)
     if large or is_overflow(status, said, code):
         return ContextOverflow(f"{told}{number}")
@@ -84,7 +84,7 @@ def failure(
     crowded = status in CROWDED or code in ("rate_limit_exceeded", "overloaded_error")
     if crowded or status is None or status in ASK_AGAIN or status >= 500:
         return LLMUnavailable(f"{told}{number}", retry_after=retry_after(headers or {}), crowded=crowded)
-    kind = LLMRefused if status in REFUSED else LLMError
+    kind = LLMRefused if status in REFUSED else LLMRejected
     return kind(f"{told}{number}; {_remedy(status, said, code)}")
 
 

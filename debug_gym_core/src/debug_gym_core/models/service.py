@@ -192,11 +192,11 @@ class ServiceLLM(LLM):
             the answer; `usage` holds the provider's tokens, its `cost` is filled in here
 
         Raises:
-            LLMUnavailable: it may answer when asked again, or has answered nothing that is of use, and charged it
-            ContextOverflow: the conversation is too long
-            RequirementError: the SDK, or a key, is missing
+            LLMUnavailable: it may answer when asked again, or has charged an answer that is of no use
+            ContextOverflow: the conversation is too long; RequirementError: the SDK, or a key, is missing
             LLMRefused: no request would be answered: the key is refused, there is no such model; a run ends with it
-            LLMError: anything else: the request is wrong, the answer cannot be understood
+            LLMRejected: the request is wrong; ToolsRefused: it has tools, which the model does not take
+            LLMError: anything else: the answer cannot be understood
         """
 
     @property

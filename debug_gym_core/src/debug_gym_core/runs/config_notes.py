@@ -43,6 +43,8 @@ def without_effect(config: Config, agent: type[Agent], model: ChosenModel | None
             own = ", ".join(agent.tools)
             yield f"tools: {agent.name} plays with tools of its own ({own}), of which only the settings are taken"
     if model is None:
+        if config.llm.name != type(config.llm).model_fields["name"].default:
+            yield f"llm.name is set, which {agent.name} does not use"
         return
     players: tuple[tuple[str, str, type[Component], frozenset[str]], ...] = (
         ("agent", agent.name, agent, agent.unused),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from debug_gym_core import LLMError, Message, RequirementError, UsageError
-from debug_gym_core.errors import ContextOverflow, LLMRefused, LLMUnavailable
+from debug_gym_core.errors import ContextOverflow, LLMRefused, LLMRejected, LLMUnavailable
 from debug_gym_core.testing.llm import WEATHER
 from debug_gym_core.testing.messages_server import answer, call, error, event, stream, text, thinking
 from debug_gym_core.testing.model_server import Reply, Request
@@ -51,7 +51,7 @@ def test_a_wrong_request_is_not_repeated(either: Service, status: int, kind: str
     llm = either.llm(error(status, kind, message))
     caught = failure(llm)
     status = 402 if "credit" in message else status
-    assert type(caught) is (LLMRefused if status in (401, 402, 404) else LLMError)
+    assert type(caught) is (LLMRefused if status in (401, 402, 404) else LLMRejected)
     assert str(caught).startswith(f"claude-test: {message} ({status}); {said}")
     with pytest.raises(LLMError):
         llm.complete(HELLO, TOOLS)
@@ -81,7 +81,7 @@ def test_other_failures_may_speak_of_the_length(either: Service) -> None:
 def test_a_bound_that_is_too_high_is_no_overflow(either: Service) -> None:
     """A shorter conversation would not help."""
     words = "max_tokens: 999999 > 128000, which is the maximum allowed number of output tokens for claude-test"
-    assert type(failure(either.llm(error(400, "invalid_request_error", words)))) is LLMError
+    assert type(failure(either.llm(error(400, "invalid_request_error", words)))) is LLMRejected
 
 
 @pytest.mark.parametrize(("status", "kind"), [(429, "rate_limit_error"), (529, "overloaded_error")])
@@ -148,7 +148,7 @@ def test_an_error_in_the_middle_of_a_stream(service: Service, kind: str, crowded
 )
 def test_what_is_wrong_for_good_may_be_said_in_a_stream(service: Service, kind: str, status: int) -> None:
     caught = failure(service.llm(Reply(events=[event("error", error={"type": kind, "message": "Sorry"})]), stream=True))
-    assert type(caught) is (LLMRefused if status in (401, 402, 404) else LLMError)
+    assert type(caught) is (LLMRefused if status in (401, 402, 404) else LLMRejected)
     assert f": Sorry ({status})" in str(caught)
 
 
