@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,17 @@ import gymnasium
 import pytest
 
 import debug_gym_core
-from debug_gym_core import ActionError, Observation, RepoEnv, SandboxLost, Tool, UsageError, hookimpl, hookspec
+from debug_gym_core import (
+    ActionError,
+    Observation,
+    RepoEnv,
+    SandboxLost,
+    Tool,
+    ToolCall,
+    UsageError,
+    hookimpl,
+    hookspec,
+)
 from debug_gym_core.errors import PluginError, SandboxError, TaskError
 
 # Not pytest, which takes longer to start and would tell no more here.
@@ -379,6 +390,32 @@ def test_what_an_event_need_not_be_given_has_its_default(make: Any) -> None:
         env.add_event_specs(Specs)
     with pytest.raises(UsageError, match="specifies no event"):
         env.add_event_specs(object())
+
+
+def test_an_interrupt_ends_all_that_a_tool_begins_after_it_and_nothing_of_a_later_step(make: Any) -> None:
+    class Run(Tool):
+        """Run commands, after somebody interrupts."""
+
+        name = "run"
+        heard = True
+
+        def use(self, env: Any, commands: list[str], interrupted: bool = True) -> str:
+            if interrupted:
+                assert env.interrupt() == self.heard
+            return repr([env.terminal.run(one, interruption=env.interruption).exit_status for one in commands])
+
+        def interrupt(self) -> bool:
+            return self.heard
+
+    env = make(tool := Run())
+    env.reset(seed=0)
+    kill, mark = -signal.SIGKILL, "touch begun; sleep 1000"
+    for commands, statuses in ([], []), ([mark, mark], [kill, kill]):
+        assert parts(env.step(ToolCall("run", {"commands": commands}))[0])[0] == ("run", repr(statuses))
+        unharmed = env.step(ToolCall("run", {"commands": ["sleep 0.2"], "interrupted": False}))
+        assert parts(unharmed[0])[0] == ("run", "[0]")
+        assert not env.interrupt()
+        tool.heard = False  # as tools that say nothing of it: the same is ended
 
 
 def test_nothing_is_measured_before_the_tests_ran(env: RepoEnv) -> None:

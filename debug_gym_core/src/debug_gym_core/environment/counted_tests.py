@@ -11,13 +11,13 @@ from debug_gym_core.grading.anyway import forgiven, is_undecided
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.grade import grade as clean_grade
 from debug_gym_core.grading.measure import measure as measure_in_place
-from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.tasks import results
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.sandbox_factory import SandboxFactory
     from debug_gym_core.grading.anyway import Unchanged
     from debug_gym_core.grading.twins import When
+    from debug_gym_core.sandbox.interruption import Interruption
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.tasks.results import Grade, Measurement
     from debug_gym_core.tasks.task import Task
@@ -59,7 +59,6 @@ class CountedTests:
         self._twins: When = twins
         self.ids: tuple[str, ...] = task.tests
         self.notes: list[str] = []
-        self._interruption = Interruption()
         self._found = False
         self._max_score: int | None = task.max_score or len(task.tests) or None
 
@@ -94,13 +93,16 @@ class CountedTests:
         self._found = True
         return True
 
-    def measure(self, session: Session, workspace: Workspace, timeout: float, *, warm: bool) -> Measurement:
+    def measure(
+        self, session: Session, workspace: Workspace, timeout: float, interruption: Interruption, *, warm: bool
+    ) -> Measurement:
         """Run the tests where the agent works.
 
         Args:
             session: where
             workspace: the files in it
             timeout: seconds
+            interruption: by which another thread may end the run, unless the task has a judge of its own
             warm: the run may start from an interpreter that has installed modules loaded
 
         Raises:
@@ -109,7 +111,7 @@ class CountedTests:
         if self._task.judge is not None:
             found = self._task.judge.measure(session, timeout=timeout, clean=False)
         else:
-            with self._interruption.coming():
+            with interruption.ending(lambda: True):  # it is about to begin
                 ignored = workspace.ignored_files(".py")
                 found = measure_in_place(
                     session,
@@ -118,13 +120,9 @@ class CountedTests:
                     warm=warm,
                     ignored=ignored,
                     details=True,
-                    interruption=self._interruption,
+                    interruption=interruption,
                 )
         return replace(found, undecided=is_undecided(found, self._twins))
-
-    def interrupt(self) -> bool:
-        """End the run that `measure` is in, in another thread; whether there is one that can be ended."""
-        return self._interruption.ask()
 
     def standing(self, measurement: Measurement) -> Standing:
         """What a run where the agent works says of the tests; without a score where it is undecided.

@@ -102,7 +102,8 @@ class Dispatcher:
     def _use(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         self.at_work = name
         try:
-            return as_observation(name, self._env.tools[name].use(self._env, **arguments))
+            with self._env.interruption.ending():  # what it begins is, when somebody has asked for that by then
+                return as_observation(name, self._env.tools[name].use(self._env, **arguments))
         except ActionError as error:
             if str(error).startswith(name):
                 raise

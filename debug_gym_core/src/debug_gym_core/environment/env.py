@@ -49,6 +49,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         task: what is worked on
         settings: the `env` settings
         tools: the tools by name, without those that are withheld
+        interruption: by which `interrupt` ends what a tool runs in the sandbox
         workspace: the files, once the environment was reset
         session: the live sandbox, once the environment was reset
         breakpoints: the debugger's breakpoints, kept over its restarts
@@ -263,7 +264,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         """
         name = self._dispatcher.at_work
         try:
-            return self._tests.interrupt() or (name is not None and self.tools[name].interrupt())
+            return self.interruption.ask() or (name is not None and self.tools[name].interrupt())
         except Exception:
             log.warning("interrupting %s failed", name or "the run of the tests", exc_info=True)
             return False

@@ -17,6 +17,7 @@ from debug_gym_core.environment.live_sandbox import LiveSandbox
 from debug_gym_core.environment.settings import RUN_TIMEOUT
 from debug_gym_core.errors import SandboxError
 from debug_gym_core.grading.anyway import forgiven
+from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.tools.queue import EventQueue
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class LiveTask:
         self.tools = tools
         self.settings = settings
         self._all_tools = dict(tools)
+        self.interruption = Interruption()
         self._notify = notify
         self._tests = CountedTests(task, settings.twins)
         self._events = EventQueue(tools, self._failed)
@@ -293,7 +295,8 @@ class LiveTask:
         Raises:
             SandboxLost: the sandbox went away
         """
-        measurement = self._tests.measure(self.session, self.workspace, self.run_timeout, warm=warm)
+        timeout, interruption = self.run_timeout, self.interruption
+        measurement = self._tests.measure(self.session, self.workspace, timeout, interruption, warm=warm)
         standing = self._tests.standing(measurement)
         confirmed = self._dropped.confirm(standing, self.score, self.seed, self.run_timeout)
         self.dropped, self.unconfirmed, standing = confirmed.dropped, confirmed.unconfirmed, confirmed.standing

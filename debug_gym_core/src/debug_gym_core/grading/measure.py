@@ -71,7 +71,9 @@ def _exit_status(
     """Run what does not report."""
     started, argv = time.monotonic(), entrypoint.argv(python or session.python)
     try:
-        result = session.run(argv, timeout=timeout, env=entrypoint.env, interruption=interruption)
+        with interruption.ending(lambda: True):  # it is about to begin
+            result = session.run(argv, timeout=timeout, env=entrypoint.env, interruption=interruption)
+            asked = interruption.asked
     except (OSError, CommandLost) as error:
         return Measurement(
             (),
@@ -83,7 +85,7 @@ def _exit_status(
             seconds=time.monotonic() - started,
             lost=isinstance(error, CommandLost),
         )
-    interrupted = interruption.asked and result.exit_status == -signal.SIGKILL
+    interrupted = asked and result.exit_status == -signal.SIGKILL
     reason = TIMED_OUT if result.timed_out else INTERRUPTED if interrupted else ""
     return Measurement(
         tests=(),

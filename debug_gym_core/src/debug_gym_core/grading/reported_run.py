@@ -158,7 +158,6 @@ class ReportedRun:
     size: int = 0
     forged: str = ""
     asked: bool = False
-    interrupted: bool = False
     printed: str | None = None
 
     def measure(self) -> Measurement:
@@ -183,15 +182,13 @@ class ReportedRun:
         with process:
             try:
                 process.send(json.dumps(self._config()).encode())
-                with self.interruption.ending(lambda: self._interrupt(process)) as early:
-                    if early:  # it is nowhere yet
-                        self.interrupted = True
-                        process.kill()
+                with self.interruption.ending(lambda: self._interrupt(process), unbegun=process.kill):
                     timed_out = not self._listen(process, started + self.timeout)
+                    interrupted = self.interruption.asked
                 if timed_out:
                     self.asked = process.signal(stuck.SIGNAL)
                     self._listen(process, time.monotonic() + TELLING)
-                interrupted = self.interrupted and self.end is None
+                interrupted = interrupted and self.end is None
                 if timed_out or interrupted:
                     process.kill()
                 status = process.wait(GRACE)
@@ -243,11 +240,12 @@ class ReportedRun:
             "details": self.details,
         }
 
-    def _interrupt(self, process: Process) -> None:
+    def _interrupt(self, process: Process) -> bool:
         """Have it end, once it has told where it is, or at once when it was asked before; another thread listens."""
-        again, self.interrupted, self.asked = self.interrupted, True, True
+        again, self.asked = self.asked, True
         if again or not process.signal(stuck.SIGNAL):
             process.kill()
+        return True
 
     def _listen(self, process: Process, deadline: float) -> bool:
         """Take the messages until the program ends or tells where it is stuck; whether that was before the deadline.

@@ -8,55 +8,43 @@ from collections.abc import Callable, Iterator
 
 
 class Interruption:
-    """What another thread ends a command in the sandbox by; serves one after another.
+    """What another thread ends by what is under way: all that a tool does, and in that one command after another.
 
     Attributes:
-        asked: whether anybody asked for the end of the one that is under way, or of the last
+        asked: whether anybody asked for the end of what is under way, or of what that is a part of
     """
 
     def __init__(self) -> None:
         """Nothing is under way."""
         self.asked = False
-        self._coming = False
-        self._end: Callable[[], object] | None = None
+        self._end: Callable[[], bool] | None = None
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def coming(self) -> Iterator[None]:
-        """A command is being made: who asks before it is under way is heard as soon as it is."""
-        with self._lock:
-            self.asked, self._coming = False, True
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._coming = False
-
-    @contextlib.contextmanager
-    def ending(self, end: Callable[[], object]) -> Iterator[bool]:
-        """A command is under way.
+    def ending(
+        self, end: Callable[[], bool] = lambda: False, unbegun: Callable[[], object] | None = None
+    ) -> Iterator[None]:
+        """Something is under way, by itself or as a part of what is: then it ends at once where that was asked to end.
 
         Args:
-            end: ends it soon; called as often as somebody asks
-
-        Yields:
-            whether somebody asked before: it is to be ended at once
+            end: ends it soon, and returns whether it will; called as often as somebody asks. The default ends nothing:
+                only what begins as a part is ended
+            unbegun: ends at once what somebody asked to end before it began; None: `end` does
         """
-        with self._lock:
-            self.asked, self._coming, self._end = self.asked and self._coming, False, end
-            early = self.asked
+        whole = self._end
         try:
-            yield early
+            with self._lock:
+                self._end = end
+                if self.asked:
+                    (unbegun or end)()
+            yield
         finally:
             with self._lock:  # whoever asked is done with this one
-                self._end = None
+                self._end = whole
+                self.asked = self.asked and whole is not None
 
     def ask(self) -> bool:
-        """End the command that is under way, or coming; whether there is one."""
+        """End what is under way, and whatever else begins as a part of the same; whether what is under way ends."""
         with self._lock:
-            if self._end is None:
-                self.asked = self.asked or self._coming
-                return self._coming
-            self.asked = True
-            self._end()
-            return True
+            self.asked = self._end is not None
+            return self._end is not None and self._end()

@@ -161,7 +161,7 @@ class Session(FileRequests):
             env: variables over those of the sandbox; None as a value removes one
             stdin: what it reads
             output_limit: bytes of output kept, head and tail
-            interruption: by which another thread may kill it
+            interruption: by which another thread may kill it, such as that of the environment
 
         Raises:
             FileNotFoundError: there is no such program, or no such directory
@@ -203,15 +203,14 @@ class Session(FileRequests):
         waiter = Waiter(ROOM + fields["output_limit"])
         number = connection.submit(waiter, "run", stdin, **fields)
 
-        def kill() -> None:
+        def kill() -> bool:
             with contextlib.suppress(SandboxLost):  # whoever waits learns it
                 connection.submit(Waiter(), "kill", of=number)
+            return True
 
         try:
             backstop = None if timeout is None else timeout + GRACE
-            with interruption.ending(kill) as early:
-                if early:
-                    kill()
+            with interruption.ending(kill):
                 header, body = connection.wait(waiter, f"{_shown(command)!r}", backstop)
         except (OSError, SandboxError):
             raise

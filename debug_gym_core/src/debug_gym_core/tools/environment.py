@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import pluggy
 
     from debug_gym_core.debugging.breakpoints import Breakpoints
+    from debug_gym_core.sandbox.interruption import Interruption
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.tasks.results import Grade, Measurement
     from debug_gym_core.tasks.task import Task
@@ -22,6 +23,7 @@ class Environment(Protocol):
 
     Attributes:
         task: what is worked on
+        interruption: by which Ctrl-C ends what a tool runs: for `terminal.run`, and a tool's own `ending`
         breakpoints: the debugger's breakpoints, kept over its restarts
         score: tests that count and pass, as last measured
         resolved: whether all of them did
@@ -37,6 +39,7 @@ class Environment(Protocol):
     """
 
     task: Task
+    interruption: Interruption
     breakpoints: Breakpoints
     score: int
     resolved: bool

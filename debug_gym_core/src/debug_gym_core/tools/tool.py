@@ -107,7 +107,10 @@ class Tool(MadeAnew, Component, abc.ABC):
         return [parameter.name for parameter in _signature(cls).parameters]
 
     def interrupt(self) -> bool:
-        """Have `use`, which another thread is in, come back soon, as a person expects of Ctrl-C; whether it will."""
+        """Have `use`, which another thread is in, come back soon, as a person expects of Ctrl-C; whether it will.
+
+        Called where nothing is under way that `env.interruption` ends.
+        """
         return False
 
     def close(self) -> None:

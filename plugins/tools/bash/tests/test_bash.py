@@ -14,6 +14,8 @@ from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import UsageError
 from debug_gym_core.tools.observation import TEXT_LIMIT
 from debug_gym_tool_bash import OUTPUT_LIMIT, Bash
+from debug_gym_tool_bash.printed import Printed
+from debug_gym_tool_bash.shell import Shell
 
 HOSTILE = [
     "set -uo pipefail; echo $undefined",
@@ -144,6 +146,18 @@ def test_another_thread_ends_a_command_and_the_shell_lives_on(env: RepoEnv, say:
         seen = told.result(60)
     assert (seen.data["exit_status"], seen.data["timed_out"], seen.data["restarted"]) == (130, False, False), seen.text
     assert say("echo $kept").text == "yes" and not env.interrupt()
+
+
+def test_a_command_that_is_interrupted_before_it_begins_does_not(
+    env: RepoEnv, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say("cd src")
+    with monkeypatch.context() as patch:
+        patch.setattr(Shell, "take_printed", lambda shell: env.interrupt() and Printed())
+        for _ in range(5):  # one that is typed may be ended in time
+            seen = say("echo >begun")
+            assert (seen.text, seen.data["exit_status"]) == ("[exit status 130, as after SIGINT]", 130)
+    assert say("pwd; ls -1 ..").text == "/testbed/src\napp.py\nsrc"
 
 
 def test_printed_before_the_timeout_is_shown(say: Say) -> None:

@@ -85,7 +85,7 @@ class Bash(Tool):
         earlier = shell.take_printed()
         directory = shell.state.directory
         try:
-            outcome = shell.run(typed, seconds)
+            outcome = shell.run(typed, seconds, env.interruption)
         except SandboxLost:
             self._shell = None
             raise
@@ -107,9 +107,8 @@ class Bash(Tool):
         return self._observe(session, outcome, earlier, notes)
 
     def interrupt(self) -> bool:
-        """End the command, as Ctrl-C does; see `Tool`."""
-        shell = self._shell
-        return shell is not None and shell.interrupt()
+        """A command that has not begun does not begin; see `Tool`. One that has is ended without this."""
+        return True
 
     @hookimpl
     def on_reset(self) -> None:

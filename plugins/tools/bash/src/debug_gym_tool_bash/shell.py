@@ -16,6 +16,7 @@ from debug_gym_core.errors import SandboxError, SandboxLost
 from debug_gym_tool_bash.printed import Printed
 
 if TYPE_CHECKING:
+    from debug_gym_core.sandbox.interruption import Interruption
     from debug_gym_core.sandbox.session import Session
 
 START_TIMEOUT = 20.0
@@ -151,31 +152,35 @@ class Shell:
         printed, self._printed = self._printed, Printed()
         return printed
 
-    def run(self, command: str, timeout: float) -> Outcome:
+    def run(self, command: str, timeout: float, interruption: Interruption) -> Outcome:
         """Run a command; what it leaves in the background goes on.
 
         Args:
             command: any text without NUL
             timeout: seconds
+            interruption: by which another thread may end it, as Ctrl-C does
 
         Raises:
             SandboxLost: the guest is gone
         """
         try:
-            return self._run(command, timeout)
+            return self._run(command, timeout, interruption)
         except SandboxLost:
             raise
         except SandboxError:  # the guest's process for this shell died, and the shell with it
             self._end(kill=True)
             return Outcome(None, False, self._printed, died=True, untold=True)
 
-    def _run(self, command: str, timeout: float) -> Outcome:
+    def _run(self, command: str, timeout: float, interruption: Interruption) -> Outcome:
+        if interruption.asked:
+            return Outcome(128 + signal.SIGINT, False, Printed(), died=False)
         which = str(next(self._numbers))
         self._flooded = False
         self._process.checkpoint()
         self._type(which, command)
         self._running = which
-        report = self._wait_for(which, time.monotonic() + timeout)
+        with interruption.ending(self._end_command):
+            report = self._wait_for(which, time.monotonic() + timeout)
         self._running = ""
         timed_out = report is None and not self._ended
         if timed_out:
@@ -195,12 +200,8 @@ class Shell:
             status = report.status
         return Outcome(status, timed_out, printed, died, killed and not restricted, untold, flooded)
 
-    def interrupt(self) -> bool:
-        """End the command that another thread runs, as Ctrl-C does; whether one runs.
-
-        Raises:
-            SandboxError: the sandbox failed
-        """
+    def _end_command(self) -> bool:
+        """End the command that another thread runs, as Ctrl-C does; whether one runs."""
         which = self._running
         if which:
             self._process.signal_since(signal.SIGINT, itself=True)
