@@ -121,13 +121,18 @@ def test_what_is_wrong_in_a_template_is_said_with_its_line(template: str, said: 
             "system_prompt: <template>:2: duplicate argument 'x' in function definition",
         ),
         ("{{ range(1) }}\n{{ range(a=1, a=2) }}", "system_prompt: <template>:2: keyword argument repeated: a"),
-        ("{{" + "-" * 9999 + "1 }}", "system_prompt: <template>: maximum recursion depth exceeded"),
     ],
 )
 def test_what_can_be_told_of_a_template_before_there_are_facts_is_said(template: str, said: str) -> None:
     with pytest.raises(UsageError) if said else contextlib.nullcontext() as error:
         Prompt(template).check()
-    assert error is None or str(error.value).startswith(said)
+    assert error is None or str(error.value) == said
+
+
+def test_a_template_that_is_too_deep_is_said_to_be_before_there_are_facts() -> None:
+    said = "^system_prompt: <template>: maximum recursion depth exceeded"  # each version of Python goes on differently
+    with pytest.raises(UsageError, match=said):
+        Prompt("{{" + "-" * 9999 + "1 }}").check()
 
 
 def test_a_file_is_read_and_may_include_its_neighbours(tmp_path: Path) -> None:
