@@ -63,7 +63,7 @@ class Player:
     def interrupt(self) -> None:
         """Press Ctrl-C until there is something that it stops."""
         self.child.send(CTRL_C)
-        while self.child.expect(["interrupted; if it goes on, Ctrl-C again stops the run", "else wait for the tool"]):
+        while self.child.expect(["interrupted; if it goes on, Ctrl-C again stops the run", "; else wait for the tool"]):
             self.child.send(CTRL_C)
 
     def prompt(self, step: int) -> str:
@@ -297,7 +297,7 @@ def test_ctrl_c_while_a_tool_runs_asks_first(play: Callable[..., Player]) -> Non
     player.prompt(0)
     player.child.send(f"pdb import signal; print('runs', flush=True); signal.pause(){ENTER}")
     player.type("", "signal.pause")
-    player.type(CTRL_C, "Ctrl-C again stops the run")
+    player.interrupt()
     player.type(CTRL_C, "debug-gym run --resume")
     assert player.end() == 130
 

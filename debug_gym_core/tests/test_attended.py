@@ -26,7 +26,6 @@ from debug_gym_core.runs.trajectory import Event, Result
 
 
 def test_ctrl_c_interrupts_what_runs_and_asks_before_it_stops_the_run() -> None:
-    said: list[str] = []
     under_way: list[int | None] = [3]
     asked: list[int | None] = []
 
@@ -34,22 +33,34 @@ def test_ctrl_c_interrupts_what_runs_and_asks_before_it_stops_the_run() -> None:
         asked.append(step)
         return under_way[0] if step in (None, under_way[0]) else None
 
-    press, again = (partial(asking_twice(SimpleNamespace(line=said.append), interrupt), 2, None) for _ in range(2))
+    said: list[str] = []
+    display: Any = SimpleNamespace(line=said.append, happened=0)
+    press, again, last = (partial(asking_twice(display, interrupt), 2, None) for _ in range(3))
     press()
+    under_way[0] = None  # which hears nothing any more
     with pytest.raises(KeyboardInterrupt):  # it went on
         press()
-    under_way[0] = 4
-    with pytest.raises(KeyboardInterrupt):  # the run is being stopped: at once, however much later
+    under_way[0], display.happened = 4, 1
+    with pytest.raises(KeyboardInterrupt):  # the run is being stopped: at once
         press()
     press = again
     press()
-    under_way[0] = None  # a prompt
+    display.happened = 2  # it came back
+    under_way[0] = None  # a tool that begins
+    press()
+    under_way[0] = 5
     press()
     with pytest.raises(KeyboardInterrupt):
         press()
-    stops = "Ctrl-C again stops the run: patch kept, nothing graded"
-    goes_on = f"\ninterrupted; if it goes on, {stops}"
-    assert said == [goes_on, goes_on, f"\n{stops}; else wait for the tool"] and asked.count(None) == 5
+    press = last
+    under_way[0] = None
+    press()
+    with pytest.raises(KeyboardInterrupt):  # nothing can be interrupted
+        press()
+    stops = "stops the run: patch kept, nothing graded"
+    goes_on = f"\ninterrupted; if it goes on, Ctrl-C again {stops}"
+    begins = f"\nCtrl-C again interrupts the tool, if it can by then, or {stops}; else wait for the tool"
+    assert said == [goes_on, goes_on, begins, goes_on, begins] and asked.count(None) == 8
 
 
 TOY = Path(__file__).parent / "toy_plugin.py"
@@ -196,6 +207,7 @@ def test_whoever_plays_is_told_why_the_task_starts_anew(concluded: bool) -> None
     display.event(job, Event.error(SandboxLost("the container is gone"), retried=True))
     display.event(job, Event.error(SandboxLost("gone again"), retried=False))
     display.finished(job, Result("toy/a", "tool_agent", "human", "resolved", True, 1, 1))
+    assert display.happened == 2
     said = stream.getvalue()
     assert "the container is gone; the task starts anew" in said
     assert "gone again" not in said

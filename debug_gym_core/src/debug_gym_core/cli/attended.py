@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.cli.display import Display, PlainDisplay
+from debug_gym_core.cli.display import PlainDisplay
 from debug_gym_core.cli.steps import error_text
 from debug_gym_core.runs.trajectory import Event, EventKind, Result
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
     from debug_gym_core.runs.jobs import Job
-
-SECOND_THOUGHT = 5.0
-"""Seconds within which a second Ctrl-C of a person who plays counts as one."""
 
 PATIENCE = 1.0
 """Seconds that a sandbox has to say whether something is stopped, and a program to stop."""
@@ -34,7 +31,11 @@ def is_attended(config: Config, plugins: Plugins) -> bool:
 
 
 class AttendedDisplay(PlainDisplay):
-    """Lines for whoever plays, and so has seen each step."""
+    """Lines for whoever plays, and so has seen each step.
+
+    Attributes:
+        happened: how many events there were: whether something was typed, or has ended, since
+    """
 
     def __init__(self, *about: Any, concluded: bool) -> None:
         """Show nothing yet.
@@ -44,10 +45,11 @@ class AttendedDisplay(PlainDisplay):
             concluded: somebody else says how the episode ended
         """
         super().__init__(*about)
-        self.verbose, self._concluded = 0, concluded
+        self.verbose, self._concluded, self.happened = 0, concluded, 0
 
     def event(self, job: Job, event: Event) -> None:
         """Tell why a task starts anew; all else was seen at the prompt."""
+        self.happened += 1
         super().event(job, event)
         if event.kind is EventKind.ERROR and event.data["retried"]:
             self.note(f"{error_text(event.data['error'])}; the task starts anew\n")
@@ -60,27 +62,33 @@ class AttendedDisplay(PlainDisplay):
 Interrupt = Callable[[int | None], int | None]
 
 
-def asking_twice(display: Display, interrupt: Interrupt) -> Callable[[int, object], None]:
+def asking_twice(display: AttendedDisplay, interrupt: Interrupt) -> Callable[[int, object], None]:
     """A handler of Ctrl-C for a person who plays: it stops what a tool runs, and asks before work is lost, once.
 
+    What it says of the next Ctrl-C holds until something else happens, however much later that comes.
+
     Args:
-        display: where the question is written
+        display: where the question is written, and what knows whether something has happened since
         interrupt: stops what a tool runs, in a certain step or whichever; returns in which, None: nothing does
     """
-    asked: list[tuple[float, int | None]] = []
+    asked: tuple[int, bool] | None = None
     stopping = False
 
     def handle(number: int, frame: object) -> None:
-        nonlocal stopping
+        nonlocal asked, stopping
         if stopping:
             raise KeyboardInterrupt
-        now, step = time.monotonic(), _soon(interrupt)
-        if asked and now - asked[-1][0] < SECOND_THOUGHT and asked[-1][1] == step:
+        happened = display.happened  # before what stops: that is an event
+        stops = _soon(interrupt) is not None
+        if asked == (happened, True) or (asked == (happened, False) and not stops):
             stopping = True
             raise KeyboardInterrupt
-        asked.append((now, step))
-        stops = "Ctrl-C again stops the run: patch kept, nothing graded"
-        display.line(f"\n{stops}; else wait for the tool" if step is None else f"\ninterrupted; if it goes on, {stops}")
+        asked = happened, stops
+        lost = "stops the run: patch kept, nothing graded"
+        if stops:
+            display.line(f"\ninterrupted; if it goes on, Ctrl-C again {lost}")
+        else:
+            display.line(f"\nCtrl-C again interrupts the tool, if it can by then, or {lost}; else wait for the tool")
 
     return handle
 
