@@ -10,6 +10,7 @@ from .code_lines import NOWHERE, line_starts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import pdb
     from types import CodeType, FrameType
     from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
@@ -132,6 +133,18 @@ def first_real_line(code: "CodeType") -> int:
     """The first line of a function that is executed, when it is called, but for what we have compiled in."""
     lines = [line for _, line in line_starts(code) if line != NOWHERE]
     return lines[1] if len(lines) > 1 else code.co_firstlineno
+
+
+def local_names(debugger: "pdb.Pdb") -> "Dict[str, Any]":
+    """The names of a debugger's current frame; none without one.
+
+    Up to Python 3.12 a frame gives them as it last ran, without what was typed, which pdb keeps; from 3.14 on pdb keeps
+    none.
+    """
+    if sys.version_info < (3, 13):
+        return debugger.curframe_locals  # type: ignore[return-value]
+    frame = debugger.curframe
+    return frame.f_locals if frame is not None else {}
 
 
 def keep_locals(frame: "Optional[FrameType]") -> None:

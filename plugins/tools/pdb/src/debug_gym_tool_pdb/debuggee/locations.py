@@ -7,6 +7,7 @@ import re
 import types
 
 from .channel import Pattern
+from .frames import local_names
 from .guide import nearest
 from .hints import MOST_NAMED
 from .meaning import compiles
@@ -209,7 +210,7 @@ class Locations:
         frame = self._debugger.curframe
         assert frame is not None
         first, _, rest = name.partition(".")
-        value = eval(first, frame.f_globals, self._debugger.curframe_locals)
+        value = eval(first, frame.f_globals, local_names(self._debugger))
         for part in rest.split(".") if rest else ():
             value = inspect.getattr_static(value, part)
         return value

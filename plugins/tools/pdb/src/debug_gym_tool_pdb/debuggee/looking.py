@@ -15,7 +15,7 @@ from debug_gym_core.debugging.inside.limits import TimeLimit, repr_of
 from .channel import _GONE, _ORIGINAL_BUILTINS, Channel, _give_builtins, _take_back_builtins
 from .conversation import IGNORED, Conversation, documented, shortened
 from .evaluating import evaluate
-from .frames import folded, has_arguments, in_order, is_cleared, is_shown, line_of
+from .frames import folded, has_arguments, in_order, is_cleared, is_shown, line_of, local_names
 from .guide import DIFFERENCES, long_name, overview
 from .hints import MOST_NAMED
 from .locations import NAME, NO_LINE
@@ -209,7 +209,7 @@ class Looking(Conversation):
 
     def _with_expression(self, command: str, arg: str, do: "Callable[[str], Any]") -> "Any":
         if not arg.strip():
-            known = [name for name in self.curframe_locals if is_shown(name)]
+            known = [name for name in local_names(self) if is_shown(name)]
             if self.curframe is not None:
                 known = in_order(known, self.curframe)
             names = ", ".join(known[:MOST_NAMED])
@@ -261,7 +261,7 @@ class Looking(Conversation):
 
     def show_locals(self) -> None:
         """Show the variables of the current frame as the stop report does."""
-        values = self.curframe_locals
+        values = local_names(self)
         names = [name for name in list(values) if is_shown(name)]
         if self.curframe is not None and values is self.curframe.f_globals:
             kinds = (types.ModuleType, types.FunctionType, type)
@@ -336,7 +336,7 @@ class Looking(Conversation):
         assert frame is not None
         try:
             with self._as_the_program(arg):
-                return evaluate(arg, frame.f_globals, self.curframe_locals)  # type: ignore[arg-type]
+                return evaluate(arg, frame.f_globals, local_names(self))
         except BaseException as error:  # also one that a handler of a signal raised just before or after
             self.error(self.values.as_pdb_says(error))
             raise

@@ -10,7 +10,7 @@ from debug_gym_core.debugging.inside.process import _settrace
 from .breaking import Breaking
 from .channel import Channel
 from .conversation import documented
-from .frames import keep_locals, line_of
+from .frames import keep_locals, line_of, local_names
 from .jumps import BEFORE, begins_at, jump_target, why_not_to_jump
 
 TYPE_CHECKING = False
@@ -237,7 +237,7 @@ class Running(Breaking):
         frame = self.curframe
         assert frame is not None
         names = dict(frame.f_globals)
-        names.update(self.curframe_locals)
+        names.update(local_names(self))
         console = code.InteractiveConsole(names)
         streams, hook = sys.stderr, sys.displayhook
         sys.stderr = self.output

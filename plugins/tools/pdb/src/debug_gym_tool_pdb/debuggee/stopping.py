@@ -84,7 +84,8 @@ class Stopping(Tracing):
             if not goes_on:  # else they are still held back while the program is armed: until `deliver`
                 self.signals.release()
             self._stop, self._due = None, False
-            self.curframe_locals = {}  # pdb would keep the program's objects alive
+            if sys.version_info < (3, 14):
+                self.curframe_locals = {}  # pdb would keep the program's objects alive
             self.convenience = {name: one for name, one in self.convenience.items() if name not in OF_A_STOP}
             self.busy.discard(_get_ident())
             self.remembered.share()

@@ -2,6 +2,8 @@
 
 import sys
 
+from .frames import local_names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pdb
@@ -28,7 +30,7 @@ class Vocabulary:
     def names(self) -> "List[str]":
         """Local and global names; none without a frame."""
         frame = self._debugger.curframe
-        names = [*self._debugger.curframe_locals, *frame.f_globals] if frame is not None else []
+        names = [*local_names(self._debugger), *frame.f_globals] if frame is not None else []
         return [name for name in names if type(name) is str]
 
     def builtins(self) -> "List[str]":
@@ -38,7 +40,7 @@ class Vocabulary:
     def is_name(self, word: str) -> bool:
         """Whether a word is a local, global or built-in name."""
         frame = self._debugger.curframe
-        if frame is not None and (word in self._debugger.curframe_locals or word in frame.f_globals):
+        if frame is not None and (word in local_names(self._debugger) or word in frame.f_globals):
             return True
         return self.is_builtin(word)
 
