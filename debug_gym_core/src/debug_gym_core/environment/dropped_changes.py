@@ -11,7 +11,6 @@ from debug_gym_core.environment.counted_tests import Standing
 from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, TaskError
 from debug_gym_core.grading.anyway import Unchanged
 from debug_gym_core.grading.dropped import about_dropped, infrastructure_of, installed_of, listed
-from debug_gym_core.grading.entry_points import OWN_PLUGIN
 from debug_gym_core.names import some
 from debug_gym_core.sandbox.terminal import above_of
 from debug_gym_core.tasks.results import about_grade
@@ -100,8 +99,8 @@ class DroppedChanges:
         code = [path for path in self._sandbox.factory.graded.members if path.endswith(".py")]
         # Others than those with tests first: nearly always one of them may change, and none has to be read for that.
         held = infrastructure.test_files()
-        reasons = map(infrastructure.reason, sorted(code, key=held.__contains__))
-        if not code or not all(why and not (why == OWN_PLUGIN and self._task.gold_patch) for why in reasons):
+        fixed = bool(self._task.gold_patch)
+        if not code or any(infrastructure.may_count(one, fixed=fixed) for one in sorted(code, key=held.__contains__)):
             return ""
         return (
             f"all Python files of the repository hold tests that count, or belong to them ({some(code, NAMED)}):"

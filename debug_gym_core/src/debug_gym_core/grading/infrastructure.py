@@ -173,6 +173,16 @@ class Infrastructure:
             return None
         return self._infrastructure(path)
 
+    def may_count(self, path: str, *, fixed: bool) -> bool:
+        """Whether there can be a right fix of which a change of a path is taken over.
+
+        Args:
+            path: relative to the root
+            fixed: whether a right fix is known: where it changes the repository's own plugins, these count
+        """
+        why = self.reason(path)
+        return why is None or (fixed and why == OWN_PLUGIN)
+
     def trusted(self, kept: Iterable[str] = ()) -> list[str]:
         """The files that may take part in how tests run; directories end in `/`.
 
