@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -79,11 +80,12 @@ class Interpreter:
         return tuple(sorted(top | {link for link in links if not _within(link, (*_STANDARD, *top))}))
 
 
-def trace(path: Path) -> tuple[tuple[Path, ...], Path]:
+def trace(path: Path, known: dict[str, str | None] | None = None) -> tuple[tuple[Path, ...], Path]:
     """Follow a path through its symbolic links.
 
     Args:
         path: absolute; need not exist
+        known: where links lead, None of what is none, as it was seen before: for paths that are followed together
 
     Returns:
         the links that it passes through, each at a place that is free of links, and the place that it leads to
@@ -91,28 +93,41 @@ def trace(path: Path) -> tuple[tuple[Path, ...], Path]:
     Raises:
         OSError: the links form a circle
     """
-    links: list[Path] = []
-    here = Path(path.anchor)
+    known = {} if known is None else known
+    links: list[str] = []
+    here = ""  # as text, since dozens of paths are followed for each sandbox
     ahead = list(reversed(path.parts[1:]))
     while ahead:
         part = ahead.pop()
         if part == "..":
-            here = here.parent
+            here = here.rpartition("/")[0]
             continue
-        step = here / part
-        if not step.is_symlink():
+        step = f"{here}/{part}"
+        if step not in known:
+            known[step] = _target(step)
+        target = known[step]
+        if target is None:
             here = step
             continue
         links.append(step)
         if len(links) > 40:
             raise OSError(f"{path}: too many symbolic links")
-        target = step.readlink()
-        if target.is_absolute():
-            here = Path(target.anchor)
-            ahead.extend(reversed(target.parts[1:]))
-        else:
-            ahead.extend(reversed(target.parts))
-    return tuple(dict.fromkeys(links)), here
+        if target.startswith("/"):
+            here = ""
+        ahead.extend(part for part in reversed(target.split("/")) if part not in ("", "."))
+    return tuple(map(Path, dict.fromkeys(links))), Path(here or "/")
+
+
+def _target(path: str) -> str | None:
+    """Where a symbolic link leads to; None: it is none, or is not there."""
+    try:
+        return os.readlink(path)  # noqa: PTH115 (text)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR):
+            raise
+    except ValueError:  # a name with a NUL
+        pass
+    return None
 
 
 def _within(path: Path, places: Iterable[Path]) -> bool:

@@ -151,10 +151,17 @@ def test_hidden_directories_are_empty_and_the_rest_is_there(run: Run, tmp_path: 
     (packages / "gold" / "fix.patch").write_text("the solution")
     (packages / "other.py").write_text("print('other')")
     command = f"ls -A {packages}/gold; touch {packages}/gold/x; {interpreter.executable} -c 'import other'"
-    said = run(command, SandboxSpec(run="test", interpreter=interpreter, hidden=(packages / "gold",)))
+    (tmp_path / "ours").symlink_to(packages / "gold")
+    spec = SandboxSpec(run="test", interpreter=interpreter, hidden=(tmp_path / "ours",))
+    said = run(command, spec)
     assert "fix.patch" not in said
     assert "Read-only file system" in said
     assert said.endswith("other\n")
+    (packages / "gold").rename(packages / "gold2")  # between two sandboxes
+    (packages / "gold").mkdir()
+    (tmp_path / "ours").unlink()
+    (tmp_path / "ours").symlink_to(packages / "gold2")
+    assert run(f"ls -A {packages}/gold2", spec) == ""
 
 
 @pytest.mark.parametrize("hidden", [False, True])
