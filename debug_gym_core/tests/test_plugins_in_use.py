@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from taken_name import SECOND
+
+from debug_gym_core.runs import provenance
 
 FAILING = """
 from debug_gym_core import {base}, hookimpl
@@ -62,6 +65,25 @@ def test_what_cannot_be_made_names_its_plugin(
     (tmp_path / "plug.py").write_text(source.replace('OSError("no licence")', 'SystemExit("no licence")'))
     left = inside("run", *arguments, "--task", "a", "--plugin-file", "plug.py", "-o", "out")
     assert left.status == 3 and said.replace("OSError", "SystemExit") in left.err
+
+
+def test_what_is_installed_of_us_is_found_however_it_is_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = "Metadata-Version: 2.1\nName: {}\nVersion: 1.5\nRequires-Dist: debug-gym-core\n\nName: debug-gym-read\n"
+    for place, name in (
+        ("a-1.5.dist-info/METADATA", "Debug-Gym-A"),
+        ("b.egg-info/PKG-INFO", "debug-gym-b"),
+        ("c.egg-info", "debug-gym-c"),
+        ("acme-1.5.dist-info/METADATA", "acme"),
+    ):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text(described.format(name))
+    (tmp_path / "debug_gym_none-1.5.dist-info").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(provenance, "_installed", provenance._installed.__wrapped__)  # without what is known already
+    installed = {"Debug-Gym-A": "1.5", "debug-gym-b": "1.5", "debug-gym-c": "1.5"}
+    assert provenance.versions(None)["distributions"] == installed
 
 
 def test_what_a_run_was_played_with_and_is_gone_is_named(inside: Any, tmp_path: Path) -> None:
