@@ -12,6 +12,7 @@ from support import repeated
 from debug_gym_core.environment.counted_tests import CountedTests
 from debug_gym_core.grading import grade as clean
 from debug_gym_core.grading.anyway import Unchanged, forgivable, throughout
+from debug_gym_core.grading.dropped import installed_of
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.runner.tampering import MOST_PROBLEMS
 from debug_gym_core.grading.twins import UNASKED as NO_TWIN
@@ -285,9 +286,12 @@ def test_a_grade_runs_the_unchanged_repository_once(make: Make, monkeypatch: pyt
     bench = make({"calc.py": loose, "test_calc.py": tests, "conftest.py": CONFTEST, "hooks.py": HOOKS})
     runs = mock.Mock(wraps=measure)
     monkeypatch.setattr(clean, "measure", runs)
+    asked = mock.Mock(wraps=installed_of)
+    monkeypatch.setattr(clean, "installed_of", asked)
     ids = (*IDS, "test_calc.py::test_more")
     result = bench.grade({"calc.py": loose.replace("a - b", "a + b")}, ids, forgiving=True)
     assert (result.resolved, result.score, result.twins, runs.call_count) == (True, 3, 1, 2), result
+    assert asked.call_count == 1, "also what is installed, which changes no more"
 
 
 WHOLE = Measurement((), 1, "")

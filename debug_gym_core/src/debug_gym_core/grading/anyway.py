@@ -30,18 +30,20 @@ def throughout(entrypoint: str) -> str:
 
 @dataclass
 class Unchanged:
-    """The run of all tests in the repository as it was, which is the same whatever is graded.
+    """What the repository as it was shows, the same whatever is graded: above all the run of all its tests.
 
     Attributes:
-        run: it; None: nobody asked for it yet, or nothing of it says that another one would be the same
+        run: that; None: nobody asked for it yet, or nothing of it says that another one would be the same
         tried: whether it was ended before by a signal or its timeout: once this may be chance
+        installed: names of the modules that must not be shadowed; empty: nobody asked for them yet, or it is not told
     """
 
     run: Measurement | None = None
     tried: bool = False
+    installed: frozenset[str] = frozenset()
 
     def or_else(self, run: Callable[[], Measurement]) -> Measurement:
-        """It, made once; twice, where it does not end by itself; one that is lost tells nothing and is made again.
+        """That run, made once; twice, where it does not end by itself; a lost one tells nothing and is made again.
 
         Args:
             run: makes it

@@ -286,9 +286,15 @@ class _Clean:
         return frozenset(left if same and shown else ())
 
     def _infrastructure(self, session: Session) -> Infrastructure:
-        counted = (*self.tests, *self.task.pass_to_pass)
-        installed = installed_of(self.task, session)
-        return infrastructure_of(self.task, self.snapshot, self.rules, installed, counted, self.task.test_files)
+        """The test infrastructure; where it is not known yet what is installed, a sandbox is asked.
+
+        Args:
+            session: into which no change was written yet
+        """
+        unchanged, counted = self.unchanged, (*self.tests, *self.task.pass_to_pass)
+        unchanged.installed = unchanged.installed or installed_of(self.task, session)
+        files = self.task.test_files
+        return infrastructure_of(self.task, self.snapshot, self.rules, unchanged.installed, counted, files)
 
 
 def _unwritten(entrypoint: str, error: OSError) -> Measurement:
