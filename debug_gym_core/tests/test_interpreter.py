@@ -356,7 +356,7 @@ def test_trace_follows_every_link(tmp_path: Path) -> None:
     known: dict[str, str | None] = {}
     links, real = trace(tmp_path / "one" / "two" / "file", known)
     assert trace(tmp_path / "one" / "two" / "file", known) == trace(tmp_path / "one" / "two" / "file") == (links, real)
-    assert trace(tmp_path / "one" / ".." / ".." / ".." / ".." / ".." / ".." / "usr", known)[1] == Path("/usr")
+    assert trace(tmp_path.joinpath("one", *[".."] * len(tmp_path.parts), "usr"), known)[1] == Path("/usr")
     assert set(links) >= {tmp_path / "one", tmp_path / "a" / "two"}
     assert real == (tmp_path / "one" / "two" / "file").resolve()
     (tmp_path / "loop").symlink_to("loop")
