@@ -138,10 +138,10 @@ def first_real_line(code: "CodeType") -> int:
 def local_names(debugger: "pdb.Pdb") -> "Dict[str, Any]":
     """The names of a debugger's current frame; none without one.
 
-    Up to Python 3.12 a frame gives them as it last ran, without what was typed, which pdb keeps; from 3.14 on pdb keeps
-    none.
+    Up to Python 3.13 pdb keeps them as they were read when it came there; from 3.14 on it keeps none and warns those
+    who ask.
     """
-    if sys.version_info < (3, 13):
+    if sys.version_info < (3, 14):
         return debugger.curframe_locals  # type: ignore[return-value]
     frame = debugger.curframe
     return frame.f_locals if frame is not None else {}
