@@ -96,6 +96,15 @@ def test_what_there_is_no_room_for_is_named(
     assert (done.returncode, done.stderr) == (4, f"error: {named}: No space left on device\n")
 
 
+def test_a_run_that_cannot_write_what_it_says_names_standard_output(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    done = shell(f"gym run toy --task a -o out --plugin-file {TOY} > /dev/full", environment, tmp_path)
+    assert done.returncode == 4
+    said = "error: standard output: No space left on device; free space, then go on with: debug-gym run --resume out"
+    assert done.stderr.startswith(said) and done.stderr.count("\n") == 1
+
+
 # names that are not UTF-8
 
 

@@ -18,6 +18,7 @@ from taken_name import SECOND
 
 from debug_gym_core.components.catalogue import of_core
 from debug_gym_core.components.entry_points import entry_points
+from debug_gym_core.errors import RequirementError
 from debug_gym_core.plugins import load_plugins
 
 GOOD = """
@@ -358,3 +359,23 @@ def test_only_the_core_is_the_core() -> None:
         "pluggy",
     ]
     assert [str(one.specifier) for one in of_core(texts)] == ["<0.2,>=0.1"]
+
+
+def test_ctrl_c_while_a_plugin_is_loaded_is_no_fault_of_the_plugin(tmp_path: Path) -> None:
+    path = tmp_path / "slow.py"
+    path.write_text("""\
+class Slow:
+    def __set_name__(self, owner, name):
+        raise KeyboardInterrupt
+
+class Owner:
+    attribute = Slow()
+""")
+    with pytest.raises(KeyboardInterrupt):
+        load_plugins(files=[path])
+
+
+def test_without_docstrings_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_plugins, "__doc__", None)
+    with pytest.raises(RequirementError, match="^docstrings tell models what tools do: start Python without -OO"):
+        load_plugins()

@@ -91,7 +91,10 @@ class Rows:
     def _places(self) -> Mapping[str, tuple[RowFile, int]]:
         """File and position of each row, by id."""
         paths = [self._fetched()] if self._source is None else files_of(self._source, self._split)
-        return places_of(paths, self._key)
+        places = places_of(paths, self._key)
+        if not places:
+            raise UsageError(f"{self._source or self._hub}: there are no rows in it")
+        return places
 
     def _fetched(self) -> Path:
         """The split as a parquet file in the cache; fetched when it is not there."""

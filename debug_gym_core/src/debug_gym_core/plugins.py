@@ -24,7 +24,7 @@ from debug_gym_core.components.catalogue import CORE, FILE, KINDS, PluginRecord,
 from debug_gym_core.components.component import Component, Settings
 from debug_gym_core.components.entry_points import entry_points
 from debug_gym_core.components.markers import PROJECT
-from debug_gym_core.errors import PluginError, UsageError
+from debug_gym_core.errors import PluginError, RequirementError, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.tools.event_checks import specifications
 
@@ -46,7 +46,10 @@ def load_plugins(*, files: Iterable[Path | str] = (), strict: bool = False, stri
     Raises:
         PluginError: a plugin is broken and `strict` holds, or one of `files` is and `strict_files` does
         UsageError: there is no such file
+        RequirementError: Python was told to leave docstrings out
     """
+    if load_plugins.__doc__ is None:
+        raise RequirementError("docstrings tell models what tools do: start Python without -OO and PYTHONOPTIMIZE=2")
     plugins = Plugins(_new_manager())
     only, without = _names("DEBUG_GYM_PLUGINS"), _names("DEBUG_GYM_DISABLE_PLUGINS")
     entries = entry_points()
@@ -112,6 +115,8 @@ def _load(
         provides = {kind: [cls.name for cls in classes] for kind, classes in components.items() if classes}
         plugins.add(_with(record, provides=provides), module, components)
     except (Exception, SystemExit) as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made, before Python 3.12
+            raise error.__cause__ from None
         cause = cause_of(error)
         if strict:
             raise PluginError(f"{record} failed to load: {cause}") from error

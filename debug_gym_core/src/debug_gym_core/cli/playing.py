@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.cli import INTERRUPTED, READER_GONE, interrupted_status, say
+from debug_gym_core.cli import INTERRUPTED, READER_GONE, STANDARD_OUTPUT, drop_output, interrupted_status, say
 from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.cli.signals import ended_by_signals
 from debug_gym_core.errors import FULL, RequirementError
@@ -193,7 +193,11 @@ class Playing:
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            text = f"{shown_path(self.run.directory)}: {error.strerror}; free space, then go on with: {self.resume}"
+            where = shown_path(self.run.directory)
+            if error.filename is STANDARD_OUTPUT:
+                drop_output()
+                where = STANDARD_OUTPUT
+            text = f"{where}: {error.strerror}; free space, then go on with: {self.resume}"
             raise RequirementError(text) from error
         return None
 
