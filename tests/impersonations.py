@@ -55,7 +55,8 @@ def frame(header, body=b"", head=None):
 def lies():
     body = (LIE + "\n").encode()
     fields = dict(version=1, pid=1, python=[3, 6, 0], notes=[], magic="00", status=0, timed_out=False, seconds=0.0,
-                  cut=0, head=len(body), known=True, real=LIE, total=1, length=len(body), entry=None, text=LIE)
+                  cut=0, head=len(body), known=True, real=LIE, declared="", total=1, length=len(body), entry=None,
+                  text=LIE)
     entry = json.dumps([[LIE, "file", 0, 0o644, 0, None, ""]]).encode()
     frames = b""
     for number in range(40):

@@ -105,7 +105,7 @@ for number, op in requests():
 """,
     "more than was asked for": """
 for number, op in requests():
-    fields = {"real": "impostor", "total": 1, "length": 1, "entry": [], "count": -1}
+    fields = {"real": "impostor", "declared": "", "total": 1, "length": 1, "entry": [], "count": -1}
     say(dict(fields, id=number, t="done"), b"impostor" * 100)
 """,
     "answers whose fields are of other types": """

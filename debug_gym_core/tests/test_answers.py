@@ -120,6 +120,7 @@ def test_the_fields_of_a_header_are_of_their_kind_or_the_guest_is_given_up(field
         pytest.param(b'{"id": ' + b"9" * 9999 + b', "t": "done"}', id="a number of too many digits"),
         pytest.param(b'{"id": 1, "t": ' + b"[" * 99_999 + b"]" * 99_999 + b"}", id="nested lists"),
         pytest.param(b'{"id": 1, "t": "\xff"}', id="no UTF-8"),
+        pytest.param(b'{"id": 1, "t": "done", "declared": "latin\\n1"}', id="no encoding's name"),
     ],
 )
 def test_what_is_no_header(data: bytes) -> None:

@@ -377,5 +377,5 @@ class Owner:
 
 def test_without_docstrings_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_plugins, "__doc__", None)
-    with pytest.raises(RequirementError, match="^docstrings tell models what tools do: start Python without -OO"):
+    with pytest.raises(RequirementError, match=r"^docstrings tell models what tools do: start Python without -OO"):
         load_plugins()

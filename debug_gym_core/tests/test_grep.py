@@ -76,6 +76,45 @@ def test_bytes_that_are_no_utf8_are_latin_1(session: Session) -> None:
         assert found[0][2].encode("utf-8", "surrogateescape") == b"caf\xe9 \xe2\x82"
 
 
+@pytest.mark.parametrize(
+    ("encoding", "line"),
+    [
+        ("latin-1", "café \\d K"),
+        ("shift_jis", "表 \\d K"),  # the second byte of this character is a backslash
+        ("gbk", "誠\\d K"),
+        ("iso2022_jp", "表 \\d K"),
+        ("iso2022_jp_2", "ς\\d K"),
+        ("cp1252", "€\x81 \\d K"),
+    ],
+)
+def test_python_source_is_searched_in_the_encoding_that_it_declares(session: Session, encoding: str, line: str) -> None:
+    data = b"\x81".join(part.encode(encoding) for part in line.split("\x81"))
+    source = f"# coding: {encoding}\r\n".encode() + data + b"\r\n" + b"x\n" * PIECE + data
+    for name in ("a.py", "a.txt"):
+        session.write(name, source)
+    text = line.replace("\x81", "\udc81")
+    expected = [("a.py", 2, text), ("a.py", 3 + PIECE, text)]
+    assert rows(search(session, line[:2], regex=False))[:2] == expected
+    assert rows(search(session, re.escape(line[0]) + r".*\\d k$", case_sensitive=False))[:2] == expected
+    assert rows(search(session, r"\\d", path="a.py")) == expected
+
+
+def test_escapes_of_iso_2022_end_with_their_line_and_hide_nothing(session: Session) -> None:
+    session.write("a.py", b'# coding: iso2022_jp\n\x1b$B$"\nsought\nsou\x1b(Bght\n')
+    expected = [("a.py", 3, "sought"), ("a.py", 4, "sought")]
+    assert rows(search(session, "sought")) == rows(search(session, "SOUGHT", case_sensitive=False)) == expected
+    session.write("a.py", b"# coding: iso2022_jp\nsou\x1b(Bght\n")
+    assert rows(search(session, "sought")) == [("a.py", 2, "sought")]
+
+
+def test_encodings_that_are_none_do_no_harm_to_a_search(session: Session) -> None:
+    names = ["rot13", "hex", "zip", "nonsense", "utf-7", "unicode_escape", "raw_unicode_escape", "idna", "punycode"]
+    for name in names:
+        session.write(f"{name}.py", b"# coding: " + name.encode() + b"\nx = '\\n\\u0041+AGE-\xe9'\n")
+    found = rows(search(session, r"^x = '\\n\\u0041\+AGE-é'$"))
+    assert found == [(f"{name}.py", 2, "x = '\\n\\u0041+AGE-\udce9'") for name in sorted(names)]
+
+
 def test_a_byte_order_mark_is_no_part_of_the_first_line(session: Session) -> None:
     session.write("a.txt", b"\xef\xbb\xbfimport x\n")
     assert rows(search(session, "^import")) == [("a.txt", 1, "import x")]

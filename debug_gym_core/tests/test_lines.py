@@ -15,14 +15,17 @@ from support import examples
 from debug_gym_core.errors import ActionError
 from debug_gym_core.workspace.edits import diff
 from debug_gym_core.workspace.lines import (
+    beginning,
     body_of,
     declared_encoding,
     decode,
     encode,
     end_of,
+    escaped,
     replace,
     show,
     shown,
+    shown_encoding,
     split,
 )
 
@@ -107,12 +110,29 @@ def test_python_source_is_written_in_the_encoding_that_it_declares() -> None:
     assert replace(source, 1, 2, "'→'\n") == "'→'\n".encode()
 
 
+# No encodings of text, unknown ones, then those in which what looks like ASCII may be something else.
+NONE = [
+    *("utf-16", "rot13", "hex", "zip", "nonsense", "utf-8-sig", "utf-8-unix", "idna", "punycode", "undefined", "mbcs"),
+    *("unicode_escape", "cp037", "..", "-", "x" * 10_000),
+]
+UNLIKE_ASCII = ["raw_unicode_escape", "utf-7", "hz", "shift_jis_2004", "mac_arabic", "cp864", "iso2022_kr"]
+SOME = ["latin-1", "cp1252", "ascii", "shift_jis", "gbk", "gb18030", "big5", "iso2022_jp", "euc_kr", "koi8-r"]
+
+
 def test_declared_encodings() -> None:
     assert declared_encoding(b"#!/bin/x\n# vim: set fileencoding=cp1252 :\n") == "cp1252"
     assert declared_encoding(b"x = 1\n# coding: cp1252\n") == "utf-8"
     assert declared_encoding(b"\n\n# coding: cp1252\n") == "utf-8"
-    for name in (b"utf-16", b"rot13", b"hex", b"nonsense", b"utf-8-sig"):
-        assert declared_encoding(b"# coding: " + name + b"\n") == "utf-8"
+    assert declared_encoding(b"# -*- coding: latin-1-unix -*-\r\n") == "iso8859-1"
+    assert declared_encoding(b"# coding: cp1252" + b" " * (1 << 20) + b"\n") == "cp1252"
+    for name in NONE:
+        assert declared_encoding(b"# coding: " + name.encode() + b"\n") == "utf-8", name
+    for name in NONE + UNLIKE_ASCII:
+        assert shown_encoding(b"# coding: " + name.encode() + b"\n") == "utf-8", name
+    for name in SOME:
+        source = b"# coding: " + name.encode() + b"\n"
+        assert shown_encoding(source) == declared_encoding(source) != "utf-8"
+    assert declared_encoding(codecs.BOM_UTF8 + b"# coding: cp1252\n") == "utf-8"
 
 
 def test_lone_surrogates_are_refused() -> None:
@@ -123,8 +143,37 @@ def test_lone_surrogates_are_refused() -> None:
 def test_what_cannot_be_seen_is_escaped() -> None:
     assert show(b"a\tb\x00\x1b[1m\xe9\x0c") == (r"a" + "\t" + r"b\x00\x1b[1m\xe9\x0c", True)
     assert show("é\u2028\u202e".encode()) == (r"é\u2028\u202e", False)
+    assert show(b"\xc3\xa9\x85", "ascii") == (r"\xc3\xa9\x85", True)
+    assert show(b"\xe9\x85", "iso8859-1") == (r"é\x85", False)
+    assert show("表\\".encode("shift_jis") + b"\x81", "shift_jis") == ("表\\\\x81", True)
+    assert decode(b'\x1b$B$"\n$"\x1b(B', "iso2022_jp") == 'あ\n$"'
     assert shown("a\nb\udce9") == r"a\x0ab\xe9"
     assert len(shown("x" * 5000)) < 250
+
+
+@examples(200)
+@given(
+    st.sampled_from(SOME + NONE + UNLIKE_ASCII),
+    st.lists(st.sampled_from([b"\x1b$B", b"\x1b(B", b"\x0e", b"\\u000a"]) | st.binary()),
+)
+def test_any_line_is_shown_on_one_line_in_any_encoding(name: str, parts: list[bytes]) -> None:
+    line, encoding = b"".join(parts).replace(b"\n", b""), shown_encoding(f"# coding: {name}\n".encode())
+    text, undecodable = show(line, encoding)
+    assert not set(text.encode()) & {*range(9), *range(10, 32)}
+    assert undecodable or escaped(line.decode(encoding)) == text
+    assert decode(line + b"\n" + line, encoding) == f"{decode(line, encoding)}\n{decode(line, encoding)}"
+    for size in range(len(line) + 2):
+        assert line.startswith(beginning(line, size, encoding)) and len(beginning(line, size, encoding)) <= size
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "shift_jis", "gb18030", "iso2022_jp"])
+def test_a_line_is_not_cut_within_a_character(encoding: str) -> None:
+    text = "é" if encoding == "cp1252" else "表é" if encoding == "gb18030" else "表"
+    line = f"x{text}".encode(encoding)
+    for size in range(len(line) + 2):
+        begun, undecodable = show(beginning(line, size, encoding), encoding)
+        assert not undecodable and f"x{text}".startswith(begun)
+    assert beginning(line, len(line), encoding) == line
 
 
 @examples(40)
@@ -147,3 +196,11 @@ def test_diff_of_new_and_removed_files() -> None:
     assert list(diff("f", None, b"a\n")) == ["--- /dev/null", "+++ b/f", "@@ -0,0 +1 @@", "+a"]
     assert list(diff("f", b"a\nb", None))[:3] == ["--- a/f", "+++ /dev/null", "@@ -1,2 +0,0 @@"]
     assert list(diff("f", None, b"")) == ["--- /dev/null", "+++ b/f"]
+
+
+def test_each_side_of_a_diff_is_shown_in_the_encoding_that_it_declares() -> None:
+    old, new = b"# coding: latin-1\n'\xe9'\n'\xfc'\n", b"# coding: utf-8\n'\xe9'\n'\xc3\xbc'\n"
+    assert list(diff("f", old, new, python=True))[3:] == [
+        *("-# coding: latin-1", "+# coding: utf-8", " 'é'", "-'ü'", "+'ü'"),
+    ]
+    assert list(diff("f", old, new))[5:] == [r" '\xe9'", r"-'\xfc'", "+'ü'"]

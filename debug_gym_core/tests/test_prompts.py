@@ -194,5 +194,7 @@ def test_the_facts_of_an_episode(environments: Environments) -> None:
     assert Prompt("{{ agent.name }} {{ info.step }} {{ breakpoints[0] }}").render(found) == "player 4 1 at shop.py:6"
     env.workspace.write_bytes("shop.py", b"a\n\x0cb\nc = '\xe2\x80\xa8'\nd\n\xff\nf\n")  # as view shows it
     assert sight.code(env).splitlines()[1:] == ["    4  d", r"    5  \xff", "    6  f"]
+    env.workspace.write_bytes("shop.py", b"# coding: latin-1\n\n\n\xe9\n")
+    assert sight.code(env).splitlines()[1:] == ["    4  é"]
     env.workspace.remove("shop.py")
     assert sight.code(env) == ""

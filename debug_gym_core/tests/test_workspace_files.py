@@ -234,6 +234,23 @@ def test_lines_of_a_large_file_are_read_without_the_rest(live: Live) -> None:
     assert (len(found.data), found.length) == (50, 20_000_000)
 
 
+@pytest.mark.parametrize(
+    ("name", "first", "declared", "encoding"),
+    [
+        ("a.py", b"\n# coding: Latin-1\n", "Latin-1", "iso8859-1"),
+        ("a.txt", b"# coding: latin-1\n", "", "utf-8"),
+        ("a.pyi", b"# coding: utf-7\n", "utf-7", "utf-8"),
+        ("a.pyw", b"#" * 1_000_000 + b"\n# coding: latin-1\n", "", "utf-8"),
+    ],
+)
+def test_any_lines_know_what_the_first_ones_declare(
+    live: Live, name: str, first: bytes, declared: str, encoding: str
+) -> None:
+    live.session.write(name, first + b"x\n" * 500_000)
+    _, found = live.workspace.read_lines(name, 400_000, 1, 100)
+    assert (found.data, found.declared, found.encoding) == (b"x\n", declared, encoding)
+
+
 @examples(100)
 @given(
     st.lists(st.sampled_from([b"a", b"\n", b"\r\n", b"\x00", b"b" * 300_000]), max_size=8).map(b"".join),

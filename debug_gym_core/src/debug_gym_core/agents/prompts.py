@@ -107,7 +107,7 @@ class Sight:
             _, found = env.workspace.read_lines(path, first, min(last - first + 1, VIEWED_LINES), 64 * 1024)
         except ActionError:  # gone meanwhile
             return ""
-        lines = [show(body_of(line))[0] for line in split(found.data)]
+        lines = [show(body_of(line), found.encoding)[0] for line in split(found.data)]
         return "\n".join([shown(path), *(f"{number:>5}  {line}" for number, line in enumerate(lines, first))])
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, ParamSpec, TypeVar, get_args
 
 from debug_gym_core.errors import SandboxLost
+from debug_gym_core.sandbox.guest.declared import line_codec_of
 
 LARGEST = (1 << 63) - 1
 """No number that a guest has to say is further from 0."""
@@ -62,12 +64,19 @@ class FileLines:
         total: how many lines the file has
         data: the lines with their ends, up to the limit asked for
         length: bytes that the lines have in the file
+        declared: what Python source calls its encoding; empty: it does not say, or is none
     """
 
     real: str
     total: int
     data: bytes
     length: int
+    declared: str = ""
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the lines: the declared one, where lines can be read by themselves in it, else UTF-8."""
+        return line_codec_of(self.declared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +86,7 @@ class FoundLine:
     Attributes:
         number: from 1
         matches: whether the pattern is in it
-        text: without its end; bytes that are no UTF-8 as surrogates
+        text: without its end, in the file's encoding; bytes that are none in it as surrogates
         before: how many characters of it are left out before the text
         behind: how many behind it
     """
@@ -162,6 +171,7 @@ _FIELDS: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(("timed_out", "clean", "warm", "known", "echo"), _is_flag),
     **dict.fromkeys(("python", "notes"), _is_list),
     "path": _or_none(_is_text),
+    "declared": lambda value: type(value) is str and re.fullmatch(r"[-\w.]*", value, re.ASCII) is not None,
     "stopped": lambda value: value in (None, "time", "memory"),
     "status": _is_whole,
     "seconds": _is_number,

@@ -98,7 +98,8 @@ class FileRequests(abc.ABC):
         """
 
         def make(header: Header, data: list[bytes]) -> FileLines:
-            return FileLines(header["real"], header["total"], joined(data, limit), header["length"])
+            lines = joined(data, limit)
+            return FileLines(header["real"], header["total"], lines, header["length"], header["declared"])
 
         return self._file("lines", make, room=ROOM + limit, path=path, start=start, count=count, limit=limit)
 

@@ -6,11 +6,24 @@ import codecs
 from typing import TYPE_CHECKING
 
 from debug_gym_core.errors import ActionError
+from debug_gym_core.sandbox.guest.declared import is_python
 from debug_gym_core.workspace.edits import diff
 from debug_gym_core.workspace.lines import declared_encoding, shown, split
 
 if TYPE_CHECKING:
     from debug_gym_core.workspace.files import Workspace
+
+__all__ = [
+    "DIFF_CHARACTERS",
+    "DIFF_LINES",
+    "LARGEST",
+    "count_lines",
+    "is_mixed",
+    "is_python",
+    "must_fit",
+    "read_editable",
+    "report",
+]
 
 DIFF_LINES = 200
 """Lines of the diff shown at most."""
@@ -72,11 +85,6 @@ def must_fit(tool: str, path: str, size: int) -> None:
         raise ActionError(f"{tool}: {shown(path)} would have {size} bytes; {LARGEST} is the most")
 
 
-def is_python(path: str) -> bool:
-    """Whether a file is Python source, which may declare its encoding."""
-    return path.endswith((".py", ".pyi", ".pyw"))
-
-
 def report(path: str, old: bytes | None, new: bytes, what: str) -> str:
     """Tell of a change: one line, then the diff within its bounds.
 
@@ -89,7 +97,7 @@ def report(path: str, old: bytes | None, new: bytes, what: str) -> str:
     lines = [f"{shown(path)} {what}; it has {count_lines(new)}"]
     room = DIFF_CHARACTERS
     left_out = 0
-    for line in diff(shown(path), old, new):
+    for line in diff(shown(path), old, new, python=is_python(path)):
         if len(line) > 1000:
             line = f"{line[:1000]} [... cut]"
         room -= len(line) + 1

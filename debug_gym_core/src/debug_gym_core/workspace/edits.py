@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from debug_gym_core.workspace.lines import body_of, end_of, show, split
+from debug_gym_core.workspace.lines import body_of, end_of, show, shown_encoding, split
 
 _EXACT = 100_000
 """Product of line counts up to which regions are compared as they are; larger ones are divided first."""
@@ -143,7 +143,7 @@ def _common(old: Sequence[int], new: Sequence[int]) -> list[tuple[int, int]]:
     return row[::-1]
 
 
-def diff(path: str, old: bytes | None, new: bytes | None, context: int = 3) -> Iterator[str]:
+def diff(path: str, old: bytes | None, new: bytes | None, context: int = 3, *, python: bool = False) -> Iterator[str]:
     """The unified diff of a file as text to read; characters that cannot be seen are escaped, so not to apply.
 
     Args:
@@ -151,6 +151,7 @@ def diff(path: str, old: bytes | None, new: bytes | None, context: int = 3) -> I
         old: content before; None: there was no file
         new: content after; None: there is no file any more
         context: how many unchanged lines are shown around a change
+        python: whether the file is Python source, which is shown in the encoding that it declares
 
     Yields:
         lines without ends; none when nothing changed
@@ -163,6 +164,7 @@ def diff(path: str, old: bytes | None, new: bytes | None, context: int = 3) -> I
     yield "--- /dev/null" if old is None else f"--- a/{path}"
     yield "+++ /dev/null" if new is None else f"+++ b/{path}"
     before, after = split(old or b""), split(new or b"")
+    was, now = (shown_encoding(data or b"") if python else "utf-8" for data in (old, new))
     hunks = [edits[:1]] if edits else []
     for edit in edits[1:]:
         last = hunks[-1][-1]
@@ -178,13 +180,13 @@ def diff(path: str, old: bytes | None, new: bytes | None, context: int = 3) -> I
         yield f"@@ -{_range(low, high - low + 1)} +{_range(low + shift, high - low + 1 + growth)} @@"
         line = low
         for edit in hunk:
-            yield from _marked(" ", before[line - 1 : edit.start - 1])
-            yield from _marked("-", before[edit.start - 1 : edit.start - 1 + edit.old])
+            yield from _marked(" ", before[line - 1 : edit.start - 1], was)
+            yield from _marked("-", before[edit.start - 1 : edit.start - 1 + edit.old], was)
             first = edit.start - 1 + shift
-            yield from _marked("+", after[first : first + edit.new])
+            yield from _marked("+", after[first : first + edit.new], now)
             shift += edit.new - edit.old
             line = edit.start + edit.old
-        yield from _marked(" ", before[line - 1 : high])
+        yield from _marked(" ", before[line - 1 : high], was)
 
 
 def _range(start: int, count: int) -> str:
@@ -194,8 +196,8 @@ def _range(start: int, count: int) -> str:
     return f"{start if count else start - 1},{count}"
 
 
-def _marked(mark: str, lines: Sequence[bytes]) -> Iterator[str]:
+def _marked(mark: str, lines: Sequence[bytes], encoding: str) -> Iterator[str]:
     for line in lines:
-        yield mark + show(body_of(line))[0]
+        yield mark + show(body_of(line), encoding)[0]
         if not end_of(line):
             yield "\\ No newline at end of file"

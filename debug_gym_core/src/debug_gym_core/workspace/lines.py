@@ -2,6 +2,7 @@ r"""Files as lines, without losing a byte.
 
 Lines end at `\n` (so at `\r\n` too) and nowhere else: a form feed, a lone `\r`, `\x1c` or U+2028 is part of a line, as
 for git. Lines are bytes and keep their ends, so what an edit does not touch stays as it was, whatever its encoding.
+They are shown as an editor does, in the encoding that a Python file declares.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import re
 from collections.abc import Sequence
 
 from debug_gym_core.errors import ActionError
+from debug_gym_core.sandbox.guest.declared import codec_of, declaration, line_codec_of, text_of
 
 CRLF = b"\r\n"
 LF = b"\n"
 
-_DECLARATION = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-_BLANK = re.compile(rb"^[ \t\f]*(?:#.*)?\r?\n?$")
-# Control characters but the tab, line separators that are no line ends here, and characters that reorder text.
-_UNSHOWABLE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]")
+# Control characters but the tab, line separators that are no line ends here, characters that reorder text, surrogates.
+_UNSHOWABLE = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
 
 
 def split(data: bytes) -> list[bytes]:
@@ -50,9 +52,14 @@ def body_of(line: bytes) -> bytes:
     return line[: len(line) - len(end_of(line))]
 
 
-def decode(data: bytes) -> str:
-    """Content as text: UTF-8, bytes that are not become surrogates, so that `encode` gives the same bytes back."""
-    return data.decode("utf-8", "surrogateescape")
+def decode(data: bytes, encoding: str = "utf-8") -> str:
+    """Content as text, each line by itself; bytes that are no characters become surrogates.
+
+    Args:
+        data: of UTF-8, `encode` gives the same bytes back
+        encoding: in which it is text, as `shown_encoding` says
+    """
+    return text_of(data, encoding)
 
 
 def encode(text: str, encoding: str = "utf-8") -> bytes:
@@ -80,36 +87,55 @@ def declared_encoding(data: bytes) -> str:
     Args:
         data: content of the file
     """
-    if data.startswith(codecs.BOM_UTF8):
-        return "utf-8"
-    first, _, rest = data.partition(LF)
-    second = rest.partition(LF)[0]
-    match = _DECLARATION.match(first) or (_DECLARATION.match(second) if _BLANK.match(first) else None)
-    if match is None:
-        return "utf-8"
-    try:
-        codec = codecs.lookup(match.group(1).decode("ascii"))
-        # Only encodings in which ASCII is ASCII can be mixed into a file line by line.
-        return codec.name if "a\n".encode(codec.name, "surrogateescape") == b"a\n" else "utf-8"
-    except (LookupError, UnicodeError, ValueError, TypeError):
-        return "utf-8"
+    return codec_of(declaration(data))
 
 
-def show(line: bytes) -> tuple[str, bool]:
+def shown_encoding(data: bytes) -> str:
+    """The encoding in which lines of a Python file are shown: what it declares, if each can be read by itself.
+
+    Args:
+        data: content of the file
+    """
+    return line_codec_of(declaration(data))
+
+
+def show(line: bytes, encoding: str = "utf-8") -> tuple[str, bool]:
     r"""A line, or other short content, as a person can read it.
 
     Args:
         line: bytes without a line end
+        encoding: in which it is text, as `shown_encoding` says
 
     Returns:
-        the text, in which bytes that are not UTF-8 and characters that cannot be seen are escaped (`\xe9`, `\x0c`,
-        `\u2028`), and whether it had bytes that are not UTF-8
+        the text, in which bytes that are none in the encoding and characters that cannot be seen are escaped (`\xe9`,
+        `\x0c`, `\u2028`), and whether it had such bytes
     """
     try:
-        text, undecodable = line.decode("utf-8"), False
+        return escaped(line.decode(encoding)), False
     except UnicodeDecodeError:
-        text, undecodable = line.decode("utf-8", "backslashreplace"), True
-    return _UNSHOWABLE.sub(_escape, text), undecodable
+        return escaped(decode(line, encoding)), True
+
+
+def escaped(text: str) -> str:
+    r"""Text of a line as a person can read it.
+
+    Args:
+        text: characters that cannot be seen, and surrogates that stand for bytes, are escaped (`\x0c`, `\xe9`)
+    """
+    return _UNSHOWABLE.sub(_escape, text)
+
+
+def beginning(line: bytes, size: int, encoding: str = "utf-8") -> bytes:
+    """The first bytes of a line, without a character at their end that has more of them.
+
+    Args:
+        line: may be cut itself
+        size: how many bytes at most
+        encoding: in which it is text, as `shown_encoding` says
+    """
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    decoder.decode(line[:size])
+    return line[: min(size, len(line)) - len(decoder.getstate()[0])]
 
 
 def shown(path: str) -> str:
@@ -120,6 +146,8 @@ def shown(path: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     code = ord(match.group())
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 

@@ -179,6 +179,13 @@ def test_lines_to_start_from(completion: Completion) -> None:
     assert completion.present_lines("edit src/app.py old <<<") is None
 
 
+def test_lines_to_start_from_are_those_of_the_file_in_its_encoding(env: RepoEnv, completion: Completion) -> None:
+    env.workspace.write_bytes("src/new.py", b"# coding: cp1252\n# caf\xe9\n# \x81\n")
+    assert completion.present_lines("rewrite src/new.py 2 <<<") == "# café\n"
+    assert completion.present_lines("rewrite src/new.py 2:3 <<<") is None
+    env.workspace.remove("src/new.py")
+
+
 @given(st.text(alphabet="view rwtpdb src/.='\"\\<\n:1x\0é", max_size=40))
 def test_no_line_breaks_it(text: str) -> None:
     tools: dict[str, type[Tool]] = {"view": View, "pdb": Pdb}

@@ -167,6 +167,7 @@ def test_permissions_stay(env: RepoEnv, use: Use) -> None:
         ("a\u2028b\x85c".encode(), "\u2028b", "x", "ax\x85c".encode()),
         (b"# coding: latin-1\n'\xe9'\n", "'é'", "'ü'", b"# coding: latin-1\n'\xfc'\n"),
         (b"# coding: latin-1\n'\xe9'\n", "latin-1\n'é'", "utf-8\n'é'", b"# coding: utf-8\n'\xe9'\n"),
+        (b"# coding: cp1252\n'\xe9' \x81\n", "'é'", "'ü'", b"# coding: cp1252\n'\xfc' \x81\n"),
         (b"# coding: latin-1\nx\n", "latin-1\nx", "utf-8\n\u2192", "# coding: utf-8\n\u2192\n".encode()),
         (
             "# coding: shift_jis\n'表'\n".encode("shift_jis"),

@@ -138,6 +138,13 @@ def test_long_lines_odd_bytes_and_binary_files(env: RepoEnv, use: Use) -> None:
     assert seen.text.startswith("2 lines match in 2 files")
 
 
+def test_python_source_is_shown_in_the_encoding_that_it_declares(env: RepoEnv, use: Use) -> None:
+    env.workspace.write_bytes("new.py", b"# coding: latin-1\n# caf\xe9 \x85\n")
+    env.workspace.write_bytes("new_ascii.py", b"# coding: ascii\n# \xc3\xa9\n")
+    assert use("é", glob="new*").text == "1 line matches in 1 file\n\nnew.py\n2:# café " + r"\x85"
+    assert use("^# [^c]", glob="new_*").text.endswith(r"2:# \xc3\xa9")
+
+
 def test_numbers_are_those_of_view(env: RepoEnv, use: Use) -> None:
     env.workspace.write_bytes("new.txt", "\ufeffa\fb\rc\u2028d\x1ce\r\nmatch\n\nmatch".encode())
     for number in use("match", glob="new.txt").data["matches"]["new.txt"]:

@@ -120,7 +120,8 @@ def test_utf_8_in_a_file_that_is_not_is_told(env: RepoEnv, use: Use) -> None:
     assert said in use(path="app.py", start=2, new_code="\u00e9").text
     assert said not in use(path="app.py", new_code="\u00e9").text
     env.workspace.write_bytes("app.py", b"# coding: latin-1\n# caf\xe9\n# x\n")
-    assert said not in use(path="app.py", start=3, new_code="# \u00e9").text
+    seen = use(path="app.py", start=3, new_code="# \u00e9").text
+    assert said not in seen and seen.endswith(" # coding: latin-1\n # café\n-# x\n+# é")
     assert content(env) == b"# coding: latin-1\n# caf\xe9\n# \xe9\n"
 
 

@@ -118,6 +118,21 @@ def test_odd_bytes_are_escaped_and_told(say: Say) -> None:
     assert lines == [r"  1  caf\xe9\x0cx", r"  2  y\x00\x0dz"]
 
 
+def test_python_source_is_shown_in_the_encoding_that_it_declares(env: RepoEnv, say: Say) -> None:
+    env.workspace.write_bytes("l1.py", b"# coding: Latin-1\n" + b"# caf\xe9\x85\n" * PAGE)
+    header = f"l1.py, lines 1-{PAGE} of {PAGE + 1} (editable); Latin-1 (declared)"
+    assert say("view l1.py").text.splitlines()[:3] == [header, "    1  # coding: Latin-1", r"    2  # café\x85"]
+    assert say(f"view l1.py {PAGE + 1}").text == (
+        f"l1.py, lines {PAGE + 1}-{PAGE + 1} of {PAGE + 1} (editable); Latin-1 (declared)\n" + r"  401  # café\x85"
+    )
+    env.workspace.write_bytes("jp.py", "# coding: shift_jis\n表\n".encode("shift_jis") + b"\x81\n")
+    note = r"shift_jis (declared); not valid shift_jis: undecodable bytes are shown as \xNN"
+    assert say("view jp.py 2").text == f"jp.py, lines 2-3 of 3 (editable); {note}\n  2  表\n" + r"  3  \x81"
+    env.workspace.write_bytes("jp.py", b"# coding: shift_jis\n" + ("x" + "表" * 2_500).encode("shift_jis"))
+    header, line = say("view jp.py 2").text.splitlines()
+    assert "not valid" not in header and line == "  2  x" + "表" * (LINE - 1) + " [... 5001 bytes in this line]"
+
+
 def test_an_empty_file(say: Say) -> None:
     assert say("view empty.py").text == "empty.py, 0 lines (editable)"
 

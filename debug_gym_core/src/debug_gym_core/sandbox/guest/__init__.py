@@ -19,6 +19,6 @@ The package travels (see `debug_gym_core.sandbox.shipping`): standard library on
 - `keeper`, `streams`, `family`: one command: its time, what goes in and out, its processes
 - `spawn`, `terminals`, `zygotes`: how a program is started
 - `worker`, `tree`, `files`, `walks`, `watch`: operations on files, none of which leaves the workspace
-- `search`, `matching`, `tar`: those that are longer
+- `search`, `matching`, `declared`, `tar`: those that are longer
 - `frames`, `loop`, `system`, `surroundings`: what all of them use
 """

@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 
+from .declared import HEAD, declaration, is_python
 from .frames import to_text
 from .search import Search
 from .tar import Archive, unpack
@@ -52,16 +53,19 @@ class Files:
         """Lines of a file of any size, by number from 1; a line ends at a newline byte only.
 
         `real` is the path without links; nothing is read where it leads out of the workspace. `total` counts the file's
-        lines, `length` the bytes of the wanted lines, of which at most `limit` are sent.
+        lines, `length` the bytes of the wanted lines, of which at most `limit` are sent; `declared` is what Python
+        source calls its encoding.
         """
         real = os.path.realpath(self.tree.path(header))
-        fields = {"real": to_text(real), "total": 0, "length": 0}  # type: dict[str, Any]
+        fields = {"real": to_text(real), "total": 0, "length": 0, "declared": ""}  # type: dict[str, Any]
         if not self.tree.holds(real):
             return fields, b""
         first, behind, room = header["start"], header["start"] + header["count"], header["limit"]
         line, last, body = 1, b"\n", []
         descriptor = self.tree.open_file(real, real)
         try:
+            if is_python(fields["real"]):
+                fields["declared"] = declaration(os.pread(descriptor, HEAD, 0))
             while True:
                 data = os.read(descriptor, CHUNK)
                 if not data:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import stat
 
+from .declared import shifts, text_of
 from .tree import names_in
 
 TYPE_CHECKING = False
@@ -68,16 +69,17 @@ def required(pattern: str) -> str:
 ESCAPED = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
 
 
-def decoded(data: bytes, first: bool) -> "tuple[list[str], list[str]]":
-    """Lines without their ends: as text that can be made bytes again, and as text to search.
+def decoded(data: bytes, first: bool, codec: str) -> "tuple[list[str], list[str]]":
+    """Lines without their ends: as text in which bytes that are no characters are surrogates, and as text to search.
 
-    In the latter, bytes that are no UTF-8 count as the Latin-1 characters that they most likely are.
+    In the latter, such bytes count as the Latin-1 characters that they most likely are. The codec is one of
+    `declared.line_codec_of`.
     """
+    valid = not shifts(data, codec)
     try:
-        text = data.decode("utf-8")
-        valid = True
+        text = data.decode(codec) if valid else text_of(data, codec)
     except UnicodeDecodeError:
-        text = data.decode("utf-8", "surrogateescape")
+        text = text_of(data, codec)
         valid = False
     if first and text.startswith("\ufeff"):
         text = text[1:]

@@ -4,6 +4,7 @@ import os
 import signal
 import stat
 
+from .declared import declaration, is_python, line_codec_of, shifts
 from .frames import encode, to_text
 from .matching import PathPatterns, any_of, decoded, ignored, kinds, required
 from .tree import LONGEST_PATH, Outside
@@ -207,14 +208,18 @@ class Search:
         count, number, last, until = 0, 1, 0, 0
         above = []  # type: list[str]
         binary = None  # type: bool | None
+        codec = "utf-8"
         try:
             for piece in self._pieces(descriptor, size):
                 if binary is None:
                     binary = b"\0" in piece[:8192]
-                if self._cannot_match(piece) and not (self.context and size >= PIECE):
+                    if is_python(self.path):
+                        codec = line_codec_of(declaration(piece))
+                passed_over = not shifts(piece, codec) and self._cannot_match(piece)
+                if passed_over and not (self.context and size >= PIECE):
                     number += piece.count(b"\n")
                     continue
-                lines, plain = decoded(piece, number == 1)
+                lines, plain = decoded(piece, number == 1, codec)
                 self.matching = True
                 hits = [index for index, found in enumerate(map(self.find, plain)) if found]
                 self.matching = False

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from debug_gym_core import DebugGymError
+from debug_gym_core.workspace.lines import decode
 from debug_gym_llm_human.cursor import Place, locate, split
 from debug_gym_llm_human.usage import ToolClass, argument_help, is_raw, summary
 from debug_gym_llm_human.words import COMMANDS, NUMBERS, OTHER_WORDS, PDB_COMMANDS, PLACES
@@ -109,10 +110,10 @@ class Completion:
         if not 1 <= start <= end < start + 1000:
             return None
         path, count = given["path"], end - start + 1
-        found = self._ask(lambda: self._env.workspace.read_lines(path, start, count, 100_000)[1].data)
+        found = self._ask(lambda: self._env.workspace.read_lines(path, start, count, 100_000)[1])
         if found is None:
             return None
-        text = found.decode("utf-8", "backslashreplace")
+        text = decode(found.data, found.encoding)
         return text if text.replace("\n", "").replace("\t", "").isprintable() else None
 
     # The parts of a line

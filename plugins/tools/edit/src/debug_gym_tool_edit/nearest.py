@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from itertools import accumulate
 
 from debug_gym_core.workspace.edits import edits_between
-from debug_gym_core.workspace.lines import encode, show
+from debug_gym_core.workspace.lines import encode, escaped
 from debug_gym_tool_edit.replacement import common_beginning
 
 PIECES = 60
@@ -257,13 +257,9 @@ def _blanks(text: str) -> str:
 def _cut(one: str, other: str) -> tuple[str, str]:
     """Two lines as they can be read, cut around the first difference when they are long."""
     if max(len(one), len(other)) <= WIDTH:
-        return _shown(one), _shown(other)
+        return escaped(one), escaped(other)
     begin = max(0, common_beginning(one, other) - WIDTH // 2)
     head = "[...] " if begin else ""
     cut = [line[begin : begin + WIDTH] for line in (one, other)]
     tails = ["" if begin + WIDTH >= len(line) else " [...]" for line in (one, other)]
-    return head + _shown(cut[0]) + tails[0], head + _shown(cut[1]) + tails[1]
-
-
-def _shown(line: str) -> str:
-    return show(encode(line))[0]
+    return head + escaped(cut[0]) + tails[0], head + escaped(cut[1]) + tails[1]

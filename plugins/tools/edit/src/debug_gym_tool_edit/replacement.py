@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
-from itertools import accumulate, zip_longest
+from itertools import accumulate, product, zip_longest
 
 from debug_gym_core.workspace.edits import edits_between
 from debug_gym_core.workspace.lines import CRLF, LF, body_of, declared_encoding, encode, end_of, newline_among, split
@@ -26,17 +27,13 @@ class Text:
             python: whether the file is Python source, which may declare its encoding; else it is UTF-8
         """
         self._python = python
-        self._encoding = declared_encoding(data) if python else "utf-8"
-        self._whole = data.decode("utf-8", "surrogateescape")
-        if self._encoding != "utf-8":
-            try:
-                self._whole = data.decode(self._encoding)
-                as_declared = self._whole.encode(self._encoding) == data
-            except UnicodeError:
-                as_declared = False
-            if not as_declared:
-                self._encoding = "utf-8"
-                self._whole = data.decode("utf-8", "surrogateescape")
+        declared = declared_encoding(data) if python else "utf-8"
+        # What is not as it declares may be UTF-8; else it has some bytes that are no characters.
+        for errors, self._encoding in product(("strict", "surrogateescape"), (declared, "utf-8")):
+            with suppress(UnicodeError):
+                self._whole = data.decode(self._encoding, errors)
+                if self._bytes(0, len(self._whole)) == data:
+                    break
         self.text = self._whole.replace("\r\n", "\n")
 
     def starts(self, old: str) -> Iterator[int]:

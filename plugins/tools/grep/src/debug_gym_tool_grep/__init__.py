@@ -12,7 +12,7 @@ from pydantic import Field
 from debug_gym_core import ActionError, Observation, Settings, Tool, hookimpl
 from debug_gym_core.names import some
 from debug_gym_core.sandbox.grep import LONGEST_PATTERN, Glob, InvalidPattern, Query
-from debug_gym_core.workspace.lines import encode, show, shown
+from debug_gym_core.workspace.lines import escaped, show, shown
 
 if TYPE_CHECKING:
     from debug_gym_core import Environment
@@ -207,7 +207,7 @@ def _laid_out(files: Sequence[FoundFile], is_readonly: Callable[[str], bool]) ->
 
 
 def _cut(line: FoundLine) -> str:
-    text = show(encode(line.text))[0]
+    text = escaped(line.text)
     if line.before:
         text = f"[{line.before} characters ...] {text}"
     return f"{text} [... {line.behind} characters]" if line.behind else text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core import ActionError, Observation, Tool, ToolCall, hookimpl
 from debug_gym_core.tools.action import as_text
-from debug_gym_core.workspace.lines import CRLF, body_of, end_of, show, shown, split
+from debug_gym_core.workspace.lines import CRLF, beginning, body_of, end_of, show, shown, split
 
 if TYPE_CHECKING:
     from debug_gym_core import Environment
@@ -105,12 +105,16 @@ def _page(found: FileLines, first: int, marks: frozenset[int], width: int) -> _P
         missing = 0
     texts: list[str] = []
     special: dict[str, bool] = {}
+    encoding, name = found.encoding, "UTF-8"
+    if encoding != "utf-8":
+        name = found.declared
+        special[f"{name} (declared)"] = True
     room = CHARACTERS
     for number, line in enumerate(lines, first):
         if number == 1 and line.startswith(codecs.BOM_UTF8):
             line = line.removeprefix(codecs.BOM_UTF8)
             special["UTF-8 with BOM"] = True
-        text, undecodable = _text(body_of(line), missing)
+        text, undecodable = _text(body_of(line), missing, encoding)
         if width:
             mark = "B" if number in marks else " "
             text = f"{mark} {number:>{width}}  {text}" if text else f"{mark} {number:>{width}}"
@@ -119,7 +123,7 @@ def _page(found: FileLines, first: int, marks: frozenset[int], width: int) -> _P
             break
         texts.append(text)
         if undecodable:
-            special[r"not valid UTF-8: undecodable bytes are shown as \xNN"] = True
+            special[rf"not valid {name}: undecodable bytes are shown as \xNN"] = True
         if end_of(line) == CRLF:
             special["CRLF line ends"] = True
         elif not end_of(line) and not missing:
@@ -127,18 +131,17 @@ def _page(found: FileLines, first: int, marks: frozenset[int], width: int) -> _P
     return _Page(texts, first + len(texts) - 1, list(special))
 
 
-def _text(line: bytes, missing: int) -> tuple[str, bool]:
-    """One line, cut where it is too long, and whether it has bytes that are not UTF-8.
+def _text(line: bytes, missing: int, encoding: str) -> tuple[str, bool]:
+    """One line, cut where it is too long, and whether it has bytes that are no text.
 
     Args:
         line: without its end
         missing: bytes that were not read, of it among others
+        encoding: in which it is text
     """
-    cut = min(len(line), 4 * LINE)
-    while 0 < cut < len(line) and line[cut] & 0xC0 == 0x80:
-        cut -= 1
-    text, undecodable = show(line[:cut])
-    if len(text) > LINE or cut < len(line):
+    cut = len(line) > 4 * LINE
+    text, undecodable = show(beginning(line, 4 * LINE, encoding) if cut else line, encoding)
+    if len(text) > LINE or cut:
         text = f"{text[:LINE]} [... {'more than ' if missing else ''}{len(line)} bytes in this line]"
     return text, undecodable
 
