@@ -304,16 +304,17 @@ class Process:
         """
         self._connection.send({"op": "checkpoint", "of": self._id})
 
-    def signal_since(self, number: int, itself: bool = False, most: int | None = None) -> int:
+    def signal_since(self, number: int, itself: bool = False, most: int | None = None, again: bool = False) -> int:
         """Send a signal to every process that the program started, directly or not, since the last `checkpoint`.
 
-        SIGKILL ends them for good, also when they fork quickly. Of another one, a process gets no second, and all that
-        are stopped go on.
+        SIGKILL ends them for good, also when they fork quickly. Of another one, a process gets no second, unless it is
+        sent again, and all that are stopped go on.
 
         Args:
             number: the signal; 0: none, only count
             itself: send it to the program itself too (not SIGKILL), every time
             most: if there are more, end them for good instead
+            again: send it to those too that had it: they may not have heard it, while they were about to be programs
 
         Returns:
             how many processes there were, without the program itself
@@ -321,9 +322,8 @@ class Process:
         Raises:
             SandboxLost: the guest is gone
         """
-        fields: dict[str, Any] = {"number": int(number), "itself": itself, "most": most}
         with contextlib.suppress(CommandEnded):
-            return self._count("signal_since", fields)
+            return self._count("signal_since", {"number": number, "itself": itself, "most": most, "again": again})
         return 0
 
     def _count(self, op: str, fields: dict[str, Any]) -> int:

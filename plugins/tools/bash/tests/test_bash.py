@@ -130,14 +130,28 @@ def test_a_timeout_ends_the_command_and_the_shell_lives_on(anywhere: Say, kind: 
     assert anywhere("echo $kept; kill -0 $first && kill $first; wait; jobs").text.startswith("yes")
 
 
+ONCE = """\
+import pathlib, signal, time
+signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, signal.SIG_DFL))
+pathlib.Path("runs").touch()
+time.sleep(1000)
+"""
+"""A program that does not heed the first SIGINT, as a shell's child that is about to be a program may not."""
+
+
 @pytest.mark.parametrize(
-    "command", ["sleep 1000", *repeated("faults", "while :; do :; done", "(sleep 1000); sleep 1000")]
+    "command",
+    [
+        "touch runs; sleep 1000",
+        f"python3 -c '{ONCE}'",
+        *repeated("faults", "touch runs; while :; do :; done", "touch runs; (sleep 1000); sleep 1000"),
+    ],
 )
 def test_another_thread_ends_a_command_and_the_shell_lives_on(env: RepoEnv, say: Say, command: str) -> None:
     say("kept=yes")
     assert not env.interrupt()
     with ThreadPoolExecutor(1) as threads:
-        told = threads.submit(say, f"touch runs; {command}")
+        told = threads.submit(say, command)
         while env.session.stat("runs") is None:
             assert not told.done()
         while not told.done():  # it may be one that comes before the command does

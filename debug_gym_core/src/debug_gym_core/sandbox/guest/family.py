@@ -113,8 +113,8 @@ class Family:
         known = {process for process, start in start_times(self.before).items() if self.before[process] == start}
         return self.descendants() - {self.main} - known - below(known, process_parents())
 
-    def signal_since(self, number: int, itself: bool, most: "int | None") -> int:
-        """Signal what was started since the checkpoint, each process once, and the command itself each time.
+    def signal_since(self, number: int, itself: bool, most: "int | None", again: bool) -> int:
+        """Signal what was started since the checkpoint, each process once unless `again`, and the command each time.
 
         The command is stopped meanwhile, so that it starts nothing that is missed. If it started more than `most`, all
         that are killed, without a chance to go on. Returns how many the others are.
@@ -133,7 +133,7 @@ class Family:
                 self.stop_group()
             self._kill_since()
         if number and number != signal.SIGKILL:
-            fresh = alive - self.signalled.get(number, set())
+            fresh = alive - (set() if again else self.signalled.get(number, set()))
             self.signalled[number] = alive
             signal_each([*main, *fresh], number)
             signal_each([*alive, *main], signal.SIGCONT)

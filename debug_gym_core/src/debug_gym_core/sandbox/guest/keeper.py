@@ -154,8 +154,8 @@ class Keeper:
         elif op == "signal":
             fields["count"] = self.family.signal(header.get("pid") or self.family.main, header["number"])
         elif op == "signal_since":
-            most, itself = header.get("most"), bool(header.get("itself"))
-            fields["count"] = self.family.signal_since(header["number"], itself, most)
+            itself, again = bool(header.get("itself")), bool(header.get("again"))
+            fields["count"] = self.family.signal_since(header["number"], itself, header.get("most"), again)
         elif op == "echo":
             fields["echo"] = echo(self.streams.slave_fd, header.get("state"))
         elif op == "resize":

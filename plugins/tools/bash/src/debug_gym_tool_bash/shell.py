@@ -204,7 +204,7 @@ class Shell:
         """End the command that another thread runs, as Ctrl-C does; whether one runs."""
         which = self._running
         if which:
-            self._process.signal_since(signal.SIGINT, itself=True)
+            self._process.signal_since(signal.SIGINT, itself=True, again=True)
             self._ask(which)  # the shell forgets what was typed
         return bool(which)
 
