@@ -69,7 +69,8 @@ def interpreter(directory: Path, project: Path, needs: tuple[str, ...]) -> str:
     """One with a project and what its tests need."""
     python = directory / "environment" / "bin" / "python"
     subprocess.run(["uv", "venv", "-q", "--python", sys.executable, python.parents[1]], check=True)
-    install = ["uv", "pip", "install", "-q", "--python", python, "pytest", *needs, project]
+    copies = ["--link-mode", "copy"]  # one more link to a file, for another project, would make it a changed one
+    install = ["uv", "pip", "install", "-q", *copies, "--python", python, "pytest", *needs, project]
     subprocess.run(install, check=True)
     return str(python)
 

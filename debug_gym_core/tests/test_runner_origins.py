@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import types
 import weakref
@@ -64,8 +65,10 @@ def around_a_part(repository: Repository, module: Callable[[], Any]) -> Any:
     return made(part)
 
 
-def written_since(repository: Repository) -> Any:
+def written_since(repository: Repository, writable: bool = True) -> Any:
     repository.origins.began = 0
+    if not writable:
+        repository.monkeypatch.setattr(os, "statvfs", lambda path: types.SimpleNamespace(f_flag=os.ST_RDONLY))
     return repository.module().hook
 
 
@@ -113,6 +116,7 @@ MAY_TAKE_PART: dict[str, tuple[Callable[[Repository], Any], bool]] = {
     "of the repository": (lambda one: one.module("shop.py", "shop").hook, False),
     "outside, and not installed": (lambda one: installed(one, place="/nowhere/"), False),
     "of a file that was written since": (written_since, False),
+    "of one that nobody can write to": (lambda one: written_since(one, writable=False), True),
     "of code that its file has not": (of_another_code, False),
     "of a module that is not imported": (of_a_module_that_is_none, False),
     "of a file that is none": (that_says_it_is_another_files, False),

@@ -283,7 +283,9 @@ class Origins(object):
             compiled: makes code of a text and a path
         """
         with contextlib.suppress(OSError, ValueError):
-            if max(os.lstat(path).st_ctime, os.stat(path).st_ctime) >= self.began:
+            # Of what nobody here can write to, the host may have made one more link meanwhile, as uv does.
+            is_new = max(os.lstat(path).st_ctime, os.stat(path).st_ctime) >= self.began
+            if is_new and not os.statvfs(path).f_flag & os.ST_RDONLY:
                 return []
             # A directory that is moved here brings files of which no time tells.
             inside = self.trusted is not None and self.inside(path) is not None
