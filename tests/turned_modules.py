@@ -105,9 +105,9 @@ def turned(text: str) -> dict[str, Any]:
     """The namespace of a module that is run turned."""
     tree = ast.parse(text)
     made = Expectations(SECRET, keeps=True)
-    turn(tree, "_turned", ["test_it", "test_other"], made.literals)
+    turn(tree, "_turned", ["test_it", "test_other"], made)
     code = compile(tree, "<test>", "exec")
-    made.anything.own = frozenset(map(id, within(code)))
+    made.anything.own = made.statements.own = frozenset(map(id, within(code)))
     space: dict[str, Any] = {"_turned": made, "__name__": "turned", "_code": code}
     exec(code, space)
     return space

@@ -8,6 +8,7 @@ import pytest
 
 from debug_gym_core.grading.runner import bindings
 from debug_gym_core.grading.runner.bindings import Bindings, parameters
+from debug_gym_core.grading.runner.expectations import Expectations
 from debug_gym_core.grading.runner.turning import turn
 
 MODULE = """
@@ -37,7 +38,7 @@ def test_it(LOCAL):
 
 def certain(body: str) -> int:
     tree = ast.parse(MODULE.format(body=textwrap.indent(body, "    ")))
-    return turn(tree, "E", ["test_it"], [])["test_it"]
+    return turn(tree, "E", ["test_it"], Expectations(""))["test_it"]
 
 
 @pytest.mark.parametrize(

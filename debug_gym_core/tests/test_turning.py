@@ -299,7 +299,7 @@ def test_every_line_keeps_its_number():
         """
     )
     before, after = ast.parse(text), ast.parse(text)
-    assert turn(after, "_turned", ["test_it"], []) == {"test_it": 1}
+    assert turn(after, "_turned", ["test_it"], Expectations(SECRET)) == {"test_it": 1}
     lines = [{node.lineno for node in ast.walk(one) if isinstance(node, ast.stmt)} for one in (before, after)]
     assert lines[0] == lines[1]
 

@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import platform
 import posixpath
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -113,7 +113,7 @@ def grade(
         if found is not None and found.doubts:
             found = found.but(found.doubts.keys() - counted)
         if found is not None and found.doubts:
-            found = found.but(clean.doubted_anyway(run, found.doubts, known))
+            found = found.but(clean.doubted_anyway(run, found, known))
     doubts = found.doubts if found is not None else {}
     measurement = without(measurement, doubts)
     resolved = resolves(measurement)
@@ -226,18 +226,25 @@ class _Clean:
             elsewhere, entrypoint = infrastructure.elsewhere, task.entrypoint
             return run_twins(session, entrypoint, sources, doctests, helpers, trusted, measurement, elsewhere, known)
 
-    def doubted_anyway(self, run: _Run, doubts: Collection[str], known: frozenset[Problem]) -> frozenset[str]:
+    def doubted_anyway(self, run: _Run, twins: Twins, known: frozenset[Problem]) -> frozenset[str]:
         """The tests whose twins tell nothing: they doubt a right fix as well, or the repository as it was.
+
+        What that replaces of Python's own library is held against no test.
 
         Args:
             run: of the tests over the changes
-            doubts: ids of the tests that are not believed
+            twins: those of the tests, with doubts
             known: problems of the run that are held against nobody
         """
         then = (self.right_run or self.before(run)).but(known)
-        passed = [one for one in doubts if then.outcomes.get(one) in PASSING]
-        found = self._right().twins(then, known) if passed else None
-        return frozenset(passed).intersection(found.doubts if found is not None else ())
+        passed = [one for one in twins.doubts if then.outcomes.get(one) in PASSING]
+        strange = [one for one in twins.doubts if twins.strange(one)]
+        found = self._right().twins(then, known) if passed or strange else None
+        if found is None:
+            return frozenset()
+        replaced = frozenset().union(*map(found.strange, found.doubts))
+        doubted = [one for one in passed if one in found.doubts]
+        return frozenset([*doubted, *(one for one in strange if twins.strange(one) <= replaced)])
 
     @cached_property
     def right_run(self) -> Measurement | None:

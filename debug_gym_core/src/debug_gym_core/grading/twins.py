@@ -18,6 +18,7 @@ from typing import Literal
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import Turned
 from debug_gym_core.grading.runner.literals import blurred
+from debug_gym_core.grading.runner.statements import STRANGE
 from debug_gym_core.sandbox.python_code import parse
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
@@ -63,6 +64,15 @@ class Twins:
     lost: bool = False
     asked: frozenset[str] = frozenset()
     unread: Mapping[str, str] = field(default_factory=dict)
+
+    def strange(self, test: str) -> frozenset[str]:
+        """What a test uses that is not what it was, by name; nothing where it is not believed for something else.
+
+        Args:
+            test: its id
+        """
+        why = self.doubts.get(test, "")
+        return frozenset(why.removeprefix(STRANGE).split(", ") if why.startswith(STRANGE) else ())
 
     def but(self, tests: Collection[str]) -> Twins:
         """The same, for which the twins of some tests tell nothing."""
@@ -227,6 +237,8 @@ def _doubt(twin: TestResult, secret: str) -> str:
     """Why a test is not believed whose twin ended so; empty: it is."""
     if twin.outcome in PASSING:
         return "it passes whatever it expects"
+    if STRANGE in twin.message:
+        return STRANGE + twin.message.partition(STRANGE)[2]
     if secret not in twin.message or twin.outcome not in ("failed", "xfailed"):
         return f"its twin ends otherwise ({twin.outcome}: {twin.message[:MESSAGE]})"
     return ""

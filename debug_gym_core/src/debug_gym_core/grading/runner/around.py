@@ -2,6 +2,7 @@
 
 from .asked import Unmet
 from .raising import text_of
+from .statements import STRANGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ class Around(object):
         failure: makes the failure of a test whose expectations hold
     """
 
-    __slots__ = ("asked", "certain", "compared", "failure", "owner", "survived")
+    __slots__ = ("asked", "certain", "compared", "failure", "owner", "strange", "survived", "used")
 
     def __init__(self, owner: "Any", certain: int, failure: "Callable[[str], BaseException]") -> None:
         self.owner = owner
@@ -28,6 +29,8 @@ class Around(object):
         self.asked = 0
         self.compared = 0
         self.survived = 0
+        self.used = 0
+        self.strange = set()  # type: set[str]
 
     def __enter__(self) -> None:
         self.owner.under_way.append(self)
@@ -48,6 +51,8 @@ class Around(object):
             return self.owner.secret in text_of(error)
         if self.asked < self.certain:  # What the test asks in every run that passes was not asked.
             return True
+        if self.strange:
+            raise self.failure(STRANGE + ", ".join(sorted(self.strange)))
         if not self.asked:
             import unittest
 

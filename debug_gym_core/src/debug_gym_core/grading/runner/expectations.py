@@ -16,6 +16,7 @@ from .opposites import Methods, in_order, quietly, turned_call, unequal, unorder
 from .origins import NOBODY, PLUGINS, TESTS
 from .pairs import Pairs
 from .raising import Raises, context_of, text_of
+from .statements import Statements
 from .unlike import PLAIN, Nobody, is_data
 
 TYPE_CHECKING = False
@@ -64,8 +65,8 @@ class Expectations(object):
 
     # No attribute of one can stand before a method; a class that is changed is seen.
     __slots__ = (
-        "anything", "begun", "failure", "hidden", "keeps", "kept", "literals", "loading", "made", "methods",
-        "origin_of", "secret", "under_way", "urandom",
+        "anything", "begun", "failure", "hidden", "keeps", "kept", "literals", "loading",
+        "made", "methods", "origin_of", "secret", "statements", "under_way", "urandom",
     )  # fmt: skip
 
     Nobody = Nobody
@@ -87,6 +88,7 @@ class Expectations(object):
         self.urandom = os.urandom
         self.begun = now()
         self.origin_of = lambda function: NOBODY  # type: Callable[[Any], str]
+        self.statements = Statements()
 
     def test(self, certain: int, yields: bool = False) -> Around:
         """Around a test's body.
@@ -128,6 +130,18 @@ class Expectations(object):
     def shown(self, hidden: "Hidden") -> "Any":
         """The parameter."""
         return self.hidden[hidden]
+
+    def uses(self, statement: int) -> None:
+        """Look at what a statement of a test is about to use; see `statements`."""
+        if not self.under_way:
+            return
+        test = self.under_way[-1]
+        test.used += 1
+        if test.used > OFTEN and self.urandom(1)[0] >= 16:
+            return
+        for name in self.statements.strange(statement, _getframe(1).f_globals):
+            for one in self.under_way:
+                one.strange.add(name)
 
     def compare(
         self, number: int, operator: str, left: "Any", right: "Any", free: str = "", says: "Union[Later, None]" = None

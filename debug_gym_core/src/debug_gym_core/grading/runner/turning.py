@@ -17,8 +17,10 @@ from .taking import Taking
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterator
+    from collections.abc import Collection, Container, Iterator
     from typing import Any, Union
+
+    from .expectations import Expectations
 
     Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
@@ -45,7 +47,7 @@ YIELDS = (ast.Yield, ast.YieldFrom)
 
 
 def turn(
-    tree: ast.Module, name: str, tests: "Collection[str]", literals: "list[Callable[[], Any]]", anything: bool = False
+    tree: ast.Module, name: str, tests: "Collection[str]", asked: "Expectations", anything: bool = False
 ) -> "dict[str, int]":
     """Rewrite a test module in place.
 
@@ -53,13 +55,13 @@ def turn(
         tree: the module
         name: of the global that is the `Expectations` when the module runs
         tests: names of its functions and methods that are tests
-        literals: what makes what is expected, for `Expectations.literal`; those of this module are added
+        asked: that one; what makes what is expected is added to its literals, and what is used to its statements
         anything: see `Bindings`
 
     Returns:
         of each test, by its qualified name, how many expectations it asks in every run that passes
     """
-    turner = _Turner(tree, name, tests, Literals(name, literals), Bindings(tree, anything))
+    turner = _Turner(tree, name, tests, asked, Bindings(tree, anything))
     turner.scope(tree.body, "", frozenset())
     ast.fix_missing_locations(tree)
     return turner.tests
@@ -85,12 +87,14 @@ class _Turner(ast.NodeTransformer):
         tree: ast.Module,
         name: str,
         names: "Collection[str]",
-        literals: Literals,
+        asked: "Expectations",
         bindings: Bindings,
     ) -> None:
         self.name = name
         self.names = names
-        self.literals = literals
+        self.literals = literals = Literals(name, asked.literals)
+        self.asked = asked.statements
+        self.names_of = asked.statements.meet(tree, bindings)
         self.comparing = frozenset(_imported(tree.body, COMPARING))
         self.pytests = frozenset(_imported(tree.body, ("pytest",)))
         self.bindings = bindings
@@ -138,12 +142,20 @@ class _Turner(ast.NodeTransformer):
     def statements(self, body: "list[ast.stmt]") -> "list[ast.stmt]":
         """Rewrite statements in their order; after one that may leave the test nothing is certain."""
         before = self.maybe
-        made = []
+        made = []  # type: list[ast.stmt]
         for statement in body:
+            made += self.uses(statement)
             made.append(self.visit(statement))
             self.maybe += _returns(statement)
         self.maybe = before
         return made
+
+    def uses(self, statement: ast.AST) -> "Iterator[ast.stmt]":
+        """What looks, before a statement, at what this uses."""
+        if isinstance(statement, ast.stmt):
+            number = self.asked.number(statement, self.names_of)
+            if number is not None:
+                yield ast.copy_location(ast.Expr(self.ask("uses", [constant(number)], statement)), statement)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Any other statement: what stands in it is not certain, and below `try` or in a function it may fail."""
@@ -153,7 +165,7 @@ class _Turner(ast.NodeTransformer):
         for part in ("body", "orelse", "handlers", "finalbody", "cases"):
             inner = getattr(node, part, None)
             if isinstance(inner, list):
-                setattr(node, part, [self.visit(one) for one in inner])
+                setattr(node, part, [made for one in inner for made in (*self.uses(one), self.visit(one))])
         self.shielded -= shield
         self.maybe -= 1
         return node
@@ -164,7 +176,7 @@ class _Turner(ast.NodeTransformer):
             return self.generic_visit(node)  # type: ignore[return-value]
         node.body = self.statements(node.body)
         self.maybe += 1
-        node.orelse = [self.visit(one) for one in node.orelse]
+        node.orelse = [made for one in node.orelse for made in (*self.uses(one), self.visit(one))]
         self.maybe -= 1
         return node
 

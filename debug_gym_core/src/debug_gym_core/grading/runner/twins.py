@@ -62,7 +62,7 @@ class Turner(Finder):
                 with nested_deeply():
                     tree = ast.parse(text, place)
                     equal.update(equal_by(tree))
-                    turning.turn(tree, name, functions, self.expectations.literals, anything)
+                    turning.turn(tree, name, functions, self.expectations, anything)
                     return compile(tree, place, "exec", dont_inherit=True)
 
             return compiled
@@ -70,6 +70,7 @@ class Turner(Finder):
         for texts, functions in ((helpers, frozenset()), (sources, frozenset(tests))):
             self.compile({os.path.join(root, path): text for path, text in texts.items()}, compiled_for(functions))
         codes = [one for code in self.asked.values() for one in within(code)]
+        self.expectations.statements.own = frozenset(map(id, codes))
         self.expectations.anything.own = frozenset(id(one) for one in codes if one.co_name in equal)
 
     def enter(self, module: "Any") -> None:
@@ -132,4 +133,5 @@ def origins_of(config: "dict[str, Any]", inside: "Callable[[str], Union[str, Non
     origins.is_loaded, origins.given = finder.is_loaded, finder.codes
     if isinstance(finder, Turner):
         finder.expectations.origin_of = origins.origin_of
+        finder.expectations.statements.library.remember(origins)
     return origins

@@ -1,0 +1,254 @@
+"""What the statements of a turned test use by name, looked at before each of them: whether it is what it was.
+
+What a test asks by a function of Python's, or a helper of its own, has no opposite that could be asked, and who
+replaces one may put it back as soon as it was called. Tests themselves replace what they like: by functions of their
+own, or by names that they say, as `mock.patch("os.path.exists")` does.
+"""
+
+import ast
+import builtins
+
+from .bindings import Bindings, bound_by, called
+from .library import JOKES, MISSING, TALKING, Library, is_standard, load
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Container, Iterator
+    from typing import Any, Union
+
+    from .library import Space
+
+    Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
+    Place = tuple[str, str]
+
+STRANGE = "what it uses is not what it was: "
+"""How a test fails that is not believed for it; what follows are names, with commas between them."""
+
+BLOCKS = tuple(getattr(ast, name) for name in ("ExceptHandler", "match_case") if hasattr(ast, name))
+"""What statements are made of that has statements itself."""
+
+CASES = frozenset(("object", "TestCase", "IsolatedAsyncioTestCase"))
+"""Bases that leave methods as they are written."""
+
+PYTHONS = frozenset(name for name in vars(builtins) if name not in TALKING and not name.startswith("__"))
+"""Names of Python's own."""
+
+
+class Names(object):
+    """What the names of a module of the tests stand for, as its text says.
+
+    Attributes:
+        imported: those that it has from the library: of what module, and what they are there; nothing: it is the module
+        functions: those of functions that it defines, once and as they are written
+        methods: likewise, those of methods, with the names of their classes
+        pythons: those of Python's own functions to which it gives nothing else
+    """
+
+    __slots__ = ("functions", "imported", "methods", "pythons")
+
+    def __init__(self, tree: ast.Module, bindings: Bindings) -> None:
+        """Learn them.
+
+        Args:
+            tree: the module
+            bindings: see there
+        """
+        places = imported_in(bindings.nodes)
+        self.imported = {name: place for name, place in places if is_standard(place[0]) and place[0] not in JOKES}
+        plain = [one for one in plain_in(tree.body) if bindings.bound[one.name] == 1]
+        self.functions = frozenset(one.name for one in plain if not isinstance(one, ast.ClassDef))
+        self.methods = {}  # type: dict[str, list[str]]
+        bases = set(CASES)
+        for kind in plain:
+            if isinstance(kind, ast.ClassDef) and not kind.keywords and bases.issuperset(map(called, kind.bases)):
+                bases.add(kind.name)
+                bound = [name for one in kind.body for name in bound_by(one)]
+                for method in plain_in(kind.body):
+                    if bound.count(method.name) == 1 and not isinstance(method, ast.ClassDef):
+                        self.methods.setdefault(method.name, []).append(kind.name)
+        self.pythons = frozenset() if "*" in bindings.bound else PYTHONS.difference(bindings.bound)
+
+
+class Uses(object):
+    """What one statement uses by name.
+
+    Attributes:
+        library: where the library has it
+        imported: names that its module has from there, what they were, and what they are called
+        functions: functions of the module
+        methods: methods, with the names of their classes
+        pythons: Python's own functions
+    """
+
+    __slots__ = ("functions", "imported", "library", "methods", "pythons")
+
+    def __init__(self, names: "frozenset[str]", module: Names, library: Library) -> None:
+        self.library = library.having(names)
+        found = [(name, *module.imported[name]) for name in sorted(names.intersection(module.imported))]
+        originals = [
+            (name, library.original(home, one), ".".join(filter(None, (home, one)))) for name, home, one in found
+        ]
+        self.imported = [one for one in originals if one[1] is not MISSING]
+        self.functions = sorted(names & module.functions)
+        self.methods = [(kind, name) for name in sorted(names) for kind in module.methods.get(name, ())]
+        self.pythons = sorted(names & module.pythons)
+
+
+class Statements(object):
+    """All of a run.
+
+    Attributes:
+        library: Python's
+        said: names that the tests say in a text, or give something of the library: these they may replace
+        own: ids of the code objects of turned modules
+        names: what each statement uses by name
+        modules: what the names of its module stand for
+        looked: what each statement uses which ran
+    """
+
+    __slots__ = ("function", "library", "looked", "modules", "names", "own", "said")
+
+    def __init__(self) -> None:
+        self.library = Library()
+        self.said = set()  # type: set[str]
+        self.own = frozenset()  # type: frozenset[int]
+        self.names = []  # type: list[frozenset[str]]
+        self.modules = []  # type: list[Names]
+        self.looked = {}  # type: dict[int, Uses]
+        self.function = type(lambda: 0)
+
+    # Before any tested code runs
+
+    def meet(self, tree: ast.Module, bindings: Bindings) -> Names:
+        """Learn what a module of the tests names and says, and load what it imports from the library.
+
+        Args:
+            tree: the module
+            bindings: see there
+        """
+        names = Names(tree, bindings)
+        for module in sorted({module for module, _ in names.imported.values()}):
+            load(module)
+        self.said.update(said_in(bindings.nodes, names.imported))
+        return names
+
+    def number(self, statement: ast.stmt, module: Names) -> "Union[int, None]":
+        """The number of a statement that uses something by name; None: it does not.
+
+        Args:
+            statement: it
+            module: see `meet`
+        """
+        names = frozenset(names_in(statement))
+        if not names:
+            return None
+        self.library.wanted |= names
+        self.names.append(names)
+        self.modules.append(module)
+        return len(self.names) - 1
+
+    # As tests run
+
+    def strange(self, number: int, space: "Space") -> "Iterator[str]":
+        """What a statement is about to use that is not what it was.
+
+        Args:
+            number: the statement's
+            space: the globals of the function that it is in
+        """
+        uses = self.looked.get(number)
+        if uses is None:
+            uses = self.looked[number] = Uses(self.names[number] - self.said, self.modules[number], self.library)
+        may_be = self.library.may_be
+        for place, name, value, where in uses.library:
+            now = place.get(name, MISSING)
+            if now is not value and not may_be(now, value, name):
+                yield "{}.{}".format(where, name)
+        for name, value, where in uses.imported:
+            now = space.get(name, MISSING)
+            if now is not value and not may_be(now, value, name):
+                yield where
+        for name in uses.functions:
+            if name in space and not self.is_own(space[name], name, space):
+                yield name
+        for kind, name in uses.methods:
+            value = space.get(kind)
+            inner = vars(value) if issubclass(type(value), type) else {}
+            if name in inner and not self.is_own(inner[name], name, space):
+                yield "{}.{}".format(kind, name)
+        for name in uses.pythons:
+            if name in space:
+                yield name
+
+    def is_own(self, value: "Any", name: str, space: "Space") -> bool:
+        """Whether a function is one that the module defines.
+
+        Args:
+            value: it
+            name: of it
+            space: the module's
+        """
+        if type(value) is not self.function or value.__globals__ is not space:
+            return False
+        return id(value.__code__) in self.own and value.__code__.co_name == name
+
+
+def dotted(home: str, name: str) -> str:
+    """What is called by a name in a module, or that itself."""
+    return "{}.{}".format(home, name) if name else home
+
+
+def plain_in(body: "list[ast.stmt]") -> "Iterator[Definition]":
+    """The functions and classes that statements define as they are written: nothing decorates them."""
+    for one in body:
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not one.decorator_list:
+            yield one
+
+
+def imported_in(nodes: "Collection[ast.AST]") -> "Iterator[tuple[str, Place]]":
+    """The names that imports bind anywhere in a module, of what module, and what they are there; nothing: it itself."""
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for one in node.names:
+                yield one.asname or one.name, (node.module, one.name)
+        elif isinstance(node, ast.Import):
+            for one in node.names:
+                top = one.name.partition(".")[0]
+                yield (one.asname, (one.name, "")) if one.asname else (top, (top, ""))
+
+
+def names_in(statement: ast.stmt) -> "Iterator[str]":
+    """The names and attributes that a statement uses itself, and not in the statements that it is made of."""
+    left = [statement]  # type: list[ast.AST]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        left += [one for one in ast.iter_child_nodes(node) if not isinstance(one, (ast.stmt, *BLOCKS))]
+
+
+def said_in(nodes: "Collection[ast.AST]", imported: "Container[str]") -> "Iterator[str]":
+    """The names that a module says in a text, as the last part of one with dots, or gives something in the library.
+
+    Args:
+        nodes: all of the module
+        imported: the names that it has from the library
+    """
+    for node in nodes:
+        kind = type(node).__name__
+        text = getattr(node, {"Constant": "value", "Str": "s"}.get(kind, ""), None)
+        if type(text) is str:
+            yield text.rpartition(".")[2]
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            root = node.value
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if getattr(root, "id", None) in imported:
+                yield node.attr
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "multiple":  # of `mock.patch`
+            for one in node.keywords:
+                yield one.arg or ""
