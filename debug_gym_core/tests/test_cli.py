@@ -108,6 +108,7 @@ def test_works_with_clicks_runner() -> None:
         (["run", "toy", "--agent", "fixr"], 2, "unknown agent 'fixr'; did you mean 'fixer'?"),
         (["run", "toy", "--agent", "debug_agent"], 2, "agent 'debug_agent'"),
         (["run", "toy", "--agent", "xyz"], 2, "unknown agent 'xyz'; known: "),
+        (["run", "toy", "--agent", ""], 2, "agent ''"),
         (["run", ""], 2, "the benchmark or config file is empty; name one (toy)"),
         (["run", "toy", "--terminal", "foo"], 2, "unknown terminal 'foo'; known: auto, "),
         (["run", "toy", "--terminal", "docker"], 2, "terminal 'docker'"),
@@ -136,6 +137,18 @@ def test_a_traceback_is_shown_with_vv_only(inside: Any) -> None:
     assert "Traceback" not in inside("run", "tyo", "-v")[2]
     _, _, err = inside("run", "tyo", "-vv")
     assert "Traceback" in err and err.splitlines()[-1].startswith("error: ")
+
+
+def test_who_starts_in_a_directory_that_is_gone_is_told_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert guarded(lambda: Path("repository").absolute(), []) == 2
+    said = "error: the directory that this was started in is gone; change to one that is there: cd\n"
+    assert capsys.readouterr().err == said
 
 
 def test_a_fault_of_ours_is_said_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,12 @@ def test_some_tasks(inside: Any) -> None:
     assert done.status == 2 and done.err.startswith("error: toy has no task 'd'; known: a, b, c")
 
 
+def test_no_terminal_is_needed(inside: Any, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("benchmark: {name: toy}\nterminal: {name: nowhere, memory: 1g, image: python:3.12}\n")
+    assert inside("tasks", str(config)).out == "toy/a\ntoy/b\ntoy/c\n"
+
+
 def test_long_shows_a_sentence(inside: Any) -> None:
     done = inside("tasks", "toy", "--long", "-p", "benchmark.extra_tasks=10")
     assert done.out.splitlines()[0] == "toy/a   The answer is wrong."

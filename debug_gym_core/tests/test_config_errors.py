@@ -185,6 +185,7 @@ def test_a_setting_below_a_value_is_told_where_it_was_said(
         ("env: {python: x\nrun: 3\n", ":2:4: "),
         ("env:\n\tpython: x\n", ":2:1: "),
         ("- a\n", "a config is a mapping of sections, this is a list"),
+        ("OPENAI_API_KEY=sk-secret\n", "a config is a mapping of sections, this is one text"),
         ("env: {python: a, python: b}\n", ":1: env.python is there twice, first in line 1"),
         ("run: {1: 2}\n", ":1: a key must be a word"),
         ("on: {name: x}\n", "a key must be a word"),

@@ -399,6 +399,7 @@ def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pyte
         "keyless: {model: m, tags: [wire], api_key: '${NOWHERE}'}\nwrong: {tags: [wire]}\n"
         "unprepared: {model: m, tags: [wire], dialect: keyed, endpoint: 'http://me:pw@one.example/v1'}\n"
         "queried: {model: m, tags: [wire], endpoint: 'http://one.example?api-key=hidden@end'}\n"
+        "'[red]odd': {model: {a: b}, tags: [wire], context_limit: x, prices: x}\n"
     )
     status, output = run("list", "--llm-config", str(path))
     assert status == 2 and KEY not in output, "there are entries that are wrong"
@@ -407,9 +408,10 @@ def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pyte
     assert lines[2].split() == ["good", "wire", "m", "8k", "1/2", "ready"]
     assert "line 2: the environment has no NOWHERE" in lines[3] and "line 3: wrong: model: it is missing" in lines[4]
     assert lines[5].endswith("m: there is no key")
+    assert lines[7].split()[:5] == ["[red]odd", "wire", "line", "6:", "[red]odd:"]
     status, output = run("list", "--llm-config", str(path), "--json")
-    assert [row["problem"] is None for row in json.loads(output)] == [True, *[False] * 4] and KEY not in output
-    assert [row["endpoint"] for row in json.loads(output)[3:]] == ["http://one.example/v1", "http://one.example"]
+    assert [row["problem"] is None for row in json.loads(output)] == [True, *[False] * 5] and KEY not in output
+    assert [row["endpoint"] for row in json.loads(output)[3:5]] == ["http://one.example/v1", "http://one.example"]
     assert json.loads(output)[4]["problem"].endswith("a query is generate_kwargs: {extra_query: {name: value}}")
     status, output = run("list")
     assert status == 0 and "debug-gym llm init" in output

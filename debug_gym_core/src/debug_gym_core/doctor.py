@@ -201,7 +201,7 @@ def _of_benchmark(benchmark: type[Benchmark], python: Interpreter) -> tuple[Stat
         return State.MISSING, _words(error)
     except Exception as error:  # A third party's, as above.
         return State.FAILED, _words(error)
-    return State.OK, f"has {', '.join(wanted)}" if wanted else "needs no packages"
+    return State.OK, f"has {', '.join(wanted)}" if wanted else "its tasks need no packages of this Python"
 
 
 def _image(image: str, plugins: Plugins) -> Iterator[Finding]:

@@ -140,12 +140,13 @@ def list_(llm_config: Path | None, as_json: bool, plugins: Plugins, verbose: int
     for title in ("name", "backend", "model", "context", "$ in/out", "state"):
         table.add_column(title)
     for row in rows:
-        prices = row["prices"] or {}
-        context = f"{row['context_limit']:g}k" if row["context_limit"] else ""
-        cost = f"{prices.get('prompt')}/{prices.get('completion')}" if prices else ""
+        # What is of a wrong kind is told under "state".
+        model, prices, limit = row["model"], row["prices"], row["context_limit"]
+        context = f"{limit:g}k" if isinstance(limit, int | float) and limit else ""
+        cost = f"{prices.get('prompt')}/{prices.get('completion')}" if isinstance(prices, dict) and prices else ""
         # The file's name was written above the table, its lines are what differs.
         state = (row["problem"] or "ready").replace(f"{models.path}:", "line ", 1)
-        table.add_row(row["name"], row["backend"] or "", row["model"] or "", context, cost, state)
+        table.add_row(row["name"], row["backend"] or "", model if isinstance(model, str) else "", context, cost, state)
     click.echo(f"{models.path}:")
     show_table(table, make_console())
     return status

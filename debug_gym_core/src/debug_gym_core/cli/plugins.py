@@ -12,7 +12,7 @@ from debug_gym_core.cli import COMMANDS, Command, command_entry_points
 from debug_gym_core.cli.options import common
 
 if TYPE_CHECKING:
-    from debug_gym_core.components.catalogue import PluginRecord, Plugins
+    from debug_gym_core.components.catalogue import Plugins
 
 COLUMNS = {"plugin": 0, "kind": 60, "provides": 40, "distribution": 100, "version": 100, "state": 0}
 """Columns of the table, and how wide a terminal must be for each; `plugin` is what DEBUG_GYM_PLUGINS takes."""
@@ -117,10 +117,9 @@ def _show_table(plugins: Plugins) -> None:
         rows = list(record.provides.items())[: None if 2 in shown else 1] or [("", ())]
         for number, (kind, names) in enumerate(rows):
             about = [record.name, kind.removesuffix("s"), ", ".join(names) or "-", record.distribution, record.version]
-            cells: list[Text | str] = [
-                Text(text if number == 0 or place in (1, 2) else "") for place, text in enumerate(about)
-            ]
-            cells.append(_state(record) if number == 0 else "")
+            cells = [Text(text if number == 0 or place in (1, 2) else "") for place, text in enumerate(about)]
+            state = Text(record.state, COLOURS.get(record.state, "yellow"))
+            cells.append(state if number == 0 else Text())
             table.add_row(*(cells[place] for place in shown))
     show_table(table, console)
     disabled: dict[str, list[str]] = {}
@@ -129,11 +128,7 @@ def _show_table(plugins: Plugins) -> None:
             disabled.setdefault(record.cause or "", []).append(record.name)
         elif record.cause:
             console.print()
-            console.print(f"{record} failed:", style="bold", markup=False, soft_wrap=True)
-            console.print(f"  {record.cause}", markup=False, soft_wrap=True)
+            console.print(f"{record} failed:", style="bold", soft_wrap=True)
+            console.print(f"  {record.cause}", soft_wrap=True)
     for cause, names in disabled.items():
-        console.print(f"\ndisabled {cause}: {', '.join(names)}", markup=False, soft_wrap=True)
-
-
-def _state(record: PluginRecord) -> str:
-    return f"[{COLOURS.get(record.state, 'yellow')}]{record.state}[/]"
+        console.print(f"\ndisabled {cause}: {', '.join(names)}", soft_wrap=True)

@@ -39,9 +39,10 @@ class OutputConsole(Console):
 
 
 def make_console(stream: Any = None) -> Console:
-    """A console that never wraps what a program reads."""
-    console = OutputConsole(file=stream, highlight=False)
-    return console if console.is_terminal else OutputConsole(file=stream, highlight=False, width=UNBOUNDED)
+    """A console that shows texts as they are, and never wraps what a program reads."""
+    plain: dict[str, Any] = {"file": stream, "highlight": False, "markup": False, "emoji": False}
+    console = OutputConsole(**plain)
+    return console if console.is_terminal else OutputConsole(**plain, width=UNBOUNDED)
 
 
 def new_table() -> Table:

@@ -63,7 +63,9 @@ def command(
     from debug_gym_core.runs.parts import make_benchmark
     from debug_gym_core.tasks.selection import load_task, select_tasks
 
-    config = load(source, overrides, agent=_any_agent(plugins), tasks=tasks or None, plugins=plugins)
+    # The agent and the terminal that the config would play with need not be there.
+    anyone = next(iter(plugins.agents), None)
+    config = load(source, overrides, agent=anyone, terminal="auto", tasks=tasks or None, plugins=plugins)
     benchmark = make_benchmark(config, plugins)
     names = select_tasks(benchmark, config.benchmark.tasks)
     if only_names:
@@ -134,8 +136,3 @@ def _show_json(
 def _first_sentence(text: str) -> str:
     sentence, dot, _ = " ".join(text.split()).partition(". ")
     return f"{sentence}." if dot else sentence
-
-
-def _any_agent(plugins: Plugins) -> str | None:
-    """An agent that is there: listing tasks must not need the one that the config would play with."""
-    return next(iter(plugins.agents), None)

@@ -166,7 +166,8 @@ def read_text(text: str, name: str) -> Layer:
             layer.blank = True
             return layer
         if not isinstance(node, yaml.MappingNode):
-            raise UsageError(f"{name}: a config is a mapping of sections, this is {_kind(node)}")
+            what = "a list" if isinstance(node, yaml.SequenceNode) else "one text"  # not repeated: it may be a key
+            raise UsageError(f"{name}: a config is a mapping of sections, this is {what}")
         _bound(node, name)
         _walk(node, (), layer, ())
         layer.data = loader.construct_document(node)
@@ -234,7 +235,7 @@ def parse_override(text: str) -> Override:
         raise UsageError(f"-p {key}: {TOO_DEEP}") from error
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
-        raise UsageError(f"-p {text}: {problem}; put the value in quotes: -p {key}='\"...\"'") from error
+        raise UsageError(f"-p {key}: {problem}; put the value in quotes: -p {key}='\"...\"'") from error
 
 
 def tool_name(item: Any) -> str | None:

@@ -75,7 +75,8 @@ def load(
         everything = written.over(checker.shipped(benchmark).over(Layer({"tools": list(DEFAULT_TOOLS)})))
         chosen = [str(one.value) for one in explicit if one.path == ("agent", "name")]
         chosen += [str(one.value["name"]) for one in explicit if one.path == ("agent",) and _has_name(one.value)]
-        player = agent or (chosen[-1] if chosen else _name_in(everything, "agent", AgentSection))
+        player = chosen[-1] if chosen else _name_in(everything, "agent", AgentSection)
+        player = player if agent is None else agent
         sections = checker.agent_sections(everything)
         merged = everything.without(sections)
         if player in sections:
