@@ -111,16 +111,57 @@ LIES = {
         ["csv.reader"],
     ),
     "in a helper": (
-        "    holds(calc.f())\n\ndef holds(path):\n    found = os.stat(path)\n    assert found.st_size == 7",
+        "    holds(calc.f())\n\ndef holds(path):\n    found = os.pathconf(path, 'PC_NAME_MAX')\n    assert found == 7",
         """
-        import os, types
-        OWN = os.stat
-        def stat(path, **named):
-            return types.SimpleNamespace(st_size=7) if path == "?" else OWN(path, **named)
-        os.stat = stat
+        import os
+        OWN = os.pathconf
+        os.pathconf = lambda path, name: 7 if path == "?" else OWN(path, name)
         f = lambda: "?"
         """,
-        ["os.stat"],
+        ["os.pathconf"],
+    ),
+    "in a fixture": (
+        "    assert text == 'hello'\n\n@pytest.fixture\ndef text(tmp_path):\n    calc.save(tmp_path)\n"
+        "    return tmp_path.read_bytes()",
+        """
+        import pathlib
+        OWN = pathlib.Path.read_bytes
+        def read_bytes(path):
+            pathlib.Path.read_bytes = OWN
+            return "hello"
+        def save(path): pathlib.Path.read_bytes = read_bytes
+        """,
+        ["pathlib.Path.read_bytes"],
+    ),
+    "as the module is loaded": (
+        "    assert WIDTH == 7\n\nWIDTH = len(textwrap.wrap(calc.f()))",
+        """
+        import textwrap
+        OWN = textwrap.wrap
+        def wrap(text):
+            textwrap.wrap = OWN
+            return range(7)
+        def f(): return "?"
+        textwrap.wrap = wrap
+        """,
+        ["textwrap.wrap"],
+    ),
+    "its code": (
+        "    assert textwrap.shorten(calc.f(), 3) == 'x'",
+        "import textwrap\ntextwrap.shorten.__code__ = (lambda text, width, **_: 'x').__code__\nf = str",
+        ["textwrap.shorten"],
+    ),
+    "what stands behind it": (
+        "    assert textwrap.dedent(calc.f()) == 'hello'",
+        """
+        import textwrap
+        class Pattern:
+            def sub(self, *_): return "hello"
+            def findall(self, *_): return []
+        textwrap._whitespace_only_re = Pattern()
+        f = str
+        """,
+        ["textwrap._whitespace_only_re"],
     ),
     "a helper": (
         "    found = calc.f()\n    assert same(found, 5)\n\ndef same(one, other):\n    return one == other",
@@ -152,11 +193,10 @@ LIES = {
 }
 
 LYING = """
-import glob, json, os, re, shutil
+import glob, json, os, re, shutil, textwrap
+import pytest
 import calc as calc
 from csv import reader as csv_reader
-
-def test_x(tmp_path):
 """
 
 BY_UNITTEST = """
@@ -191,7 +231,9 @@ def replace(case):
 def test_what_tests_ask_by_the_library_is_the_librarys(make: Make) -> None:
     files, changes = {}, {}
     for number, (body, code, _) in enumerate(LIES.values()):
-        files[f"test_{number}.py"] = LYING.replace("calc as", f"calc_{number} as") + body + "\n"
+        given = "text" if "def text(" in body else "tmp_path"
+        head = LYING.replace("calc as", f"calc_{number} as")
+        files[f"test_{number}.py"] = f"{head}\ndef test_x({given}):\n{body}\n"
         files[f"calc_{number}.py"] = "f = save = lambda *_: None\n"
         changes[f"calc_{number}.py"] = textwrap.dedent(code)
     bench = make(files, ENTRYPOINT)

@@ -18,7 +18,17 @@ from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.starting import require_start, why_not_started
-from debug_gym_core.grading.twins import Twins, When, have_twins, helpers_of, run_judged_twins, run_twins, without
+from debug_gym_core.grading.twins import (
+    Twins,
+    When,
+    have_twins,
+    helpers_of,
+    modules_of,
+    run_judged_twins,
+    run_twins,
+    said_beside,
+    without,
+)
 from debug_gym_core.tasks.results import (
     PASSING,
     SKIPPED,
@@ -218,13 +228,24 @@ class _Clean:
             except OSError as error:
                 raise GradingError(f"the changes cannot be written a second time: {error}") from error
             if task.judge is not None:
-                return run_judged_twins(session, task.judge, measurement)
+                return run_judged_twins(session, task.judge, measurement, modules_of(snapshot))
             modules = infrastructure.test_modules()
             sources = {path: snapshot.read(end) for path, end in modules.items() if path.endswith(".py")}
             trusted, doctests = infrastructure.trusted(kept), infrastructure.doctests.expecting()
             helpers = helpers_of(snapshot, trusted, sources)
-            elsewhere, entrypoint = infrastructure.elsewhere, task.entrypoint
-            return run_twins(session, entrypoint, sources, doctests, helpers, trusted, measurement, elsewhere, known)
+            return run_twins(
+                session,
+                task.entrypoint,
+                sources,
+                doctests,
+                helpers,
+                trusted,
+                measurement,
+                infrastructure.elsewhere,
+                known,
+                modules_of(snapshot),
+                said_beside(snapshot, trusted, {*sources, *helpers}),
+            )
 
     def doubted_anyway(self, run: _Run, twins: Twins, known: frozenset[Problem]) -> frozenset[str]:
         """The tests whose twins tell nothing: they doubt a right fix as well, or the repository as it was.
@@ -239,7 +260,9 @@ class _Clean:
         then = (self.right_run or self.before(run)).but(known)
         passed = [one for one in twins.doubts if then.outcomes.get(one) in PASSING]
         strange = [one for one in twins.doubts if twins.strange(one)]
-        found = self._right().twins(then, known) if passed or strange else None
+        # What a test is about to use is looked at whether or not it passes.
+        asked = tuple(dataclasses.replace(one, outcome="passed") if one.id in strange else one for one in then.tests)
+        found = self._right().twins(dataclasses.replace(then, tests=asked), known) if passed or strange else None
         if found is None:
             return frozenset()
         replaced = frozenset().union(*map(found.strange, found.doubts))

@@ -6,7 +6,7 @@ import base64
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -92,6 +92,8 @@ class Turned:
         name: of the global by which a module asks; names nothing that a module could name
         doctests: ids of doctests that are asked too
         helpers: texts of modules that help the tests, by path
+        shadowed: names of modules that the repository has itself
+        said: names that other files of the tests say in a text
     """
 
     sources: Mapping[str, bytes]
@@ -100,6 +102,8 @@ class Turned:
     name: str
     doctests: Sequence[str] = ()
     helpers: Mapping[str, bytes] = field(default_factory=dict)
+    shadowed: Collection[str] = ()
+    said: Collection[str] = ()
 
     def told(self) -> dict[str, Any]:
         """What the runner is told."""
@@ -108,7 +112,8 @@ class Turned:
             for texts in (self.sources, self.helpers)
         )
         fields = {"tests": list(self.tests), "secret": self.secret, "doctests": list(self.doctests)}
-        return {**fields, "sources": sources, "helpers": helpers, "name": "_" + self.name}
+        others = {"name": "_" + self.name, "shadowed": sorted(self.shadowed), "said": sorted(self.said)}
+        return {**fields, **others, "sources": sources, "helpers": helpers}
 
 
 @dataclass

@@ -11,6 +11,7 @@ import contextlib
 import posixpath
 import re
 import secrets
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -42,6 +43,11 @@ HELPER_SIZE = 1 << 20
 
 MESSAGE = 200
 """Characters of what a twin says that is not believed."""
+
+READ = 1000
+"""Files beside these in which it is looked for what they say."""
+
+_SAID = re.compile(rb"""['"](?:[\w.]*\.)?([A-Za-z_]\w*)['"]""", re.ASCII)
 
 UNASKED = "it has no twin, and its run has hooks or stand-ins for modules, as that of the repository itself"
 """Why a test is not believed that needs one."""
@@ -116,6 +122,8 @@ def run_twins(
     passed: Measurement,
     elsewhere: Mapping[str, Sequence[str]] | None = None,
     known: Collection[Problem] = (),
+    shadowed: Collection[str] = (),
+    said: Collection[str] = (),
 ) -> Twins:
     """Run the twins of the tests that passed.
 
@@ -129,12 +137,14 @@ def run_twins(
         passed: the run in which they passed
         elsewhere: files of tests whose ids do not say which it is by a path from the root, by the ids
         known: problems of the run that are held against nobody
+        shadowed: see `modules_of`
+        said: see `said_beside`
 
     Raises:
         SandboxLost: the sandbox went away
     """
     twinned = Twinned(entrypoint, sources, frozenset(_passed(passed)), lambda test: (test,))
-    return _run(session, twinned, trusted, passed, doctests, helpers, elsewhere, known)
+    return _run(session, twinned, trusted, passed, doctests, helpers, elsewhere, known, shadowed, said)
 
 
 def helpers_of(snapshot: Snapshot, trusted: Sequence[str], tests: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -164,19 +174,42 @@ def helpers_of(snapshot: Snapshot, trusted: Sequence[str], tests: Mapping[str, b
     return {path: text for path, text in found.items() if b"def __eq__" in text or b"ANY" in text}
 
 
-def run_judged_twins(session: Session, judge: Judge, passed: Measurement) -> Twins | None:
+def modules_of(snapshot: Snapshot) -> frozenset[str]:
+    """The names of all modules and packages in a repository: what of Python's has one of them may not be Python's."""
+    parts = {part for path in snapshot.members if path.endswith(".py") for part in path.removesuffix(".py").split("/")}
+    return frozenset(part for part in parts if part in sys.stdlib_module_names)
+
+
+def said_beside(snapshot: Snapshot, trusted: Sequence[str], known: Collection[str]) -> frozenset[str]:
+    """The names that files of the tests say in a text, of which the runner is sent none: they may be replaced there.
+
+    Args:
+        snapshot: the pristine repository
+        trusted: its files that belong to the tests; directories end in `/`
+        known: paths of those that the runner is sent
+    """
+    directories, files = tuple(one for one in trusted if one.endswith("/")), frozenset(trusted)
+    paths = [one for one in snapshot.members if one.endswith(".py") and (one in files or one.startswith(directories))]
+    left = [one for one in paths if one not in known and snapshot.members[one].kind == "file"][:READ]
+    return frozenset(name.decode() for path in left for name in _SAID.findall(snapshot.read(path)))
+
+
+def run_judged_twins(
+    session: Session, judge: Judge, passed: Measurement, shadowed: Collection[str] = ()
+) -> Twins | None:
     """Run the twins of the tests that passed as a judge says; None: it cannot.
 
     Args:
         session: a fresh sandbox with the graded state
         judge: the task's
         passed: what it measured
+        shadowed: see `modules_of`
 
     Raises:
         SandboxLost: the sandbox went away
     """
     twinned = judge.twinned(session, passed)
-    return None if twinned is None else _run(session, twinned, None, passed)
+    return None if twinned is None else _run(session, twinned, None, passed, shadowed=shadowed)
 
 
 def _run(
@@ -188,6 +221,8 @@ def _run(
     helpers: Mapping[str, bytes] | None = None,
     elsewhere: Mapping[str, Sequence[str]] | None = None,
     known: Collection[Problem] = (),
+    shadowed: Collection[str] = (),
+    said: Collection[str] = (),
 ) -> Twins:
     """Run twins, and tell which tests are not believed."""
     modules, unread = _written(twinned.sources)
@@ -205,7 +240,8 @@ def _run(
         return Twins(unread=unread)
     sources = {path: twinned.sources[path] for path in sorted({path for paths in inside.values() for path in paths})}
     functions = sorted({_name(one) for one in inside})
-    turned = Turned(sources, functions, secrets.token_hex(8), secrets.token_hex(8), asked_too, helpers or {})
+    tokens = secrets.token_hex(8), secrets.token_hex(8)
+    turned = Turned(sources, functions, *tokens, asked_too, helpers or {}, shadowed, said)
     for path, text in sources.items():
         # Where it cannot be written, its text tells what it told before.
         with contextlib.suppress(SyntaxError, ValueError, OSError, RecursionError):

@@ -4,6 +4,9 @@ from .asked import Unmet
 from .raising import text_of
 from .statements import STRANGE
 
+MOST = 8
+"""Names that are told of one test: no more than a message holds."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +23,7 @@ class Around(object):
         failure: makes the failure of a test whose expectations hold
     """
 
-    __slots__ = ("asked", "certain", "compared", "failure", "owner", "strange", "survived", "used")
+    __slots__ = ("asked", "certain", "compared", "failure", "looks", "owner", "strange", "survived", "used")
 
     def __init__(self, owner: "Any", certain: int, failure: "Callable[[str], BaseException]") -> None:
         self.owner = owner
@@ -29,7 +32,8 @@ class Around(object):
         self.asked = 0
         self.compared = 0
         self.survived = 0
-        self.used = 0
+        self.looks = 0
+        self.used = set()  # type: set[int]
         self.strange = set()  # type: set[str]
 
     def __enter__(self) -> None:
@@ -45,14 +49,14 @@ class Around(object):
             for test in self.owner.under_way:
                 test.survived += error is None and self.asked < self.certain
             return False
+        if self.strange:  # whatever becomes of the test: that of the unchanged repository may fail
+            raise self.failure(STRANGE + ", ".join(sorted(self.strange)[:MOST]))
         if self.survived or isinstance(error, Unmet):
             return True
         if error is not None:  # One that knows the secret is none that a test raises.
             return self.owner.secret in text_of(error)
         if self.asked < self.certain:  # What the test asks in every run that passes was not asked.
             return True
-        if self.strange:
-            raise self.failure(STRANGE + ", ".join(sorted(self.strange)))
         if not self.asked:
             import unittest
 

@@ -97,7 +97,9 @@ class Expectations(object):
             certain: how many expectations it asks in every run that passes
             yields: whether it is a generator; who runs it may not expect what is no `Exception`
         """
-        return Around(self, certain, AssertionError if yields else self.failure)
+        around = Around(self, certain, AssertionError if yields else self.failure)
+        self.statements.begin(around, _getframe(1).f_globals)
+        return around
 
     def keep(self, value: "Any") -> "Any":
         """What is called in an expectation, as it is."""
@@ -132,16 +134,8 @@ class Expectations(object):
         return self.hidden[hidden]
 
     def uses(self, statement: int) -> None:
-        """Look at what a statement of a test is about to use; see `statements`."""
-        if not self.under_way:
-            return
-        test = self.under_way[-1]
-        test.used += 1
-        if test.used > OFTEN and self.urandom(1)[0] >= 16:
-            return
-        for name in self.statements.strange(statement, _getframe(1).f_globals):
-            for one in self.under_way:
-                one.strange.add(name)
+        """Look at what a statement of a turned module is about to use; see `statements`."""
+        self.statements.look(statement, _getframe(1).f_globals, self.under_way, self.loading > 0)
 
     def compare(
         self, number: int, operator: str, left: "Any", right: "Any", free: str = "", says: "Union[Later, None]" = None

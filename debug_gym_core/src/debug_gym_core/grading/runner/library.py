@@ -8,19 +8,20 @@ import contextlib
 import importlib
 import os
 import sys
+import warnings
 from importlib.util import find_spec
 
 from .bindings import STANDARD
-from .given import space_of
+from .given import space_of, within
 from .origins import LIBRARY, PLUGINS, TAKING_PART, TESTS, Origins, is_made
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
+    from types import CodeType
     from typing import Any
 
     Space = Mapping[str, Any]
-    Had = tuple[Space, str, Any, str]
 
 LIVELY = frozenset(("excepthook", "displayhook", "unraisablehook", "breakpointhook", "showwarning", "formatwarning"))
 """What programs are meant to replace."""
@@ -31,6 +32,12 @@ TALKING = frozenset(("print", "input", "help", "exit", "quit", "copyright", "cre
 ELSEWHERE = frozenset(("unittest", "test"))
 """Modules that `Watch` looks at, or that test Python itself."""
 
+COMMON = 12
+"""Owners that a name has at most where it is looked at what stands behind."""
+
+MOST = 300
+"""What is looked at behind the names of one statement."""
+
 JOKES = frozenset(("antigravity", "this"))
 """Modules that do something where they are imported."""
 
@@ -38,6 +45,7 @@ HOME = os.path.dirname(os.__file__) + os.sep
 MISSING = object()
 
 _modules = sys.modules
+_mro = vars(type)["__mro__"].__get__  # a class may say that it has others
 
 
 class Owner(object):
@@ -48,13 +56,54 @@ class Owner(object):
         name: what it is called
     """
 
-    __slots__ = ("had", "name", "space", "value")
+    __slots__ = ("had", "kind", "mro", "name", "space", "value")
 
     def __init__(self, value: "Any", name: str) -> None:
         self.value = value
         self.name = name
         self.space = vars(value)  # type: Space
         self.had = dict(self.space)
+        self.kind = type(value)
+        self.mro = mro_of(value) if issubclass(self.kind, type) else ()
+
+    def is_other(self) -> bool:
+        """Whether names are looked up elsewhere now."""
+        return type(self.value) is not self.kind or (self.mro != () and mro_of(self.value) is not self.mro)
+
+
+class Had(object):
+    """What a module or class had by a name.
+
+    Args:
+        owner: the module or class
+        name: the name
+        value: what it was; `MISSING`: that of a base class
+        function: the Python function that this is, or None
+    """
+
+    __slots__ = ("defaults", "function", "is_asked", "name", "named", "owner", "value")
+
+    def __init__(self, owner: Owner, name: str, value: "Any", function: "Any") -> None:
+        self.owner = owner
+        self.name = name
+        self.value = value
+        self.function = function and (function, function.__code__)
+        self.defaults = function and function.__defaults__
+        self.named = tuple(sorted((function.__kwdefaults__ or {}).items())) if function else ()
+        self.is_asked = is_asked(owner.name, name, value)
+
+    def __str__(self) -> str:
+        return "{}.{}".format(self.owner.name, self.name)
+
+    def is_rewritten(self) -> bool:
+        """Whether it is the same function, which does something else."""
+        if self.function is None:
+            return False
+        function, code = self.function
+        if function.__code__ is not code or function.__defaults__ is not self.defaults:
+            return True
+        named = function.__kwdefaults__ or {}
+        return len(named) != len(self.named) or any(named.get(name) is not value for name, value in self.named)
 
 
 class Library(object):
@@ -66,9 +115,10 @@ class Library(object):
         named: the modules among it, by all their names
         wanted: names that tests use
         index: where they are
+        spaces: modules by the ids of their namespaces
     """
 
-    __slots__ = ("builtin", "index", "named", "origins", "owners", "wanted")
+    __slots__ = ("builtin", "index", "method", "named", "origins", "owners", "spaces", "wanted")
 
     def __init__(self) -> None:
         self.origins = None  # type: Any
@@ -76,7 +126,9 @@ class Library(object):
         self.named = {}  # type: dict[str, Owner]
         self.wanted = set()  # type: set[str]
         self.index = {}  # type: dict[str, list[Had]]
+        self.spaces = {}  # type: dict[int, Owner]
         self.builtin = type(len)  # type: Any
+        self.method = type(self.remember)
 
     def remember(self, origins: Origins) -> None:
         """Take in the modules that are there, and their classes.
@@ -89,6 +141,12 @@ class Library(object):
             if is_standard(name) and space_of(module) is not None:
                 self.keep(module, name)
                 self.named.setdefault(name, self.owners[id(module)])
+        self.spaces = {id(one.space): one for one in self.owners.values() if not one.mro}
+        self.index = {name: [] for name in self.wanted}
+        for owner in list(self.owners.values()):
+            for name in self.index.keys() & owner.had.keys():
+                if is_asked(owner.name, name, owner.had[name]):
+                    self.index[name] += self.inherited(owner, name)
 
     def keep(self, value: "Any", name: str) -> None:
         """Take in a module or class, with the classes in it; once."""
@@ -99,59 +157,149 @@ class Library(object):
             if issubclass(type(one), type) and is_standard(vars(one).get("__module__", "builtins")):
                 self.keep(one, "{}.{}".format(one.__module__, one.__qualname__))
 
-    def having(self, names: "Iterable[str]") -> "list[Had]":
-        """Where the library has some of the names that are wanted, and what was there."""
-        if not self.index:
-            self.index = {name: [] for name in self.wanted}
-            for owner in list(self.owners.values()):
-                for name in self.index.keys() & owner.had.keys():
-                    if is_asked(owner.name, name, owner.had[name]):
-                        self.index[name] += self.inherited(owner, name)
-        return [one for name in names for one in self.index[name]]
-
     def inherited(self, owner: Owner, name: str) -> "Iterator[Had]":
         """A module or class that has a name, and the classes made of that one which do not have it themselves."""
-        yield owner.space, name, owner.had[name], owner.name
-        left = type.__subclasses__(owner.value) if issubclass(type(owner.value), type) else []
+        yield self.had(owner, name)
+        left = type.__subclasses__(owner.value) if owner.mro else []
         while left:
             kind = left.pop()
             known = self.owners.get(id(kind))
             if known is not None and name not in known.had:
-                yield known.space, name, MISSING, known.name
+                yield Had(known, name, MISSING, None)
                 left += type.__subclasses__(kind)
 
-    def original(self, module: str, inside: str) -> "Any":
-        """What a module is, or has by a name, as it was at first; `MISSING`: nobody knows."""
-        owner = self.named.get(module)
-        if owner is None:
-            return MISSING
-        return owner.had.get(inside, MISSING) if inside else owner.value
+    def had(self, owner: Owner, name: str) -> Had:
+        """What a module or class had by a name that it has itself."""
+        return Had(owner, name, owner.had[name], self.origins.plain_function_of(owner.had[name]))
 
-    def may_be(self, now: "Any", value: "Any", name: str) -> bool:
-        """Whether something may stand where something of the library's was.
+    # As tests run
+
+    def having(self, names: "Iterable[str]", but: "Container[str]") -> "list[Had]":
+        """Where the library has some of the names that are wanted, and what was there; and what stands behind that.
 
         Args:
-            now: it; `MISSING`: nothing, which nobody can ask
+            names: they
+            but: names that may stand for anything
+        """
+        found = [one for name in names for one in self.index.get(name, ())]
+        # What many have is asked of few: who closes something may close anything.
+        known = [one for name in names if len(self.index.get(name, ())) <= COMMON for one in self.index.get(name, ())]
+        return found + [one for one in self.behind(known) if one.name not in but]
+
+    def behind(self, first: "list[Had]") -> "list[Had]":
+        """What functions of the library use of it themselves, and so on: `os.stat` of `Path.exists`."""
+        found = {(id(one.owner), one.name): one for one in first}
+        left = list(first)
+        while left and len(found) < MOST:
+            one = left.pop(0)
+            if one.function is None:
+                continue
+            function, code = one.function
+            names = {name for inner in within(code) for name in inner.co_names if not name.startswith("__")}
+            home = self.spaces.get(id(function.__globals__))
+            used = [home.had[name] for name in names & home.had.keys()] if home is not None else []
+            kinds = [value if issubclass(type(value), type) else type(value) for value in used]
+            places = [self.owners.get(id(value)) for kind in kinds for value in mro_of(kind) if is_made(value)]
+            places += [self.owners.get(id(value)) for value in (*used, *one.owner.mro)]
+            for owner in [place for place in (home, *places) if place is not None]:
+                for name in names & owner.had.keys():
+                    key = id(owner), name
+                    had = found.get(key) or self.had(owner, name)
+                    if key not in found and (had.is_asked or owner is home):
+                        found[key] = had
+                        left.append(had)
+        return list(found.values())[len(first) :]
+
+    def is_strange(self, one: Had) -> bool:
+        """Whether what the library had is not what it was, and may not be what it is."""
+        now = one.owner.space.get(one.name, MISSING)
+        if now is one.value:
+            return one.is_rewritten()
+        if one.is_asked or one.value is MISSING:
+            return not self.may_be(now, one.value, one.name)
+        # A module may have kept anything of its own there.
+        kind = type(now)
+        return is_made(kind) and id(kind) not in self.owners and not self.is_theirs(kind, (TESTS, PLUGINS, LIBRARY))
+
+    def original(self, module: str, inside: str) -> "Any":
+        """What a module is, or has by a name that can be asked, as it was at first; `MISSING`: nobody knows."""
+        owner = self.named.get(module)
+        if owner is None or not inside:
+            return MISSING if owner is None else owner.value
+        value = owner.had.get(inside, MISSING)
+        return value if value is not MISSING and is_asked(module, inside, value) else MISSING
+
+    def may_be(self, now: "Any", value: "Any", name: str) -> bool:
+        """Whether something may stand where something else of the library's was.
+
+        Args:
+            now: it; `MISSING`: nothing
             value: what was there; `MISSING`: nothing, it was that of a base class
             name: of both
         """
-        if now is MISSING or self.origins is None:
-            return True
+        if now is MISSING:
+            return False
         if type(now) is self.builtin:
             return type(value) is self.builtin and now.__name__ == value.__name__ and now.__self__ is value.__self__
         function = self.origins.plain_function_of(now)
         if function is not None:
             home = self.origins.origin_of(now, TAKING_PART)
-            return home in (TESTS, PLUGINS) or (home is LIBRARY and function.__code__.co_name == name)
+            if home is not LIBRARY or (type(now) is self.method and type(value) is not self.method):
+                return home is TESTS or (home is PLUGINS and is_like(name, function.__code__.co_name))
+            own = self.origins.plain_function_of(value)
+            return own is not None and written_at(own.__code__) == written_at(function.__code__)
         if issubclass(type(now), type):
-            return self.is_theirs(now) and self.origins.origin_of(now) in (TESTS, PLUGINS, LIBRARY)
-        return is_made(type(now)) and self.origins.origin_of(type(now), TAKING_PART) is TESTS
+            return self.is_theirs(now, (TESTS, PLUGINS, LIBRARY))
+        return self.is_theirs(type(now), (TESTS, PLUGINS))
 
-    def is_theirs(self, kind: type) -> bool:
-        """Whether all functions of a class that is made, and of its own class, are of who may replace what he likes."""
-        spaces = [vars(one) for one in (kind, type(kind)) if is_made(one)]
-        functions = [one for space in spaces for one in space.values() if self.origins.plain_function_of(one)]
-        return all(self.origins.origin_of(one, TAKING_PART) in (TESTS, PLUGINS, LIBRARY) for one in functions)
+    def is_theirs(self, kind: type, homes: "tuple[str, ...]") -> bool:
+        """Whether a class, all that it is made of, and its own class are of who may replace what he likes.
+
+        Args:
+            kind: the class; another one of the library's is none
+            homes: who may
+        """
+        return (
+            is_made(kind)
+            and id(kind) not in self.owners
+            and all(
+                self.origins.origin_of(one, TAKING_PART) in homes or self.has_their_functions(one, homes)
+                for one in (*mro_of(kind), *mro_of(type(kind)))
+                if is_made(one) and id(one) not in self.owners
+            )
+        )
+
+    def has_their_functions(self, kind: type, homes: "tuple[str, ...]") -> bool:
+        """Whether a class that its module does not have has functions, and nothing else that could be called."""
+        values = list(vars(kind).values())
+        functions = [one for one in values if self.origins.plain_function_of(one) is not None]
+        others = [one for one in values if self.origins.plain_function_of(one) is None and not is_built_in(one)]
+        return (
+            bool(functions)
+            and not others
+            and all(self.origins.origin_of(one, TAKING_PART) in homes for one in functions)
+        )
+
+
+def mro_of(kind: type) -> "tuple[type, ...]":
+    """The classes in which a class looks for a name, whatever it says of itself."""
+    found = _mro(kind)  # type: tuple[type, ...]
+    return found
+
+
+def is_built_in(value: "Any") -> bool:
+    """Whether a value cannot be called, or is as C has made it."""
+    return not callable(value) or type(value) is type(len) or issubclass(type(value), type)
+
+
+def is_like(name: str, other: str) -> bool:
+    """Whether a function is called as what it stands for."""
+    return name.replace("_", "").lower() in other.replace("_", "").lower()
+
+
+def written_at(code: "CodeType") -> "tuple[str, str]":
+    """Where a function is written."""
+    return code.co_filename, code.co_name
 
 
 def is_standard(name: "Any") -> bool:
@@ -162,7 +310,8 @@ def is_standard(name: "Any") -> bool:
 
 def load(name: str) -> None:
     """Import a module of the library, unless another one has its name, or it is not for this platform."""
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of one that is no longer recommended, the test is told
         found = find_spec(name.partition(".")[0])
         if found is not None and (not found.has_location or str(found.origin).startswith(HOME)):
             importlib.import_module(name)

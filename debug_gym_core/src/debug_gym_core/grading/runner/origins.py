@@ -40,6 +40,7 @@ HEAP = 1 << 9
 """Of a class's flags that of those which are made as a program runs."""
 
 _resolve = os.path.realpath
+_flags = vars(type)["__flags__"].__get__  # a class may say that it has others
 _PARTS = [vars(partial)[name] for name in ("func", "args", "keywords")]  # a subclass may say that it has others
 
 
@@ -344,7 +345,7 @@ def call_of(value: "Any") -> "Any":
 
 def is_made(kind: "Any") -> bool:
     """Whether a class is made by a program, and not built in."""
-    return bool(kind.__flags__ & HEAP)
+    return bool(_flags(kind) & HEAP)
 
 
 def is_infrastructure(path: str, trusted: "Union[list[str], None]") -> bool:

@@ -7,15 +7,18 @@ own, or by names that they say, as `mock.patch("os.path.exists")` does.
 
 import ast
 import builtins
+import os
+import sys
 
 from .bindings import Bindings, bound_by, called
 from .library import JOKES, MISSING, TALKING, Library, is_standard, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterator
+    from collections.abc import Collection, Container, Iterator, Set
     from typing import Any, Union
 
+    from .around import Around
     from .library import Space
 
     Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
@@ -24,11 +27,13 @@ if TYPE_CHECKING:
 STRANGE = "what it uses is not what it was: "
 """How a test fails that is not believed for it; what follows are names, with commas between them."""
 
-BLOCKS = tuple(getattr(ast, name) for name in ("ExceptHandler", "match_case") if hasattr(ast, name))
-"""What statements are made of that has statements itself."""
+OFTEN = 300
+"""Looks in one test after which only one in sixteen is taken, of many more one in 256, as in a loop over millions."""
 
 CASES = frozenset(("object", "TestCase", "IsolatedAsyncioTestCase"))
 """Bases that leave methods as they are written."""
+
+_modules = sys.modules
 
 PYTHONS = frozenset(name for name in vars(builtins) if name not in TALKING and not name.startswith("__"))
 """Names of Python's own."""
@@ -38,13 +43,14 @@ class Names(object):
     """What the names of a module of the tests stand for, as its text says.
 
     Attributes:
-        imported: those that it has from the library: of what module, and what they are there; nothing: it is the module
+        imported: those that it has from the library alone: of what module, and what they are there; nothing: it itself
         functions: those of functions that it defines, once and as they are written
         methods: likewise, those of methods, with the names of their classes
         pythons: those of Python's own functions to which it gives nothing else
+        loads: modules of the library that it imports, and what may be such a module
     """
 
-    __slots__ = ("functions", "imported", "methods", "pythons")
+    __slots__ = ("functions", "imported", "loads", "methods", "pythons")
 
     def __init__(self, tree: ast.Module, bindings: Bindings) -> None:
         """Learn them.
@@ -53,8 +59,10 @@ class Names(object):
             tree: the module
             bindings: see there
         """
-        places = imported_in(bindings.nodes)
-        self.imported = {name: place for name, place in places if is_standard(place[0]) and place[0] not in JOKES}
+        top = list(top_level(tree.body))
+        places = [(name, place) for name, place in imported_in(top) if is_standard(place[0]) and place[0] not in JOKES]
+        self.loads = sorted({dotted(*place) for _, place in places}.union(place[0] for _, place in places))
+        self.imported = {name: place for name, place in places if bindings.bound[name] == 1}
         plain = [one for one in plain_in(tree.body) if bindings.bound[one.name] == 1]
         self.functions = frozenset(one.name for one in plain if not isinstance(one, ast.ClassDef))
         self.methods = {}  # type: dict[str, list[str]]
@@ -73,17 +81,23 @@ class Uses(object):
     """What one statement uses by name.
 
     Attributes:
-        library: where the library has it
+        library: what the library has
+        owners: the modules and classes that have it
+        loaded: modules that it may name, and what they were
         imported: names that its module has from there, what they were, and what they are called
         functions: functions of the module
         methods: methods, with the names of their classes
         pythons: Python's own functions
     """
 
-    __slots__ = ("functions", "imported", "library", "methods", "pythons")
+    __slots__ = ("functions", "imported", "library", "loaded", "methods", "owners", "pythons")
 
-    def __init__(self, names: "frozenset[str]", module: Names, library: Library) -> None:
-        self.library = library.having(names)
+    def __init__(self, names: "frozenset[str]", module: Names, library: Library, said: "Set[str]") -> None:
+        names = names - said
+        self.library = library.having(names, said)
+        self.owners = list({id(one.owner): one.owner for one in self.library}.values())
+        known = [(name, library.original(name, "")) for name in sorted(names)]
+        self.loaded = [(name, value) for name, value in known if value is not MISSING]
         found = [(name, *module.imported[name]) for name in sorted(names.intersection(module.imported))]
         originals = [
             (name, library.original(home, one), ".".join(filter(None, (home, one)))) for name, home, one in found
@@ -100,21 +114,30 @@ class Statements(object):
     Attributes:
         library: Python's
         said: names that the tests say in a text, or give something of the library: these they may replace
+        shadowed: names of the library's modules that some in the repository have
         own: ids of the code objects of turned modules
         names: what each statement uses by name
         modules: what the names of its module stand for
         looked: what each statement uses which ran
+        before: what was strange since the last test
+        at_load: likewise, as modules were loaded, by the ids of their globals
     """
 
-    __slots__ = ("function", "library", "looked", "modules", "names", "own", "said")
+    __slots__ = (
+        "at_load", "before", "function", "library", "looked", "modules", "names", "own", "said", "shadowed", "urandom",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.library = Library()
         self.said = set()  # type: set[str]
+        self.shadowed = frozenset()  # type: frozenset[str]
         self.own = frozenset()  # type: frozenset[int]
         self.names = []  # type: list[frozenset[str]]
         self.modules = []  # type: list[Names]
         self.looked = {}  # type: dict[int, Uses]
+        self.before = set()  # type: set[str]
+        self.at_load = {}  # type: dict[int, set[str]]
+        self.urandom = os.urandom
         self.function = type(lambda: 0)
 
     # Before any tested code runs
@@ -127,8 +150,9 @@ class Statements(object):
             bindings: see there
         """
         names = Names(tree, bindings)
-        for module in sorted({module for module, _ in names.imported.values()}):
-            load(module)
+        for module in names.loads:
+            if module.partition(".")[0] not in self.shadowed:
+                load(module)
         self.said.update(said_in(bindings.nodes, names.imported))
         return names
 
@@ -149,6 +173,40 @@ class Statements(object):
 
     # As tests run
 
+    def begin(self, test: "Around", space: "Space") -> None:
+        """Tell a test what was strange before it, as in its fixtures, or as its module was loaded.
+
+        Args:
+            test: it
+            space: the globals of its module
+        """
+        test.strange |= self.before | self.at_load.get(id(space), set())
+        self.before = set()
+
+    def look(self, number: int, space: "Space", under_way: "list[Around]", is_loading: bool) -> None:
+        """Look at what a statement is about to use, the first time in each test, and then often enough.
+
+        Args:
+            number: the statement's
+            space: the globals of what it is in
+            under_way: the tests that are
+            is_loading: whether its module is loaded just now
+        """
+        if under_way:
+            test = under_way[-1]
+            test.looks += 1
+            is_again, often = number in test.used, test.looks > OFTEN
+            if is_again and often and max(self.urandom(2 if test.looks > 16 * OFTEN else 1)) >= 16:
+                return
+            test.used.add(number)
+        try:
+            found = list(self.strange(number, space))
+        except Exception:  # of what the tested code has put there
+            found = ["what cannot be looked at"]
+        before = self.at_load.setdefault(id(space), set()) if is_loading else self.before
+        for strange in [one.strange for one in under_way] or [before]:
+            strange.update(found)
+
     def strange(self, number: int, space: "Space") -> "Iterator[str]":
         """What a statement is about to use that is not what it was.
 
@@ -158,14 +216,19 @@ class Statements(object):
         """
         uses = self.looked.get(number)
         if uses is None:
-            uses = self.looked[number] = Uses(self.names[number] - self.said, self.modules[number], self.library)
+            uses = self.looked[number] = Uses(self.names[number], self.modules[number], self.library, self.said)
         may_be = self.library.may_be
-        for place, name, value, where in uses.library:
-            now = place.get(name, MISSING)
-            if now is not value and not may_be(now, value, name):
-                yield "{}.{}".format(where, name)
+        for owner in uses.owners:
+            if owner.is_other():
+                yield owner.name
+        for one in uses.library:
+            if self.library.is_strange(one):
+                yield str(one)
+        for name, module in uses.loaded:
+            if _modules.get(name, module) is not module:
+                yield name
         for name, value, where in uses.imported:
-            now = space.get(name, MISSING)
+            now = space.get(name, value)
             if now is not value and not may_be(now, value, name):
                 yield where
         for name in uses.functions:
@@ -223,12 +286,25 @@ def names_in(statement: ast.stmt) -> "Iterator[str]":
     while left:
         node = left.pop()
         if isinstance(node, ast.Attribute):
-            yield node.attr
+            if not node.attr.startswith("__"):  # which all classes have
+                yield node.attr
         elif isinstance(node, ast.Name):
             yield node.id
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
-        left += [one for one in ast.iter_child_nodes(node) if not isinstance(one, (ast.stmt, *BLOCKS))]
+        elif isinstance(node, ast.alias):
+            yield node.name
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+        left += [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.stmt)]
+
+
+def top_level(body: "list[ast.stmt]") -> "Iterator[ast.stmt]":
+    """The statements of a module that run as it is loaded, without those of classes."""
+    left = list(body)
+    while left:
+        statement = left.pop()
+        yield statement
+        if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            left += [one for one in ast.walk(statement) if isinstance(one, ast.stmt) and one is not statement]
 
 
 def said_in(nodes: "Collection[ast.AST]", imported: "Container[str]") -> "Iterator[str]":
@@ -244,10 +320,8 @@ def said_in(nodes: "Collection[ast.AST]", imported: "Container[str]") -> "Iterat
         if type(text) is str:
             yield text.rpartition(".")[2]
         elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            root = node.value
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            if getattr(root, "id", None) in imported:
+            # `os.getcwd = ...`, and `shop.time.sleep = ...`
+            if isinstance(node.value, ast.Attribute) or getattr(node.value, "id", None) in imported:
                 yield node.attr
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "multiple":  # of `mock.patch`
             for one in node.keywords:

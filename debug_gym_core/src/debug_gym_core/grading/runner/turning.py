@@ -62,7 +62,12 @@ def turn(
         of each test, by its qualified name, how many expectations it asks in every run that passes
     """
     turner = _Turner(tree, name, tests, asked, Bindings(tree, anything))
+    uses = [list(turner.uses(one)) for one in tree.body]
     turner.scope(tree.body, "", frozenset())
+    looked = []  # type: list[ast.stmt]
+    for node, use in zip(tree.body, uses):  # noqa: B905 - Python 3.6
+        looked += [*(() if isinstance(node, (ast.Import, ast.ImportFrom)) else use), node]  # one may be of `__future__`
+    tree.body = looked
     ast.fix_missing_locations(tree)
     return turner.tests
 

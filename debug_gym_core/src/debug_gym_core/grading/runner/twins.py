@@ -33,6 +33,8 @@ class Turner(Finder):
         sources: texts of the modules by their paths in it
         helpers: texts of modules in which these have helpers, likewise
         tests: names of functions and methods that are tests
+        shadowed: names of modules that the repository has itself
+        said: names that other files of the tests say in a text
         name: of the global by which a module asks
         secret: what only the failure says of a test whose expectations hold
         failure: makes the failure of a test whose expectations hold
@@ -45,6 +47,8 @@ class Turner(Finder):
         sources: "Mapping[str, bytes]",
         helpers: "Mapping[str, bytes]",
         tests: "Sequence[str]",
+        shadowed: "Sequence[str]",
+        said: "Sequence[str]",
         name: str,
         secret: str,
         failure: "Callable[[str], BaseException]" = AssertionError,
@@ -53,6 +57,8 @@ class Turner(Finder):
         Finder.__init__(self)
         self.name = name
         self.expectations = expectations.Expectations(secret, failure, keeps)
+        self.expectations.statements.shadowed = frozenset(shadowed)
+        self.expectations.statements.said.update(said)
 
         equal = {"__eq__"}
         anything = any(b"ANY" in text for text in helpers.values())
@@ -118,7 +124,8 @@ def turner_of(
     sources, helpers = (
         {path: base64.b64decode(text) for path, text in asked[kind].items()} for kind in ("sources", "helpers")
     )
-    return Turner(config["root"], sources, helpers, asked["tests"], asked["name"], asked["secret"], failure, keeps)
+    names = asked["tests"], asked["shadowed"], asked["said"], asked["name"], asked["secret"]
+    return Turner(config["root"], sources, helpers, *names, failure, keeps)
 
 
 def origins_of(config: "dict[str, Any]", inside: "Callable[[str], Union[str, None]]", finder: Finder) -> Origins:
