@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from support import repeated
 from taken_name import SECOND
 
 from debug_gym_core.components.catalogue import of_core
-from debug_gym_core.components.entry_points import entry_points
+from debug_gym_core.components.entry_points import command_entry_points, entry_points
 from debug_gym_core.errors import RequirementError
 from debug_gym_core.plugins import load_plugins
 
@@ -231,6 +232,56 @@ def test_what_a_plugin_prints_is_no_part_of_what_we_write(inside: Any, tmp_path:
     done = inside("plugins", "--json", "--plugin-file", "loud.py")
     assert "loud.py" in {item["name"] for item in json.loads(done.out)}
     assert "loading!" in done.err and "registering!" in done.err
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A directory with a distribution that brings two commands, one of which is broken."""
+    site = tmp_path / "site"
+    information = site / "acme-1.5.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.5\n")
+    (information / "entry_points.txt").write_text("[debug_gym.commands]\nbad = acme_bad:it\nhello = acme_hello:it\n")
+    (site / "acme_hello.py").write_text("import click\n@click.command()\ndef it(): 'Greet.'\n")
+    monkeypatch.syspath_prepend(site)
+    command_entry_points.cache_clear()
+    yield str(site)
+    command_entry_points.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("variable", "names", "states"),
+    [
+        ("DEBUG_GYM_DISABLE_PLUGINS", "bad", {"bad": False, "hello": True}),
+        ("DEBUG_GYM_DISABLE_PLUGINS", "acme", {"bad": False, "hello": False}),
+        ("DEBUG_GYM_PLUGINS", "core,terminal-local,hello", {"bad": False, "hello": True}),
+    ],
+)
+def test_commands_are_left_out_as_other_plugins_are(
+    inside: Any, commands: str, monkeypatch: pytest.MonkeyPatch, variable: str, names: str, states: dict[str, bool]
+) -> None:
+    monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core,terminal-local,acme")
+    assert inside("plugins", "--check").status == 3
+    assert inside("bad").err.startswith("error: command 'bad' of acme 1.5 failed to load: ModuleNotFoundError: ")
+    monkeypatch.setenv(variable, names)
+    done = inside("plugins", "--check", "--json")
+    found = {item["name"]: (item["state"], item["detail"]) for item in json.loads(done.out) if item["plugin"] == "acme"}
+    without = f"disabled by {variable}"
+    assert found == {name: ("ok", "Greet." if there else without) for name, there in states.items()}
+    assert (done.status, done.err) == (0, "")
+    listed = inside("plugins").out.rpartition(f"\n{without}: ")[2].splitlines()[0].split(", ")
+    assert {"bad", "hello"} & {*listed} == {name for name, there in states.items() if not there}
+    done = inside("bad")
+    assert done.status == 2 and done.err.startswith(f"error: command 'bad' is {without}\n")
+
+
+def test_a_broken_command_does_not_stand_in_the_way_of_completion(
+    gym: Any, commands: str, environment: dict[str, str]
+) -> None:
+    words = {"_DEBUG_GYM_COMPLETE": "bash_complete", "COMP_WORDS": "debug-gym ", "COMP_CWORD": "1"}
+    environment.update(words, PYTHONPATH=commands, DEBUG_GYM_PLUGINS="acme")
+    done = gym(toy=False)
+    assert {"plain,run", "plain,bad", "plain,hello"} <= {*done.stdout.split()} and done.stderr == ""
 
 
 @pytest.mark.parametrize("group", ["debug-gym", "debug_gyms", "debug_gym.plugins", "debuggym"])

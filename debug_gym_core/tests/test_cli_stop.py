@@ -199,7 +199,7 @@ def test_who_gives_no_answer_is_told_that_the_command_is_stopped(
     (information / "entry_points.txt").write_text("[debug_gym.commands]\nask = ask:command\n")
     process = subprocess.Popen(
         [*PROGRAM, "ask"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
-        env={**environment, "PYTHONPATH": str(tmp_path)},
+        env={**environment, "PYTHONPATH": str(tmp_path), "DEBUG_GYM_PLUGINS": "ask"},
     )  # fmt: skip
     assert process.stdout is not None and process.stdout.read(len("Go on? [y/N]:")) == b"Go on? [y/N]:"
     if number is not None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from debug_gym_core.components.catalogue import CORE, FILE, KINDS, PluginRecord, Plugins, of_core
+from debug_gym_core.components.catalogue import FILE, KINDS, PluginRecord, Plugins, of_core
 from debug_gym_core.components.component import Component, construct, failure
-from debug_gym_core.components.entry_points import GROUP
+from debug_gym_core.components.entry_points import COMMAND_GROUP, CORE, GROUP, left_out_by
 from debug_gym_core.config.text import attribute_help
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 from debug_gym_core.tools.event_checks import examine
@@ -236,7 +236,7 @@ _MORE: Mapping[str, Callable[[type[Any], Plugins], str]] = {
 
 def _of_groups() -> Iterator[Check]:
     """Entry points of groups that are spelled nearly as those that are looked at."""
-    right = {"".join(re.findall("[a-z]+", group)): group for group in (GROUP, f"{GROUP}.commands")}
+    right = {"".join(re.findall("[a-z]+", group)): group for group in (GROUP, COMMAND_GROUP)}
     right |= {f"{plain}s": group for plain, group in right.items()} | {"debuggymplugins": GROUP}
     for group in sorted(importlib.metadata.entry_points().groups):
         meant = right.get("".join(re.findall("[a-z]+", group.lower())))
@@ -252,6 +252,9 @@ def _of_commands(commands: Iterable[importlib.metadata.EntryPoint], builtin: Col
     seen: dict[str, str] = {}
     for entry in commands:
         distribution = entry.dist.name if entry.dist else "unknown"
+        if variable := left_out_by(entry):
+            yield Check(distribution, distribution, "command", entry.name, State.OK, f"disabled by {variable}")
+            continue
 
         def look(entry: importlib.metadata.EntryPoint = entry) -> str:
             if entry.name in builtin:

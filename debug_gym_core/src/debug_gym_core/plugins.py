@@ -20,9 +20,18 @@ from typing import Any
 import pluggy
 
 from debug_gym_core import hookspecs
-from debug_gym_core.components.catalogue import CORE, FILE, KINDS, PluginRecord, Plugins, cause_of, log, of_core
+from debug_gym_core.components.catalogue import FILE, KINDS, PluginRecord, Plugins, cause_of, log, of_core
 from debug_gym_core.components.component import Component, Settings
-from debug_gym_core.components.entry_points import entry_points
+from debug_gym_core.components.entry_points import (
+    CORE,
+    ONLY,
+    WITHOUT,
+    chosen,
+    command_entry_points,
+    entry_points,
+    known_as,
+    left_out_by,
+)
 from debug_gym_core.components.markers import PROJECT
 from debug_gym_core.errors import PluginError, RequirementError, UsageError
 from debug_gym_core.names import nearest
@@ -51,21 +60,19 @@ def load_plugins(*, files: Iterable[Path | str] = (), strict: bool = False, stri
     if load_plugins.__doc__ is None:
         raise RequirementError("docstrings tell models what tools do: start Python without -OO and PYTHONOPTIMIZE=2")
     plugins = Plugins(_new_manager())
-    only, without = _names("DEBUG_GYM_PLUGINS"), _names("DEBUG_GYM_DISABLE_PLUGINS")
     entries = entry_points()
-    installed = {name for entry in entries for name in (entry.name, entry.dist.name if entry.dist else entry.name)}
-    for variable, names in (("DEBUG_GYM_PLUGINS", only), ("DEBUG_GYM_DISABLE_PLUGINS", without)):
-        for name in sorted((names or set()) - installed):
+    for variable in (ONLY, WITHOUT):
+        named = chosen(variable) or set()
+        places = entries if named <= _names(entries) else (*entries, *command_entry_points())
+        installed = _names(places)
+        for name in sorted(named - installed):
             same = [one for one in installed if one.endswith(f"-{name}")]  # view, for tool-view
             meant = f"; did you mean {min(same, key=len)!r}?" if same else ""
-            _complain(f"{variable}: there is no plugin {name!r}{meant or nearest(name, {one.name for one in entries})}")
+            _complain(f"{variable}: there is no plugin {name!r}{meant or nearest(name, {one.name for one in places})}")
     for entry in entries:
         distribution, version = (entry.dist.name, entry.dist.version) if entry.dist else ("unknown", "?")
         record = PluginRecord(entry.name, distribution, version, module=entry.module)
-        known = {entry.name, distribution}
-        wanted = only is None or only & known or distribution == CORE  # what all others stand on
-        if not wanted or (without is not None and without & known):
-            variable = "DEBUG_GYM_DISABLE_PLUGINS" if without is not None and without & known else "DEBUG_GYM_PLUGINS"
+        if variable := left_out_by(entry):
             plugins.records.append(_with(record, state="disabled", cause=f"by {variable}"))
             continue
         _load(plugins, record, entry.load, strict, requirements=entry.dist.requires if entry.dist else None)
@@ -212,9 +219,8 @@ def _new_manager() -> pluggy.PluginManager:
     return manager
 
 
-def _names(variable: str) -> set[str] | None:
-    value = os.environ.get(variable)
-    return None if value is None else {name.strip() for name in value.split(",") if name.strip()}
+def _names(entries: Iterable[importlib.metadata.EntryPoint]) -> set[str]:
+    return set[str]().union(*map(known_as, entries))
 
 
 def _with(record: PluginRecord, **changes: Any) -> PluginRecord:

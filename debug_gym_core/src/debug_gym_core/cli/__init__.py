@@ -9,7 +9,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -25,6 +25,8 @@ from debug_gym_core.redaction import redact
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "run": "Play the tasks of a benchmark with an agent.",
@@ -42,7 +44,6 @@ COMMANDS = {
 }
 """Every command of core, with its line of help: shown without importing the command."""
 
-GROUP = "debug_gym.commands"
 SCARCE = (*FULL, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 """What the machine has too little of: disk, descriptors, memory, processes."""
 MISNAMED = (
@@ -60,7 +61,7 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands, core's first."""
-        return [*COMMANDS, *sorted(set(_entry_points()) - set(COMMANDS))]
+        return [name for name, _ in _rows()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command; None when there is none of that name."""
@@ -76,7 +77,7 @@ class Commands(click.Group):
         """Find the command that the arguments name."""
         command = self.get_command(ctx, args[0])
         if command is None:
-            raise click.UsageError(f"no command {args[0]!r}{nearest(args[0], self.list_commands(ctx))}", ctx)
+            raise click.UsageError(_why_missing(args[0], self.list_commands(ctx)), ctx)
         return args[0], command, args[1:]
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -95,14 +96,15 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing one."""
-        rows = list(COMMANDS.items())
-        rows += [
-            (name, f"From {entry.dist.name}." if entry.dist else "From a plugin.")
-            for name, entry in sorted(_entry_points().items())
-            if name not in COMMANDS
-        ]
         with formatter.section("Commands"):
-            formatter.write_dl(rows)
+            formatter.write_dl(_rows())
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names of commands without importing one: a broken one does not stand in the way of the others."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=text) for name, text in _rows() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as they stand."""
@@ -331,21 +333,28 @@ def _traceback_if_asked(arguments: Sequence[str]) -> bool:
     return True
 
 
-_found: tuple[EntryPoint, ...] | None = None
-
-
-def command_entry_points() -> tuple[EntryPoint, ...]:
-    """The commands of plugins, looked for once; of two with one name the last is the one that runs."""
-    global _found
-    if _found is None:
-        import importlib.metadata
-
-        _found = tuple(importlib.metadata.entry_points(group=GROUP))
-    return _found
-
-
 def _entry_points() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in command_entry_points()}
+    """The commands of plugins that are wanted."""
+    from debug_gym_core.components.entry_points import command_entry_points, left_out_by
+
+    return {entry.name: entry for entry in command_entry_points() if not left_out_by(entry)}
+
+
+def _rows() -> list[tuple[str, str]]:
+    """All commands, core's first, each with a line of help."""
+    theirs = [
+        (name, f"From {entry.dist.name}." if entry.dist else "From a plugin.")
+        for name, entry in sorted(_entry_points().items())
+        if name not in COMMANDS
+    ]
+    return [*COMMANDS.items(), *theirs]
+
+
+def _why_missing(name: str, known: Iterable[str]) -> str:
+    from debug_gym_core.components.entry_points import command_entry_points, left_out_by
+
+    by = next((left_out_by(entry) for entry in command_entry_points() if entry.name == name), "")
+    return f"command {name!r} is disabled by {by}" if by else f"no command {name!r}{nearest(name, known)}"
 
 
 def _load(entry: EntryPoint) -> click.Command:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from debug_gym_core.cli import COMMANDS, Command, command_entry_points
+from debug_gym_core.cli import COMMANDS, Command
 from debug_gym_core.cli.options import common
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def _check(plugins: Plugins, as_json: bool) -> int:
     from rich.text import Text
 
     from debug_gym_core.cli.tables import make_console, new_table, show_table
+    from debug_gym_core.components.entry_points import command_entry_points
     from debug_gym_core.plugin_checks import State, check
 
     found = list(check(plugins, command_entry_points(), COMMANDS))
@@ -107,6 +108,7 @@ def _show_table(plugins: Plugins) -> None:
     from rich.text import Text
 
     from debug_gym_core.cli.tables import make_console, new_table, show_table
+    from debug_gym_core.components.entry_points import command_entry_points, left_out_by
 
     console, table = make_console(), new_table()
     shown = [place for place, least in enumerate(COLUMNS.values()) if console.width >= least]
@@ -130,5 +132,8 @@ def _show_table(plugins: Plugins) -> None:
             console.print()
             console.print(f"{record} failed:", style="bold", soft_wrap=True)
             console.print(f"  {record.cause}", soft_wrap=True)
+    for entry in command_entry_points():
+        if variable := left_out_by(entry):
+            disabled.setdefault(f"by {variable}", []).append(entry.name)
     for cause, names in disabled.items():
         console.print(f"\ndisabled {cause}: {', '.join(names)}", soft_wrap=True)

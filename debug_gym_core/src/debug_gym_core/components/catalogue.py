@@ -16,15 +16,13 @@ import pluggy
 
 from debug_gym_core.components import default
 from debug_gym_core.components.component import Component
+from debug_gym_core.components.entry_points import CORE
 from debug_gym_core.components.homes import AGENTS, HOMES
 from debug_gym_core.errors import PluginError, UnknownName, UsageError
 from debug_gym_core.names import nearest
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
-
-CORE = "debug-gym-core"
-
 
 FILE = "file"
 """The version of an unpackaged plugin, whose distribution is the path of its file."""

@@ -1,19 +1,50 @@
-"""The entry points that name plugins, looked up once a process."""
+"""The entry points that name plugins and commands, looked up once a process, and which of them are wanted."""
 
 from __future__ import annotations
 
 import functools
 import importlib.metadata
 import importlib.util
+import os
 from pathlib import Path
 
+CORE = "debug-gym-core"
 GROUP = "debug_gym"
+COMMAND_GROUP = "debug_gym.commands"
+ONLY = "DEBUG_GYM_PLUGINS"
+WITHOUT = "DEBUG_GYM_DISABLE_PLUGINS"
+"""Variables of the environment that choose plugins, by names of entry points or distributions."""
 
 
 @functools.cache
 def entry_points() -> tuple[importlib.metadata.EntryPoint, ...]:
-    """The entry points of plugins, by name."""
+    """Those of plugins, by name."""
     return tuple(sorted(importlib.metadata.entry_points(group=GROUP), key=lambda entry: entry.name))
+
+
+@functools.cache
+def command_entry_points() -> tuple[importlib.metadata.EntryPoint, ...]:
+    """Those of commands; of two with one name the last is the one that runs."""
+    return tuple(importlib.metadata.entry_points(group=COMMAND_GROUP))
+
+
+def known_as(entry: importlib.metadata.EntryPoint) -> set[str]:
+    """The names by which an entry point can be chosen: its own, and its distribution's."""
+    return {entry.name, entry.dist.name if entry.dist else entry.name}
+
+
+def chosen(variable: str) -> set[str] | None:
+    """The names that `ONLY` or `WITHOUT` lists; None: it is not set."""
+    value = os.environ.get(variable)
+    return None if value is None else {name.strip() for name in value.split(",") if name.strip()}
+
+
+def left_out_by(entry: importlib.metadata.EntryPoint) -> str:
+    """Which variable of the environment leaves a plugin or a command out; empty: none does."""
+    only, names = chosen(ONLY), known_as(entry)
+    if names & (chosen(WITHOUT) or set()):
+        return WITHOUT
+    return "" if only is None or names & only or CORE in names else ONLY  # on the core stand all others
 
 
 @functools.cache
