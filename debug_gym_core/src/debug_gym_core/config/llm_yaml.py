@@ -159,7 +159,7 @@ class Models:
             try:
                 validated(cls, settings.data)
             except pydantic.ValidationError as error:
-                self._type(name, settings, {tuple(map(str, one["loc"])) for one in error.errors()})
+                self._fit(name, settings, {tuple(map(str, one["loc"])) for one in error.errors()})
                 validated(cls, settings.data)
         except pydantic.ValidationError as error:
             where = _where(settings, error.errors()[0])
@@ -184,14 +184,17 @@ class Models:
             entry.set(path, resolved, entry.origin(path))
         return entry
 
-    def _type(self, name: str, settings: Layer, wrong: Collection[KeyPath]) -> None:
-        """Put numbers, and true and false, where a variable says one and no text can stand.
+    def _fit(self, name: str, settings: Layer, wrong: Collection[KeyPath]) -> None:
+        """Put numbers, and true and false, where a variable says one and no text can stand; take out what is null.
 
         Args:
             name: the entry
             settings: what it has, with what the config says
             wrong: paths of values that cannot be what they are
         """
+        for key in {path[0] for path in wrong if path}:
+            if settings.data.get(key, "") is None:
+                del settings.data[key]
         for path, value in leaves(self.values(name)):
             where = settings.origin(path)
             if path in wrong and where != GIVEN and isinstance(value, str) and _REFERENCE.fullmatch(value):

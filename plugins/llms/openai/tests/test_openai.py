@@ -192,6 +192,16 @@ def test_an_entrys_name_is_in_its_errors(tmp_path: Path) -> None:
         read_models(path).make("spoilt", default_plugins(), {})
 
 
+def test_null_in_an_entry_is_as_if_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "llm.yaml"
+    blank = "tags: null, generate_kwargs: null, timeout: null, stream: null, prices: null"
+    path.write_text(f"mine: {{model: m}}\nblank: {{model: m, {blank}}}\nwrong: {{model: null, tags: null}}\n")
+    mine, told = (read_models(path).make(name, default_plugins(), {}).settings for name in ("mine", "blank"))
+    assert told == mine
+    with pytest.raises(UsageError, match=r"llm\.yaml:3: wrong: model: it is missing$"):
+        read_models(path).make("wrong", default_plugins(), {})
+
+
 @pytest.fixture
 def tiktoken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     """With an encoding of single bytes, whose file is in the cache."""
