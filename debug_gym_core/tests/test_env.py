@@ -428,6 +428,31 @@ def test_nothing_is_measured_before_the_tests_ran(env: RepoEnv) -> None:
     assert env.measured
 
 
+def test_what_submit_has_recorded_stays_whatever_is_done_after_the_end(make: Any, tmp_path: Path) -> None:
+    class Judge(Tool):
+        """Run the tests."""
+
+        name = "judge"
+
+        def use(self, env: Any, finally_: bool = False) -> str:
+            """In place, or to end the episode."""
+            (env.submit if finally_ else env.measure)()
+            return str(env.score)
+
+    env = make(Judge(), Write())
+    (tmp_path / "app.py").write_text("x = 0\n")
+    (tmp_path / "test_it.py").write_text(f"import app\n{TEST.replace('False', 'app.x')}")
+    env.reset(seed=0)
+    env.step("judge true")
+    recorded = env.final_grade
+    assert recorded is not None
+    for action, said in ("write app.py 'x = 1'", "written"), ("judge", "1"), ("judge true", "0"):
+        observation, reward, terminated, _, info = env.step(action)
+        assert parts(observation)[0][1] == said
+        assert (reward, terminated, info["score"], info["resolved"]) == (0.0, True, 0, False)
+        assert env.final_grade is recorded
+
+
 def test_events_that_cause_themselves_come_to_an_end(env: RepoEnv) -> None:
     observation, *_ = env.step("clumsy loop")
     assert "more than 100 events" in observation["text"]

@@ -195,6 +195,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         """Carry out one action.
 
         Whatever is wrong with the action comes back as an observation; a tool that fails never ends the episode.
+        Whoever goes on after `submit` changes nothing of what that recorded: the score, `resolved`, `final_grade`.
 
         Args:
             action: a ToolCall, its JSON form, or its text form
@@ -235,6 +236,8 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         observations[1:1] = answered
         self.rewrites += self.rewritten
         self.rewritten = self._files.tests_ran = False
+        if self.final_grade is not None:
+            self._set_grade(self.final_grade)  # whatever was measured since
         reward = float(self.score - before)
         terminated, truncated = self._terminated(), self._truncated()
         self.ended = (terminated or truncated) or None
@@ -310,7 +313,8 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
 
     def _known(self) -> dict[str, Any]:
         """What a step that has to be done again must find as it was."""
-        kept = ("breakpoints", "score", "resolved", "broken", "dropped", "unconfirmed", "measured", "rewritten")
+        kept = ["breakpoints", "score", "resolved", "broken", "dropped", "unconfirmed", "measured", "rewritten"]
+        kept += ["submitted", "final_grade"]
         known = {name: copy.deepcopy(getattr(self, name)) for name in kept}
         return {**known, "tests_ran": self._files.tests_ran}
 

@@ -309,17 +309,23 @@ class LiveTask:
         return measurement
 
     def submit(self, message: str | None = None) -> Grade:
-        """End the episode and grade it."""
+        """End the episode and grade it, once: of one that is over the same grade again."""
+        if self.final_grade is not None:
+            return self.final_grade
         try:
             grade = self.grade()
         except SandboxError as error:
             self.failure = error
             raise
         self.submitted, self.measured, self.final_grade = True, True, grade
-        self.score, self.resolved, self.broken = grade.score, grade.resolved, grade.broken
-        self.dropped, self.unconfirmed = grade.dropped, ""
+        self._set_grade(grade)
         self._events.emit("on_submitted", message=message)
         return grade
+
+    def _set_grade(self, grade: Grade) -> None:
+        """Have what a clean grade says stand."""
+        self.score, self.resolved, self.broken = grade.score, grade.resolved, grade.broken
+        self.dropped, self.unconfirmed = grade.dropped, ""
 
     def grade(self) -> Grade:
         """Grade the workspace as it stands in a fresh sandbox, again in another one when that is lost.

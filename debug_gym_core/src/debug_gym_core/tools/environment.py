@@ -116,4 +116,4 @@ class Environment(Protocol):
         """What the agent is told at the start: the task, how it is run, the tools."""
 
     def submit(self, message: str | None = None) -> Grade:
-        """End the episode and grade it."""
+        """End the episode and grade it, once: of one that is over the same grade again."""
