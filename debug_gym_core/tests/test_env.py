@@ -5,44 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import pytest
+from small_episodes import TEST, Write, make_env, parts
 
-import debug_gym_core
-from debug_gym_core import (
-    ActionError,
-    Observation,
-    RepoEnv,
-    SandboxLost,
-    Tool,
-    ToolCall,
-    UsageError,
-    hookimpl,
-    hookspec,
-)
-from debug_gym_core.errors import PluginError, SandboxError, TaskError
-
-# Not pytest, which takes longer to start and would tell no more here.
-ENTRYPOINT = "python -m unittest -q"
-TEST = "import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n        assert False\n"
-
-
-class Write(Tool):
-    """Write a file."""
-
-    name = "write"
-
-    def use(self, env: Any, path: str, text: str, fail: bool = False) -> str:
-        """Write, and fail afterwards where that is wanted."""
-        env.workspace.write_bytes(path, text.encode())
-        if fail:
-            raise ActionError("written, and yet wrong")
-        return "written"
+from debug_gym_core import Observation, RepoEnv, Tool, UsageError, hookimpl, hookspec
+from debug_gym_core.errors import PluginError
 
 
 class Watch(Tool):
@@ -108,9 +79,7 @@ class Specs:
 @pytest.fixture
 def env(tmp_path: Path) -> Iterator[RepoEnv]:
     (tmp_path / "test_it.py").write_text(TEST)
-    made = debug_gym_core.make(
-        "repo", [Write(), Watch(), Clumsy()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint=ENTRYPOINT
-    )
+    made = make_env(tmp_path, [Write(), Watch(), Clumsy()])
     made.add_event_specs(Specs)
     made.reset(seed=0)
     yield made
@@ -122,15 +91,10 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RepoEnv]:
     """One for tests that take a step or two, after which it is as before."""
     directory = tmp_path_factory.mktemp("repository")
     (directory / "test_it.py").write_text(TEST)
-    tools = [Watch(), Clumsy(), Host()]
-    made = debug_gym_core.make("repo", tools, "local", path=directory, allow_unsandboxed=True, entrypoint=ENTRYPOINT)
+    made = make_env(directory, [Watch(), Clumsy(), Host()])
     made.reset(seed=0)
     yield made
     made.close()
-
-
-def parts(observation: dict[str, str]) -> list[tuple[str, str]]:
-    return [(part["source"], part["text"]) for part in json.loads(observation["json"])]
 
 
 def test_what_an_event_causes_is_in_the_same_observation_in_order(env: RepoEnv) -> None:
@@ -153,53 +117,6 @@ def test_a_tools_own_exception_is_an_observation_without_a_traceback(env: RepoEn
     assert (reward, terminated, truncated) == (0, False, False)
 
 
-def test_a_tool_that_cannot_be_closed_keeps_no_step_from_being_answered(
-    env: RepoEnv, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail() -> None:
-        raise RuntimeError("stuck")
-
-    def lose(**arguments: Any) -> str:
-        raise SandboxLost("its guest was killed")
-
-    monkeypatch.setattr(env.tools["watch"], "close", fail)
-    monkeypatch.setattr(env.tools["clumsy"], "use", lambda env: lose())
-    monkeypatch.setattr(env._sandbox, "replace", lambda *_: False)
-    observation, _, terminated, *_ = env.step("clumsy")
-    assert "are started again" in observation["text"] and not terminated
-
-
-def test_a_sandbox_that_loses_its_guest_now_and_then_is_replaced(env: RepoEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    losses = iter([True, False, True, False])
-
-    def use(env: RepoEnv) -> str:
-        if next(losses):
-            raise SandboxLost("its guest was killed")
-        return "done"
-
-    monkeypatch.setattr(env.tools["clumsy"], "use", use)
-    session = env.session
-    said = [env.step("clumsy")[0]["text"] for _ in range(3)]
-    assert "are started again" in said[0] and "done" in said[1]
-    assert said[2].startswith("done") and "done again in a new one" in said[2]
-    assert env.session is not session and env._sandbox.distrusted == 0
-
-
-@pytest.mark.parametrize(("steps", "replaced"), [(1, False), (4, True)])
-def test_a_sandbox_that_was_replaced_long_ago_does_not_count(
-    env: RepoEnv, monkeypatch: pytest.MonkeyPatch, steps: int, replaced: bool
-) -> None:
-    """Of an episode of hours, a few may be lost now and then."""
-    monkeypatch.setattr("debug_gym_core.environment.live_sandbox.REPLACEMENTS", 1)
-    monkeypatch.setattr("debug_gym_core.environment.live_sandbox.FORGIVEN_AFTER", 3)
-    for _ in range(2):
-        env.session.terminal.stop()
-        said = env.step("write a.py x")[0]["text"]
-        for _ in range(steps):
-            env.step("write b.py y")
-    assert ("done again in a new one" in said) is replaced and (env.failure is None) is replaced
-
-
 @pytest.mark.parametrize(
     ("how", "said"),
     [
@@ -216,26 +133,6 @@ def test_what_a_tool_should_not_do_is_an_observation(lasting: RepoEnv, how: str,
     assert said in observation["text"]
     assert observation["text"].encode() and not terminated
     assert len(observation["json"]) < 50_000 and "NaN" not in observation["json"]
-
-
-def test_a_tool_that_fails_at_the_end_keeps_nothing_alive(env: RepoEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    def close() -> None:
-        raise RuntimeError("at the end")
-
-    monkeypatch.setattr(env.tools["clumsy"], "close", close)
-    session = env.session
-    env.close()
-    assert not session.terminal.alive()
-
-
-def test_a_lost_grading_sandbox_is_no_wrong_answer(env: RepoEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    def grade() -> Any:
-        raise SandboxLost("the grading's sandbox is gone")
-
-    monkeypatch.setattr(env, "grade", grade)
-    with pytest.raises(SandboxLost):
-        env.submit()
-    assert env.failure is not None and not env.submitted and env.final_grade is None
 
 
 def test_third_parties_add_events_and_failing_ones_stop_nobody(env: RepoEnv) -> None:
@@ -288,9 +185,7 @@ def make(tmp_path: Path) -> Iterator[Any]:
 
     def make(*tools: Tool) -> RepoEnv:
         (tmp_path / "test_it.py").write_text(TEST)
-        made.append(
-            debug_gym_core.make("repo", tools, "local", path=tmp_path, allow_unsandboxed=True, entrypoint=ENTRYPOINT)
-        )
+        made.append(make_env(tmp_path, tools))
         return made[-1]
 
     yield make
@@ -392,67 +287,6 @@ def test_what_an_event_need_not_be_given_has_its_default(make: Any) -> None:
         env.add_event_specs(object())
 
 
-def test_an_interrupt_ends_all_that_a_tool_begins_after_it_and_nothing_of_a_later_step(make: Any) -> None:
-    class Run(Tool):
-        """Run commands, after somebody interrupts."""
-
-        name = "run"
-        heard = True
-
-        def use(self, env: Any, commands: list[str], interrupted: bool = True) -> str:
-            if interrupted:
-                assert env.interrupt() == self.heard
-            return repr([env.terminal.run(one, interruption=env.interruption).exit_status for one in commands])
-
-        def interrupt(self) -> bool:
-            return self.heard
-
-    env = make(tool := Run())
-    env.reset(seed=0)
-    kill, mark = -signal.SIGKILL, "touch begun; sleep 1000"
-    for commands, statuses in ([], []), ([mark, mark], [kill, kill]):
-        assert parts(env.step(ToolCall("run", {"commands": commands}))[0])[0] == ("run", repr(statuses))
-        unharmed = env.step(ToolCall("run", {"commands": ["sleep 0.2"], "interrupted": False}))
-        assert parts(unharmed[0])[0] == ("run", "[0]")
-        assert not env.interrupt()
-        tool.heard = False  # as tools that say nothing of it: the same is ended
-
-
-def test_nothing_is_measured_before_the_tests_ran(env: RepoEnv) -> None:
-    assert not env.measured
-    env.measure()
-    assert env.measured
-    env.reset(seed=0)
-    assert not env.measured
-    env.submit()
-    assert env.measured
-
-
-def test_what_submit_has_recorded_stays_whatever_is_done_after_the_end(make: Any, tmp_path: Path) -> None:
-    class Judge(Tool):
-        """Run the tests."""
-
-        name = "judge"
-
-        def use(self, env: Any, finally_: bool = False) -> str:
-            """In place, or to end the episode."""
-            (env.submit if finally_ else env.measure)()
-            return str(env.score)
-
-    env = make(Judge(), Write())
-    (tmp_path / "app.py").write_text("x = 0\n")
-    (tmp_path / "test_it.py").write_text(f"import app\n{TEST.replace('False', 'app.x')}")
-    env.reset(seed=0)
-    env.step("judge true")
-    recorded = env.final_grade
-    assert recorded is not None
-    for action, said in ("write app.py 'x = 1'", "written"), ("judge", "1"), ("judge true", "0"):
-        observation, reward, terminated, _, info = env.step(action)
-        assert parts(observation)[0][1] == said
-        assert (reward, terminated, info["score"], info["resolved"]) == (0.0, True, 0, False)
-        assert env.final_grade is recorded
-
-
 def test_events_that_cause_themselves_come_to_an_end(env: RepoEnv) -> None:
     observation, *_ = env.step("clumsy loop")
     assert "more than 100 events" in observation["text"]
@@ -470,67 +304,26 @@ def test_the_task_is_told_at_the_start(env: RepoEnv, tmp_path: Path) -> None:
 
 def test_what_looking_for_the_tests_leaves_is_no_change(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(f"open('left', 'w').close()\n{TEST}")
-    made = debug_gym_core.make("repo", [Write()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint=ENTRYPOINT)
-    with contextlib.closing(made) as env:
+    with contextlib.closing(make_env(tmp_path, [Write()])) as env:
         for _ in range(2):
             env.reset(seed=0)
             assert env.patch == b""
 
 
-def test_a_refused_reset_leaves_nothing_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are no tests; then the person interrupts."""
-    (tmp_path / "a.py").write_text("x = 1\n")
-    made = debug_gym_core.make("repo", [Write()], "local", path=tmp_path, allow_unsandboxed=True, entrypoint=ENTRYPOINT)
-    sandboxes: list[Any] = []
-    monkeypatch.setattr(made._sandbox, "_opened", sandboxes.append)
-
-    def interrupt(*arguments: Any) -> bool:
-        raise KeyboardInterrupt
-
-    with contextlib.closing(made) as env:
-        with pytest.raises(TaskError):
-            env.reset(seed=0)
-        monkeypatch.setattr(env._tests, "find", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            env.reset(seed=0)
-        assert [session.terminal.alive() for session in sandboxes] == [False, False]
-        with pytest.raises(gymnasium.error.ResetNeeded):
-            env.step("write a.py text")
-
-
-def test_what_cannot_be_closed_keeps_nothing_else_open(env: RepoEnv) -> None:
-    class Stuck:
-        def close(self) -> None:
-            raise SandboxError("its engine hangs")
-
-    factory, pristine, stuck = env._sandbox.factory, env._sandbox._pristine, [Stuck(), Stuck()]
-    with factory.fresh() as other:
-        factory._live = [stuck[0], other, stuck[1]]  # type: ignore[assignment]
-        with pytest.raises(SandboxError, match="its engine hangs"):
-            env.close()
-        assert not other.terminal.alive()
-    assert pristine is not None and pristine.agent._file.closed
-    env.close()
-
-
 def test_a_setting_without_effect_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    place: Any = {"path": tmp_path, "allow_unsandboxed": True, "entrypoint": ENTRYPOINT, "auto_eval_on_rewrite": True}
     said = "env.auto_eval_on_rewrite has no effect: the tool eval"
     with caplog.at_level(logging.WARNING, "debug_gym"):
-        made = debug_gym_core.make("repo", [Write()], "local", **place)
+        made = make_env(tmp_path, [Write()], auto_eval_on_rewrite=True)
         assert any(note.startswith(said) for note in made.notes) and said in caplog.text
         caplog.clear()
-        assert not any(said in note for note in debug_gym_core.make("repo", [Write(), "eval"], "local", **place).notes)
+        made = make_env(tmp_path, [Write(), "eval"], auto_eval_on_rewrite=True)
+        assert not any(said in note for note in made.notes)
         assert said not in caplog.text
 
 
 def test_tools_in_a_mapping_have_their_settings(tmp_path: Path) -> None:
-    def make(settings: Any) -> RepoEnv:
-        place: Any = {"path": tmp_path, "allow_unsandboxed": True, "entrypoint": ENTRYPOINT}
-        return debug_gym_core.make("repo", settings, "local", **place)
-
     (tmp_path / "app.py").write_text("x = 1\n")
-    made: Any = make({"pdb": {"timeout": 1.5}}).tools["pdb"]
+    made: Any = make_env(tmp_path, {"pdb": {"timeout": 1.5}}).tools["pdb"]
     assert made.settings.timeout == 1.5
     with pytest.raises(UsageError, match="timeuot"):
-        make({"pdb": {"timeuot": 1.5}})
+        make_env(tmp_path, {"pdb": {"timeuot": 1.5}})
