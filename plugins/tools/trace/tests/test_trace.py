@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +301,36 @@ def test_a_call_that_is_not_over_is_told_as_far_as_it_was_seen(hasty: RepoEnv, f
     assert not data_of(seen)["over"]
     if function == "kill":
         assert "15  x = n  | x = 60" in seen.text
+
+
+@pytest.mark.parametrize(
+    ("endless", "where"),
+    [
+        ("time.sleep(os.mkdir('begun') or 1000)", "was at busy.py:4 in busy]"),
+        (
+            "deque(chain(map(os.mkdir, ['begun']), iter(int, 1)), 0)",
+            "could not say where it was: it was in one long call of C",
+        ),
+    ],
+)
+def test_a_program_that_somebody_interrupts_is_told_of_as_far_as_it_was_seen(
+    env: RepoEnv, endless: str, where: str
+) -> None:
+    assert not env.interrupt()
+    modules = "import os, time; from collections import deque; from itertools import chain"
+    env.workspace.write_text("busy.py", f"{modules}\n\ndef busy(n):\n    {endless}\n\nbusy(3)\n")
+    with ThreadPoolExecutor(1) as threads:
+        told = threads.submit(traced, env, "busy.py:busy", entrypoint="python busy.py")
+        while env.session.stat("begun") is None:
+            assert not told.done()
+        assert env.interrupt()
+        seen = told.result(60)
+    env.session.remove("begun")
+    env.workspace.remove("busy.py")
+    assert "  n = 3" in seen.text.splitlines() and not seen.error
+    assert f"[the program was interrupted and was ended; it {where}" in seen.text, seen.text
+    assert data_of(seen)["interrupted"] and not data_of(seen)["timed_out"]
+    assert traced(env, "calc.py:total").text.endswith("returned 3 (line 8)")
 
 
 @pytest.mark.debugger

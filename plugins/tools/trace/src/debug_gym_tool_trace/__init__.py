@@ -106,6 +106,7 @@ class Trace(Tool):
             env.workspace.ignored_files(".py"),
             self.settings.timeout,
             self.settings.warm,
+            env.interruption,
         )
         try:
             outcome = tracing.run()
@@ -116,6 +117,10 @@ class Trace(Tool):
             text = "\n".join([self._uncalled(outcome, file, call, found), *unread])
             return Observation(self.name, text, _data(outcome, file, None))
         return self._observe(outcome, outcome.story, file, unread)
+
+    def interrupt(self) -> bool:
+        """A program that has not begun is ended as soon as it has; see `Tool`. One that has is ended without this."""
+        return True
 
     def _observe(self, outcome: Outcome, story: Call, file: str, unread: Sequence[str]) -> Observation:
         shown = render(story)
@@ -144,8 +149,9 @@ class Trace(Tool):
 
     def _unfinished(self, outcome: Outcome) -> str:
         """Why a call is not over, or was not made."""
-        if outcome.timed_out:
-            said = f"the program reached the time limit of {self.settings.timeout:g} s and was ended"
+        if outcome.timed_out or outcome.interrupted:
+            limit = f"reached the time limit of {self.settings.timeout:g} s"
+            said = f"the program {limit if outcome.timed_out else 'was interrupted'} and was ended"
             if outcome.now is not None:
                 return f"{said}; it was at {outcome.now}"
             return (
@@ -290,6 +296,7 @@ def _data(outcome: Outcome, file: str, story: Call | None, passes: int = PASSES[
         "calls": outcome.calls,
         "over": outcome.done,
         "timed_out": outcome.timed_out,
+        **({"interrupted": True} if outcome.interrupted else {}),
         "at": str(outcome.now) if outcome.now is not None else None,
         "ended": outcome.end.model_dump() if outcome.end is not None else None,
         "status": outcome.status,

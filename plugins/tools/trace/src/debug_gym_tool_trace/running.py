@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from debug_gym_core.debugging.shown_texts import ShownTexts
 from debug_gym_core.debugging.target import Target
 from debug_gym_core.errors import ActionError
 from debug_gym_core.grading import masking
+from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.sandbox.session import Process, Session
 from debug_gym_tool_trace.seen import About, Call, End, Message, Place, Test, cleaned
 
@@ -68,6 +70,7 @@ class Outcome:
         end: how the program ended by itself; None: it was ended, or died
         status: exit status of a program that died, or minus a signal's number
         timed_out: whether its time was over
+        interrupted: whether somebody ended it before its time
         now: where it was then
         stuck: whether it did not say so
         lost: whether the program took the channel away, or wrote to it
@@ -85,6 +88,7 @@ class Outcome:
     end: End | None = None
     status: int | None = None
     timed_out: bool = False
+    interrupted: bool = False
     now: Place | None = None
     stuck: bool = False
     lost: bool = False
@@ -103,6 +107,7 @@ class Tracing:
         ignored: files of which nothing is shown, relative to the workspace
         timeout: seconds that the program may take until the call is over
         warm: whether it may start from an interpreter that has modules loaded
+        interruption: by which another thread may end it
     """
 
     session: Session
@@ -111,9 +116,11 @@ class Tracing:
     ignored: Sequence[str]
     timeout: float
     warm: bool = True
+    interruption: Interruption = field(default_factory=Interruption)
     _process: Process = field(init=False)
     _signal: int = field(init=False, default=0)
     _shown: ShownTexts = field(init=False)
+    _heard: threading.Event = field(init=False, default_factory=threading.Event)
     _outcome: Outcome = field(init=False, default_factory=Outcome)
 
     def run(self) -> Outcome:
@@ -124,14 +131,29 @@ class Tracing:
             SandboxError: the sandbox failed
         """
         self._start()
+        outcome = self._outcome
         try:
-            self._hear()
-            outcome = self._outcome
+            with self.interruption.ending(self._stop, unbegun=lambda: None):  # see `_hear`
+                try:
+                    self._hear()
+                finally:
+                    self._heard.set()
+                outcome.interrupted = self.interruption.asked and not outcome.done and outcome.end is None
             printed, outcome.printed_cut = self._process.take_output()
             outcome.printed = self._shown.printed(printed)
         finally:
             self._process.kill()
-        return self._outcome
+        return outcome
+
+    def _stop(self) -> bool:
+        """Have it end, once it has told where it is, or without that; another thread hears it."""
+        for _ in range(2):  # as in `_interrupt`
+            self._process.signal(self._signal)
+            if self._heard.wait(INTERRUPT_SECONDS / 2):
+                return True
+        self._outcome.stuck = True
+        self._process.kill()
+        return True
 
     def _start(self) -> None:
         entrypoint = self.target.entrypoint
@@ -180,7 +202,7 @@ class Tracing:
     def _hear(self) -> None:
         """Hear what the program says until the call is over, the program is, or the time."""
         outcome = self._outcome
-        deadline = time.monotonic() + self.timeout
+        deadline = time.monotonic() + (0.0 if self.interruption.asked else self.timeout)
         while True:
             try:
                 message = self._receive(deadline - time.monotonic())
@@ -195,6 +217,8 @@ class Tracing:
                 outcome.test = Test(test=message.test, outcome=message.outcome, message=message.message)
                 return
             self._take(message)
+            if message.now is not None and self.interruption.asked:
+                return
             if message.end is not None:  # what it does at exit may make the call
                 deadline = min(deadline, time.monotonic() + END_SECONDS)
             elif outcome.done:
@@ -212,7 +236,7 @@ class Tracing:
     def _interrupt(self) -> None:
         """Have the program say what it has seen and where it is."""
         outcome = self._outcome
-        outcome.timed_out = True
+        outcome.timed_out = not self.interruption.asked
         # Twice: of a signal that comes just before a system call, Python hears when that has ended.
         for _ in range(2):
             self._process.signal(self._signal)
