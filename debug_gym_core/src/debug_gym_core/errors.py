@@ -135,3 +135,13 @@ class TaskError(DebugGymError):
     """
 
     without_tests = False
+
+
+def class_of(kind: str) -> type[DebugGymError] | None:
+    """The class of an error of which only the name was kept; None: it is none of ours.
+
+    Args:
+        kind: the name of its class, as the results of a run have it
+    """
+    found = globals().get(kind)
+    return found if isinstance(found, type) and issubclass(found, DebugGymError) else None

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 from debug_gym_core.cli import INTERRUPTED, READER_GONE, STANDARD_OUTPUT, drop_output, interrupted_status, say
 from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.cli.signals import ended_by_signals
-from debug_gym_core.errors import FULL, RequirementError
+from debug_gym_core.errors import (
+    FULL,
+    DebugGymError,
+    LLMRefused,
+    LLMRejected,
+    RequirementError,
+    TaskError,
+    UsageError,
+    class_of,
+)
 from debug_gym_core.postponed import postponed_interrupts
 
 if TYPE_CHECKING:
@@ -26,14 +35,14 @@ if TYPE_CHECKING:
     from debug_gym_core.runs.experiment import Experiment
     from debug_gym_core.runs.run import Run
 
-SETTLED = ("UsageError", "TaskError")
-"""Kinds of errors that come again however often the same is played: a setting is wrong, or the task is."""
+SETTLED = (UsageError, TaskError)
+"""Errors that come again however often the same is played: a setting is wrong, or the task is."""
 
-MISSING = ("RequirementError", "LLMRefused")
-"""Kinds of errors that say that something needed is missing, such as a key that the service takes."""
+MISSING = (RequirementError, LLMRefused)
+"""Errors that say that something needed is missing, such as a key that the service takes."""
 
-MENDED = ("LLMRefused", "LLMRejected")
-"""Kinds of errors that come again until the model's entry is mended."""
+MENDED = (LLMRefused, LLMRejected)
+"""Errors that come again until the model's entry is mended."""
 
 
 @contextlib.contextmanager
@@ -229,9 +238,10 @@ def _status(experiment: Experiment, results: list[Any], left: int, resume: str) 
     failed = [result for result in results if result.status == "error"]
     if left and experiment.refused:
         say(f"the model's service refuses every request, see the error above; not played: {left}", err=True)
-    corrected = [result for result in failed if result.error["kind"] in SETTLED]
+    kinds = [class_of(result.error["kind"]) or DebugGymError for result in failed]
+    corrected = [result for result, kind in zip(failed, kinds, strict=True) if issubclass(kind, SETTLED)]
     if len(corrected) < len(failed):
-        first = "correct what the error names, then " if any(item.error["kind"] in MENDED for item in failed) else ""
+        first = "correct what the error names, then " if any(issubclass(kind, MENDED) for kind in kinds) else ""
         say(f"{first}play again what could not be run: {resume}", err=True)
     if corrected:
         which = corrected[0].task if len(corrected) == 1 else f"{len(corrected)} tasks"
@@ -241,6 +251,6 @@ def _status(experiment: Experiment, results: list[Any], left: int, resume: str) 
     if left and bound is not None:
         text = f"the run has spent what it may ({bound}); not finished: {left}; give it more: {resume} -p {bound}=MORE"
         say(text, err=True)
-    if failed and len(failed) == len(results) and all(item.error["kind"] in MISSING for item in failed):
+    if failed and len(failed) == len(results) and all(issubclass(kind, MISSING) for kind in kinds):
         return 4
     return 1 if failed or left else 0

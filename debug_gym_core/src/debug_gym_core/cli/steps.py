@@ -154,10 +154,9 @@ def action_text(action: Any, tools: Mapping[str, type[Any]]) -> str:
 
 def error_text(error: Mapping[str, str]) -> str:
     """An error of a result in words: the name of its class only where it is none of ours, whose texts say all."""
-    from debug_gym_core import errors
+    from debug_gym_core.errors import class_of
 
-    ours = isinstance(getattr(errors, error["kind"], None), type)
-    return error["message"] if ours else f"{error['kind']}: {error['message']}"
+    return error["message"] if class_of(error["kind"]) else f"{error['kind']}: {error['message']}"
 
 
 def error_line(error: Mapping[str, str]) -> str:
