@@ -19,7 +19,6 @@ from taken_name import SECOND
 
 from debug_gym_core.components.catalogue import of_core
 from debug_gym_core.components.entry_points import command_entry_points, entry_points
-from debug_gym_core.errors import RequirementError
 from debug_gym_core.plugins import load_plugins
 
 GOOD = """
@@ -426,7 +425,8 @@ class Owner:
         load_plugins(files=[path])
 
 
-def test_without_docstrings_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_plugins, "__doc__", None)
-    with pytest.raises(RequirementError, match=r"^docstrings tell models what tools do: start Python without -OO"):
-        load_plugins()
+def test_without_docstrings_one_line_says_what_to_do(gym: Any, environment: dict[str, str]) -> None:
+    environment["PYTHONOPTIMIZE"] = "2"
+    done = gym("plugins", toy=False)
+    said = "docstrings tell models what tools do: start Python without -OO and PYTHONOPTIMIZE=2"
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", f"error: {said}\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import handful, repeated
+from support import handful, reason_not_to_use, repeated
 
 from debug_gym_core import RepoEnv, Task, make
 from debug_gym_core.config.loading import load
@@ -71,6 +71,15 @@ def test_wrong_settings_are_refused_at_once(made: Any, settings: dict[str, Any],
     with pytest.raises(UsageError) as caught:
         made(**settings)
     assert words in str(caught.value)
+
+
+def test_a_setting_beside_the_name_of_a_terminal_holds_in_the_sandbox(made: Any) -> None:
+    if reason := reason_not_to_use("bubblewrap"):
+        pytest.skip(reason)
+    env = made(terminal={"name": "bubblewrap", "workspace_size": "96m"})
+    env.reset(seed=0)
+    assert env.terminal_name == "bubblewrap"
+    assert env.terminal.run("df -kP . | awk 'END {print $2}'").output.strip() == str(96 * 1024)
 
 
 @pytest.mark.parametrize(
