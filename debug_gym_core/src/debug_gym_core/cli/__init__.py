@@ -178,8 +178,7 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         return error.exit_status
     except OSError as error:
         _traceback_if_asked(arguments)
-        if error.filename is STANDARD_OUTPUT:
-            drop_output()
+        drop_refused(error)
         if error.errno == errno.ENOENT and not error.filename and not _has_directory():
             say_error("the directory that this was started in is gone; change to one that is there: cd")
             return UsageError.exit_status
@@ -263,6 +262,14 @@ def _naming_output() -> Iterator[None]:
     except OSError as error:
         error.filename = STANDARD_OUTPUT
         raise
+
+
+def drop_refused(error: OSError) -> bool:
+    """Let what is still written to standard output go nowhere, if it is that which an error names; whether it is."""
+    refused = error.filename is STANDARD_OUTPUT
+    if refused:
+        drop_output()
+    return refused
 
 
 def drop_output(stream: TextIO | None = None) -> None:

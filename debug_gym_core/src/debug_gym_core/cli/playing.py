@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.cli import INTERRUPTED, READER_GONE, STANDARD_OUTPUT, drop_output, interrupted_status, say
+from debug_gym_core.cli import INTERRUPTED, READER_GONE, STANDARD_OUTPUT, drop_refused, interrupted_status, say
 from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.cli.signals import ended_by_signals
 from debug_gym_core.errors import (
@@ -202,10 +202,7 @@ class Playing:
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            where = shown_path(self.run.directory)
-            if error.filename is STANDARD_OUTPUT:
-                drop_output()
-                where = STANDARD_OUTPUT
+            where = STANDARD_OUTPUT if drop_refused(error) else shown_path(self.run.directory)
             text = f"{where}: {error.strerror}; free space, then go on with: {self.resume}"
             raise RequirementError(text) from error
         return None
