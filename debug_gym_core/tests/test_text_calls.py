@@ -127,6 +127,7 @@ CALL = '{"name": "view", "arguments": {"path": "a.py"}}'
         ("eval says that all tests pass.", []),
         ("```\nview the file first\n```", []),
         ('It prints:\n```\n{"name": "Ann", "arguments": {}}\n```', []),
+        ('{"name": ["view"], "arguments": {}}', []),
         ("The fix is in a.py:\n```python\nview = a.py\n```", []),
         ("done", []),
         ("", []),

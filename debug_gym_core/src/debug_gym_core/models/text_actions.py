@@ -93,10 +93,13 @@ def find_instead(text: str, tools: Mapping[str, type[Tool]]) -> tuple[ToolCall, 
     for block in dict.fromkeys(one.strip() for one in (text, *_fenced(text))):
         if not any(_if_action(block, tools)) or _is_done(block, tools):
             continue
+        meant = False
         try:
-            found.append(_read(block, tools))
+            said = _said(block)
+            meant = isinstance(said, dict) and said.get("name") in [*tools]  # which may be a list, as a model has it
+            found.append(_call(said, tools))
         except ActionError:
-            if block.startswith("{") and _names(block, tools):
+            if meant:
                 raise
     return tuple(found) if len(found) == 1 else ()
 
@@ -107,17 +110,27 @@ def _read(candidate: str, tools: Mapping[str, type[Tool]]) -> ToolCall:
     Raises:
         ActionError: it is none, or one with wrong arguments
     """
-    call = action.parse(_json(candidate) if candidate.startswith("{") else candidate, tools)
+    return _call(_said(candidate), tools)
+
+
+def _said(candidate: str) -> str | dict[str, Any]:
+    """A part of an answer as an action may be given: text, or what its JSON says.
+
+    Raises:
+        ActionError: the JSON is none
+    """
+    return _json(candidate) if candidate.startswith("{") else candidate
+
+
+def _call(said: str | dict[str, Any], tools: Mapping[str, type[Tool]]) -> ToolCall:
+    """What a part of an answer says as a call.
+
+    Raises:
+        ActionError: it is none, or one with wrong arguments
+    """
+    call = action.parse(said, tools)
     tools[call.name].check(call.arguments)
     return call
-
-
-def _names(text: str, tools: Mapping[str, type[Tool]]) -> bool:
-    """Whether a text is JSON that names one of the tools."""
-    try:
-        return _json(text).get("name") in tools
-    except ActionError:
-        return False
 
 
 def _json(text: str) -> dict[str, Any]:
