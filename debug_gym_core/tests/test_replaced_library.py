@@ -252,10 +252,17 @@ def test_nor_is_it_with_unittest(make: Make) -> None:
 
 
 REPLACING = """
-import importlib, json, os, subprocess, sys, time
+import datetime, importlib, json, logging, os, subprocess, sys, time
+from sys import stdout
 from unittest import mock
 import pytest
 import calc
+import wave  # the repository's own
+
+try:
+    from nowhere import dumps as text_of
+except ImportError:
+    from pprint import pformat as text_of
 
 def fake(*given, **named):
     return "fake"
@@ -315,13 +322,39 @@ def test_hook():
     print(calc.add(1, 2))
     assert calc.add(1, 2) == 3
 
+@pytest.fixture
+def calendar():
+    return calc
+
+def test_names(calendar):
+    from datetime import datetime
+    assert datetime(2000, 1, 1) == datetime.fromtimestamp(datetime(2000, 1, 1).timestamp())
+    assert wave.add(2, 3) == calendar.add(2, 3)
+    assert text_of(calc.add(2, 3)) == "5"
+    stdout.write("")
+
+def test_through_the_code():
+    before = calc.time.ctime
+    calc.time.ctime = mock.Mock(return_value="now")
+    assert time.ctime() == calc.now()
+    calc.time.ctime.assert_called_with()
+    calc.time.ctime = before
+
+def test_lively():
+    calc.log()
+    assert type(logging.getLogger("a.b")) is calc.Logger
+    logging.setLoggerClass(logging.Logger)
+
 def test_many():
     for number in range(400):
         os.path.join("a", str(number))
         assert calc.add(number, 1) == number + 1
 """
 OF_REPLACING = """
-import builtins, sys
+import builtins, logging, sys, time
+class Logger(logging.Logger): pass
+def log(): logging.setLoggerClass(Logger)
+def now(): return time.ctime()
 def nothing(*_): pass
 def install(): sys.excepthook = nothing
 def add(a, b): return a - b
@@ -330,7 +363,8 @@ builtins.print = nothing
 
 
 def test_tests_may_replace_it(make: Make) -> None:
-    bench = make({"calc.py": OF_REPLACING, "test_calc.py": REPLACING}, ENTRYPOINT)
+    wave = "def add(a, b): return a + b\n"
+    bench = make({"calc.py": OF_REPLACING, "wave.py": wave, "test_calc.py": REPLACING}, ENTRYPOINT)
     tests = bench.tests()
     found = bench.grade({"calc.py": OF_REPLACING.replace("a - b", "a + b")}, tests)
     assert (dict(found.doubts), found.resolved, found.twins) == ({}, True, len(tests)), found

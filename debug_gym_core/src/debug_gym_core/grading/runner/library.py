@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from importlib.util import find_spec
+from opcode import opmap
 
 from .bindings import STANDARD
 from .given import space_of, within
@@ -43,6 +44,7 @@ JOKES = frozenset(("antigravity", "this"))
 
 HOME = os.path.dirname(os.__file__) + os.sep
 MISSING = object()
+STORE_GLOBAL = opmap["STORE_GLOBAL"]
 
 _modules = sys.modules
 _mro = vars(type)["__mro__"].__get__  # a class may say that it has others
@@ -65,6 +67,13 @@ class Owner(object):
         self.had = dict(self.space)
         self.kind = type(value)
         self.mro = mro_of(value) if issubclass(self.kind, type) else ()
+
+    def sets(self) -> "set[str]":
+        """The names to which functions of a module give something else themselves, as `logging.setLoggerClass` does."""
+        functions = [one for one in self.had.values() if type(one) is type(mro_of)]
+        codes = [one.__code__ for one in functions if one.__globals__ is self.space]
+        pairs = [(one, zip(one.co_code[::2], one.co_code[1::2])) for one in codes]  # noqa: B905 - Python 3.6
+        return {one.co_names[number] for one, both in pairs for what, number in both if what == STORE_GLOBAL}
 
     def is_other(self) -> bool:
         """Whether names are looked up elsewhere now."""
@@ -115,10 +124,12 @@ class Library(object):
         named: the modules among it, by all their names
         wanted: names that tests use
         index: where they are
+        closed: the same, with what stands behind it, of names that were asked for
+        sets: names that modules change themselves, by the ids of these
         spaces: modules by the ids of their namespaces
     """
 
-    __slots__ = ("builtin", "index", "method", "named", "origins", "owners", "spaces", "wanted")
+    __slots__ = ("builtin", "closed", "index", "method", "named", "origins", "owners", "sets", "spaces", "wanted")
 
     def __init__(self) -> None:
         self.origins = None  # type: Any
@@ -126,6 +137,8 @@ class Library(object):
         self.named = {}  # type: dict[str, Owner]
         self.wanted = set()  # type: set[str]
         self.index = {}  # type: dict[str, list[Had]]
+        self.closed = {}  # type: dict[str, list[Had]]
+        self.sets = {}  # type: dict[int, set[str]]
         self.spaces = {}  # type: dict[int, Owner]
         self.builtin = type(len)  # type: Any
         self.method = type(self.remember)
@@ -181,10 +194,16 @@ class Library(object):
             names: they
             but: names that may stand for anything
         """
-        found = [one for name in names for one in self.index.get(name, ())]
-        # What many have is asked of few: who closes something may close anything.
-        known = [one for name in names if len(self.index.get(name, ())) <= COMMON for one in self.index.get(name, ())]
-        return found + [one for one in self.behind(known) if one.name not in but]
+        found = {}  # type: dict[tuple[int, str], Had]
+        for name in names:
+            if name not in self.closed:
+                first = self.index.get(name, [])
+                # What many have is asked of few: who closes something may close anything, and `split` is a text's.
+                many = sum(one.value is not MISSING for one in first) > COMMON
+                plain = any(one.owner.name.startswith("builtins.") for one in first)
+                self.closed[name] = first if many or plain else first + self.behind(first)
+            found.update(((id(one.owner), one.name), one) for one in self.closed[name])
+        return [one for one in found.values() if one.name not in but]
 
     def behind(self, first: "list[Had]") -> "list[Had]":
         """What functions of the library use of it themselves, and so on: `os.stat` of `Path.exists`."""
@@ -202,13 +221,19 @@ class Library(object):
             places = [self.owners.get(id(value)) for kind in kinds for value in mro_of(kind) if is_made(value)]
             places += [self.owners.get(id(value)) for value in (*used, *one.owner.mro)]
             for owner in [place for place in (home, *places) if place is not None]:
-                for name in names & owner.had.keys():
+                for name in names.intersection(owner.had).difference(() if owner.mro else self.set_in(owner)):
                     key = id(owner), name
                     had = found.get(key) or self.had(owner, name)
                     if key not in found and (had.is_asked or owner is home):
                         found[key] = had
                         left.append(had)
         return list(found.values())[len(first) :]
+
+    def set_in(self, owner: Owner) -> "set[str]":
+        """See `Owner.sets`; found once."""
+        if id(owner) not in self.sets:
+            self.sets[id(owner)] = owner.sets()
+        return self.sets[id(owner)]
 
     def is_strange(self, one: Had) -> bool:
         """Whether what the library had is not what it was, and may not be what it is."""
@@ -243,11 +268,12 @@ class Library(object):
             return type(value) is self.builtin and now.__name__ == value.__name__ and now.__self__ is value.__self__
         function = self.origins.plain_function_of(now)
         if function is not None:
-            home = self.origins.origin_of(now, TAKING_PART)
-            if home is not LIBRARY or (type(now) is self.method and type(value) is not self.method):
-                return home is TESTS or (home is PLUGINS and is_like(name, function.__code__.co_name))
+            code, home = function.__code__, self.origins.origin_of(now, TAKING_PART)
+            if home is PLUGINS or (home is LIBRARY and not is_pythons(code)):  # pytest replaces `pdb.set_trace`
+                return is_like(name, code.co_name)
             own = self.origins.plain_function_of(value)
-            return own is not None and written_at(own.__code__) == written_at(function.__code__)
+            is_same = own is not None and (type(now), written_at(code)) == (type(value), written_at(own.__code__))
+            return home is TESTS or (home is LIBRARY and is_same)
         if issubclass(type(now), type):
             return self.is_theirs(now, (TESTS, PLUGINS, LIBRARY))
         return self.is_theirs(type(now), (TESTS, PLUGINS))
@@ -295,6 +321,11 @@ def is_built_in(value: "Any") -> bool:
 def is_like(name: str, other: str) -> bool:
     """Whether a function is called as what it stands for."""
     return name.replace("_", "").lower() in other.replace("_", "").lower()
+
+
+def is_pythons(code: "CodeType") -> bool:
+    """Whether a function is of Python's own library, where it is known to be that or pytest's."""
+    return code.co_filename.startswith((HOME, "<frozen")) and "site-packages" not in code.co_filename
 
 
 def written_at(code: "CodeType") -> "tuple[str, str]":

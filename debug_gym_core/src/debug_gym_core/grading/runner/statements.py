@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterator, Set
     from typing import Any, Union
 
-    from .around import Around
     from .library import Space
 
     Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
@@ -173,23 +172,23 @@ class Statements(object):
 
     # As tests run
 
-    def begin(self, test: "Around", space: "Space") -> None:
+    def begin(self, test: "Any", space: "Space") -> None:
         """Tell a test what was strange before it, as in its fixtures, or as its module was loaded.
 
         Args:
-            test: it
+            test: an `Around`
             space: the globals of its module
         """
         test.strange |= self.before | self.at_load.get(id(space), set())
         self.before = set()
 
-    def look(self, number: int, space: "Space", under_way: "list[Around]", is_loading: bool) -> None:
+    def look(self, number: int, space: "Space", under_way: "list[Any]", is_loading: bool) -> None:
         """Look at what a statement is about to use, the first time in each test, and then often enough.
 
         Args:
             number: the statement's
             space: the globals of what it is in
-            under_way: the tests that are
+            under_way: the tests that are, each an `Around`
             is_loading: whether its module is loaded just now
         """
         if under_way:
