@@ -18,6 +18,15 @@ def state() -> Path:
     return _base("XDG_STATE_HOME", ".local/state") / "debug-gym"
 
 
+def is_nowhere() -> bool:
+    """Whether the working directory is gone."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def expanded(path: Path, instead: str = "write the path in full") -> Path:
     """A path with the user's home directory in the place of `~`.
 

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 # Ctrl-C while the program imports what follows would show a traceback; from `main` on it is answered.
@@ -179,7 +178,9 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
     except OSError as error:
         _traceback_if_asked(arguments)
         drop_refused(error)
-        if error.errno == errno.ENOENT and not error.filename and not _has_directory():
+        from debug_gym_core.places import is_nowhere
+
+        if error.errno == errno.ENOENT and not error.filename and is_nowhere():
             say_error("the directory that this was started in is gone; change to one that is there: cd")
             return UsageError.exit_status
         say_error(f"{error.filename}: {error.strerror}" if error.filename else str(error) or type(error).__name__)
@@ -196,15 +197,6 @@ def interrupted_status(error: BaseException) -> int:
     """The exit status of a command that an interrupt ends: of its signal, also where click made an `Abort` of it."""
     known = [one for one in (error, error.__cause__, error.__context__) if isinstance(one, KeyboardInterrupt)]
     return next((int(one.exit_status) for one in known if hasattr(one, "exit_status")), INTERRUPTED)
-
-
-def _has_directory() -> bool:
-    """Whether the working directory is there still."""
-    try:
-        Path.cwd()
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _status_of(error: OSError) -> int:
