@@ -225,7 +225,7 @@ def test_what_the_repository_puts_in_a_modules_place_itself_is_forgiven(
 ) -> None:
     tests = ASSERTS.replace("    assert calc.add(2, 3)", "    import math\n    assert math.floor(calc.add(2, 3))")
     bench = make({"calc.py": before + BROKEN, "test_calc.py": tests})
-    result = bench.grade({"calc.py": LAZY + FIXED}, twins=twins)
+    result = bench.grade({"calc.py": LAZY + FIXED}, twins=twins, forgiving=True)
     reason = "" if resolved else "sys.modules['math'] was replaced by what is no module during collection; "
     assert (result.resolved, result.reason.startswith(reason)) == (resolved, True), result
 

@@ -18,7 +18,7 @@ from .origins import LIBRARY, PLUGINS, TAKING_PART, TESTS, Origins, is_made
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
     from types import CodeType
     from typing import Any
 
@@ -56,23 +56,28 @@ class Owner(object):
     Args:
         value: it
         name: what it is called
+        function_of: finds the Python function in what stands for one, see `Origins`
+
+    Attributes:
+        had: what it has by which name
+        codes: those of the functions among it
     """
 
-    __slots__ = ("had", "kind", "mro", "name", "space", "value")
+    __slots__ = ("codes", "had", "kind", "mro", "name", "space", "value")
 
-    def __init__(self, value: "Any", name: str) -> None:
+    def __init__(self, value: "Any", name: str, function_of: "Callable[[Any], Any]") -> None:
         self.value = value
         self.name = name
         self.space = vars(value)  # type: Space
         self.had = dict(self.space)
+        functions = [(name, function_of(one)) for name, one in self.had.items()]
+        self.codes = {name: function.__code__ for name, function in functions if function is not None}
         self.kind = type(value)
         self.mro = mro_of(value) if issubclass(self.kind, type) else ()
 
     def sets(self) -> "set[str]":
         """The names to which functions of a module give something else themselves, as `logging.setLoggerClass` does."""
-        functions = [one for one in self.had.values() if type(one) is type(mro_of)]
-        codes = [one.__code__ for one in functions if one.__globals__ is self.space]
-        pairs = [(one, zip(one.co_code[::2], one.co_code[1::2])) for one in codes]  # noqa: B905 - Python 3.6
+        pairs = [(one, zip(one.co_code[::2], one.co_code[1::2])) for one in self.codes.values()]  # noqa: B905 - Python 3.6
         return {one.co_names[number] for one, both in pairs for what, number in both if what == STORE_GLOBAL}
 
     def is_other(self) -> bool:
@@ -96,7 +101,7 @@ class Had(object):
         self.owner = owner
         self.name = name
         self.value = value
-        self.function = function and (function, function.__code__)
+        self.function = function and (function, owner.codes[name])
         self.defaults = function and function.__defaults__
         self.named = tuple(sorted((function.__kwdefaults__ or {}).items())) if function else ()
         self.is_asked = is_asked(owner.name, name, value)
@@ -165,7 +170,7 @@ class Library(object):
         """Take in a module or class, with the classes in it; once."""
         if id(value) in self.owners:
             return
-        owner = self.owners[id(value)] = Owner(value, name)
+        owner = self.owners[id(value)] = Owner(value, name, self.origins.plain_function_of)
         for one in list(owner.had.values()):
             if issubclass(type(one), type) and is_standard(vars(one).get("__module__", "builtins")):
                 self.keep(one, "{}.{}".format(one.__module__, one.__qualname__))

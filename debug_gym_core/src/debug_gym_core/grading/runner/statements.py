@@ -98,9 +98,7 @@ class Uses(object):
         known = [(name, library.original(name, "")) for name in sorted(names)]
         self.loaded = [(name, value) for name, value in known if value is not MISSING]
         found = [(name, *module.imported[name]) for name in sorted(names.intersection(module.imported))]
-        originals = [
-            (name, library.original(home, one), ".".join(filter(None, (home, one)))) for name, home, one in found
-        ]
+        originals = [(name, library.original(home, one), dotted(home, one)) for name, home, one in found]
         self.imported = [one for one in originals if one[1] is not MISSING]
         self.functions = sorted(names & module.functions)
         self.methods = [(kind, name) for name in sorted(names) for kind in module.methods.get(name, ())]
@@ -298,12 +296,13 @@ def names_in(statement: ast.stmt) -> "Iterator[str]":
 
 def top_level(body: "list[ast.stmt]") -> "Iterator[ast.stmt]":
     """The statements of a module that run as it is loaded, without those of classes."""
-    left = list(body)
+    left = list(body)  # type: list[ast.AST]
     while left:
-        statement = left.pop()
-        yield statement
-        if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            left += [one for one in ast.walk(statement) if isinstance(one, ast.stmt) and one is not statement]
+        node = left.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            left += [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr)]
 
 
 def said_in(nodes: "Collection[ast.AST]", imported: "Container[str]") -> "Iterator[str]":
