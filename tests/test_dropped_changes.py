@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -12,7 +13,7 @@ from unittest import mock
 import pytest
 from support import python_in, repeated, terminals
 
-from debug_gym_core import RepoEnv, Task, ToolCall
+from debug_gym_core import Measurement, RepoEnv, Session, Task, ToolCall
 from debug_gym_core.errors import GradingError, SandboxLost
 from debug_gym_core.grading import dropped
 from debug_gym_core.grading import grade as clean
@@ -282,6 +283,47 @@ def test_a_step_that_is_done_again_changes_a_file_once(make: Make, monkeypatch: 
     monkeypatch.setattr(looker, "look", lose)
     env.step(ToolCall("rewrite", {"path": "calc.py", "start": 1, "end": 1, "new_code": "x = 1\ndef add(a, b):"}))
     assert looks > at and "done again" in env.last_text and env.workspace.read_text("calc.py") == f"x = 1\n{BROKEN}"
+
+
+WAITS = """\
+import os, time
+open("/tmp/begun", "w").close()
+while not os.path.exists("/tmp/here"):
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "told"),
+    [
+        ("eval", "All that counts passes here, but no clean copy could be graded: the grading was interrupted: the "),
+        ("submit", "submit: the grading was interrupted: nothing is submitted, and the episode goes on"),
+    ],
+)
+def test_a_person_ends_a_clean_grade_which_says_nothing_then(
+    make: Make, monkeypatch: pytest.MonkeyPatch, tool: str, told: str
+) -> None:
+    env = make()
+    env.step(ToolCall("bash", {"command": "touch /tmp/here"}))
+    env.step(ToolCall("rewrite", {"path": "calc.py", "new_code": f"{WAITS}def add(a, b):\n    return a + b\n"}))
+    opened = []
+
+    def seen(session: Session, *given: Any, **more: Any) -> Measurement:
+        opened.append(session)
+        return measure(session, *given, **more)
+
+    monkeypatch.setattr(clean, "measure", seen)
+    with ThreadPoolExecutor(1) as threads:
+        step = threads.submit(env.step, ToolCall(tool))
+        while not opened or opened[0].run("test -e /tmp/begun").exit_status:
+            assert not step.done()
+        assert env.grading and env.interrupt()
+        observation, _, terminated, _, info = step.result(60)
+    assert (terminated, info["resolved"], info["score"], env.failure) == (False, False, 0, None)
+    assert observation["text"].startswith(told) and not (env.grading or env.interrupt() or env.submitted)
+    env.step(ToolCall("edit", {"path": "calc.py", "old": "/tmp/here", "new": "/tmp"}))
+    _, reward, terminated, _, info = env.step(ToolCall(tool))
+    assert (terminated, info["resolved"], reward) == (True, True, 2)
 
 
 def test_what_cannot_be_confirmed_is_not_resolved(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from debug_gym_core import Judge, Measurement, RepoEnv, Session, Task, UsageError
+from debug_gym_core.environment.counted_tests import CountedTests
 from debug_gym_core.errors import TaskError
 from debug_gym_core.tasks.results import TestResult
 from debug_gym_core.workspace import patch as patches
@@ -168,6 +170,45 @@ def test_a_judge_runs_and_reads_the_tests(task: Task, mode: str, make_env: Calla
     grade = env.grade()
     assert (grade.resolved, grade.score, grade.grading) == (True, 1, "clean")
     assert judge.seen == [(False, visible), (False, visible), (True, False)]
+
+
+@dataclass(frozen=True)
+class Hangs(Judge):
+    """Does not come back, and puts the files back that it changed."""
+
+    start: Callable[[Session], object]
+
+    def measure(self, session: Session, *, timeout: float, clean: bool) -> Measurement:
+        session.write("changed", b"")
+        self.start(session)
+        session.run("rm changed; touch back")
+        return Measurement((TestResult(IDS[0], "failed"),), exit_status=1, output="as far as it came", kind="log")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        lambda session: session.run("touch /tmp/begun; sleep 1000"),
+        lambda session: session.process("touch /tmp/begun; sleep 1000").wait(),
+    ],
+    ids=["a command", "a program"],
+)
+def test_a_person_ends_a_judge_in_place_which_puts_the_files_back(
+    task: Task, make_env: Callable[..., RepoEnv], start: Callable[[Session], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = make_env(["eval"], task=replace(task, mode="visible", judge=Hangs(start)))
+    kept = env.session.process("sleep 1000")
+    with ThreadPoolExecutor(1) as threads:
+        told = threads.submit(env.step, "eval")
+        while env.session.run("test -e /tmp/begun").exit_status:
+            assert not told.done()
+        assert env.interrupt()
+        text = told.result(60)[0]["text"]
+    assert "The run was interrupted.\n" in text and "as far as it came" in text
+    assert env.session.stat("changed") is None and env.session.stat("back") is not None and kept.running
+    tests = CountedTests.measure
+    monkeypatch.setattr(CountedTests, "measure", lambda *given, **more: env.interrupt() or tests(*given, **more))
+    assert "The run was interrupted.\n" in env.step("eval")[0]["text"] and env.session.stat("changed") is None
 
 
 def test_an_invalid_judgement_resolves_nothing(task: Task, make_env: Callable[..., RepoEnv]) -> None:

@@ -78,6 +78,10 @@ class GradingError(SandboxError):
     """The clean grading could not be carried out."""
 
 
+class GradingInterrupted(GradingError):
+    """Somebody ended the clean grading before its time, as by Ctrl-C: it says nothing of what was graded."""
+
+
 class LLMError(DebugGymError):
     """The language model's service failed, or answered what cannot be understood.
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from debug_gym_core.environment.recovery import insist
-from debug_gym_core.errors import GradingError, RequirementError, SandboxLost
+from debug_gym_core.errors import GradingError, GradingInterrupted, RequirementError, SandboxLost
 from debug_gym_core.grading.anyway import forgiven, is_undecided
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.grade import grade as clean_grade
 from debug_gym_core.grading.measure import measure as measure_in_place
+from debug_gym_core.grading.reported_run import INTERRUPTED
 from debug_gym_core.tasks import results
+from debug_gym_core.tasks.results import Measurement
 
 if TYPE_CHECKING:
     from debug_gym_core.environment.sandbox_factory import SandboxFactory
@@ -19,7 +25,8 @@ if TYPE_CHECKING:
     from debug_gym_core.grading.twins import When
     from debug_gym_core.sandbox.interruption import Interruption
     from debug_gym_core.sandbox.session import Session
-    from debug_gym_core.tasks.results import Grade, Measurement
+    from debug_gym_core.tasks.judge import Judge
+    from debug_gym_core.tasks.results import Grade
     from debug_gym_core.tasks.task import Task
     from debug_gym_core.workspace.changes import Changes
     from debug_gym_core.workspace.files import Workspace
@@ -46,6 +53,7 @@ class CountedTests:
     Attributes:
         ids: of the tests; none: the run as a whole counts
         notes: what a person should know of them
+        grading: whether a clean grade is under way
     """
 
     def __init__(self, task: Task, twins: When = "auto") -> None:
@@ -59,6 +67,7 @@ class CountedTests:
         self._twins: When = twins
         self.ids: tuple[str, ...] = task.tests
         self.notes: list[str] = []
+        self.grading = False
         self._found = False
         self._max_score: int | None = task.max_score or len(task.tests) or None
 
@@ -102,14 +111,14 @@ class CountedTests:
             session: where
             workspace: the files in it
             timeout: seconds
-            interruption: by which another thread may end the run, unless the task has a judge of its own
+            interruption: by which another thread may end the run
             warm: the run may start from an interpreter that has installed modules loaded
 
         Raises:
             SandboxLost: the sandbox went away
         """
         if self._task.judge is not None:
-            found = self._task.judge.measure(session, timeout=timeout, clean=False)
+            found = _judged(self._task.judge, session, timeout, interruption)
         else:
             with interruption.ending(lambda: True):  # it is about to begin
                 ignored = workspace.ignored_files(".py")
@@ -148,7 +157,8 @@ class CountedTests:
         factory: SandboxFactory,
         seed: int,
         timeout: float,
-        unchanged: Unchanged | None = None,
+        unchanged: Unchanged | None,
+        interruption: Interruption,
     ) -> Grade:
         """Grade an agent's changes in a fresh sandbox, again in another one when that is lost.
 
@@ -158,8 +168,10 @@ class CountedTests:
             seed: of the episode
             timeout: seconds for the run
             unchanged: what another grade with the same seed and timeout knows of the repository as it was
+            interruption: by which another thread may end it
 
         Raises:
+            GradingInterrupted: another thread did
             SandboxError: no sandbox could be had for it, or none lasted
         """
 
@@ -168,7 +180,7 @@ class CountedTests:
                 self._task,
                 factory.graded,
                 changes,
-                lambda: factory.fresh(seed),
+                lambda: _ended_by(interruption, factory.fresh(seed)),
                 tests=self.ids,
                 max_score=self.max_score,
                 timeout=timeout,
@@ -177,8 +189,57 @@ class CountedTests:
                 unchanged=unchanged,
             )
 
+        self.grading = True
         try:
-            graded = insist(once, factory.wait)
+            with interruption.ending(lambda: True):  # between one sandbox and the next, whose end it will be
+                graded = insist(once, factory.wait)
             return replace(graded, dropped={**changes.left_out, **graded.dropped})
         except (SandboxLost, RequirementError) as error:
             raise GradingError(f"no sandbox lasted to the end of the grading: {error}") from error
+        finally:
+            self.grading = False
+
+
+@contextlib.contextmanager
+def _ended_by(interruption: Interruption, fresh: AbstractContextManager[Session]) -> Iterator[Session]:
+    """A sandbox for grading, with which all that is done in it ends where somebody asks for that."""
+    ended = False
+    with fresh as session:
+
+        def end() -> bool:
+            nonlocal ended
+            ended = True
+            session.close()
+            return True
+
+        try:
+            with interruption.ending(end):
+                yield session
+        except SandboxLost:
+            if not ended:
+                raise
+    if ended:
+        raise GradingInterrupted("the grading was interrupted")
+
+
+def _judged(judge: Judge, session: Session, timeout: float, interruption: Interruption) -> Measurement:
+    """What a task's own judge says of the agent's sandbox; whoever asks ends what it runs then, not what comes next.
+
+    It may have to put the files back.
+    """
+    before, ended = session.running(), False
+
+    def end() -> bool:
+        nonlocal ended
+        for kill in session.running() - before:
+            kill()
+            ended = True
+        return ended
+
+    found = Measurement((), -signal.SIGKILL, "", kind="log")
+    with interruption.ending(end):
+        if interruption.asked:  # before it began
+            ended = True
+        else:
+            found = judge.measure(session, timeout=timeout, clean=False)
+    return replace(found, interrupted=True, valid=False, reason=INTERRUPTED) if ended else found

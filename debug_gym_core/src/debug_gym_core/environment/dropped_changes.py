@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from debug_gym_core.environment.counted_tests import Standing
-from debug_gym_core.errors import RequirementError, SandboxError, SandboxLost, TaskError
+from debug_gym_core.errors import GradingInterrupted, RequirementError, SandboxError, SandboxLost, TaskError
 from debug_gym_core.grading.anyway import Unchanged
 from debug_gym_core.grading.dropped import about_dropped, infrastructure_of, installed_of, listed
 from debug_gym_core.names import some
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from debug_gym_core.environment.counted_tests import CountedTests
     from debug_gym_core.environment.live_sandbox import LiveSandbox
     from debug_gym_core.grading.infrastructure import Infrastructure
+    from debug_gym_core.sandbox.interruption import Interruption
     from debug_gym_core.tasks.results import Grade
     from debug_gym_core.tasks.task import Task
     from debug_gym_core.workspace.snapshot import Snapshot
@@ -129,7 +130,9 @@ class DroppedChanges:
             return []
         return [Observation("env", about_dropped(new), {"dropped": listed(new)})]
 
-    def confirm(self, standing: Standing, score: int, seed: int, timeout: float) -> Confirmed:
+    def confirm(
+        self, standing: Standing, score: int, seed: int, timeout: float, interruption: Interruption
+    ) -> Confirmed:
         """Have a clean grade decide where all tests pass in place.
 
         Args:
@@ -137,6 +140,7 @@ class DroppedChanges:
             score: the score until now, which stays when no clean grade can be had
             seed: of the episode
             timeout: seconds for the run of a clean grade
+            interruption: by which another thread may end the grading
 
         Raises:
             SandboxLost: the sandbox went away
@@ -153,12 +157,12 @@ class DroppedChanges:
         try:
             changes = self._sandbox.changes()
             dropped = self.among(changes)
-            grade = self.grade(changes, seed, timeout)
+            grade = self.grade(changes, seed, timeout, interruption)
         except SandboxLost:
             raise
         except (SandboxError, RequirementError, TaskError) as error:
-            stopped = not self._sandbox.factory.wait(0)  # which is no failure
-            tell = log.debug if stopped else log.warning
+            stopped = isinstance(error, GradingInterrupted) or not self._sandbox.factory.wait(0)
+            tell = log.debug if stopped else log.warning  # it is no failure
             tell("what passes in place could not be graded: %s", error)
             why = f"no clean copy could be graded: {' '.join(str(error).split())[:300]}"
             return Confirmed(Standing(score, False, standing.broken), dropped, why)
@@ -168,22 +172,24 @@ class DroppedChanges:
             return Confirmed(standing, self._lasting(dropped))
         return Confirmed(standing, dropped, about_grade(grade, others=bool(self._task.pass_to_pass)))
 
-    def grade(self, changes: Changes, seed: int, timeout: float) -> Grade:
+    def grade(self, changes: Changes, seed: int, timeout: float, interruption: Interruption) -> Grade:
         """The clean grade of changes; that by which they were confirmed, where they are still the same.
 
         Args:
             changes: of the agent
             seed: of the episode
             timeout: seconds for the run
+            interruption: by which another thread may end it
 
         Raises:
+            GradingInterrupted: another thread did
             SandboxError: no sandbox could be had for it, or none lasted
         """
         if self._graded is not None:
             same, grade = self._graded
             if changes == same and changes.left_out == same.left_out:
                 return grade
-        return self._tests.grade(changes, self._sandbox.factory, seed, timeout, self._unchanged)
+        return self._tests.grade(changes, self._sandbox.factory, seed, timeout, self._unchanged, interruption)
 
     def _lasting(self, dropped: Mapping[str, str]) -> dict[str, str]:
         """Without what is read-only: the step that changed it puts it back when it is over, and says so."""

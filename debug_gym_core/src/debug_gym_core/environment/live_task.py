@@ -15,7 +15,7 @@ from debug_gym_core.environment.file_events import FileEvents
 from debug_gym_core.environment.instructions import instructions
 from debug_gym_core.environment.live_sandbox import LiveSandbox
 from debug_gym_core.environment.settings import RUN_TIMEOUT
-from debug_gym_core.errors import SandboxError
+from debug_gym_core.errors import ActionError, GradingInterrupted, SandboxError
 from debug_gym_core.grading.anyway import forgiven
 from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.tools.queue import EventQueue
@@ -284,6 +284,11 @@ class LiveTask:
         """How many tests count."""
         return self._tests.max_score
 
+    @property
+    def grading(self) -> bool:
+        """Whether a clean grade is under way."""
+        return self._tests.grading
+
     def measure(self, *, warm: bool = False) -> Measurement:
         """Run the tests in place, for the agent's information; sets the score.
 
@@ -298,7 +303,7 @@ class LiveTask:
         timeout, interruption = self.run_timeout, self.interruption
         measurement = self._tests.measure(self.session, self.workspace, timeout, interruption, warm=warm)
         standing = self._tests.standing(measurement)
-        confirmed = self._dropped.confirm(standing, self.score, self.seed, self.run_timeout)
+        confirmed = self._dropped.confirm(standing, self.score, self.seed, timeout, interruption)
         self.dropped, self.unconfirmed, standing = confirmed.dropped, confirmed.unconfirmed, confirmed.standing
         self.score, self.resolved, self.broken = standing.score, standing.resolved, standing.broken
         self.measured = True
@@ -309,11 +314,18 @@ class LiveTask:
         return measurement
 
     def submit(self, message: str | None = None) -> Grade:
-        """End the episode and grade it, once: of one that is over the same grade again."""
+        """End the episode and grade it, once: of one that is over the same grade again.
+
+        Raises:
+            ActionError: the grading was interrupted, so that the episode goes on
+            SandboxError: as `grade`
+        """
         if self.final_grade is not None:
             return self.final_grade
         try:
-            grade = self.grade()
+            grade = self.grade(self.interruption)
+        except GradingInterrupted as error:
+            raise ActionError(f"{error}: nothing is submitted, and the episode goes on") from error
         except SandboxError as error:
             self.failure = error
             raise
@@ -327,15 +339,20 @@ class LiveTask:
         self.score, self.resolved, self.broken = grade.score, grade.resolved, grade.broken
         self.dropped, self.unconfirmed = grade.dropped, ""
 
-    def grade(self) -> Grade:
+    def grade(self, interruption: Interruption | None = None) -> Grade:
         """Grade the workspace as it stands in a fresh sandbox, again in another one when that is lost.
 
         The grade that confirmed what was measured in place is taken where nothing has changed since.
 
+        Args:
+            interruption: by which another thread may end it; None: nobody may
+
         Raises:
+            GradingInterrupted: another thread did
             SandboxError: no sandbox could be had for it, or none lasted
         """
-        return self._dropped.grade(self._sandbox.changes(), self.seed, self.run_timeout)
+        changes, interruption = self._sandbox.changes(), interruption or Interruption()
+        return self._dropped.grade(changes, self.seed, self.run_timeout, interruption)
 
     def instructions(self) -> str:
         """What the agent is told at the start: the task, how it is run, the tools."""

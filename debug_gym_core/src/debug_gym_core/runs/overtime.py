@@ -26,7 +26,7 @@ def waited_for(env: EpisodeEnv) -> str:
 def ended_in_time(env: EpisodeEnv) -> Iterator[None]:
     """Interrupt what a tool runs in this block when the episode's time is over, as the time is looked at after steps.
 
-    What a tool does on the host, without the sandbox, cannot be ended from outside of it.
+    What a tool does on the host, without the sandbox, cannot be ended from outside of it; a clean grade is not.
 
     Args:
         env: of the episode, which was reset; without `max_seconds` nothing happens
@@ -45,7 +45,7 @@ def ended_in_time(env: EpisodeEnv) -> Iterator[None]:
                 told.add(what)
                 env.episode.tell(f"has taken longer than run.task_timeout ({bound:g} s); waiting for {what}")
             with interrupting:
-                if not over.is_set():  # else it would be the grading
+                if not (over.is_set() or env.grading):  # a grade that is cut short would be made anew at the end
                     env.interrupt()
             left = OVERTIME
 

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +77,7 @@ class Session(FileRequests):
         self.commands = 0
         self.warm_starts = 0
         self._under_way = 0
+        self._runs: set[Callable[[], object]] = set()
         self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._connecting = threading.Lock()  # held while a guest is started; `close` does not wait for it
@@ -190,6 +191,11 @@ class Session(FileRequests):
         """Whether a command runs, or a program that `process` or `spawn` started."""
         return self._under_way > 0 or any(process.running for process in list(self._processes))
 
+    def running(self) -> set[Callable[[], object]]:
+        """What kills each command that runs, and each program that `process` or `spawn` started."""
+        with self._lock:
+            return {*self._runs, *(one.kill for one in self._processes if one.running)}
+
     def _run(
         self,
         command: str | Sequence[str],
@@ -209,6 +215,7 @@ class Session(FileRequests):
             return True
 
         try:
+            self._runs.add(kill)
             backstop = None if timeout is None else timeout + GRACE
             with interruption.ending(kill):
                 header, body = connection.wait(waiter, f"{_shown(command)!r}", backstop)
@@ -217,6 +224,8 @@ class Session(FileRequests):
         except BaseException:  # Ctrl-C
             kill()
             raise
+        finally:
+            self._runs.discard(kill)
         with connection.believing():
             middle = header.get("head", len(body))
             output, cut = decode_output(body[:middle], body[middle:], header.get("cut", 0))

@@ -116,4 +116,9 @@ class Environment(Protocol):
         """What the agent is told at the start: the task, how it is run, the tools."""
 
     def submit(self, message: str | None = None) -> Grade:
-        """End the episode and grade it, once: of one that is over the same grade again."""
+        """End the episode and grade it, once: of one that is over the same grade again.
+
+        Raises:
+            ActionError: Ctrl-C ended the grading, so that the episode goes on
+            SandboxError: it could not be graded
+        """
