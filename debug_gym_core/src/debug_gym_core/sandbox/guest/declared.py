@@ -10,6 +10,8 @@ LONGEST = 40  # characters of an encoding's name
 # escape in `raw_unicode_escape`, and what shifts to other characters in ISO-2022-KR, which only its first line chooses.
 ASCII = "".join(map(chr, range(32, 127))) + "\t\n\f\r\\u0041\x0e\x0f"
 
+LEAST = "a =\n"  # what has to be ASCII in what is written; `mac_arabic` writes a blank, and most signs, as other bytes
+
 DECLARATION = rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)"
 BLANK = rb"[ \t\f]*(?:#.*)?\r?$"
 
@@ -46,7 +48,7 @@ def codec_of(declared: str) -> str:
         return "utf-8"
     try:
         codec = codecs.lookup(declared).name
-        return codec if "a\n".encode(codec, "surrogateescape") == b"a\n" else "utf-8"
+        return codec if LEAST.encode(codec, "surrogateescape") == LEAST.encode() else "utf-8"
     except (LookupError, UnicodeError, ValueError, TypeError):
         return "utf-8"
 
