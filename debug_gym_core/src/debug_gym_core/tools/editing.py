@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 from typing import TYPE_CHECKING
 
 from debug_gym_core.errors import ActionError
 from debug_gym_core.sandbox.guest.declared import is_python
 from debug_gym_core.workspace.edits import diff
-from debug_gym_core.workspace.lines import declared_encoding, shown, split
+from debug_gym_core.workspace.lines import declared_encoding, decode, shown, split
 
 if TYPE_CHECKING:
     from debug_gym_core.workspace.files import Workspace
@@ -107,6 +108,9 @@ def report(path: str, old: bytes | None, new: bytes, what: str) -> str:
             lines.append(line)
     if old and is_mixed(path, old, new):
         lines.append("[note: the file is not valid UTF-8, and what was written is]")
+    if old and is_python(path) and (encodings := redeclared(old, new)) is not None:
+        was, now = encodings
+        lines.append(f"[note: by its declaration the file is {now} now; lines that stayed as they were are {was}]")
     if left_out:
         lines.append(f"[{left_out} more lines of the diff; view {shown(path)} shows the file]")
     return "\n".join(lines)
@@ -125,6 +129,17 @@ def is_mixed(path: str, old: bytes, new: bytes) -> bool:
         return False
     except UnicodeDecodeError:
         return len(new.translate(None, _ASCII)) > len(old.translate(None, _ASCII))
+
+
+def redeclared(old: bytes, new: bytes) -> tuple[str, str] | None:
+    """The encodings that Python source declared and declares now, where lines that stayed are other text in that."""
+    was, now = declared_encoding(old), declared_encoding(new)
+    stayed = {*split(old)} & {*split(new)} if was != now else ()
+    for line in stayed:
+        with contextlib.suppress(UnicodeDecodeError):  # it was none before either
+            if line.decode(was) != decode(line, now):
+                return was, now
+    return None
 
 
 def count_lines(data: bytes) -> str:

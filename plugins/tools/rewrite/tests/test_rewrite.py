@@ -125,6 +125,25 @@ def test_utf_8_in_a_file_that_is_not_is_told(env: RepoEnv, use: Use) -> None:
     assert content(env) == b"# coding: latin-1\n# caf\xe9\n# \xe9\n"
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "kept", "told"),
+    [
+        ("# coding: latin-1", "# coding: utf-8", b"caf\xe9", ("utf-8", "iso8859-1")),
+        ("#", "# coding: cp1252", "café".encode(), ("cp1252", "utf-8")),
+        ("# coding: latin-1", "# coding: cp1252", b"caf\xe9", ()),
+        ("#", "# coding: latin-1", b"caf\xe9", ()),  # which mends it
+    ],
+)
+def test_another_encoding_that_is_declared_for_lines_that_stay_is_told(
+    env: RepoEnv, use: Use, was: str, now: str, kept: bytes, told: tuple[str, ...]
+) -> None:
+    env.workspace.write_bytes("app.py", was.encode() + b"\n# " + kept + b"\n")
+    text = use(path="app.py", start=1, new_code=now).text
+    said = "\n[note: by its declaration the file is {} now; lines that stayed as they were are {}]"
+    assert said.format(*told) in text if told else "[note" not in text
+    assert content(env) == now.encode() + b"\n# " + kept + b"\n"
+
+
 def test_an_encoding_that_knows_no_other_bytes_counts_as_none(env: RepoEnv, use: Use) -> None:
     env.workspace.write_bytes("app.py", b"# coding: idna\nx\n")
     use(path="app.py", start=2, new_code="\u00e9")
