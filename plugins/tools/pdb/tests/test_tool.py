@@ -110,6 +110,16 @@ def test_breakpoints_survive_restart(env: Environment, pdb: Pdb) -> None:
     assert pdb.use(env, "b").text.count("breakpoint   keep") == 2
 
 
+def test_aliases_survive_restarts_and_ends_but_not_the_episode(env: Environment, pdb: Pdb) -> None:
+    pdb.use(env, "alias say p 'it is', %1\nalias gone p 1\nunalias gone")
+    assert pdb.use(env, "restart\nsay 3\nalias").text.endswith("('it is', 3)\n(Pdb) alias\nsay = p 'it is', %1")
+    pdb.use(env, "unalias say\nalias other p %1\nq")
+    assert pdb.use(env, "alias").text.endswith("\nother = p %1")
+    pdb.close()
+    pdb.on_reset()
+    assert pdb.use(env, "alias").text.endswith("There are no aliases.")
+
+
 def test_restart_with_arguments(env: Environment, pdb: Pdb) -> None:
     env.session.write("app.py", b"import sys\nprint(sys.argv[1:])\n")
     text = pdb.use(env, "run one 'two three'\nc").text

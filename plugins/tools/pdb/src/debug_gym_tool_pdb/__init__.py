@@ -77,6 +77,7 @@ class Pdb(Tool):
         self._running = False
         self._at_work = self._to_stop = False
         self._arguments: Sequence[str] | None = None
+        self._aliases: dict[str, str] = {}
 
     def use(self, env: Environment, command: str, entrypoint: str | None = None) -> Observation:
         """Carry out pdb commands.
@@ -133,8 +134,9 @@ class Pdb(Tool):
 
     @hookimpl
     def on_reset(self) -> None:
-        """Forget the arguments of the last episode's program."""
+        """Forget the arguments of the last episode's program, and the aliases."""
         self._arguments = None
+        self._aliases = {}
 
     @hookimpl
     def on_file_changed(self, env: Environment, path: str, edits: Sequence[Edit]) -> Observation | None:
@@ -181,7 +183,8 @@ class Pdb(Tool):
                 notes.append(_ARGUMENTS)
             entrypoint = entrypoint.with_args(arguments)
         warm, rewind = self.settings.warm, self.settings.rewind
-        session = DebugSession(env.session, entrypoint, env.breakpoints, ignored, target.cwd, warm, rewind)
+        known = env.breakpoints, self._aliases
+        session = DebugSession(env.session, entrypoint, *known, ignored, target.cwd, warm, rewind)
         try:
             started = session.start()
         except ActionError as error:

@@ -103,6 +103,7 @@ class DebugSession:
         session: the sandbox
         entrypoint: what is debugged
         breakpoints: all of them; follow what the commands do
+        aliases: of pdb, and what they stand for; likewise
         ignored: files whose source pdb's own commands do not show, relative to the workspace
         cwd: where the program runs, relative to the workspace
         warm: whether it may start from an interpreter that has modules loaded
@@ -115,6 +116,7 @@ class DebugSession:
     session: Session
     entrypoint: Entrypoint
     breakpoints: Breakpoints
+    aliases: dict[str, str] = field(default_factory=dict)
     ignored: Sequence[str] = ()
     cwd: str = "."
     warm: bool = True
@@ -163,6 +165,7 @@ class DebugSession:
                 "ignored": list(self.ignored),
                 "rewind": self.rewind,
                 "breakpoints": {"list": self.breakpoints.as_json(), "next": self.breakpoints.next_number},
+                "aliases": self.aliases,
             }
         )
         try:
@@ -341,10 +344,13 @@ class DebugSession:
         )
 
     def _mirror(self, message: dict[str, Any]) -> None:
-        """Take over the debuggee's breakpoints."""
+        """Take over the debuggee's breakpoints and aliases."""
         state = message.get("breakpoints")
         if state is not None:
             self.breakpoints.replace([Breakpoint.from_json(one) for one in state["list"]], state["next"])
+        if "aliases" in message:
+            self.aliases.clear()
+            self.aliases.update(message["aliases"])
 
     def _notes(self, message: Mapping[str, Any]) -> tuple[str, ...]:
         """What to know of breakpoints that did not stop: once, in processes that the program started; or anywhere."""

@@ -42,6 +42,7 @@ def main(descriptor: int) -> int:
     except BadTarget as error:
         channel.send({"t": "error", "message": str(error)})
         return 2
+    debugger.aliases.update(config.get("aliases", {}))
     debugger.hello = {
         "python": list(sys.version_info[:3]),
         "root": debugger.root,

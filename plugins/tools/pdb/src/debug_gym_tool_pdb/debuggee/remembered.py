@@ -1,4 +1,4 @@
-"""Breakpoints as data: kept over restarts by the host, and shared by the processes of one session."""
+"""Breakpoints as data: kept over restarts by the host, as aliases are, and shared by the processes of one session."""
 
 import bdb
 import os
@@ -26,6 +26,7 @@ class Remembered:
         self._blackboard = Blackboard()
         self._agreed: "Json" = {"list": [], "next": 1}
         self._sent: "Optional[Json]" = None
+        self._aliases: "Dict[str, str]" = {}
 
     def dump(self) -> "Json":
         """All breakpoints and the next number."""
@@ -113,10 +114,12 @@ class Remembered:
     # ---- who is told
 
     def add_to(self, message: "Json") -> None:
-        """Tell the host with a message, when they are not as it was told last."""
+        """Tell the host with a message of them, and of the aliases, when they are not as it was told last."""
         state = self.dump()
         if state != self._sent:
             self._sent = message["breakpoints"] = state
+        if self._debugger.aliases != self._aliases:
+            self._aliases = message["aliases"] = dict(self._debugger.aliases)
 
     def learn(self) -> "Tuple[bool, Set[int]]":
         """Take over what happened to them in other processes.
