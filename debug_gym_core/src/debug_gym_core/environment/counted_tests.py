@@ -120,7 +120,7 @@ class CountedTests:
         if self._task.judge is not None:
             found = _judged(self._task.judge, session, timeout, interruption)
         else:
-            with interruption.ending(lambda: True):  # it is about to begin
+            with interruption.beginning():
                 ignored = workspace.ignored_files(".py")
                 found = measure_in_place(
                     session,

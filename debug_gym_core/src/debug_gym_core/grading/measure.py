@@ -71,7 +71,7 @@ def _exit_status(
     """Run what does not report."""
     started, argv = time.monotonic(), entrypoint.argv(python or session.python)
     try:
-        with interruption.ending(lambda: True):  # it is about to begin
+        with interruption.beginning():
             result = session.run(argv, timeout=timeout, env=entrypoint.env, interruption=interruption)
             asked = interruption.asked
     except (OSError, CommandLost) as error:

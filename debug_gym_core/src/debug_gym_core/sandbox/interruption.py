@@ -43,6 +43,10 @@ class Interruption:
                 self._end = whole
                 self.asked = self.asked and whole is not None
 
+    def beginning(self) -> contextlib.AbstractContextManager[None]:
+        """As `ending`, of what runs nothing yet: who asks ends what begins as a part of it."""
+        return self.ending(lambda: True)
+
     def ask(self) -> bool:
         """End what is under way, and whatever else begins as a part of the same; whether what is under way ends."""
         with self._lock:
