@@ -64,6 +64,11 @@ class Mounts:
     in_workspace: bool = False
     inodes: dict[str, int] = field(default_factory=dict)
     exposed: tuple[Path, ...] = ()
+    _links: dict[str, str | None] = field(default_factory=dict)  # of this sandbox alone: for the next they may differ
+
+    def real(self, path: Path) -> Path:
+        """The place that an absolute path of the host leads to."""
+        return trace(path, self._links)[1]
 
     def add(self, *arguments: str) -> None:
         """Append options."""
@@ -108,13 +113,12 @@ def mounts(spec: SandboxSpec, size: int, network: bool) -> Mounts:
     _kernel(made)
     made.files("/tmp", "1777", size)
     made.files(ROOT, "0755", size)
-    links: dict[str, str | None] = {}  # of this sandbox alone: for the next one they may lead elsewhere
-    sources = _repository(spec, made.exposed, links)
-    shown = _interpreter(spec, sources, made, links) if spec.interpreter else {}
+    sources = _repository(spec, made)
+    shown = _interpreter(spec, sources, made) if spec.interpreter else {}
     if spec.writable is not None:
         made.parents(spec.writable)
         made.add("--bind", str(spec.writable), str(spec.writable))
-    _hide(made, spec.hidden, {Path("/usr"): Path("/usr"), **shown}, links)
+    _hide(made, spec.hidden, {Path("/usr"): Path("/usr"), **shown})
     covered = _texts(shown.values())
     for source in sources:
         if not _lies_in(source, covered):
@@ -179,14 +183,14 @@ def _empty(made: Mounts, path: str) -> None:
     made.add("--perms", "0555", "--size", "4096", "--tmpfs", path, "--remount-ro", path)
 
 
-def _repository(spec: SandboxSpec, exposed: Sequence[Path], links: dict[str, str | None]) -> list[Path]:
+def _repository(spec: SandboxSpec, made: Mounts) -> list[Path]:
     """The names that the repository has on the host and can have in the sandbox: as given, and free of links."""
     if spec.source is None:
         return []
-    names = dict.fromkeys((trace(spec.source.absolute(), links)[1], spec.source.absolute()))
+    names = dict.fromkeys((made.real(spec.source.absolute()), spec.source.absolute()))
     taken = [Path("/", name) for name in ("usr", "etc", "proc", "dev", *_SYSTEM_LINKS)]
-    taken += [path for path in exposed if path.is_symlink()]
-    not_ours = _texts([*taken, *(trace(path.absolute(), links)[1] for path in spec.hidden), *spec.hidden])
+    taken += [path for path in made.exposed if path.is_symlink()]
+    not_ours = _texts([*taken, *(made.real(path.absolute()) for path in spec.hidden), *spec.hidden])
     return [
         name for name in names if not _lies_in(name, not_ours) and name not in (Path(ROOT), Path("/"), Path("/tmp"))
     ]
@@ -207,9 +211,7 @@ def _lies_in(path: Path | str, places: Collection[str]) -> bool:
     return "/" in places
 
 
-def _interpreter(
-    spec: SandboxSpec, sources: Sequence[Path], made: Mounts, links: dict[str, str | None]
-) -> dict[Path, Path]:
+def _interpreter(spec: SandboxSpec, sources: Sequence[Path], made: Mounts) -> dict[Path, Path]:
     """Show the interpreter: what lies in the repository in the workspace, the rest in its own place.
 
     Returns:
@@ -218,7 +220,7 @@ def _interpreter(
     assert spec.interpreter is not None
     shown: dict[Path, Path] = {}
     exposed = [part for path in made.exposed for part in _around(path, sources)]
-    for path in (*exposed, *_editable(spec.interpreter, made.exposed, (*sources, *spec.hidden), links)):
+    for path in (*exposed, *_editable(spec.interpreter, made, (*sources, *spec.hidden))):
         destination = path
         for source in sources:
             if path.is_relative_to(source):
@@ -242,15 +244,13 @@ def _around(path: Path, sources: Sequence[Path]) -> list[Path]:
     return [part for entry in sorted(path.iterdir()) for part in _around(entry, sources)]
 
 
-def _editable(
-    interpreter: Interpreter, exposed: Sequence[Path], without: Sequence[Path], links: dict[str, str | None]
-) -> list[Path]:
+def _editable(interpreter: Interpreter, made: Mounts, without: Sequence[Path]) -> list[Path]:
     """Other projects that the interpreter has as editable installs: their packages, not what lies beside them."""
     not_shown = _texts(without)
-    covered = _texts(path for path in exposed if not path.is_symlink()) | not_shown | {"/usr"}
+    covered = _texts(path for path in made.exposed if not path.is_symlink()) | not_shown | {"/usr"}
     found: dict[str, None] = {}
     for place in interpreter.editable:
-        real = trace(place, links)[1]
+        real = made.real(place)
         if not real.exists() or _lies_in(real, covered):
             continue
         if real.is_file():  # a path file can name any file at all
@@ -274,14 +274,14 @@ def _is_package(path: str) -> bool:
     return os.path.exists(f"{path}/__init__.py")  # noqa: PTH110 (text)
 
 
-def _hide(made: Mounts, hidden: Sequence[Path], shown: dict[Path, Path], links: dict[str, str | None]) -> None:
+def _hide(made: Mounts, hidden: Sequence[Path], shown: dict[Path, Path]) -> None:
     """Cover directories that must not be seen, under every name that they would have."""
     places = [(str(place), os.path.join(place, ""), str(destination)) for place, destination in shown.items()]  # noqa: PTH118
     for directory in hidden:
         if not directory.is_dir():
             continue
         absolute = directory.absolute()
-        names = dict.fromkeys((str(trace(absolute, links)[1]), str(absolute)))
+        names = dict.fromkeys((str(made.real(absolute)), str(absolute)))
         for place, prefix, destination in places:
             for name in names:
                 if name == place or name.startswith(prefix):
