@@ -414,9 +414,18 @@ def test_words_for_tools_that_are_not_taken(said: str, status: int) -> None:
 @pytest.mark.parametrize(
     ("said", "status"),
     [
-        ("m does not support tools", 429),
+        *(("m does not support tools", status) for status in (401, 402, 403, 429, 529)),
         ("this model does not support tool_choice: required", 400),
+        ("this model does not support tool choice 'required'", 400),
+        ("m does not support tool results with images", 400),
+        ("m does not support images in the results of tools", 400),
+        ("this model does not support parallel tool calls", 400),
+        ("Parallel tool calling is not supported.", 400),
+        ("Unsupported parameter: 'parallel_tool_calls' is not supported with this model.", 400),
+        ("Invalid schema for function 'view': 'format' is not supported", 400),
         ("tools.0.function.name: string too long", 400),
+        ("tools: array too long, at most 128 are supported", 400),
+        ("Messages with role 'tool' must be a response to a preceding message with 'tool_calls'", 400),
     ],
 )
 def test_words_that_are_not_about_tools(said: str, status: int) -> None:

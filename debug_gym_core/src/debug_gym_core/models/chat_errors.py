@@ -44,9 +44,9 @@ _REMEDIES = {
 }
 _COMPLETION_TOKENS = "leave max_tokens out and set generate_kwargs: {max_completion_tokens: ...} in llm.yaml"
 _NO_TOOLS = re.compile(
-    r"(n't|not) support (tools?|(tool|function) (use|calls?|calling))\b"  # Ollama, DeepSeek, Bedrock
+    r"(n't|not) support (tools|(tool|function) (use|calls?|calling))\b"  # Ollama, DeepSeek, Bedrock
     r"|that support tool use"  # OpenRouter
-    r"|(tools?|(tool|function) (use|calling))`? (is|are) not (supported|enabled)"  # Hugging Face, Groq, Gemini
+    r"|(?<!parallel )(tools?|(tool|function) (use|calling))`? (is|are) not (supported|enabled)"  # TGI, Groq, Gemini
     r"|enable-auto-tool-choice|tools param requires --jinja|unsupported param: tools",  # vLLM, llama.cpp
     re.IGNORECASE,
 )
