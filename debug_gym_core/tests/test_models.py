@@ -400,6 +400,9 @@ def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pyte
         "unprepared: {model: m, tags: [wire], dialect: keyed, endpoint: 'http://me:pw@one.example/v1'}\n"
         "queried: {model: m, tags: [wire], endpoint: 'http://one.example?api-key=hidden@end'}\n"
         "'[red]odd': {model: {a: b}, tags: [wire], context_limit: x, prices: x}\n"
+        f"moved: {{model: m, tags: [wire], context_limit: {KEY}, prices: {{prompt: {KEY}}}}}\n"
+        f"colon: {{model: m, tags: [wire], api_key:{KEY}}}\n"
+        f"bare: {{model: m, tags: [wire], {KEY}}}\n"
     )
     status, output = run("list", "--llm-config", str(path))
     assert status == 2 and KEY not in output, "there are entries that are wrong"
@@ -409,8 +412,10 @@ def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pyte
     assert "line 2: the environment has no NOWHERE" in lines[3] and "line 3: wrong: model: it is missing" in lines[4]
     assert lines[5].endswith("m: there is no key")
     assert lines[7].split()[:5] == ["[red]odd", "wire", "line", "6:", "[red]odd:"]
+    assert "context_limit: say a number; prices.prompt: say a number; " in lines[8]
+    assert "unknown key 'api_key:***'" in lines[9] and "unknown key '***'" in lines[10]
     status, output = run("list", "--llm-config", str(path), "--json")
-    assert [row["problem"] is None for row in json.loads(output)] == [True, *[False] * 5] and KEY not in output
+    assert [row["problem"] is None for row in json.loads(output)] == [True, *[False] * 8] and KEY not in output
     assert [row["endpoint"] for row in json.loads(output)[3:5]] == ["http://one.example/v1", "http://one.example"]
     assert json.loads(output)[4]["problem"].endswith("a query is generate_kwargs: {extra_query: {name: value}}")
     status, output = run("list")

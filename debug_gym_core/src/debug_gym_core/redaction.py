@@ -17,6 +17,9 @@ SENT_SECRET = re.compile(r"(^|[-_])(key|token|secret|password)$|authorization|^c
 LEAST = 8
 """Characters of a secret: what is shorter (`none`, `EMPTY`) is a placeholder and may be a word of the program's."""
 
+_LONG = 16
+"""Characters of a name from which on it is taken for a key, if there is a digit in it: no setting's is."""
+
 PLACEHOLDERS = frozenset((
     "not-needed", "not_needed", "notneeded", "no-key-needed", "not-used", "lm-studio", "placeholder", "anything",
     "no-key-required", "sk-no-key-required", "local-key", "dummy-key", "fake-key", "your-api-key", "api-key",
@@ -58,6 +61,31 @@ def redacted(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [redacted(one) for one in value]
     return value
+
+
+def may_be_key(value: Any) -> bool:
+    """Whether a value of a wrong kind may be a key that stands in a wrong place: no number, and as long as one.
+
+    Args:
+        value: of a model's entry, or of a file of which nobody knows what it is; an error repeats it where it is none
+    """
+    return value is not None and not isinstance(value, int | float) and len(str(value)) >= LEAST
+
+
+def name_alone(name: str) -> str:
+    """An unknown name without what may be a key in it.
+
+    Args:
+        name: as it was written; in `{api_key:sk-...}`, with no space after the colon, that is all there is
+
+    Returns:
+        it; what stands behind its first colon, equals sign or blank masked, and all of it where it looks like a key
+        itself
+    """
+    alone = re.split(r"[\s:=]", name, maxsplit=1)[0]
+    if len(alone) >= _LONG and any(one.isdigit() for one in alone):
+        return MASK
+    return f"{name[: len(alone) + 1]}{MASK}" if may_be_key(name[len(alone) + 1 :]) else name
 
 
 def address_alone(address: str) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,13 +141,12 @@ def list_(llm_config: Path | None, as_json: bool, plugins: Plugins, verbose: int
     for title in ("name", "backend", "model", "context", "$ in/out", "state"):
         table.add_column(title)
     for row in rows:
-        # What is of a wrong kind is told under "state".
-        model, prices, limit = row["model"], row["prices"], row["context_limit"]
-        context = f"{limit:g}k" if isinstance(limit, int | float) and limit else ""
-        cost = f"{prices.get('prompt')}/{prices.get('completion')}" if isinstance(prices, dict) and prices else ""
+        prices, limit = row["prices"] or {}, row["context_limit"]
+        context = f"{limit:g}k" if limit else ""
+        cost = f"{prices.get('prompt')}/{prices.get('completion')}" if prices else ""
         # The file's name was written above the table, its lines are what differs.
         state = (row["problem"] or "ready").replace(f"{models.path}:", "line ", 1)
-        table.add_row(row["name"], row["backend"] or "", model if isinstance(model, str) else "", context, cost, state)
+        table.add_row(row["name"], row["backend"] or "", row["model"] or "", context, cost, state)
     click.echo(f"{models.path}:")
     show_table(table, make_console())
     return status
@@ -249,6 +249,24 @@ _READY = {
 }
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+_SHOWN: dict[str, Callable[[Any], bool]] = {
+    "model": _is_text,
+    "endpoint": _is_text,
+    "context_limit": _is_number,
+    "prices": lambda value: isinstance(value, dict) and all(map(_is_number, value.values())),
+    "tags": lambda value: isinstance(value, list) and all(map(_is_text, value)),
+}
+"""What is shown of an entry, and of which kind it is."""
+
+
 def _without_models(models: Models) -> str:
     where = f"{models.path} has no models" if models.path else "there is no llm.yaml"
     return f"{where}; debug-gym llm init writes one to start from"
@@ -272,8 +290,9 @@ def _row(models: Models, name: str, plugins: Plugins) -> tuple[dict[str, Any], D
                 llm.prepare()
     except DebugGymError as error:
         problem = error
-    known = {key: values.get(key) for key in ("model", "endpoint", "context_limit", "prices", "tags")}
-    if isinstance(known["endpoint"], str):
+    # What is of a wrong kind is told as the problem; it may be a key.
+    known = {key: values.get(key) if is_it(values.get(key)) else None for key, is_it in _SHOWN.items()}
+    if known["endpoint"]:
         known["endpoint"] = address_alone(known["endpoint"])
     said = None if problem is None else str(problem).partition("\n")[0]
     return {"name": name, "backend": backend, **known, "problem": said}, problem

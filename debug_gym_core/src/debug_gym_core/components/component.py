@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar, get_args
 import pydantic
 
 from debug_gym_core.errors import DebugGymError, PluginError, UsageError, place_of
-from debug_gym_core.redaction import SECRET, redact
+from debug_gym_core.redaction import SECRET, may_be_key, name_alone, redact
 
 
 class Settings(pydantic.BaseModel):
@@ -141,26 +141,32 @@ def failure(cls: type[Component], what: str, error: BaseException) -> PluginErro
     return PluginError(f"{kind} {cls.name}: {cls.brought_by} cannot {what}: {said} ({place_of(error)})")
 
 
-def explain(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | None = None) -> str:
+def explain(
+    error: pydantic.ValidationError, model: type[pydantic.BaseModel] | None = None, *, keys: bool = False
+) -> str:
     """Say in one line what is wrong with values that a pydantic model refused.
 
     Args:
         error: what pydantic raised
         model: the model, to name the nearest known key when a key is unknown, and to repeat no value of a field whose
             `repr` is false
+        keys: whether any of them may be a key that stands in a wrong place, and is not repeated either
 
     Returns:
         `key.path: what is wrong`, several joined by `; `
     """
-    return in_a_line(error.errors(), model)
+    return in_a_line(error.errors(), model, keys=keys)
 
 
-def in_a_line(problems: Iterable[Mapping[str, Any]], model: type[pydantic.BaseModel] | None = None) -> str:
+def in_a_line(
+    problems: Iterable[Mapping[str, Any]], model: type[pydantic.BaseModel] | None = None, *, keys: bool = False
+) -> str:
     """Say in one line what is wrong with values.
 
     Args:
         problems: as pydantic tells them (`ValidationError.errors`)
         model: as for `explain`
+        keys: likewise
 
     Returns:
         `key.path: what is wrong`, several joined by `; `
@@ -169,7 +175,7 @@ def in_a_line(problems: Iterable[Mapping[str, Any]], model: type[pydantic.BaseMo
 
     parts = []
     for item in problems:
-        where = ".".join(str(step) for step in item["loc"])
+        where = ".".join(name_alone(str(step)) if keys else str(step) for step in item["loc"])
         if item["type"] == "extra_forbidden" and model is not None:
             known = _fields_at(model, item["loc"][:-1])
             parts.append(f"unknown key {where!r}{nearest(str(item['loc'][-1]), known)}")
@@ -178,6 +184,7 @@ def in_a_line(problems: Iterable[Mapping[str, Any]], model: type[pydantic.BaseMo
             given = item.get("input")
             # What may hold a key is not repeated.
             secret = isinstance(given, Mapping) or SECRET.search(where) or _is_hidden(model, item["loc"])
+            secret = secret or (keys and may_be_key(given))
             got = "" if secret else f" (got {redact(repr(given)):.80})"
             parts.append(f"{where}: {text}{got}" if where else text)
     return "; ".join(parts)

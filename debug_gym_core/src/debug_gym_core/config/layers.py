@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from debug_gym_core.errors import UsageError
+from debug_gym_core.redaction import may_be_key, name_alone
 
 KeyPath = tuple[str, ...]
 
@@ -31,9 +33,9 @@ class _Loader(yaml.SafeLoader):
         """See `yaml.SafeLoader`."""
         try:
             return super().construct_object(node, deep)
-        except (ValueError, OverflowError) as error:  # such as an integer of thousands of digits
-            problem = f"{node.value!s:.40} cannot be read: {error}"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
+        except (ValueError, OverflowError):  # such as an integer of thousands of digits; the words repeat the value
+            problem = f"this cannot be read as {node.tag.rpartition(':')[2]}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -116,7 +118,9 @@ class Layer:
                 self.origins.pop(path[: depth + 1], None)  # of what was there
             here = here[step]
             if not isinstance(here, dict | list):
-                raise UsageError(f"{origin}: {'.'.join(path[: depth + 1])} is {here!r}, it has no keys of its own")
+                raise UsageError(
+                    f"{origin}: {'.'.join(path[: depth + 1])} is {_shown(here)}, it has no keys of its own"
+                )
         if isinstance(here, list):
             step = path[-1]
             index = _index(here, step, ".".join(path[:-1]), origin)
@@ -181,8 +185,8 @@ def read_text(text: str, name: str) -> Layer:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        context = f", {error.context}" if error.context else ""
-        raise UsageError(f"{name}{place}: {error.problem}{context}") from error
+        words = _without_names(", ".join(filter(None, (error.problem, error.context))))
+        raise UsageError(f"{name}{place}: {words}") from None  # not as its cause, whose text shows the line
 
 
 class Override(NamedTuple):
@@ -221,7 +225,7 @@ def parse_override(text: str) -> Override:
     key, equals, value = text.partition("=")
     path = tuple(key.strip().split("."))
     if not equals or not all(path):
-        raise UsageError(f"-p {text}: say key.path=value, as in -p env.run_timeout=60")
+        raise UsageError(f"-p {name_alone(text)}: say key.path=value, as in -p env.run_timeout=60")
     origin = f"-p {'.'.join(path)}"
     try:
         loader = _Loader(value)
@@ -234,8 +238,8 @@ def parse_override(text: str) -> Override:
     except RecursionError as error:
         raise UsageError(f"-p {key}: {TOO_DEEP}") from error
     except yaml.YAMLError as error:
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
-        raise UsageError(f"-p {key}: {problem}; put the value in quotes: -p {key}='\"...\"'") from error
+        problem = _without_names(getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML")
+        raise UsageError(f"-p {key}: {problem}; put the value in quotes: -p {key}='\"...\"'") from None
 
 
 def tool_name(item: Any) -> str | None:
@@ -257,7 +261,7 @@ def _item(items: list[Any], step: str, where: str, origin: str) -> Any:
         item[step] = item[step] or {}
         item = item[step]
     if not isinstance(item, dict | list):
-        raise UsageError(f"{origin}: {where}.{step} is {item!r}, it has no keys of its own")
+        raise UsageError(f"{origin}: {where}.{step} is {_shown(item)}, it has no keys of its own")
     return item
 
 
@@ -308,9 +312,10 @@ def _walk(node: yaml.Node, path: KeyPath, layer: Layer, above: tuple[int, ...]) 
             continue
         if key.tag != "tag:yaml.org,2002:str":
             raise UsageError(f"{_place(layer, key)}: a key must be a word; put it in quotes: {_kind(key)}")
+        shown = name_alone(key.value) if path else key.value
         if key.value in seen:
             raise UsageError(
-                f"{_place(layer, key)}: {'.'.join((*path, key.value))} is there twice, first in line {seen[key.value]}"
+                f"{_place(layer, key)}: {'.'.join((*path, shown))} is there twice, first in line {seen[key.value]}"
             )
         seen[key.value] = key.start_mark.line + 1
         layer.origins[*path, key.value] = _place(layer, key)
@@ -321,7 +326,16 @@ def _place(layer: Layer, node: yaml.Node) -> str:
     return f"{layer.name}:{node.start_mark.line + 1}"
 
 
+def _without_names(problem: str) -> str:
+    """Words of the YAML library's without the name of an anchor or a tag, which a key in no quotes may seem to be."""
+    return re.sub(r"""\b(alias|anchor|tag|handle) (['"]).*?\2""", r"\1", problem)
+
+
+def _shown(value: Any) -> str:
+    return "a text" if may_be_key(value) else repr(value)
+
+
 def _kind(node: yaml.Node) -> str:
     if isinstance(node, yaml.ScalarNode):
-        return repr(node.value)
+        return _shown(node.value)
     return "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"

@@ -20,7 +20,7 @@ from debug_gym_core.config.spellings import ENTRY
 from debug_gym_core.errors import PluginError, RequirementError, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.places import expanded
-from debug_gym_core.redaction import SECRET, redact, remember
+from debug_gym_core.redaction import SECRET, name_alone, redact, remember
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -125,7 +125,8 @@ class Models:
         for key in values:
             if (key,) in refused:
                 names = [field.alias or name for name, field in known.model_fields.items()]
-                gone = f"{key!r} {ENTRY[key]}" if key in ENTRY else f"unknown key {key!r}{nearest(key, names)}"
+                shown = name_alone(key)
+                gone = f"{key!r} {ENTRY[key]}" if key in ENTRY else f"unknown key {shown!r}{nearest(shown, names)}"
                 raise UsageError(f"{self.layer.origin((name, key))}: {name}: {gone}")
 
     def make(self, name: str, plugins: Plugins, given: Mapping[str, Any]) -> LLM:
@@ -163,7 +164,7 @@ class Models:
                 validated(cls, settings.data)
         except pydantic.ValidationError as error:
             where = _where(settings, error.errors()[0])
-            raise UsageError(redact(f"{where}: {name}: {explain(error, cls.Settings)}")) from None
+            raise UsageError(redact(f"{where}: {name}: {explain(error, cls.Settings, keys=True)}")) from None
         except PluginError as error:
             raise PluginError(f"{self.layer.origin((name,))}: {name}: {error}") from error
         try:

@@ -18,6 +18,7 @@ from debug_gym_core.config.model import COMPONENT_SECTIONS, Config
 from debug_gym_core.config.spellings import answer
 from debug_gym_core.errors import UsageError
 from debug_gym_core.names import nearest
+from debug_gym_core.redaction import may_be_key, name_alone
 
 TOLD = 4
 """Problems that are told at once."""
@@ -102,16 +103,24 @@ class Refusals:
                 return f"{place} belongs to {' and '.join(owners)}; say {section}.name: {owners[0]}"
             if path in self.plugins.agents:  # of one that is right, the section was taken out
                 return f"{where}: {path} is an agent's section, with keys of its own"
-            return f"{where}: unknown key {shown}{self._instead(steps_of(loc), layer, under)}"
+            alone = ".".join(map(name_alone, shown.split(".")))
+            return f"{where}: unknown key {alone}{self._instead(steps_of(loc), layer, under)}"
         if item["type"] in ("model_type", "model_attributes_type"):
             named = "name" in getattr(Config.model_fields[path].annotation, "model_fields", {})
-            hint = f"; write {shown}: {{name: {item['input']}}}" if named and isinstance(item["input"], str) else ""
+            meant = item["input"] if isinstance(item["input"], str) else None
+            hint = (
+                f"; write {shown}: {{name: {meant if meant == name_alone(meant) else 'NAME'}}}"
+                if named and meant
+                else ""
+            )
             return f"{where}: {shown} is a section with keys of its own{hint}"
         text = in_words(item)
         text = text[:1].lower() + text[1:]
         if item["type"] == "literal_error" and isinstance(item.get("input"), str):
             meant = nearest(item["input"], re.findall(r"'(\w+)'", item["ctx"]["expected"]))
             text += meant if "did you mean" in meant else ""
+        if loc[0] == "llm" and may_be_key(item.get("input")):
+            return f"{place}: {text}"
         return f"{place}: {text} (got {json.dumps(item.get('input'), default=str):.60})"
 
     def _instead(self, steps: tuple[str, ...], layer: Layer, under: str | None) -> str:
