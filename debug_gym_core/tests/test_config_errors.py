@@ -44,6 +44,8 @@ from debug_gym_core.errors import UsageError
         ("env.ignore=['[']", "env.ignore: '[' is not a pattern as .gitignore has them"),
         ("env.run_timeout=0", "env.run_timeout: say more than 0 (got 0)"),
         ("tools=[{pdb: 3}]", "an item is a name or"),
+        ("agent.name=", "-p agent.name: say a text (got null)"),
+        ("agent={name: 3}", "agent.name: say a text (got 3)"),
         ("agent.name=thinkr", "unknown agent 'thinkr'; did you mean 'thinker'?"),
         ("tools=[{1: 2}]", "-p tools:1: a key must be a word; put it in quotes: '1'"),
         ("debug_agent={1: 2}", "a key must be a word"),

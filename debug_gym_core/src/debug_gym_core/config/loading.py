@@ -73,9 +73,9 @@ def load(
 
     def put_together(benchmark: str) -> Layer:
         everything = written.over(checker.shipped(benchmark).over(Layer({"tools": list(DEFAULT_TOOLS)})))
-        chosen = [str(one.value) for one in explicit if one.path == ("agent", "name")]
-        chosen += [str(one.value["name"]) for one in explicit if one.path == ("agent",) and _has_name(one.value)]
-        player = chosen[-1] if chosen else _name_in(everything, "agent", AgentSection)
+        chosen = [one.value for one in explicit if one.path == ("agent", "name")]
+        chosen += [one.value["name"] for one in explicit if one.path == ("agent",) and _has_name(one.value)]
+        player = _name_of(chosen[-1], AgentSection) if chosen else _name_in(everything, "agent", AgentSection)
         player = player if agent is None else agent
         sections = checker.agent_sections(everything)
         merged = everything.without(sections)
@@ -161,7 +161,11 @@ def _has_name(value: Any) -> bool:
 
 
 def _name_in(layer: Layer, section: str, model: type[ComponentSection]) -> str:
-    """The name that a section chooses; the default when it chooses none (or nonsense, which the checks will tell)."""
+    """The name that a section chooses; the default when it chooses none."""
     data = layer.data.get(section)
-    name = data.get("name") if isinstance(data, dict) else None
+    return _name_of(data.get("name") if isinstance(data, dict) else None, model)
+
+
+def _name_of(name: Any, model: type[ComponentSection]) -> str:
+    """A name that is chosen; the default for what is none, which the checks will tell."""
     return name if isinstance(name, str) else str(model.model_fields["name"].default)
