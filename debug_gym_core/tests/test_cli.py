@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -139,14 +140,15 @@ def test_a_traceback_is_shown_with_vv_only(inside: Any) -> None:
     assert "Traceback" in err and err.splitlines()[-1].startswith("error: ")
 
 
+@pytest.mark.parametrize("act", [Path("repository").absolute, Path("llm.yaml").touch], ids=["read", "written"])
 def test_who_starts_in_a_directory_that_is_gone_is_told_so(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]
 ) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    assert guarded(lambda: Path("repository").absolute(), []) == 2
+    assert guarded(act, []) == 2
     said = "error: the directory that this was started in is gone; change to one that is there: cd\n"
     assert capsys.readouterr().err == said
 

@@ -180,7 +180,8 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         drop_refused(error)
         from debug_gym_core.places import is_nowhere
 
-        if error.errno == errno.ENOENT and not error.filename and is_nowhere():
+        absolute = str(error.filename or "").startswith(os.sep)
+        if error.errno == errno.ENOENT and not absolute and is_nowhere():
             say_error("the directory that this was started in is gone; change to one that is there: cd")
             return UsageError.exit_status
         say_error(f"{error.filename}: {error.strerror}" if error.filename else str(error) or type(error).__name__)
