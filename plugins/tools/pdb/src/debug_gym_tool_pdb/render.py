@@ -48,7 +48,7 @@ def reply_text(reply: Reply, *, full: bool) -> str:
         reply: the outcome
         full: whether to show the stop with its source and stack, or only what changed
     """
-    parts = [bound(reply.text.rstrip("\n"), PDB_LIMIT, more="ask for less at once")]
+    parts = [bound(reply.text.rstrip("\n"), PDB_LIMIT, missing=reply.missing, more="ask for less at once")]
     if reply.printed.strip() or reply.printed_cut:
         parts.append(_printed(reply))
     parts += [f"note: {note}" for note in reply.notes]

@@ -66,6 +66,7 @@ class Reply:
 
     Attributes:
         text: what pdb printed
+        missing: by how many characters it is shorter than what pdb printed, of which it says itself where
         printed: what the program printed meanwhile
         printed_cut: bytes left out of `printed`
         stop: where the program stopped; None: it did not run
@@ -81,6 +82,7 @@ class Reply:
     """
 
     text: str = ""
+    missing: int = 0
     printed: str = ""
     printed_cut: int = 0
     stop: Mapping[str, Any] | None = None
@@ -301,6 +303,7 @@ class DebugSession:
         self._mirror(message)
         return Reply(
             text=self._shown.text(message.get("out", "")),
+            missing=message.get("missing", 0),
             printed=self._shown.printed(printed),
             printed_cut=cut,
             notes=self._notes(message),
@@ -316,12 +319,12 @@ class DebugSession:
         self._mirror(message)
         if message.get("pid"):
             self.close()
-            return Reply(text=self._shown.text(message["out"]), end=End.QUIT)
+            return Reply(self._shown.text(message["out"]), message.get("missing", 0), end=End.QUIT)
         with contextlib.suppress(TimeoutError):
             self._process.receive(QUIT_SECONDS)
             self._process.wait(QUIT_SECONDS)
         self.close()
-        return Reply(text=self._shown.text(message["out"]), end=End.QUIT)
+        return Reply(self._shown.text(message["out"]), message.get("missing", 0), end=End.QUIT)
 
     def _ended(self, message: dict[str, Any], timed_out: bool) -> Reply:
         self.alive = False
@@ -334,6 +337,7 @@ class DebugSession:
         printed, cut = self._process.take_output()
         return Reply(
             text=self._shown.text(message.get("out", "")),
+            missing=message.get("missing", 0),
             printed=self._shown.printed(printed),
             printed_cut=cut,
             timed_out=timed_out,

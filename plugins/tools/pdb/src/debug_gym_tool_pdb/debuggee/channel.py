@@ -314,14 +314,15 @@ class Output(io.TextIOBase):
             self._cut += surplus
             self._tail = self._tail[surplus:]
 
-    def take(self) -> "Tuple[str, int]":
-        """Hand out the text, and how many characters were left out before its last half; start empty again."""
+    def take(self) -> "Json":
+        """Hand out the text, and by how many characters it is shorter than what was printed; start empty again."""
         self._shorten()
         head, tail, cut = "".join(self._head), self._tail, self._cut
         self.__init__()  # type: ignore[misc]
-        if cut:
-            head += "\n[... {} characters left out ...]\n".format(cut)
-        return head + tail, cut
+        if not cut:
+            return {"out": head + tail}
+        gap = "\n[... {} characters left out ...]\n".format(cut)
+        return {"out": head + gap + tail, "missing": cut - len(gap)}
 
 
 class Input(io.TextIOBase):

@@ -153,10 +153,10 @@ class Conversation(pdb.Pdb):
     # ---- what it is answered
 
     def _prompt_message(self) -> "Json":
-        out, _ = self.output.take()
-        if self._nested and out.endswith("((Pdb)) "):
-            out = out[: -len("((Pdb)) ")]
-        message: "Json" = {"t": "prompt", "out": out, "failed": self._failed, "used": self._used}
+        message: "Json" = {"t": "prompt", "failed": self._failed, "used": self._used}
+        message.update(self.output.take())
+        if self._nested and message["out"].endswith("((Pdb)) "):
+            message["out"] = message["out"][: -len("((Pdb)) ")]
         if self._due and self._stop is not None:
             self._due = False
             executing, self._executing = self._executing, True  # that the host may interrupt it

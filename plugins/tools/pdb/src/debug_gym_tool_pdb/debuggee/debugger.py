@@ -238,7 +238,8 @@ class Debugger(Stopping):
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(BaseException):  # a stream of the program's own raises what it likes
                 stream.flush()
-        message: "Json" = {"t": "exit", "status": self._status, "quit": self.quitting, "out": self.output.take()[0]}
+        message: "Json" = {"t": "exit", "status": self._status, "quit": self.quitting}
+        message.update(self.output.take())
         if self._uncaught:
             message["exception"] = self._uncaught
         self._add_started(message)

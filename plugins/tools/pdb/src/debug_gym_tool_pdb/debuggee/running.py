@@ -169,7 +169,7 @@ class Running(Breaking):
             except ValueError as error:
                 self.error("Cannot run {}: {}".format(arg, error))
                 return
-        message["out"] = self.output.take()[0]
+        message.update(self.output.take())
         self.remembered.add_to(message)
         self.channel.send(message)
         self.channel.receive()
@@ -190,7 +190,8 @@ class Running(Breaking):
 
     def _tell_quit(self) -> None:
         """Tell the host first: the program may take its time to end, or not do it at all."""
-        message: "Json" = {"t": "quit", "out": self.output.take()[0]}
+        message: "Json" = {"t": "quit"}
+        message.update(self.output.take())
         self.remembered.add_to(message)
         self.channel.send(message)
 
