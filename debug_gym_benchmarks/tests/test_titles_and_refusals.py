@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from debug_gym_benchmarks.mini_nightmare import MiniNightmare
+from debug_gym_benchmarks.r2egym import R2EGym
 from debug_gym_benchmarks.repo import Repo
+from debug_gym_benchmarks.swebench import SWEBench
+from debug_gym_benchmarks.swesmith import SWESmith
 from debug_gym_core import Benchmark, UsageError
 
 COLUMNS = 80
@@ -40,3 +43,17 @@ def test_other_data_is_refused(cls: type[Benchmark], key: str) -> None:
     with pytest.raises(UsageError) as refused:
         cls(**{key: "x"})
     assert str(refused.value).startswith(f"{cls.name}: unknown key {key!r}; known: mode")
+
+
+@pytest.mark.parametrize(
+    ("cls", "split"), [(SWEBench, "dev"), (SWEBench, "full/dev"), (SWESmith, "dev"), (R2EGym, "lite/dev")]
+)
+def test_a_file_is_not_taken_for_a_split(cls: type[Benchmark], split: str, tmp_path: Path) -> None:
+    source = tmp_path / "rows.json"
+    source.write_text('[{"instance_id": "a__b.c", "docker_image": "a:b"}]')
+    assert (
+        cls(source=str(source)).names() and cls(source=str(source.rename(tmp_path / "dev.json")), split=split).names()
+    )
+    source.write_text("[]")
+    with pytest.raises(UsageError, match=r"benchmark\.split: .*rows\.json is a single file, which has no split 'dev'"):
+        cls(source=str(source), split=split).names()

@@ -165,6 +165,7 @@ class R2EGym(Benchmark):
             asked.source,
             hub=HUBS[data_set],
             split=split or "train",
+            chosen=bool(split),
             revision=asked.revision,
             fields=FIELDS,
             key="docker_image",

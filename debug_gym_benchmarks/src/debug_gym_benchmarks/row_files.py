@@ -21,12 +21,13 @@ from debug_gym_core.names import nearest
 _PART = re.compile(r"-\d{5}-of-\d{5}$")
 
 
-def files_of(source: Path, split: str) -> list[Path]:
+def files_of(source: Path, split: str, *, chosen: bool = False) -> list[Path]:
     """The files of a split.
 
     Args:
         source: a file, which is the split, or a directory with files by split
         split: its name
+        chosen: whether somebody asked for it, and a file must not be taken for another
 
     Raises:
         UsageError: there is no such file or directory, or no such split in it
@@ -34,6 +35,9 @@ def files_of(source: Path, split: str) -> list[Path]:
     if source.is_file():
         if source.suffix not in _FORMATS:
             raise UsageError(f"benchmark.source: {source} is no {', '.join(_FORMATS)} file")
+        if chosen and _split_of(source) != split:
+            hint = "leave it out, or name a directory with a file a split"
+            raise UsageError(f"benchmark.split: {source} is a single file, which has no split {split!r}; {hint}")
         return [source]
     if not source.is_dir():
         raise UsageError(f"benchmark.source: there is no file or directory {source}")
@@ -41,12 +45,17 @@ def files_of(source: Path, split: str) -> list[Path]:
     for directory in (source, source / "data"):
         for path in sorted(directory.glob("*")):
             if path.suffix in _FORMATS and path.is_file():
-                found.setdefault(_PART.sub("", path.stem), []).append(path)
+                found.setdefault(_split_of(path), []).append(path)
     if not found:
         raise UsageError(f"benchmark.source: no {', '.join(_FORMATS)} file in {source}")
     if split not in found:
         raise UsageError(f"benchmark.split: there is no split {split!r} in {source}{nearest(split, found)}")
     return found[split]
+
+
+def _split_of(path: Path) -> str:
+    """The split that a file is one of or a part of, by its name."""
+    return _PART.sub("", path.stem)
 
 
 class RowFile(abc.ABC):

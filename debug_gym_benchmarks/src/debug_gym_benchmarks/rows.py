@@ -33,6 +33,7 @@ class Rows:
         *,
         hub: str,
         split: str,
+        chosen: bool = False,
         revision: str | None = None,
         fields: Mapping[str, Field],
         key: str,
@@ -44,7 +45,8 @@ class Rows:
                 file a split (`test.jsonl`, `test-00000-of-00001.parquet`, also in its `data`); `hub:OWNER/NAME`:
                 another data set of the hub; None: the published one
             hub: id of the published data set
-            split: which split; of no meaning for a single file
+            split: which split; a single file has none
+            chosen: whether somebody asked for that split
             revision: branch, tag or commit on the hub; None: the newest when it is fetched
             fields: what is checked of each row that is asked for
             key: the field with the row's id
@@ -54,6 +56,7 @@ class Rows:
         if source is not None and source.startswith("hub:"):
             self._source, self._hub = None, source.removeprefix("hub:")
         self._split = split
+        self._chosen = chosen
         self._revision = revision
         self._fields = {key: Field(), **fields}
         self._key = key
@@ -90,7 +93,8 @@ class Rows:
 
     def _places(self) -> Mapping[str, tuple[RowFile, int]]:
         """File and position of each row, by id."""
-        paths = [self._fetched()] if self._source is None else files_of(self._source, self._split)
+        source = self._source
+        paths = [self._fetched()] if source is None else files_of(source, self._split, chosen=self._chosen)
         places = places_of(paths, self._key)
         if not places:
             raise UsageError(f"{self._source or self._hub}: there are no rows in it")

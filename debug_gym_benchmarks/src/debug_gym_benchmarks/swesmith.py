@@ -135,8 +135,15 @@ class SWESmith(Benchmark):
     @functools.cached_property
     def _rows(self) -> Rows:
         asked = self.settings
-        split = asked.split or "train"
-        return Rows(asked.source, hub=HUB, split=split, revision=asked.revision, fields=FIELDS, key="instance_id")
+        return Rows(
+            asked.source,
+            hub=HUB,
+            split=asked.split or "train",
+            chosen=bool(asked.split),
+            revision=asked.revision,
+            fields=FIELDS,
+            key="instance_id",
+        )
 
     @functools.cached_property
     def _ids(self) -> list[str]:

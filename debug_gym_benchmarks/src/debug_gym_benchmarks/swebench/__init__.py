@@ -113,6 +113,7 @@ class SWEBench(Benchmark):
             self.settings.source,
             hub=hub,
             split=split,
+            chosen=bool(second) or first not in DATA_SETS,
             revision=self.settings.revision,
             fields=FIELDS,
             key="instance_id",
