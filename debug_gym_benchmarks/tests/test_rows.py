@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 from debug_gym_benchmarks import row_cache, row_files
+from debug_gym_benchmarks.r2egym import R2EGym
 from debug_gym_benchmarks.row_fields import Field
 from debug_gym_benchmarks.rows import Rows
+from debug_gym_benchmarks.swebench import SWEBench
+from debug_gym_benchmarks.swesmith import SWESmith
 from debug_gym_core import UsageError
 from debug_gym_core.errors import RequirementError
 
@@ -267,9 +270,21 @@ def test_fifty_thousand_names_are_quick_the_second_time(tmp_path: Path, suffix: 
 @pytest.fixture
 def without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine without the extras."""
-    for name in ("datasets", "pyarrow", "pyarrow.parquet"):
+    for name in ("datasets", "pyarrow", "pyarrow.parquet", "swebench"):
         monkeypatch.setitem(sys.modules, name, None)
     yield
+
+
+@pytest.mark.usefixtures("without")
+def test_doctor_is_told_what_benchmarks_of_data_sets_lack(tmp_path: Path, cache: Path) -> None:
+    for made in (SWEBench(), SWESmith(), R2EGym()):
+        lacks = made.unavailable() or ""
+        assert "pip install 'debug-gym-benchmarks[hub]'" in lacks
+        assert ("pip install 'debug-gym-benchmarks[swebench]'" in lacks) is (made.name == "swebench")
+    assert SWESmith(source=str(tmp_path / "rows.json")).unavailable() is None
+    cache.mkdir(parents=True)
+    (cache / "SWE-bench--SWE-smith--newest--train.parquet").touch()
+    assert SWESmith().unavailable() is None, "it was fetched before"
 
 
 @pytest.mark.usefixtures("without")
@@ -280,11 +295,16 @@ def test_a_missing_package_is_named_with_what_to_install(tmp_path: Path) -> None
     assert str(refused.value).endswith(
         "rows.parquet is a parquet file, which needs the package pyarrow: pip install 'debug-gym-benchmarks[parquet]'"
     )
+    published = Rows(None, hub="owner/name", split="test", fields={}, key="id")
     with pytest.raises(RequirementError) as refused:
-        Rows(None, hub="owner/name", split="test", fields={}, key="id").ids()
-    assert str(refused.value) == (
-        "the data set owner/name comes from the hub, which needs the package datasets:"
-        " pip install 'debug-gym-benchmarks[hub]'; or say benchmark.source: a local .json, .jsonl or .parquet file"
+        published.ids()
+    assert (
+        published.unavailable()
+        == str(refused.value)
+        == (
+            "the data set owner/name comes from the hub, which needs the package datasets:"
+            " pip install 'debug-gym-benchmarks[hub]'; or say benchmark.source: a local .json, .jsonl or .parquet file"
+        )
     )
 
 

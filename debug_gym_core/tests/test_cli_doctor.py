@@ -71,10 +71,15 @@ class Needy(Benchmark):
     def load(self, name): raise AssertionError
     def requires(self): return ["pytest", "no-such-distribution>=3"]
 
+class Remote(Needy):
+    """Cannot fetch its tasks."""
+    name = "remote"
+    def unavailable(self): return "its tasks come from afar:\\npip install afar"
+
 @hookimpl
 def debug_gym_register_terminals(): return [KINDS]
 @hookimpl
-def debug_gym_register_benchmarks(): return [Needy]
+def debug_gym_register_benchmarks(): return [Needy, Remote]
 '''
 
 
@@ -122,7 +127,9 @@ def test_terminals_of_others_take_part(inside: Any, third: Any) -> None:
 
 
 def test_what_benchmarks_need_is_named(inside: Any, third: Any) -> None:
-    state, words = rows(inside("doctor", "--plugin-file", third("Good")))["benchmark needy"]
+    found = rows(inside("doctor", "--plugin-file", third("Good")))
+    assert found["benchmark remote"] == ("missing", "its tasks come from afar: pip install afar")
+    state, words = found["benchmark needy"]
     assert state == "missing" and "has no no-such-distribution>=3; get it with:" in words and "pip install" in words
 
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from debug_gym_benchmarks.packages import first_line, package
+from debug_gym_benchmarks.packages import first_line, lacking, package
 from debug_gym_benchmarks.row_cache import replacing
 from debug_gym_core import UsageError
 from debug_gym_core.errors import RequirementError
@@ -18,6 +18,18 @@ from debug_gym_core.progress import tell
 
 LOOK = 1.0
 """Seconds between two looks at how much has come from the hub."""
+
+
+INSTEAD = "or say benchmark.source: a local .json, .jsonl or .parquet file"
+
+
+def unavailable(hub: str) -> str | None:
+    """Say what is missing here to fetch a data set; None: nothing.
+
+    Args:
+        hub: its id
+    """
+    return lacking("datasets", **_needs(hub))
 
 
 def fetch(hub: str, split: str, revision: str | None, path: Path) -> None:
@@ -33,8 +45,7 @@ def fetch(hub: str, split: str, revision: str | None, path: Path) -> None:
         UsageError: there is no such data set, revision or split
         RequirementError: the package `datasets` is missing, or the hub cannot be reached
     """
-    instead = "or say benchmark.source: a local .json, .jsonl or .parquet file"
-    datasets = package("datasets", extra="hub", why=f"the data set {hub} comes from the hub", instead=f"; {instead}")
+    datasets = package("datasets", **_needs(hub))
     about = hub if revision is None else f"{hub} at {revision}"
     bars = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()  # they would tear the command line's own table
@@ -54,11 +65,15 @@ def fetch(hub: str, split: str, revision: str | None, path: Path) -> None:
         raise UsageError(f"benchmark.{'source' if revision is None else 'revision'}: {first_line(error)}") from error
     except OSError as error:  # ConnectionError, the hub's own errors of HTTP, and a full disk
         raise RequirementError(
-            f"the data set {about} cannot be fetched: {first_line(error)}; connect to the hub, {instead}"
+            f"the data set {about} cannot be fetched: {first_line(error)}; connect to the hub, {INSTEAD}"
         ) from error
     finally:
         if bars:
             datasets.enable_progress_bars()
+
+
+def _needs(hub: str) -> dict[str, str]:
+    return {"extra": "hub", "why": f"the data set {hub} comes from the hub", "instead": f"; {INSTEAD}"}
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 from debug_gym_core.errors import RequirementError
@@ -25,9 +26,23 @@ def package(name: str, *, extra: str, why: str, instead: str = "") -> Any:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        raise RequirementError(
-            f"{why}, which needs the package {name}: pip install 'debug-gym-benchmarks[{extra}]'{instead}"
-        ) from None
+        raise RequirementError(_needed(name, extra, why, instead)) from None
+
+
+def lacking(name: str, *, extra: str, why: str, instead: str = "") -> str | None:
+    """What `package` would raise, in words, found out without an import; None: the package is there.
+
+    Args:
+        name: as for `package`
+        extra: likewise
+        why: likewise
+        instead: likewise
+    """
+    return _needed(name, extra, why, instead) if importlib.util.find_spec(name) is None else None
+
+
+def _needed(name: str, extra: str, why: str, instead: str) -> str:
+    return f"{why}, which needs the package {name}: pip install 'debug-gym-benchmarks[{extra}]'{instead}"
 
 
 def first_line(error: BaseException) -> str:

@@ -98,6 +98,10 @@ class R2EGym(Benchmark):
         "terminal": {"name": "docker", "user": "root"},
     }
 
+    def unavailable(self) -> str | None:
+        """The package that fetches the data set."""
+        return self._rows.unavailable()
+
     def names(self) -> Sequence[str]:
         """`PROJECT-COMMIT` in the order of the data set."""
         return [name for name in self._ids if _project(name) not in OTHERWISE]

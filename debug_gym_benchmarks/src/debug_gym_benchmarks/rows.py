@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from debug_gym_benchmarks.hub import fetch
+from debug_gym_benchmarks.hub import fetch, unavailable
 from debug_gym_benchmarks.row_cache import cache
 from debug_gym_benchmarks.row_fields import Field, checked
 from debug_gym_benchmarks.row_files import RowFile, files_of, places_of
@@ -61,6 +61,11 @@ class Rows:
         self._fields = {key: Field(), **fields}
         self._key = key
 
+    def unavailable(self) -> str | None:
+        """Say what is missing here to have the rows; None: nothing that is known, and nothing is fetched."""
+        here = self._source is not None or self._kept().exists()
+        return None if here else unavailable(self._hub)
+
     def ids(self) -> list[str]:
         """The ids of all rows, in their order.
 
@@ -102,8 +107,11 @@ class Rows:
 
     def _fetched(self) -> Path:
         """The split as a parquet file in the cache; fetched when it is not there."""
-        name = "--".join((self._hub.replace("/", "--"), self._revision or "newest", self._split)).replace("/", "--")
-        path = cache() / f"{name}.parquet"
+        path = self._kept()
         if not path.exists():
             fetch(self._hub, self._split, self._revision, path)
         return path
+
+    def _kept(self) -> Path:
+        name = "--".join((self._hub.replace("/", "--"), self._revision or "newest", self._split)).replace("/", "--")
+        return cache() / f"{name}.parquet"

@@ -75,6 +75,10 @@ class SWESmith(Benchmark):
     settings: SWESmithSettings
     config: ClassVar[Mapping[str, Any]] = {"benchmark": {"mode": "hidden"}, "terminal": {"name": "docker"}}
 
+    def unavailable(self) -> str | None:
+        """The package that fetches the data set."""
+        return self._rows.unavailable()
+
     def names(self) -> Sequence[str]:
         """The instances in the order of the data set."""
         return [name for name in self._ids if _repository(name) not in UNUSUAL]

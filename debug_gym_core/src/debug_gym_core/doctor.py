@@ -195,7 +195,11 @@ def _of_benchmark(benchmark: type[Benchmark], python: Interpreter) -> tuple[Stat
     from debug_gym_core.sandbox import requirements
 
     try:
-        wanted = list(benchmark().requires())
+        made = benchmark()
+        missing = made.unavailable()
+        if missing is not None:
+            return State.MISSING, _one_line(missing)
+        wanted = list(made.requires())
         requirements.require(python, wanted)
     except DebugGymError as error:
         return State.MISSING, _words(error)

@@ -119,6 +119,10 @@ class SWEBench(Benchmark):
             key="instance_id",
         )
 
+    def unavailable(self) -> str | None:
+        """The packages that fetch the data set, and that run and read the tests."""
+        return "; ".join(filter(None, (self._rows.unavailable(), official.unavailable()))) or None
+
     def names(self) -> Sequence[str]:
         """The instances, as published."""
         return self._rows.ids()

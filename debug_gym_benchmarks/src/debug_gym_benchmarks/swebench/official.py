@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,10 @@ Kind = Literal["pytest", "sympy", "django", "other"]
 START = ">>>>> Start Test Output"
 END = ">>>>> End Test Output"
 
+_NEEDED = (
+    "the tests of SWE-bench are run and read by the package swebench (4.1): "
+    "pip install 'debug-gym-benchmarks[swebench]'"
+)
 _IN_ENVIRONMENT = ("source ", "conda activate ", "cd ", "export ")
 _PYTEST = {"pytest", "py.test"}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -176,6 +181,11 @@ def _words(command: str) -> list[str]:
     return words
 
 
+def unavailable() -> str | None:
+    """Say that the package is missing; None: it is here."""
+    return _NEEDED if importlib.util.find_spec("swebench") is None else None
+
+
 def _parsers() -> Any:
     return _package("harness.log_parsers.python")
 
@@ -188,7 +198,4 @@ def _package(module: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and not error.name.startswith("swebench"):
             raise
-        raise RequirementError(
-            "the tests of SWE-bench are run and read by the package swebench (4.1): "
-            "pip install 'debug-gym-benchmarks[swebench]'"
-        ) from None
+        raise RequirementError(_NEEDED) from None

@@ -149,6 +149,16 @@ class Benchmark(Component, abc.ABC):
         """What the tasks need of the interpreter, for `debug-gym doctor`: names of distributions; cheap, loads none."""
         return ()
 
+    def unavailable(self) -> str | None:
+        """Say what this machine lacks for the tasks to be loaded and graded, for `debug-gym doctor`.
+
+        Cheap: fetches nothing, and imports no other packages.
+
+        Returns:
+            what is missing and how to get it; None: nothing that is known
+        """
+        return None
+
     def titles(self) -> Mapping[str, str]:
         """A line about each task, by name, for `debug-gym tasks`; those that have none are left out."""
         return {}
