@@ -219,3 +219,24 @@ def test_modules_that_hold_their_own_tests_are_said_to_be_all_there_is(tmp_path:
             assert len([note for note in env.notes if said in note]) == found
         finally:
             env.close()
+
+
+@pytest.mark.parametrize(
+    ("files", "allowed", "found"),
+    [
+        ({"test_bad.py": "def test_it(:\n", "test_it.py": "def test_it(): assert 0\n"}, [], True),
+        ({"test_bad.py": "def test_it(:\n", "test_it.py": "def test_it(): assert 0\n"}, ["test_bad.py"], False),
+        ({"test_bad.py": "import bad\n", "bad.py": "x = (\n"}, [], False),
+    ],
+    ids=["a test", "one that may be mended", "the tested code"],
+)
+def test_a_test_that_is_no_python_and_stays_so_is_told(
+    tmp_path: Path, files: dict[str, str], allowed: list[str], found: bool
+) -> None:
+    for name, text in {"calc.py": "", **files}.items():
+        (tmp_path / name).write_text(text)
+    given: dict[str, Any] = {"path": tmp_path, "terminal": "local", "allow_unsandboxed": True, "notify": print}
+    with closing(make("repo", entrypoint="python -m pytest -q", allowed=allowed, **given)) as env:
+        env.reset()
+        said = "nothing resolves the task as long as test_bad.py cannot be read as Python (SyntaxError: "
+        assert [note.startswith(said) and "(test_bad.py, line 1)): " in note for note in env.notes] == [True] * found

@@ -53,6 +53,7 @@ class CountedTests:
     Attributes:
         ids: of the tests; none: the run as a whole counts
         notes: what a person should know of them
+        unread: files that were to have some and are no Python, and why, by path
         grading: whether a clean grade is under way
     """
 
@@ -67,6 +68,7 @@ class CountedTests:
         self._twins: When = twins
         self.ids: tuple[str, ...] = task.tests
         self.notes: list[str] = []
+        self.unread: dict[str, str] = {}
         self.grading = False
         self._found = False
         self._max_score: int | None = task.max_score or len(task.tests) or None
@@ -97,7 +99,7 @@ class CountedTests:
         """
         if self.ids or self._found:
             return False
-        self.ids = collect(session, self._task.entrypoint, timeout=timeout, notify=self.notes.append)
+        self.ids = collect(session, self._task.entrypoint, timeout, self.notes.append, self.unread)
         self._max_score = self._max_score or max(1, len(self.ids))
         self._found = True
         return True

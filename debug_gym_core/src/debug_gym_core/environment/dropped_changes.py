@@ -108,6 +108,19 @@ class DroppedChanges:
             " grading drops every change of them (env.allowed names files that may be changed all the same)"
         )
 
+    def unmendable(self) -> str:
+        """That files with tests are no Python, and stay so as grading drops their changes; empty: none is."""
+        unread, infrastructure = self._tests.unread, self._infrastructure()
+        fixed = bool(self._task.gold_patch)
+        stay = [path for path in unread if not infrastructure.may_count(path, fixed=fixed)]
+        if not stay:
+            return ""
+        return (
+            f"nothing resolves the task as long as {some(stay, NAMED)} cannot be read as Python ({unread[stay[0]]}):"
+            " pytest runs no test then, unless it continues on collection errors, and grading drops changes of tests"
+            " (mend it before, have the entrypoint --ignore it, or name it in env.allowed)"
+        )
+
     def look(self, said: Iterable[Observation] = ()) -> list[Observation]:
         """What is to be said after a step: of what was changed since the last look, what is dropped.
 

@@ -307,7 +307,7 @@ class RepoEnv(LiveTask, gymnasium.Env[dict[str, str], Any]):
         if self._tests.find(session, self.run_timeout):
             self._sandbox.end()  # what the search left in the repository is no change of the agent's
             self._sandbox.open()
-            self._tests.notes += filter(None, [self._dropped.unfixable()])
+            self._tests.notes += filter(None, [self._dropped.unfixable(), self._dropped.unmendable()])
             for text in self._tests.notes:
                 (self._notify or log.warning)(text)
 

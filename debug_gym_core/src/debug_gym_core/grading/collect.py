@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import secrets
 from collections.abc import Callable
@@ -16,13 +17,18 @@ from debug_gym_core.workspace.lines import shown
 _IMPORT_ERROR = re.compile(
     r"(ModuleNotFoundError|ImportError): (?!ModuleNotFoundError|Failed to import|.*while importing)[^\n()]+"
 )
+_NO_PYTHON = re.compile(r"(?:Syntax|Indentation|Tab)Error: .*\((?P<file>[^/]+), line \d+\)")
 _NOT_PYTEST = "unittest finds no TestCase there; tests that are written for pytest need `python -m pytest`"
 _USAGE_ERROR = re.compile(r"ERROR: |\S+: error: |pytest\.main\(\): error: ")
 """How pytest begins what it says of a wrong command line."""
 
 
 def collect(
-    session: Session, entrypoint: str, timeout: float, notify: Callable[[str], None] | None = None
+    session: Session,
+    entrypoint: str,
+    timeout: float,
+    notify: Callable[[str], None] | None = None,
+    unread: dict[str, str] | None = None,
 ) -> tuple[str, ...]:
     """Find the tests that count in a pristine repository: all that are collected and can pass.
 
@@ -34,6 +40,7 @@ def collect(
         timeout: seconds
         notify: is told, in a line, when tests were found but none can be imported, or when they import the
             repository's own package from elsewhere
+        unread: gets the files that pytest does not collect as they are no Python themselves, and why, by path
 
     Returns:
         the ids in order; a file that cannot be collected is one, under its path; none for an entrypoint that does not
@@ -61,6 +68,9 @@ def collect(
         error = TaskError(f"`{entrypoint}` (env.entrypoint) finds no test that could pass: {words}")
         error.without_tests = True
         raise error
+    if unread is not None:
+        wrong = {test.id: _NO_PYTHON.match(test.message) for test in found.failures}
+        unread |= {path: one[0] for path, one in wrong.items() if one and one["file"] == posixpath.basename(path)}
     if notify is not None and run.elsewhere:
         names = ", ".join(f"{shown(name)} from {shown(path)}" for name, path in run.elsewhere)
         notify(
