@@ -35,17 +35,19 @@ def test_command_past_its_time_is_interrupted(env: Environment, pdb: Pdb) -> Non
 
 def test_another_thread_stops_a_program_where_it_is(env: Environment, pdb: Pdb) -> None:
     env.session.write("app.py", b"import time\nx = 5\nopen('runs', 'w').close()\nwhile True:\n    time.sleep(0.01)\n")
-    assert not pdb.interrupt()
+    assert not env.interruption.ask()
     pdb.use(env, "p 1")
-    assert not pdb.interrupt()
-    with ThreadPoolExecutor(1) as threads:
-        told = threads.submit(pdb.use, env, "c")
+    assert not env.interruption.ask()
+    with ThreadPoolExecutor(1) as threads, env.interruption.ending():
+        told = threads.submit(pdb.use, env, "c\nq")
         while env.session.stat("runs") is None:
             assert not told.done()
-        assert pdb.interrupt()
+        assert env.interruption.ask()
         observation = told.result(60)
-    assert "stopped: interrupt at app.py:" in observation.text and not observation.data["timed_out"]
-    assert pdb.use(env, "p x").text == "5" and not pdb.interrupt()
+        assert "stopped: interrupt at app.py:" in observation.text and not observation.data["timed_out"]
+        assert observation.text.endswith("[1 more command not carried out]") and pdb.interrupt()
+        assert pdb.use(env, "p x").text == "[1 more command not carried out]"  # as it was interrupted before it began
+    assert pdb.use(env, "p x").text == "5" and not env.interruption.ask()
 
 
 SWALLOWS = f"""\

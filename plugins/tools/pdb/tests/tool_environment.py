@@ -7,6 +7,7 @@ from typing import Any
 
 from debug_gym_core import ActionError, ToolCall
 from debug_gym_core.debugging.breakpoints import Breakpoints
+from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.workspace.edits import edits_between
 from debug_gym_tool_pdb import Pdb
@@ -32,10 +33,15 @@ class Environment(SimpleNamespace):
 
     session: Session
     breakpoints: Breakpoints
+    interruption: Interruption
 
     def __init__(self, session: Session) -> None:
         super().__init__(
-            session=session, breakpoints=Breakpoints(), workspace=Workspace(), debug_entrypoint="python app.py"
+            session=session,
+            breakpoints=Breakpoints(),
+            workspace=Workspace(),
+            debug_entrypoint="python app.py",
+            interruption=Interruption(),
         )
 
     def edit(self, tool: Pdb, path: str, new: str) -> Any:

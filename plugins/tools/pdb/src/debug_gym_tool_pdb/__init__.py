@@ -75,7 +75,6 @@ class Pdb(Tool):
         self._stopped: Mapping[str, Any] | None = None
         self._asked = ""
         self._running = False
-        self._at_work = self._to_stop = False
         self._arguments: Sequence[str] | None = None
         self._aliases: dict[str, str] = {}
 
@@ -88,19 +87,6 @@ class Pdb(Tool):
             entrypoint: what to debug instead of the task's own program, such as `python -m pytest -q test_app.py`
         """
         self._running = True  # what happens to files until the step is over, programs do that are debugged
-        self._to_stop, self._at_work = False, True
-        try:
-            return self._use(env, command, entrypoint)
-        finally:
-            self._at_work = False
-
-    def interrupt(self) -> bool:
-        """Stop the program where it is, at a prompt, and carry out no further command; see `Tool`."""
-        session = self._session
-        self._to_stop = self._at_work
-        return self._to_stop and (session is None or session.interrupt())
-
-    def _use(self, env: Environment, command: str, entrypoint: str | None) -> Observation:
         lines = typed.lines_of(command)
         entrypoint = (entrypoint or "").strip() or None
         if self._live is None and len(lines) == 1:
@@ -120,11 +106,15 @@ class Pdb(Tool):
             self._asked = asked
             if restart:  # done already
                 lines.pop(0)
-        while lines and self._live is not None:
+        while lines and self._live is not None and not env.interruption.asked:
             line = lines.pop(0)
-            if line.strip() and (not self._repeat(env, line, lines, call) or self._to_stop):
+            if line.strip() and not self._repeat(env, line, lines, call):
                 break
         return self._observe(env, call, sum(1 for line in lines if line.strip()))
+
+    def interrupt(self) -> bool:
+        """No further command is carried out; see `Tool`. A program that runs is stopped at a prompt without this."""
+        return self._session is None or not self._session.replaced
 
     def close(self) -> None:
         """End the session; see `Tool`."""
@@ -209,7 +199,7 @@ class Pdb(Tool):
             if reply.failed or reply.timed_out or reply.end is not None or refused:
                 return False
             stepped = reply.stop is not None and reply.stop["reason"] in ("step", "call", "return")
-            stepped &= not self._to_stop
+            stepped &= not env.interruption.asked
             if done + 1 < count and (not stepped or done + 1 == typed.MOST_STEPS):
                 call.say(f"[{done + 1} of {count} steps taken]")
                 break
@@ -220,7 +210,7 @@ class Pdb(Tool):
         assert self._session is not None
         before = {one.number for one in env.breakpoints}
         try:
-            reply = self._session.execute(line, lines, self.settings.timeout)
+            reply = self._session.execute(line, lines, self.settings.timeout, env.interruption)
         except SandboxError:
             self._session = None
             raise
@@ -283,7 +273,7 @@ class Pdb(Tool):
         """What the agent gets to see of a call."""
         if left:
             call.say(f"[{left} more command{'s' if left > 1 else ''} not carried out]")
-        _, last = call.replies[-1]
+        last = call.replies[-1][1] if call.replies else Reply()
         ended = None
         if last.end is not None:
             exception = dict(last.exception) if last.exception else None

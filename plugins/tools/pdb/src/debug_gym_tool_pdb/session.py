@@ -17,6 +17,7 @@ from debug_gym_core.debugging.inside.process import LOST_STATUS
 from debug_gym_core.debugging.shown_texts import ShownTexts
 from debug_gym_core.errors import ActionError
 from debug_gym_core.grading import masking
+from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Process, Session
 from debug_gym_core.sandbox.stacks import readable_stack
@@ -129,7 +130,6 @@ class DebugSession:
     _process: Process = field(init=False)
     _signals: dict[str, int] = field(init=False, default_factory=dict)
     _talking: int = field(init=False, default=0)
-    _runs: bool = field(init=False, default=False)
     _replaced: bool = field(init=False, default=False)
     _shown: ShownTexts = field(init=False)
     _told: set[str] = field(init=False, default_factory=set)
@@ -188,13 +188,16 @@ class DebugSession:
         why = message.get("message") or f"the interpreter ended: {printed[-500:] or 'it printed nothing'}"
         raise ActionError(f"{entrypoint.text!r} cannot be debugged: {self.session.mask(str(why))}")
 
-    def execute(self, command: str, rest: Sequence[str], timeout: float) -> Reply:
+    def execute(
+        self, command: str, rest: Sequence[str], timeout: float, interruption: Interruption | None = None
+    ) -> Reply:
         """Carry out one command.
 
         Args:
             command: one line
             rest: the lines after it, which it may need
             timeout: seconds after which it is interrupted
+            interruption: by which another thread may stop the program where it is
 
         Raises:
             SandboxError: the sandbox failed
@@ -205,20 +208,22 @@ class DebugSession:
         try:
             self._send({"cmd": command, "rest": list(rest)})
             try:
-                self._runs = True
-                return self._reply(self._receive(timeout))
+                with (interruption or Interruption()).ending(self._stop):
+                    message = self._receive(timeout)
             except TimeoutError:
                 return self._interrupt()
-            finally:
-                self._runs = False
+            return self._reply(message)
         except CommandLost:
             self.alive = False
             return Reply(end=End.DIED)
 
-    def interrupt(self) -> bool:
+    @property
+    def replaced(self) -> bool:
+        """Whether another program is in the place of the one that is debugged, which knows of no debugger."""
+        return self._replaced
+
+    def _stop(self) -> bool:
         """Stop the program where it is; another thread is in `execute`, which returns then. Whether it may."""
-        if not self._runs:  # it is about to
-            return True
         number, processes = self._signals["interrupt"], sorted({self._talking, 0}, reverse=True)
         return not self._replaced and any(self._process.signal(number, one) for one in processes)
 
