@@ -17,6 +17,7 @@ from debug_gym_core.plugins import default_plugins
 from debug_gym_core.tasks.task import Task
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.tools.observation import Observation
+from debug_gym_core.tools.tool import Tool
 from debug_gym_tool_bash import Bash
 
 Say = Callable[..., Observation]
@@ -24,7 +25,7 @@ Say = Callable[..., Observation]
 ENDED = "[the shell ended with this command; a new one has its directory, variables, functions and options"
 
 
-def make(root: Path, terminal: str = "local") -> RepoEnv:
+def make(root: Path, terminal: str = "local", *more: Tool) -> RepoEnv:
     (root / "src").mkdir(parents=True)
     (root / "app.py").write_text("x = 1\n")
     task = Task("tests", "bash", root, entrypoint="python -c pass", max_score=1)
@@ -36,8 +37,8 @@ def make(root: Path, terminal: str = "local") -> RepoEnv:
         pytest.skip(reason)
     if terminal == "docker":
         python = os.environ.get("DEBUG_GYM_TEST_PYTHON")
-        return RepoEnv(task, [Bash()], {"docker": {"image": image}}, trusted=True, python=python)
-    return RepoEnv(task, [Bash()], terminal, trusted=True)
+        return RepoEnv(task, [Bash(), *more], {"docker": {"image": image}}, trusted=True, python=python)
+    return RepoEnv(task, [Bash(), *more], terminal, trusted=True)
 
 
 def speaker(env: RepoEnv) -> Say:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,10 @@ from support import handful, repeated
 
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import UsageError
-from debug_gym_core.tools.observation import TEXT_LIMIT
+from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.observation import TEXT_LIMIT, Observation
+from debug_gym_core.tools.tool import Tool
 from debug_gym_tool_bash import OUTPUT_LIMIT, Bash
-from debug_gym_tool_bash.printed import Printed
-from debug_gym_tool_bash.shell import Shell
 
 HOSTILE = [
     "set -uo pipefail; echo $undefined",
@@ -162,16 +163,26 @@ def test_another_thread_ends_a_command_and_the_shell_lives_on(env: RepoEnv, say:
     assert say("echo $kept").text == "yes" and not env.interrupt()
 
 
-def test_a_command_that_is_interrupted_before_it_begins_does_not(
-    env: RepoEnv, say: Say, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    say("cd src")
-    with monkeypatch.context() as patch:
-        patch.setattr(Shell, "take_printed", lambda shell: env.interrupt() and Printed())
+def test_a_command_that_is_interrupted_before_it_begins_does_not(tmp_path: Path) -> None:
+    class Early(Tool):
+        """Run a command after somebody interrupts."""
+
+        name = "early"
+
+        def use(self, env: RepoEnv, command: str) -> Observation:
+            """Run it."""
+            env.interrupt()
+            return bash_of(env).use(env, command)
+
+    with closing(make(tmp_path / "repo", "local", Early())) as env:
+        env.reset(seed=0)
+        say = speaker(env)
+        say("cd src")
         for _ in range(5):  # one that is typed may be ended in time
-            seen = say("echo >begun")
+            env.step(ToolCall("early", {"command": "echo >begun"}))
+            seen = env.last_observations[0]
             assert (seen.text, seen.data["exit_status"]) == ("[exit status 130, as after SIGINT]", 130)
-    assert say("pwd; ls -1 ..").text == "/testbed/src\napp.py\nsrc"
+        assert say("pwd; ls -1 ..").text == "/testbed/src\napp.py\nsrc"
 
 
 def test_printed_before_the_timeout_is_shown(say: Say) -> None:
