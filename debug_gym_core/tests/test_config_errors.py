@@ -271,6 +271,8 @@ def test_no_error_of_an_option_repeats_what_may_be_a_key(quiz_plugins: Plugins, 
         "endpoint: 'http://127.0.0.1/v1?api-key=pw'",
         "generate_kwargs: {extra_headers: {Authorization: Bearer x}}",
         "generate_kwargs: {extra_query: {api-key: x}}",
+        "generate_kwargs: {api_key: x}",
+        "generate_kwargs: {extra_body: {accessToken: x}}",
     ],
 )
 def test_a_config_is_no_place_for_a_secret(quiz_plugins: Plugins, write_config: Any, setting: str) -> None:

@@ -14,6 +14,9 @@ SECRET = re.compile(r"key|token$|secret|password|authorization", re.IGNORECASE)
 SENT_SECRET = re.compile(r"(^|[-_])(key|token|secret|password)$|authorization|^cookie$", re.IGNORECASE)
 """Names of headers and parameters that hold one; among them many have `key` in their middle and hold none."""
 
+KEY = re.compile(r"(api|access|auth)[-_]?(key|token)|secret|password|authorization", re.IGNORECASE)
+"""Names of what surely is one, in a body that has names of many kinds (`prompt_cache_key`, `stop_token`)."""
+
 LEAST = 8
 """Characters of a secret: what is shorter (`none`, `EMPTY`) is a placeholder and may be a word of the program's."""
 

@@ -25,7 +25,7 @@ from debug_gym_core.config.refusals import Place, Refusals, agent_names, steps_o
 from debug_gym_core.config.spellings import answer
 from debug_gym_core.environment.terminal_settings import by_owner, wrong_for_all
 from debug_gym_core.errors import DebugGymError, UsageError
-from debug_gym_core.redaction import QUERY, SENT_SECRET, address_alone
+from debug_gym_core.redaction import KEY, QUERY, SENT_SECRET, address_alone
 
 if TYPE_CHECKING:
     from debug_gym_core.sandbox.terminal import Terminal
@@ -267,7 +267,8 @@ def _refuse_secrets(layer: Layer) -> None:
     for path, value in leaves(given if isinstance(given, dict) else {}, ("llm",)):
         address = path[1:] == ("endpoint",) and address_alone(str(value)) != str(value)
         sent = {"extra_headers", "extra_query"}.intersection(path) and SENT_SECRET.search(str(path[-1]))
-        if address or sent:
+        given_away = "generate_kwargs" in path and KEY.search(str(path[-1]))
+        if address or sent or given_away:
             query = f"; {QUERY}" if address and "?" in str(value) else ""
             raise UsageError(
                 f"{layer.origin(path)}: {'.'.join(map(str, path))} holds what may be secret, which the run's record "
