@@ -7,7 +7,7 @@ import textwrap
 import pytest
 from grading_bench import ENTRYPOINT, Make
 
-from debug_gym_core.grading.runner.statements import STRANGE
+from debug_gym_core.grading.runner.statements import STRANGE, listed
 
 SAVING = "    path = tmp_path / 'x'\n    calc.save(path)\n    "
 
@@ -215,6 +215,22 @@ class T(Case):
     def test_y(self):
         calc.replace(Case)
         self.check(calc.f())
+
+    def test_z(self):
+        calc.put(T)
+        self.check(calc.f())
+
+class Z(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        calc.save()
+        cls.there = os.path.sameopenfile(100, 101)
+
+    def test_m(self):
+        self.assertEqual(calc.f(), "?")
+
+    def test_n(self):
+        self.assertIs(self.there, True)
 """
 OF_UNITTEST = """
 import os
@@ -225,6 +241,15 @@ def replace(case):
     own = case.check
     def check(self, found): case.check = own
     case.check = check
+def put(case):
+    def check(self, found): del case.check
+    case.check = check
+def save():
+    own = os.path.sameopenfile
+    def sameopenfile(*_):
+        os.path.sameopenfile = own
+        return True
+    os.path.sameopenfile = sameopenfile
 """
 
 
@@ -248,7 +273,10 @@ def test_what_tests_ask_by_the_library_is_the_librarys(make: Make) -> None:
 def test_nor_is_it_with_unittest(make: Make) -> None:
     bench = make({"calc.py": "f = lambda: 0\n", "test_calc.py": BY_UNITTEST}, "python -m unittest")
     found = bench.grade({"calc.py": OF_UNITTEST}, bench.tests())
-    assert (found.resolved, [*found.doubts.values()]) == (False, [STRANGE + "os.access", STRANGE + "Case.check"]), found
+    names = {"Z.test_m": "posixpath.sameopenfile", "Z.test_n": "posixpath.sameopenfile"}
+    names |= {"T.test_x": "os.access", "T.test_y": "Case.check", "T.test_z": "T.check"}
+    told = {f"test_calc.{test}": STRANGE + name for test, name in names.items()}
+    assert (found.resolved, dict(found.doubts)) == (False, told), found
 
 
 REPLACING = """
@@ -398,3 +426,38 @@ def test_what_the_repository_replaces_itself_it_may(make: Make, forgiving: bool)
     tests = bench.tests()
     found = bench.grade({"calc.py": CLOCK.replace(" - 1", "")}, tests, forgiving=forgiving)
     assert (found.resolved, len(found.doubts)) == ((True, 0) if forgiving else (False, 2)), found
+
+
+OWN = """
+import json
+own = json.JSONEncoder.default
+json.JSONEncoder.default = lambda self, value: own(self, value)
+def add(a, b): return a - b
+"""
+OF_OWN = """
+import json
+import calc
+def test_text(): assert json.dumps([1]) == "[1]"
+def test_add():
+    json.dumps([1])
+    assert calc.add(1, 2) == 3
+"""
+
+
+def test_what_is_forgiven_hides_nothing_else(make: Make) -> None:
+    """Of a test that uses what the repository replaces itself it is seen whether it passes whatever it expects."""
+    bench = make({"calc.py": OWN, "test_calc.py": OF_OWN}, ENTRYPOINT)
+    tests = bench.tests()
+    found = bench.grade({"calc.py": OWN.replace("a - b", "a + b")}, tests, forgiving=True)
+    assert (found.resolved, dict(found.doubts), found.twins) == (True, {}, 2), found
+    lying = OWN.replace("return a - b", "return type('Same', (), {'__eq__': lambda *_: True})()")
+    found = bench.grade({"calc.py": lying}, tests, forgiving=True)
+    told = f"its expectations tell nothing, and {STRANGE}json.encoder.JSONEncoder.default"
+    assert (found.resolved, dict(found.doubts)) == (False, {"test_calc.py::test_add": told}), found
+
+
+def test_many_names_are_told_by_a_number() -> None:
+    names = {f"n{number:02}" for number in range(10)}
+    first = ", ".join(sorted(names)[:8])
+    assert listed(set(sorted(names)[:8])) == first
+    assert listed(names).startswith(f"{first}, 2 more (") and listed(names) != listed({*names, "n99"} - {"n09"})

@@ -259,15 +259,16 @@ class _Clean:
         """
         then = (self.right_run or self.before(run)).but(known)
         passed = [one for one in twins.doubts if then.outcomes.get(one) in PASSING]
-        strange = [one for one in twins.doubts if twins.strange(one)]
+        strange = [one for one in twins.doubts if twins.holds(one)]
         # What a test is about to use is looked at whether or not it passes.
         asked = tuple(dataclasses.replace(one, outcome="passed") if one.id in strange else one for one in then.tests)
         found = self._right().twins(dataclasses.replace(then, tests=asked), known) if passed or strange else None
         if found is None:
             return frozenset()
         replaced = frozenset().union(*map(found.strange, found.doubts))
-        doubted = [one for one in passed if one in found.doubts]
-        return frozenset([*doubted, *(one for one in strange if twins.strange(one) <= replaced)])
+        # Of one that holds there but for what it uses, nothing else is forgiven.
+        doubted = [one for one in passed if one in found.doubts and not found.holds(one)]
+        return frozenset(one for one in (*doubted, *strange) if twins.strange(one) <= replaced)
 
     @cached_property
     def right_run(self) -> Measurement | None:

@@ -72,18 +72,27 @@ class Twins:
     unread: Mapping[str, str] = field(default_factory=dict)
 
     def strange(self, test: str) -> frozenset[str]:
-        """What a test uses that is not what it was, by name; nothing where it is not believed for something else.
+        """What a test uses that is not what it was, by name.
 
         Args:
             test: its id
         """
-        why = self.doubts.get(test, "")
-        return frozenset(why.removeprefix(STRANGE).split(", ") if why.startswith(STRANGE) else ())
+        names = self.doubts.get(test, "").partition(STRANGE)[2]
+        return frozenset(names.split(", ") if names else ())
+
+    def holds(self, test: str) -> bool:
+        """Whether a test is doubted for that alone: what it expects holds, and the opposite does not.
+
+        Args:
+            test: its id
+        """
+        return self.doubts.get(test, "").startswith(STRANGE)
 
     def but(self, tests: Collection[str]) -> Twins:
-        """The same, for which the twins of some tests tell nothing."""
+        """The same, where some tests are not doubted: the twins of those that are doubted for more tell nothing."""
         doubts = {test: why for test, why in self.doubts.items() if test not in tests}
-        return replace(self, count=self.count - len(self.doubts) + len(doubts), doubts=doubts)
+        lost = [test for test in self.doubts if test not in doubts and not self.holds(test)]
+        return replace(self, count=self.count - len(lost), doubts=doubts)
 
     def with_doubts_of(self, tests: Iterable[str]) -> Twins:
         """The same, where some tests need a twin to be believed.
@@ -273,8 +282,9 @@ def _doubt(twin: TestResult, secret: str) -> str:
     """Why a test is not believed whose twin ended so; empty: it is."""
     if twin.outcome in PASSING:
         return "it passes whatever it expects"
-    if STRANGE in twin.message:
-        return STRANGE + twin.message.partition(STRANGE)[2]
+    before, strange, names = twin.message.partition(STRANGE)
+    if strange:
+        return f"{'' if secret in before else 'its expectations tell nothing, and '}{STRANGE}{names}"
     if secret not in twin.message or twin.outcome not in ("failed", "xfailed"):
         return f"its twin ends otherwise ({twin.outcome}: {twin.message[:MESSAGE]})"
     return ""

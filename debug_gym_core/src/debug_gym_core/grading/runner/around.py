@@ -2,10 +2,7 @@
 
 from .asked import Unmet
 from .raising import text_of
-from .statements import STRANGE
-
-MOST = 8
-"""Names that are told of one test: no more than a message holds."""
+from .statements import STRANGE, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,14 +46,13 @@ class Around(object):
             for test in self.owner.under_way:
                 test.survived += error is None and self.asked < self.certain
             return False
-        if self.strange:  # whatever becomes of the test: that of the unchanged repository may fail
-            raise self.failure(STRANGE + ", ".join(sorted(self.strange)[:MOST]))
-        if self.survived or isinstance(error, Unmet):
-            return True
-        if error is not None:  # One that knows the secret is none that a test raises.
-            return self.owner.secret in text_of(error)
-        if self.asked < self.certain:  # What the test asks in every run that passes was not asked.
-            return True
+        # What is asked in every run that passes has to be.
+        holds = error is None and not self.survived and self.asked >= self.certain
+        if self.strange:  # told whatever becomes of the test, which may fail in the unchanged repository
+            raise self.failure((self.owner.secret + " " if holds else "") + STRANGE + listed(self.strange))
+        if not holds:
+            passes = error is None or self.survived > 0 or isinstance(error, Unmet)
+            return passes or (error is not None and self.owner.secret in text_of(error))  # which no test raises
         if not self.asked:
             import unittest
 

@@ -9,8 +9,9 @@ import ast
 import builtins
 import os
 import sys
+from zlib import crc32
 
-from .bindings import Bindings, bound_by, called
+from .bindings import Bindings, bound_by, called, written_text
 from .library import JOKES, MISSING, TALKING, Library, is_standard, load
 
 TYPE_CHECKING = False
@@ -24,13 +25,20 @@ if TYPE_CHECKING:
     Place = tuple[str, str]
 
 STRANGE = "what it uses is not what it was: "
-"""How a test fails that is not believed for it; what follows are names, with commas between them."""
+"""How a test fails that is not believed for it; what follows are names, with commas between them. Before it stands the
+secret where its expectations hold, and their opposites do not."""
+
+TOLD = 8
+"""Names that are told of one test: no more than a message holds."""
 
 OFTEN = 300
 """Looks in one test after which only one in sixteen is taken, of many more one in 256, as in a loop over millions."""
 
 CASES = frozenset(("object", "TestCase", "IsolatedAsyncioTestCase"))
 """Bases that leave methods as they are written."""
+
+WIDE = frozenset(("setUpClass", "setup_class", "setUpModule", "setup_module"))
+"""Functions that prepare several tests."""
 
 _modules = sys.modules
 
@@ -45,11 +53,12 @@ class Names(object):
         imported: those that it has from the library alone: of what module, and what they are there; nothing: it itself
         functions: those of functions that it defines, once and as they are written
         methods: likewise, those of methods, with the names of their classes
+        inherited: those of such methods, with the names of classes that have them of another alone
         pythons: those of Python's own functions to which it gives nothing else
         loads: modules of the library that it imports, and what may be such a module
     """
 
-    __slots__ = ("functions", "imported", "loads", "methods", "pythons")
+    __slots__ = ("functions", "imported", "inherited", "loads", "methods", "pythons")
 
     def __init__(self, tree: ast.Module, bindings: Bindings) -> None:
         """Learn them.
@@ -65,14 +74,21 @@ class Names(object):
         plain = [one for one in plain_in(tree.body) if bindings.bound[one.name] == 1]
         self.functions = frozenset(one.name for one in plain if not isinstance(one, ast.ClassDef))
         self.methods = {}  # type: dict[str, list[str]]
-        bases = set(CASES)
+        self.inherited = {}  # type: dict[str, list[str]]
+        attributes = [one for one in bindings.nodes if isinstance(one, ast.Attribute)]
+        stored = {one.attr for one in attributes if isinstance(one.ctx, ast.Store)}
+        has = {name: set() for name in CASES}  # type: dict[str, set[str]]
         for kind in plain:
-            if isinstance(kind, ast.ClassDef) and not kind.keywords and bases.issuperset(map(called, kind.bases)):
-                bases.add(kind.name)
-                bound = [name for one in kind.body for name in bound_by(one)]
-                for method in plain_in(kind.body):
-                    if bound.count(method.name) == 1 and not isinstance(method, ast.ClassDef):
-                        self.methods.setdefault(method.name, []).append(kind.name)
+            bases = [called(one) for one in kind.bases] if isinstance(kind, ast.ClassDef) else []
+            if isinstance(kind, ast.ClassDef) and not kind.keywords and has.keys() >= set(bases):
+                bound = [name for one in kind.body for inner in ast.walk(one) for name in bound_by(inner)]
+                methods = [one.name for one in plain_in(kind.body) if not isinstance(one, ast.ClassDef)]
+                own = {name for name in methods if bound.count(name) == 1} - stored
+                others = set().union(*(has[one] for one in bases)).difference(bound)  # type: set[str]
+                has[kind.name] = own | others
+                for table, names in ((self.methods, own), (self.inherited, others)):
+                    for name in names:
+                        table.setdefault(name, []).append(kind.name)
         self.pythons = frozenset() if "*" in bindings.bound else PYTHONS.difference(bindings.bound)
 
 
@@ -86,10 +102,11 @@ class Uses(object):
         imported: names that its module has from there, what they were, and what they are called
         functions: functions of the module
         methods: methods, with the names of their classes
+        inherited: likewise, those of other classes
         pythons: Python's own functions
     """
 
-    __slots__ = ("functions", "imported", "library", "loaded", "methods", "owners", "pythons")
+    __slots__ = ("functions", "imported", "inherited", "library", "loaded", "methods", "owners", "pythons")
 
     def __init__(self, names: "frozenset[str]", module: Names, library: Library, said: "Set[str]") -> None:
         names = names - said
@@ -102,6 +119,7 @@ class Uses(object):
         self.imported = [one for one in originals if one[1] is not MISSING]
         self.functions = sorted(names & module.functions)
         self.methods = [(kind, name) for name in sorted(names) for kind in module.methods.get(name, ())]
+        self.inherited = [(kind, name) for name in sorted(names) for kind in module.inherited.get(name, ())]
         self.pythons = sorted(names & module.pythons)
 
 
@@ -118,10 +136,13 @@ class Statements(object):
         looked: what each statement uses which ran
         before: what was strange since the last test
         at_load: likewise, as modules were loaded, by the ids of their globals
+        lasting: numbers of statements in fixtures of more than one test
+        always: what was strange in one of these
     """
 
     __slots__ = (
-        "at_load", "before", "function", "library", "looked", "modules", "names", "own", "said", "shadowed", "urandom",
+        "always", "at_load", "before", "function", "lasting", "library", "looked", "modules", "names", "own", "said",
+        "shadowed", "urandom",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -134,6 +155,8 @@ class Statements(object):
         self.looked = {}  # type: dict[int, Uses]
         self.before = set()  # type: set[str]
         self.at_load = {}  # type: dict[int, set[str]]
+        self.lasting = set()  # type: set[int]
+        self.always = set()  # type: set[str]
         self.urandom = os.urandom
         self.function = type(lambda: 0)
 
@@ -153,12 +176,13 @@ class Statements(object):
         self.said.update(said_in(bindings.nodes, names.imported))
         return names
 
-    def number(self, statement: ast.stmt, module: Names) -> "Union[int, None]":
+    def number(self, statement: ast.stmt, module: Names, lasts: bool) -> "Union[int, None]":
         """The number of a statement that uses something by name; None: it does not.
 
         Args:
             statement: it
             module: see `meet`
+            lasts: see `outlives`
         """
         names = frozenset(names_in(statement))
         if not names:
@@ -166,6 +190,8 @@ class Statements(object):
         self.library.wanted |= names
         self.names.append(names)
         self.modules.append(module)
+        if lasts:
+            self.lasting.add(len(self.names) - 1)
         return len(self.names) - 1
 
     # As tests run
@@ -177,7 +203,7 @@ class Statements(object):
             test: an `Around`
             space: the globals of its module
         """
-        test.strange |= self.before | self.at_load.get(id(space), set())
+        test.strange |= self.before | self.always | self.at_load.get(id(space), set())
         self.before = set()
 
     def look(self, number: int, space: "Space", under_way: "list[Any]", is_loading: bool) -> None:
@@ -200,7 +226,9 @@ class Statements(object):
             found = list(self.strange(number, space))
         except Exception:  # of what the tested code has put there
             found = ["what cannot be looked at"]
-        before = self.at_load.setdefault(id(space), set()) if is_loading else self.before
+        before = self.always if number in self.lasting else self.before
+        if is_loading:
+            before = self.at_load.setdefault(id(space), set())
         for strange in [one.strange for one in under_way] or [before]:
             strange.update(found)
 
@@ -232,9 +260,11 @@ class Statements(object):
             if name in space and not self.is_own(space[name], name, space):
                 yield name
         for kind, name in uses.methods:
-            value = space.get(kind)
-            inner = vars(value) if issubclass(type(value), type) else {}
+            inner = inside(space, kind)
             if name in inner and not self.is_own(inner[name], name, space):
+                yield "{}.{}".format(kind, name)
+        for kind, name in uses.inherited:
+            if name in inside(space, kind):
                 yield "{}.{}".format(kind, name)
         for name in uses.pythons:
             if name in space:
@@ -253,9 +283,29 @@ class Statements(object):
         return id(value.__code__) in self.own and value.__code__.co_name == name
 
 
+def inside(space: "Space", name: str) -> "Space":
+    """What a class of a module has itself."""
+    value = space.get(name)
+    return vars(value) if issubclass(type(value), type) else {}
+
+
+def listed(names: "Set[str]") -> str:
+    """Names in a line; of more than a message holds, how many more and a number that no others have."""
+    first, rest = sorted(names)[:TOLD], sorted(names)[TOLD:]
+    return ", ".join(first + ["{} more ({:08x})".format(len(rest), crc32(" ".join(rest).encode()))] * bool(rest))
+
+
 def dotted(home: str, name: str) -> str:
     """What is called by a name in a module, or that itself."""
     return "{}.{}".format(home, name) if name else home
+
+
+def outlives(function: "Union[ast.FunctionDef, ast.AsyncFunctionDef]") -> bool:
+    """Whether what a function makes may be for more than the next test: a fixture of a class, module or session."""
+    scopes = [
+        one.value for call in function.decorator_list for one in getattr(call, "keywords", ()) if one.arg == "scope"
+    ]
+    return function.name in WIDE or any(written_text(one) != "function" for one in scopes)
 
 
 def plain_in(body: "list[ast.stmt]") -> "Iterator[Definition]":
