@@ -160,7 +160,7 @@ class Models:
             try:
                 validated(cls, settings.data)
             except pydantic.ValidationError as error:
-                self._fit(name, settings, {tuple(map(str, one["loc"])) for one in error.errors()})
+                self._type(name, settings, {tuple(map(str, one["loc"])) for one in error.errors()})
                 validated(cls, settings.data)
         except pydantic.ValidationError as error:
             where = _where(settings, error.errors()[0])
@@ -176,26 +176,23 @@ class Models:
         return llm
 
     def _resolved(self, name: str) -> Layer:
-        """An entry with the variables of the environment in the place of their names."""
-        entry = self.layer.part(name)
-        for path, value in leaves(self.values(name)):
+        """What an entry says that is not null, with the variables of the environment in the place of their names."""
+        entry = self.layer.part(name).without([key for key, value in self.values(name).items() if value is None])
+        for path, value in leaves(entry.data):
             resolved = self._expanded(value, (name, *path))
             if isinstance(resolved, str) and any(SECRET.search(step) for step in path):
                 remember(resolved)
             entry.set(path, resolved, entry.origin(path))
         return entry
 
-    def _fit(self, name: str, settings: Layer, wrong: Collection[KeyPath]) -> None:
-        """Put numbers, and true and false, where a variable says one and no text can stand; take out what is null.
+    def _type(self, name: str, settings: Layer, wrong: Collection[KeyPath]) -> None:
+        """Put numbers, and true and false, where a variable says one and no text can stand.
 
         Args:
             name: the entry
             settings: what it has, with what the config says
             wrong: paths of values that cannot be what they are
         """
-        for key in {path[0] for path in wrong if path}:
-            if settings.data.get(key, "") is None:
-                del settings.data[key]
         for path, value in leaves(self.values(name)):
             where = settings.origin(path)
             if path in wrong and where != GIVEN and isinstance(value, str) and _REFERENCE.fullmatch(value):
