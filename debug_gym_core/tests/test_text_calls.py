@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
@@ -176,6 +177,7 @@ def test_what_an_answer_repeats_costs_a_call_for_each_time(line: str) -> None:
     def calls(times: int) -> int:
         counted = itertools.count()
         before = sys.getprofile()
+        gc.disable()  # what other tests have left would be finalized, and counted
         sys.setprofile(lambda *_: next(counted) and None)
         try:
             with contextlib.suppress(ActionError):
@@ -184,6 +186,7 @@ def test_what_an_answer_repeats_costs_a_call_for_each_time(line: str) -> None:
                 find_instead("I see:\n\n" + line * times, TOOLS)
         finally:
             sys.setprofile(before)
+            gc.enable()
         return next(counted)
 
     assert calls(400) < 3 * calls(200)
