@@ -108,13 +108,13 @@ def test_an_object_of_rows_by_id_is_a_file_of_rows(tmp_path: Path) -> None:
     assert rows(path).row("a-1")["id"] == "a-1"
 
 
-def test_a_single_file_has_no_split_but_the_one_of_its_name(tmp_path: Path) -> None:
+def test_a_single_file_has_no_split_but_the_usual_one_and_that_of_its_name(tmp_path: Path) -> None:
     path = written(tmp_path / "dev.jsonl", SAMPLE)
-    assert rows(path).ids() == rows(path, split="dev", chosen=True).ids()
+    assert rows(path).ids() == rows(path, split="dev").ids() == rows(path, split="test").ids()
     with pytest.raises(
-        UsageError, match=r"benchmark\.split: .*dev\.jsonl is a single file, which has no split 'test'; "
+        UsageError, match=r"benchmark\.split: .*dev\.jsonl is a single file, which has no split 'train'; "
     ):
-        rows(path, chosen=True).ids()
+        rows(path, split="train").ids()
 
 
 def test_lists_of_parquet_are_lists(tmp_path: Path) -> None:

@@ -168,8 +168,8 @@ class R2EGym(Benchmark):
         return Rows(
             asked.source,
             hub=HUBS[data_set],
-            split=split or "train",
-            chosen=bool(split),
+            split=split,
+            usual="train",
             revision=asked.revision,
             fields=FIELDS,
             key="docker_image",

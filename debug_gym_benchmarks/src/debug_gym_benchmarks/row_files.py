@@ -21,13 +21,13 @@ from debug_gym_core.names import nearest
 _PART = re.compile(r"-\d{5}-of-\d{5}$")
 
 
-def files_of(source: Path, split: str, *, chosen: bool = False) -> list[Path]:
+def files_of(source: Path, split: str, usual: str) -> list[Path]:
     """The files of a split.
 
     Args:
         source: a file, which is the split, or a directory with files by split
         split: its name
-        chosen: whether somebody asked for it, and a file must not be taken for another
+        usual: the one that is meant where none is named; each file is taken for it
 
     Raises:
         UsageError: there is no such file or directory, or no such split in it
@@ -35,7 +35,7 @@ def files_of(source: Path, split: str, *, chosen: bool = False) -> list[Path]:
     if source.is_file():
         if source.suffix not in _FORMATS:
             raise UsageError(f"benchmark.source: {source} is no {', '.join(_FORMATS)} file")
-        if chosen and _split_of(source) != split:
+        if split not in (usual, _split_of(source)):
             hint = "leave it out, or name a directory with a file a split"
             raise UsageError(f"benchmark.split: {source} is a single file, which has no split {split!r}; {hint}")
         return [source]

@@ -23,7 +23,7 @@ class Rows:
     """The rows of one split of a data set, by id.
 
     Example:
-        >>> rows = Rows("rows.jsonl", hub="owner/name", split="test", fields={"patch": Field()}, key="instance_id")
+        >>> rows = Rows("rows.jsonl", hub="owner/name", fields={"patch": Field()}, key="instance_id")
         >>> rows.row(rows.ids()[0])["patch"]
     """
 
@@ -32,8 +32,8 @@ class Rows:
         source: str | None,
         *,
         hub: str,
-        split: str,
-        chosen: bool = False,
+        split: str | None = None,
+        usual: str = "test",
         revision: str | None = None,
         fields: Mapping[str, Field],
         key: str,
@@ -45,8 +45,8 @@ class Rows:
                 file a split (`test.jsonl`, `test-00000-of-00001.parquet`, also in its `data`); `hub:OWNER/NAME`:
                 another data set of the hub; None: the published one
             hub: id of the published data set
-            split: which split; a single file has none
-            chosen: whether somebody asked for that split
+            split: which split; None: the usual one
+            usual: the split that is meant where none is named; each single file is taken for it
             revision: branch, tag or commit on the hub; None: the newest when it is fetched
             fields: what is checked of each row that is asked for
             key: the field with the row's id
@@ -55,8 +55,8 @@ class Rows:
         self._hub = hub
         if source is not None and source.startswith("hub:"):
             self._source, self._hub = None, source.removeprefix("hub:")
-        self._split = split
-        self._chosen = chosen
+        self._split = split or usual
+        self._usual = usual
         self._revision = revision
         self._fields = {key: Field(), **fields}
         self._key = key
@@ -99,7 +99,7 @@ class Rows:
     def _places(self) -> Mapping[str, tuple[RowFile, int]]:
         """File and position of each row, by id."""
         source = self._source
-        paths = [self._fetched()] if source is None else files_of(source, self._split, chosen=self._chosen)
+        paths = [self._fetched()] if source is None else files_of(source, self._split, self._usual)
         places = places_of(paths, self._key)
         if not places:
             raise UsageError(f"{self._source or self._hub}: there are no rows in it")

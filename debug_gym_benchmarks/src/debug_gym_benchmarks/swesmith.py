@@ -142,8 +142,8 @@ class SWESmith(Benchmark):
         return Rows(
             asked.source,
             hub=HUB,
-            split=asked.split or "train",
-            chosen=bool(asked.split),
+            split=asked.split,
+            usual="train",
             revision=asked.revision,
             fields=FIELDS,
             key="instance_id",

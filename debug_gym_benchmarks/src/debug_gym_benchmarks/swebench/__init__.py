@@ -108,12 +108,11 @@ class SWEBench(Benchmark):
         first, _, second = (self.settings.split or "lite").partition("/")
         if second and first not in DATA_SETS:
             raise UsageError(f"benchmark.split: {self.name} has no {first!r}{nearest(first, DATA_SETS)}")
-        hub, split = (DATA_SETS[first], second or "test") if first in DATA_SETS else (DATA_SETS["lite"], first)
+        hub, split = (DATA_SETS[first], second) if first in DATA_SETS else (DATA_SETS["lite"], first)
         self._rows = Rows(
             self.settings.source,
             hub=hub,
             split=split,
-            chosen=bool(second) or first not in DATA_SETS,
             revision=self.settings.revision,
             fields=FIELDS,
             key="instance_id",
