@@ -235,6 +235,6 @@ def call_debug_gym(
     """As `run_debug_gym`, in this process: what is no matter of a process of its own need not import everything."""
     words = list(map(str, arguments))
     with contextlib.chdir(cwd), mock.patch.object(plugins, "_complaints", set()):  # each process says its own
-        runner = CliRunner(env={"COLUMNS": "120", **(env or {})}, catch_exceptions=False)
-        done = runner.invoke(main, words, prog_name="debug-gym")
+        runner = CliRunner(env={"COLUMNS": "120", **(env or {})})
+        done = runner.invoke(main, words, prog_name="debug-gym", catch_exceptions=False)
     return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)

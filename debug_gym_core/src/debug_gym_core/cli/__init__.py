@@ -51,6 +51,8 @@ MISNAMED = (
 )
 """What is wrong with a path that somebody named."""
 STANDARD_OUTPUT = "standard output"
+HELP = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""What click raises from 8.2 on where help is the answer; before, it wrote that itself."""
 INTERRUPTED = 130
 READER_GONE = 141
 
@@ -160,9 +162,9 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
     try:
         status = run()
         return status if isinstance(status, int) else 0
-    except click.exceptions.NoArgsIsHelpError as error:
+    except HELP as error:
         error.show()
-        return error.exit_code
+        return int(error.exit_code)
     except click.ClickException as error:
         say_error(error.format_message())
         context = getattr(error, "ctx", None)

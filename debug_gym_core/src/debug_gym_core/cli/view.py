@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.runs.reading import Episode
 
+    _Ranges = click.ParamType[range]
+else:
+    _Ranges = click.ParamType  # which has no parameter before click 8.4
+
 UNBOUNDED = 2**31
 _RANGE = re.compile(r"(\d{1,9})?(:)?(\d{1,9})?")
 
 
-class Steps(click.ParamType[range]):
+class Steps(_Ranges):
     """Steps by their numbers: `4`, `3:7`, `3:`, `:7`, both ends included."""
 
     name = "steps"
