@@ -128,6 +128,9 @@ def debug_gym_register_agents(): return [Owner]
 FAULTY = """
 from debug_gym_core import Agent, Tool, ToolCall, hookimpl
 
+class Mute(OSError):
+    def __str__(self): return self.words
+
 class Faulty(Tool):
     \"\"\"Fails whenever it is called.\"\"\"
     name = "faulty"
@@ -137,7 +140,7 @@ class Faulty(Tool):
     @hookimpl
     def on_reset(self, env):
         self.begun = True
-        raise OSError("no driver")
+        raise Mute
     def close(self):
         if hasattr(self, "begun"): raise OSError("no way out")
 
@@ -164,7 +167,7 @@ def test_a_tool_that_fails_by_its_own_errors_is_noted_once(inside: Any, tmp_path
     assert done.status == 0
     faults = {
         "faulty": "OSError: no licence",
-        "faulty's on_reset": "OSError: no driver",
+        "faulty's on_reset": "Mute: (its text cannot be made: AttributeError)",
         "faulty's close": "OSError: no way out",
     }
     for what, error in faults.items():

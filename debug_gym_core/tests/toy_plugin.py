@@ -134,6 +134,11 @@ class Breaker(Agent):
         raise ZeroDivisionError("this agent\nis broken")
 
 
+class Wordless(BaseException):
+    def __str__(self):
+        return self.words
+
+
 class Quitter(Agent):
     """Wants to end the program."""
 
@@ -141,7 +146,7 @@ class Quitter(Agent):
     needs_llm = False
 
     def play(self, env, llm):
-        raise {"a": SystemExit, "b": KeyboardInterrupt, "c": BaseException}[env.task.name]("enough")
+        raise {"a": SystemExit, "b": KeyboardInterrupt, "c": Wordless}[env.task.name]("enough")
 
 
 class Stubborn(Agent):

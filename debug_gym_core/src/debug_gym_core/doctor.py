@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from debug_gym_core.errors import DebugGymError
+from debug_gym_core.errors import DebugGymError, cause_of, said_by
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -293,7 +293,7 @@ def _size(count: int) -> str:
 
 
 def _words(error: BaseException) -> str:
-    return _one_line(str(error) if isinstance(error, DebugGymError) else f"{type(error).__name__}: {error}")
+    return said_by(error) if isinstance(error, DebugGymError) else cause_of(error)
 
 
 def _one_line(text: str) -> str:

@@ -40,6 +40,22 @@ def place_of(error: BaseException) -> str:
     return "".join(f"{Path(one.filename).name}:{one.lineno} in {one.name}" for one in found)
 
 
+def said_by(error: BaseException) -> str:
+    """What an error says, in one line; empty: nothing. One whose own words fail, as a plugin's may, says that."""
+    try:
+        return " ".join(str(error).split())
+    except Exception as broken:
+        return f"(its text cannot be made: {type(broken).__name__})"
+
+
+def cause_of(error: BaseException) -> str:
+    """Which error it is and what it says, in one line; of a `PluginError` its words alone."""
+    if isinstance(error, PluginError):
+        return str(error)
+    said = said_by(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
 class UsageError(DebugGymError):
     """The person asked for something that does not exist or cannot be: wrong usage, an unknown name, a bad config."""
 

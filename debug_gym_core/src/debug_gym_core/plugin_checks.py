@@ -15,7 +15,7 @@ from debug_gym_core.components.catalogue import FILE, KINDS, PluginRecord, Plugi
 from debug_gym_core.components.component import Component, construct, failure
 from debug_gym_core.components.entry_points import COMMAND_GROUP, CORE, GROUP, left_out_by
 from debug_gym_core.config.text import attribute_help
-from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
+from debug_gym_core.errors import DebugGymError, RequirementError, UsageError, cause_of, said_by
 from debug_gym_core.tools.event_checks import examine
 
 
@@ -120,8 +120,8 @@ def _guarded(plugin: str, distribution: str, kind: str, name: str, look: Callabl
     except Wrong as wrong:
         return Check(plugin, distribution, kind, name, State.FAILED, str(wrong))
     except (Exception, SystemExit) as error:
-        text = str(error) if isinstance(error, DebugGymError) else f"{type(error).__name__}: {error}"
-        return Check(plugin, distribution, kind, name, State.FAILED, " ".join(text.split()))
+        text = said_by(error) if isinstance(error, DebugGymError) else cause_of(error)
+        return Check(plugin, distribution, kind, name, State.FAILED, text)
 
 
 def _of(kind: str, cls: type[Component], plugins: Plugins) -> str:

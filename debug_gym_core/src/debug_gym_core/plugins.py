@@ -20,7 +20,7 @@ from typing import Any
 import pluggy
 
 from debug_gym_core import hookspecs
-from debug_gym_core.components.catalogue import FILE, KINDS, PluginRecord, Plugins, cause_of, log, of_core
+from debug_gym_core.components.catalogue import FILE, KINDS, PluginRecord, Plugins, log, of_core
 from debug_gym_core.components.component import Component, Settings
 from debug_gym_core.components.entry_points import (
     CORE,
@@ -33,7 +33,7 @@ from debug_gym_core.components.entry_points import (
     left_out_by,
 )
 from debug_gym_core.components.markers import PROJECT
-from debug_gym_core.errors import PluginError, RequirementError, UsageError
+from debug_gym_core.errors import PluginError, RequirementError, UsageError, cause_of
 from debug_gym_core.names import nearest
 from debug_gym_core.tools.event_checks import specifications
 

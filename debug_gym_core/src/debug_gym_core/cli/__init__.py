@@ -18,7 +18,7 @@ if sys.argv[0].endswith("/debug-gym") and signal.getsignal(signal.SIGINT) is sig
 
 import click
 
-from debug_gym_core.errors import FULL, DebugGymError, RequirementError, UsageError, place_of
+from debug_gym_core.errors import FULL, DebugGymError, RequirementError, UsageError, cause_of, place_of
 from debug_gym_core.names import nearest
 from debug_gym_core.redaction import redact
 
@@ -190,7 +190,7 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         return _status_of(error)
     except Exception as error:
         shown = _traceback_if_asked(arguments)
-        say_error(f"{type(error).__name__}: {error}")
+        say_error(cause_of(error))
         if not shown:
             _echo_error(f"This is a bug in debug-gym or a plugin, at {place_of(error)}; -vv shows more.")
         return 1
@@ -366,7 +366,7 @@ def _load(entry: EntryPoint) -> click.Command:
     try:
         command = entry.load()
     except (Exception, SystemExit) as error:
-        raise PluginError(f"{who} failed to load: {type(error).__name__}: {error}") from error
+        raise PluginError(f"{who} failed to load: {cause_of(error)}") from error
     if not isinstance(command, click.Command):
         raise PluginError(f"{who} is not a click command but {type(command).__name__}")
     return command

@@ -18,7 +18,7 @@ from debug_gym_core.components import default
 from debug_gym_core.components.component import Component
 from debug_gym_core.components.entry_points import CORE
 from debug_gym_core.components.homes import AGENTS, HOMES
-from debug_gym_core.errors import PluginError, UnknownName, UsageError
+from debug_gym_core.errors import PluginError, UnknownName, UsageError, cause_of
 from debug_gym_core.names import nearest
 
 if TYPE_CHECKING:
@@ -265,14 +265,6 @@ def _sources(record: PluginRecord) -> Iterator[Path]:
     for path in files[:100]:
         if path.suffix == ".py" and path.is_file():
             yield path
-
-
-def cause_of(error: BaseException) -> str:
-    """What an exception says, in a line."""
-    if isinstance(error, PluginError):
-        return str(error)
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def of_core(requirements: Iterable[str]) -> list[Requirement]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar, get_args
 
 import pydantic
 
-from debug_gym_core.errors import DebugGymError, PluginError, UsageError, place_of
+from debug_gym_core.errors import DebugGymError, PluginError, UsageError, cause_of, place_of
 from debug_gym_core.redaction import SECRET, may_be_key, name_alone, redact
 
 
@@ -136,7 +136,7 @@ def failure(cls: type[Component], what: str, error: BaseException) -> PluginErro
         what: could not be done with it, in words: `make it`
         error: what its code raised
     """
-    said = redact(" ".join(f"{type(error).__name__}: {error}".split()))
+    said = redact(cause_of(error))
     kind = next(base.__name__.lower() for base in cls.__mro__ if Component in base.__bases__)
     return PluginError(f"{kind} {cls.name}: {cls.brought_by} cannot {what}: {said} ({place_of(error)})")
 

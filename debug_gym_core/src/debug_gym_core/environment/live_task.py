@@ -15,7 +15,7 @@ from debug_gym_core.environment.file_events import FileEvents
 from debug_gym_core.environment.instructions import instructions
 from debug_gym_core.environment.live_sandbox import LiveSandbox
 from debug_gym_core.environment.settings import RUN_TIMEOUT
-from debug_gym_core.errors import ActionError, GradingInterrupted, SandboxError
+from debug_gym_core.errors import ActionError, GradingInterrupted, SandboxError, cause_of
 from debug_gym_core.grading.anyway import forgiven
 from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.tools.queue import EventQueue
@@ -232,8 +232,7 @@ class LiveTask:
             error: what it raised
         """
         log.debug("%s failed", what, exc_info=error)
-        text = " ".join(str(error).split())[:500]
-        return f"{what} failed: {type(error).__name__}: {text}" if text else f"{what} failed: {type(error).__name__}"
+        return f"{what} failed: {cause_of(error):.500}"
 
     def _free_tools(self) -> None:
         """Have all tools free what they hold, since their sandbox ends."""

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from debug_gym_core.components.component import Settings
 from debug_gym_core.components.values import Count, Dollars, Flag, Seconds
-from debug_gym_core.errors import DebugGymError, LLMError, LLMUnavailable, RequirementError, place_of
+from debug_gym_core.errors import DebugGymError, LLMError, LLMUnavailable, RequirementError, cause_of, place_of
 from debug_gym_core.models.chat_format import mapping
 from debug_gym_core.models.gate import LOOK, STOPPED, Gate, pause
 from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message, completed
@@ -322,8 +322,8 @@ class ServiceLLM(LLM):
         if isinstance(error, LLMError) and not begins_with(str(error), self.title, self.settings.model):
             error.args = (f"{self.title}: {error}",)
         elif isinstance(error, Exception) and not isinstance(error, DebugGymError):
-            said = f"{type(error).__name__}: {error}"
-            raise LLMError(f"{self.title}: the backend {self.name} failed: {said} ({place_of(error)})") from error
+            said = f"{cause_of(error)} ({place_of(error)})"
+            raise LLMError(f"{self.title}: the backend {self.name} failed: {said}") from error
         return answer.result()
 
     def estimate(

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.components.catalogue import cause_of
 from debug_gym_core.config.loading import from_data
 from debug_gym_core.config.paths import sources
 from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.env import RepoEnv
-from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
+from debug_gym_core.errors import DebugGymError, RequirementError, UsageError, cause_of
 from debug_gym_core.postponed import postponed_interrupts, wait_for
 from debug_gym_core.redaction import redact
 from debug_gym_core.runs.parts import EpisodeParts

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from debug_gym_core.errors import DebugGymError, UsageError, place_of
+from debug_gym_core.errors import DebugGymError, UsageError, place_of, said_by
 from debug_gym_core.redaction import redact, redacted
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
 
@@ -376,7 +376,7 @@ def read_results(path: Path) -> list[Result]:
 
 def describe(error: BaseException) -> dict[str, str]:
     """An error as `kind` and `message`, the message in one line and without keys; with its place where it is a bug."""
-    message = redact(" ".join(str(error).split())) or type(error).__name__
+    message = redact(said_by(error)) or type(error).__name__
     if not isinstance(error, DebugGymError | OSError) and (place := place_of(error)):
         message += f" ({place})"
     return {"kind": type(error).__name__, "message": message}

@@ -19,9 +19,8 @@ from typing import Any, ClassVar, cast, get_type_hints
 import pydantic
 
 from debug_gym_core import strict_json
-from debug_gym_core.components.catalogue import cause_of
 from debug_gym_core.components.component import Component, MadeAnew, in_words
-from debug_gym_core.errors import ActionError, PluginError
+from debug_gym_core.errors import ActionError, PluginError, cause_of
 from debug_gym_core.names import nearest
 from debug_gym_core.tools.flags import flag_for_number, schema_of
 from debug_gym_core.tools.references import as_json
