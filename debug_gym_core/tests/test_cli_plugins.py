@@ -303,14 +303,22 @@ def test_entry_points_in_a_group_of_nearly_the_right_name(
 
 
 WRONG = """
-from debug_gym_core import Agent, Benchmark, LLM, Task, hookimpl
+from debug_gym_core import Agent, Benchmark, LLM, Task, Terminal, hookimpl
 
 class Odd(Benchmark):
     \"\"\"Loads what is no task.\"\"\"
     name = "odd"
     config = {{"tools": ["sh"], "agent": {{"name": "fixer"}}, "terminal": {{"name": "local"}}}}
     def names(self): return {names}
-    def load(self, name): return {{"name": name}}
+    def load(self, name): return {{"name": name}} if name == "a" else 1 // 0
+    def excluded(self): return {{}}[1] if "x" in self.names() else {{}}
+
+class Shy(Terminal):
+    \"\"\"Cannot be asked.\"\"\"
+    name = "shy"
+    open = start = stop = alive = None
+    @classmethod
+    def unavailable(cls): raise SystemExit(5)
 
 class Mute(LLM):
     \"\"\"Answers nothing.\"\"\"
@@ -321,6 +329,8 @@ class Mute(LLM):
 def debug_gym_register_benchmarks(): return [Odd]
 @hookimpl
 def debug_gym_register_llms(): return [Mute]
+@hookimpl
+def debug_gym_register_terminals(): return [Shy]
 """
 
 
@@ -330,10 +340,16 @@ def test_what_a_plugin_returns_that_is_wrong_names_the_plugin(inside: Any, tmp_p
         ("5", "benchmark odd: names() must return a list of names, not 5"),
         ("['a', 5]", "benchmark odd: names() must return texts, not 5"),
         ("['a']", "benchmark odd: load('a') must return a Task, not {'name': 'a'}"),
+        ("['bug']", "cannot load 'bug': ZeroDivisionError: integer division or modulo by zero (wrong.py:9 in load)"),
+        ("['x', 'y']", "cannot list the tasks that it leaves out: KeyError: 1 (wrong.py:10 in excluded)"),
+        ("exit(5)", "cannot list its tasks: SystemExit: 5 (wrong.py:8 in names)"),
     ):
         plugin.write_text(WRONG.format(names=names))
         done = inside("run", "odd", "--plugin-file", "wrong.py", "-p", "agent.name=fixer")
         assert done.status == 3 and words in done.err, (done.out, done.err)
+        assert done.err.startswith("error: benchmark odd: ") and len(done.err.splitlines()) == 1
+    done = inside("run", "toy", "--plugin-file", "wrong.py", "--terminal", "shy", "--task", "a")
+    assert done.status == 3 and done.err.startswith("error: terminal shy: plugin file wrong.py cannot say whether")
     said = ["--agent", "chatter", "-p", "llm.name=mute", "-p", "terminal.allow_unsandboxed=true", "--task", "a"]
     done = inside("run", "toy", "--plugin-file", "wrong.py", *said)
     assert "llm mute: complete() must return a Completion, not None" in done.out + done.err, (done.out, done.err)

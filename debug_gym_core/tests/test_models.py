@@ -462,6 +462,13 @@ def test_check_asks_once_and_says_what_is_wrong(tmp_path: Path) -> None:
         path.write_text(f"mine: {{model: m, tags: [wire], endpoint: '{server.url}'}}\nlost: {{tags: [wire]}}\n")
         replies += [Reply({"error": "no"}, status=401)]
         assert run("check", "--llm-config", str(path))[0] == 2, "the highest of all, as that of `llm list`"
+        path.write_text(
+            "".join(f"{name}: {{model: m, tags: [wire], endpoint: '{server.url}'}}\n" for name in ("mine", "b"))
+        )
+        replies += [Reply({"calls": 5}), Reply({"text": ""})]
+        status, output = run("check", "--llm-config", str(path))
+        assert status == 3 and f"error: {path}:1: mine: llm wire: " in output and "b answered in " in output
+        assert " cannot answer: TypeError: 'int' object is not iterable (wire_plugin.py:" in output
     assert run("check")[0] == 4 and "there is no llm.yaml; debug-gym llm init" in run("check")[1]
     status, output = run("check", "min", "--llm-config", str(path))
     assert status == 2 and "did you mean 'mine'?" in output

@@ -34,7 +34,8 @@ def place_of(error: BaseException) -> str:
     theirs = [
         one
         for one in frames
-        if not one.filename.startswith(ours) and (not one.filename.startswith(library) or "-packages" in one.filename)
+        if not one.filename.startswith((ours, "<frozen "))
+        and (not one.filename.startswith(library) or "-packages" in one.filename)
     ]
     found = (theirs or frames)[-1:]
     return "".join(f"{Path(one.filename).name}:{one.lineno} in {one.name}" for one in found)

@@ -201,8 +201,9 @@ def _ask(models: Models, name: str, plugins: Plugins) -> None:
     Raises:
         DebugGymError: it fails
     """
+    from debug_gym_core.components.component import blamed
     from debug_gym_core.errors import DebugGymError, ToolsRefused
-    from debug_gym_core.models.llm import Message
+    from debug_gym_core.models.llm import Completion, Message, completed
     from debug_gym_core.models.service import ServiceLLM
     from debug_gym_core.names import begins_with
 
@@ -212,9 +213,15 @@ def _ask(models: Models, name: str, plugins: Plugins) -> None:
     try:
         with contextlib.closing(llm):
             if isinstance(llm, ServiceLLM):
-                llm.prepare()  # which imports the SDK
+                with blamed(type(llm), "find what it needs"):
+                    llm.prepare()  # which imports the SDK
             started = time.monotonic()
-            ask = llm.ask if isinstance(llm, ServiceLLM) else llm.complete
+            once = llm.ask if isinstance(llm, ServiceLLM) else llm.complete
+
+            def ask(messages: list[Message], tools: list[dict[str, Any]]) -> Completion:
+                with blamed(type(llm), "answer"):
+                    return completed(llm, once(messages, tools), once.__name__)
+
             try:
                 answer = ask(messages, tools)
             except ToolsRefused as refusal:
@@ -274,6 +281,7 @@ def _without_models(models: Models) -> str:
 
 def _row(models: Models, name: str, plugins: Plugins) -> tuple[dict[str, Any], DebugGymError | None]:
     """What is shown of an entry, without its key, and what is wrong with it."""
+    from debug_gym_core.components.component import blamed
     from debug_gym_core.errors import DebugGymError
     from debug_gym_core.models.service import ServiceLLM
     from debug_gym_core.redaction import address_alone
@@ -286,7 +294,7 @@ def _row(models: Models, name: str, plugins: Plugins) -> tuple[dict[str, Any], D
         backend = models.backend(name, plugins).name
         llm = models.make(name, plugins, {})
         if isinstance(llm, ServiceLLM):
-            with contextlib.closing(llm):
+            with contextlib.closing(llm), blamed(type(llm), "find what it needs"):
                 llm.prepare()
     except DebugGymError as error:
         problem = error

@@ -59,9 +59,10 @@ def command(
 
     Tasks that cannot be solved as published are named at the end, on standard error, with the reason.
     """
+    from debug_gym_core.components.component import blamed
     from debug_gym_core.config.loading import load
     from debug_gym_core.runs.parts import make_benchmark
-    from debug_gym_core.tasks.selection import load_task, select_tasks
+    from debug_gym_core.tasks.selection import excluded_tasks, load_task, select_tasks
 
     # The agent and the terminal that the config would play with need not be there.
     anyone = next(iter(plugins.agents), None)
@@ -72,9 +73,10 @@ def command(
         for name in names:
             say(name)
         return
-    titles = {name: " ".join(title.split()) for name, title in benchmark.titles().items()}
+    with blamed(type(benchmark), "give its tasks' titles"):
+        titles = {name: " ".join(title.split()) for name, title in benchmark.titles().items()}
     words = {name: _first_sentence(load_task(benchmark, name).description) for name in names} if long else {}
-    excluded = benchmark.excluded()
+    excluded = excluded_tasks(benchmark)
     if as_json:
         _show_json(benchmark, names, titles, words, excluded)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar, get_args
@@ -126,6 +127,29 @@ def validated(cls: type[Component], settings: Mapping[str, Any]) -> Settings:
         raise
     except (Exception, SystemExit) as error:
         raise failure(cls, "check its settings", error) from error
+
+
+@contextlib.contextmanager
+def blamed(cls: type[Component], what: str) -> Iterator[None]:
+    """Name a component of another's class as what failed, and where, in a block that asks it something.
+
+    An error that is raised on purpose passes, and so does what the system refuses.
+
+    Args:
+        cls: its class
+        what: is asked of it, in words: `list its tasks`
+
+    Raises:
+        PluginError: the block fails otherwise
+    """
+    try:
+        yield
+    except DebugGymError:
+        raise
+    except (Exception, SystemExit) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise failure(cls, what, error) from error
 
 
 def failure(cls: type[Component], what: str, error: BaseException) -> PluginError:

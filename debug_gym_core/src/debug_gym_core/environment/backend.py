@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from debug_gym_core.components.component import blamed
 from debug_gym_core.environment.terminal_settings import by_owner
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 
@@ -118,7 +119,8 @@ def _has_image(backend: type[Terminal]) -> bool:
 def _unavailable(backend: type[Terminal]) -> str | None:
     if backend in _usable:
         return None
-    reason = backend.unavailable()
+    with blamed(backend, "say whether it works here"):
+        reason = backend.unavailable()
     if reason is None:
         _usable.add(backend)
     return reason

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.components.component import construct
+from debug_gym_core.components.component import blamed, construct
 from debug_gym_core.config.llm_yaml import Models, read_models, unknown
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 from debug_gym_core.models.gate import Gate
@@ -114,7 +114,7 @@ class ChosenModel:
                 continue  # such as a backend that is not installed
         if isinstance(llm, ServiceLLM):
             self._check_prices(llm, note)
-            with contextlib.closing(llm):
+            with contextlib.closing(llm), blamed(type(llm), "find what it needs"):
                 llm.prepare()
         return {"backend": self.backend.name, **recorded(llm.settings)}
 

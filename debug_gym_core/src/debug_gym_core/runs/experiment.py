@@ -14,7 +14,7 @@ from debug_gym_core.runs import predictions
 from debug_gym_core.runs.jobs import Executor, Job, Watch
 from debug_gym_core.runs.run import Key, Run
 from debug_gym_core.runs.trajectory import Result
-from debug_gym_core.tasks.selection import select_tasks
+from debug_gym_core.tasks.selection import excluded_tasks, select_tasks
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -106,7 +106,7 @@ class Experiment:
             run.task_directory(job.task, job.repeat)
         self.pending = list(self.jobs)
         self._episodes = len(select_tasks(self._players.benchmark, run.tasks)) * run.config.run.repeats
-        excluded = self._players.benchmark.excluded()
+        excluded = excluded_tasks(self._players.benchmark)
         for name in dict.fromkeys(job.name for job in self.jobs if job.name in excluded):
             self._players.note(f"{run.config.benchmark.name}/{name} is not in `all`: {excluded[name]}")
         self._again: set[Key] = set()

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from debug_gym_core.components.component import blamed
 from debug_gym_core.runs.run import replaced
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def write(run: Run, benchmark: Benchmark) -> None:
 
     Raises:
         OSError: a file cannot be read or written
+        PluginError: the benchmark fails
     """
     found: dict[int, list[str]] = defaultdict(list)
     for (task, repeat), result in sorted(run.results.items(), key=lambda item: (item[0][0], item[0][1] or 1)):
@@ -33,9 +35,11 @@ def write(run: Run, benchmark: Benchmark) -> None:
         if result.status == "error" or not path.exists():
             continue
         model = "+".join(filter(None, (result.agent, result.llm)))
-        line = benchmark.prediction(task.removeprefix(f"{benchmark.name}/"), path.read_bytes(), model)
-        if line is not None:
-            found[repeat or 1].append(json.dumps(line, ensure_ascii=False) + "\n")
+        patch = path.read_bytes()
+        with blamed(type(benchmark), f"make the prediction of {task}"):
+            line = benchmark.prediction(task.removeprefix(f"{benchmark.name}/"), patch, model)
+            if line is not None:
+                found[repeat or 1].append(json.dumps(line, ensure_ascii=False) + "\n")
     for left in run.directory.glob("predictions*.jsonl"):
         named = re.fullmatch(r"predictions(?:\.(\d+))?\.jsonl", left.name)
         if named and int(named[1] or 1) not in found:

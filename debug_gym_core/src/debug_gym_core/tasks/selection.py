@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from debug_gym_core.components.component import blamed
 from debug_gym_core.errors import PluginError, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.tasks.task import Task
@@ -25,15 +26,29 @@ def task_names(benchmark: Benchmark) -> list[str]:
     """The names of a benchmark's tasks.
 
     Raises:
-        PluginError: what it says are no names
+        PluginError: what it says are no names, or it fails
     """
-    names = benchmark.names()
-    if isinstance(names, str) or not isinstance(names, Iterable):
+    with blamed(type(benchmark), "list its tasks"):
+        names = benchmark.names()
+        found = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else None
+    if found is None:
         raise PluginError(f"benchmark {benchmark.name}: names() must return a list of names, not {names!r:.80}")
-    found = list(names)
     if wrong := [one for one in found if not isinstance(one, str)]:
         raise PluginError(f"benchmark {benchmark.name}: names() must return texts, not {wrong[0]!r:.80}")
     return found
+
+
+def excluded_tasks(benchmark: Benchmark) -> Mapping[str, str]:
+    """The tasks that a benchmark leaves out, and why.
+
+    Raises:
+        PluginError: what it says are none, or it fails
+    """
+    with blamed(type(benchmark), "list the tasks that it leaves out"):
+        excluded: object = benchmark.excluded()
+    if not isinstance(excluded, Mapping):
+        raise PluginError(f"benchmark {benchmark.name}: excluded() must return reasons by name, not {excluded!r:.80}")
+    return excluded
 
 
 def load_task(benchmark: Benchmark, name: str) -> Task:
@@ -41,9 +56,10 @@ def load_task(benchmark: Benchmark, name: str) -> Task:
 
     Raises:
         UsageError: there is no task of that name, or it cannot be played in the mode that was asked for
-        PluginError: what the benchmark loads is none
+        PluginError: what the benchmark loads is none, or it fails
     """
-    task = benchmark.load(name)
+    with blamed(type(benchmark), f"load {name!r}"):
+        task = benchmark.load(name)
     if not isinstance(task, Task):
         raise PluginError(f"benchmark {benchmark.name}: load({name!r}) must return a Task, not {task!r:.80}")
     wanted = getattr(benchmark.settings, "mode", task.mode)
@@ -68,9 +84,10 @@ def select_tasks(benchmark: Benchmark, patterns: str | Sequence[str]) -> list[st
 
     Raises:
         UsageError: a pattern means no task, and the text names the nearest; a file cannot be read; nothing is left
+        PluginError: the benchmark cannot say which tasks it has
     """
     names = task_names(benchmark)
-    excluded = benchmark.excluded()
+    excluded = excluded_tasks(benchmark)
     if not names and not excluded:
         raise UsageError(f"{benchmark.name} has no tasks: its source is empty")
     chosen: set[str] = set()
@@ -92,7 +109,7 @@ def select_tasks(benchmark: Benchmark, patterns: str | Sequence[str]) -> list[st
     return [name for name in [*names, *excluded] if name in chosen]
 
 
-def _meant(pattern: str, names: Sequence[str], excluded: dict[str, str]) -> Sequence[str]:
+def _meant(pattern: str, names: Sequence[str], excluded: Mapping[str, str]) -> Sequence[str]:
     """The tasks that a name or glob means: a name first, as names may have brackets in them.
 
     A dash is taken for an underscore where no name has it so.
