@@ -35,6 +35,9 @@ class Watch(Tool):
         return f"there is {what}"
 
 
+ODD: dict[str, Any] = {"number": (5,), "list": ("x", [1]), "keys": ("x", {1: 0, "a": 0})}
+
+
 class Clumsy(Tool):
     """Fail."""
 
@@ -51,6 +54,8 @@ class Clumsy(Tool):
             return None  # type: ignore[return-value]
         if how == "set":
             return Observation(self.name, "x", {"s": {1, 2}})  # type: ignore[return-value]
+        if how in ODD:
+            return Observation(self.name, *ODD[how])
         if how == "surrogate":
             return "x\ud800"
         if how == "nan":
@@ -122,7 +127,10 @@ def test_a_tools_own_exception_is_an_observation_without_a_traceback(env: RepoEn
     [
         ("exit", "clumsy failed: SystemExit: 2"),
         ("nothing", "it must answer with text or an Observation, not NoneType"),
-        ("set", "not JSON serializable"),
+        ("set", "the data of its Observation are no JSON: Object of type set is not JSON serializable"),
+        ("number", "its Observation must have a text, not int"),
+        ("list", "its Observation must have data by their names, not list"),
+        ("keys", "the data of its Observation are no JSON: '<' not supported"),
         ("surrogate", "x\\ud800"),
         ("nan", "not JSON compliant"),
         ("long", "characters left out"),

@@ -43,12 +43,19 @@ def as_observation(tool: str, answer: str | Observation) -> Observation:
         answer: what `use` or an event's method returned
 
     Raises:
-        TypeError: it is neither text nor an Observation, or its data are no JSON
+        TypeError: it is neither text nor an Observation of a text, or its data are no JSON
     """
     made = Observation(tool, answer) if isinstance(answer, str) else answer
-    if not isinstance(made, Observation) or not isinstance(made.text, str):
+    if not isinstance(made, Observation):
         raise TypeError(f"it must answer with text or an Observation, not {type(answer).__name__}")
-    json.dumps(made.as_json(), sort_keys=True, allow_nan=False)
+    if not isinstance(made.text, str):
+        raise TypeError(f"its Observation must have a text, not {type(made.text).__name__}")
+    if not isinstance(made.data, Mapping):
+        raise TypeError(f"its Observation must have data by their names, not {type(made.data).__name__}")
+    try:
+        json.dumps(made.as_json(), sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"the data of its Observation are no JSON: {error}") from error
     return made
 
 
