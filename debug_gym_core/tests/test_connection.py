@@ -108,6 +108,14 @@ def connect() -> Iterator[Connect]:
         connection.close()
 
 
+def test_what_cannot_be_had_of_a_log_keeps_no_error_back(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = connect(error(kind="lost"))
+    monkeypatch.setattr(Answering, "log", lambda terminal: None)
+    connection.close()
+    with pytest.raises(SandboxLost, match=r"its log ends with: \(it cannot be had: AttributeError: 'NoneType'"):
+        connection.request("anything", timeout=20)
+
+
 def error(**fields: object) -> Answer:
     return lambda header: pack({"id": header["id"], "t": "error", "text": "told", **fields})
 

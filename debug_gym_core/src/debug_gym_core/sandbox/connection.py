@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from debug_gym_core.errors import SandboxError, SandboxLost
+from debug_gym_core.errors import SandboxError, SandboxLost, cause_of
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.frames import FrameReader, Header, pack
 from debug_gym_core.sandbox.replies import ROOM, Handler, Waiter
@@ -128,7 +128,10 @@ class Connection:
 
     def describe(self, what: str) -> str:
         """An error's text, with where it was and the end of the terminal's log."""
-        log = self._terminal.log().strip()
+        try:
+            log = self._terminal.log().strip()
+        except Exception as error:  # of somebody's backend; what there is to tell is told all the same
+            log = f"(it cannot be had: {cause_of(error)})"
         return f"{self._terminal.name} sandbox: {what}" + (f"; its log ends with: {log[-600:]}" if log else "")
 
     def send(self, header: Header, body: bytes = b"") -> None:
