@@ -29,10 +29,36 @@ def test_config_show_is_a_config(inside: Any, tmp_path: Path) -> None:
     assert again.out == done.out
 
 
-def test_schema_is_printed_as_json(inside: Any) -> None:
-    done = inside("config", "schema")
+UNDESCRIBED = """
+from collections.abc import Callable
+from debug_gym_core import Settings, Tool, hookimpl
+
+class CallSettings(Settings):
+    \"\"\"Settings that have no schema.
+
+    Attributes:
+        key: sorts
+    \"\"\"
+    key: Callable = len
+
+class Call(Tool):
+    \"\"\"Has them.\"\"\"
+    name = "call"
+    Settings = CallSettings
+    def use(self, env): return ""
+
+@hookimpl
+def debug_gym_register_tools(): return [Call]
+"""
+
+
+def test_schema_is_printed_as_json(inside: Any, tmp_path: Path) -> None:
+    (tmp_path / "call.py").write_text(UNDESCRIBED)
+    done = inside("config", "schema", "--plugin-file", "call.py")
     assert done.status == 0 and done.err == ""
     data = json.loads(done.out)
+    (one,) = [part for part in data["properties"]["tools"]["items"]["anyOf"] if "properties" in part]
+    assert one["properties"]["call"]["properties"] == {"key": {"description": "sorts"}}
     assert data["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert "toy" in json.dumps(data["properties"]["benchmark"]["properties"]["name"])
 

@@ -34,10 +34,13 @@ def schema(plugins: Plugins) -> Schema:
         choose. Names of tasks, models and files are not checked
     """
     models: list[Model] = [Config, *_settings(plugins)]
-    inputs: list[tuple[Model, Literal["validation"]]] = [(model, "validation") for model in models]
+    described = [model for model in models if _is_described(model)]
+    inputs: list[tuple[Model, Literal["validation"]]] = [(model, "validation") for model in described]
     found, definitions = models_json_schema(inputs, ref_template=REFERENCES)
     parts: Schema = definitions.get("$defs", {})
-    known = {model: parts[_name(found[model, "validation"])] for model in models}
+    known: dict[Model, Schema] = {model: parts[_name(found[model, "validation"])] for model in described}
+    for model in models:
+        known.setdefault(model, {"properties": {name: {} for name in model.model_fields}})
     for model, part in known.items():
         _describe(part, model)
     sections = {name: _section(name, field.annotation, known, plugins) for name, field in Config.model_fields.items()}
@@ -74,6 +77,15 @@ def _settings(plugins: Plugins) -> list[Model]:
         model for model in sections if isinstance(model, type) and issubclass(model, pydantic.BaseModel)
     ]
     return list(dict.fromkeys([*models, *(cls.Settings for cls in classes)]))
+
+
+def _is_described(model: Model) -> bool:
+    """Whether there is a schema of settings; a plugin's may have none, as `plugins --check` says of them."""
+    try:
+        model.model_json_schema()
+    except Exception:
+        return False
+    return True
 
 
 def _section(name: str, annotation: Any, known: Mapping[Any, Schema], plugins: Plugins) -> Schema:
