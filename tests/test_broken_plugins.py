@@ -31,6 +31,10 @@ def debug_gym_register_tools():
 BROKEN = {
     "importerror": ("import nosuchmodule_of_anybody\n", "nosuchmodule_of_anybody"),
     "exits": ("import sys\nsys.exit('leaving at import')\n", "leaving at import"),
+    "panicking": (
+        "class PanicException(BaseException): pass\n\nraise PanicException('no interpreter')\n",
+        "PanicException: no interpreter",
+    ),
     "misspelt": (
         "from debug_gym_core import hookimpl\n\n@hookimpl\ndef debug_gym_register_toolz():\n    return []\n",
         "there is no hook 'debug_gym_register_toolz'; did you mean 'debug_gym_register_tools'",

@@ -121,7 +121,9 @@ def _load(
             components = _components_of(module, record)
         provides = {kind: [cls.name for cls in classes] for kind, classes in components.items() if classes}
         plugins.add(_with(record, provides=provides), module, components)
-    except (Exception, SystemExit) as error:
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # such as the panic of an extension
         if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made, before Python 3.12
             raise error.__cause__ from None
         cause = cause_of(error)

@@ -188,7 +188,9 @@ def guarded(run: Callable[[], Any], arguments: Sequence[str]) -> int:
             return UsageError.exit_status
         say_error(f"{error.filename}: {error.strerror}" if error.filename else str(error) or type(error).__name__)
         return _status_of(error)
-    except Exception as error:
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
         shown = _traceback_if_asked(arguments)
         say_error(cause_of(error))
         if not shown:

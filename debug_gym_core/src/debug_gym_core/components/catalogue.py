@@ -169,7 +169,9 @@ class Plugins:
         for implementation in getattr(self.hook, hook).get_hookimpls():
             try:
                 implementation.function(*(arguments[name] for name in implementation.argnames))
-            except (Exception, SystemExit) as error:
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException as error:  # such as asyncio's CancelledError
                 who = f"{hook} of plugin {implementation.plugin_name}"
                 if who not in self._complained:
                     self._complained.add(who)
