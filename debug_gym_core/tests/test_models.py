@@ -469,7 +469,7 @@ def test_check_asks_once_and_says_what_is_wrong(tmp_path: Path) -> None:
         status, output = run("check", "--llm-config", str(path))
         assert status == 3 and f"error: {path}:1: mine: llm wire: " in output and "b answered in " in output
         assert " cannot answer: TypeError: 'int' object is not iterable (wire_plugin.py:" in output
-    assert run("check")[0] == 4 and "there is no llm.yaml; debug-gym llm init" in run("check")[1]
+    assert run("check")[0] == 4 and "there is no ~/.config/debug_gym/llm.yaml; debug-gym llm init" in run("check")[1]
     status, output = run("check", "min", "--llm-config", str(path))
     assert status == 2 and "did you mean 'mine'?" in output
 

@@ -275,8 +275,11 @@ _SHOWN: dict[str, Callable[[Any], bool]] = {
 
 
 def _without_models(models: Models) -> str:
-    where = f"{models.path} has no models" if models.path else "there is no llm.yaml"
-    return f"{where}; debug-gym llm init writes one to start from"
+    from debug_gym_core.config.llm_yaml import DEFAULT
+
+    if models.path:
+        return f"{models.path} has no models; debug-gym llm init writes one to start from"
+    return f"there is no {DEFAULT}; debug-gym llm init writes one to start from, --llm-config FILE takes another"
 
 
 def _row(models: Models, name: str, plugins: Plugins) -> tuple[dict[str, Any], DebugGymError | None]:

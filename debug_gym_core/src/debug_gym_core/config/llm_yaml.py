@@ -275,6 +275,7 @@ def unknown(name: str, models: Models, plugins: Plugins) -> UsageError | Require
             "Add one, or choose another model with --llm; debug-gym llm list shows them"
         )
     return RequirementError(
-        f"model {name!r} is not configured: there is no llm.yaml{close}\n"
-        f"Write one: debug-gym llm init; or say --llm with what needs none: {', '.join(free) or 'none is installed'}"
+        f"model {name!r} is not configured: there is no {DEFAULT}{close}\n"
+        "Write one: debug-gym llm init; take another: --llm-config FILE; "
+        f"or say --llm with what needs none: {', '.join(free) or 'none is installed'}"
     )
