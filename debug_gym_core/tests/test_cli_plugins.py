@@ -325,10 +325,16 @@ class Mute(LLM):
     name = "mute"
     def complete(self, messages, tools): return None
 
+class Vague(Mute):
+    \"\"\"Cannot say what it costs, and keeps what it holds.\"\"\"
+    name = "vague"
+    def estimate(self, messages, tools, last=None): return None
+    def close(self): raise OSError("stays\\nopen")
+
 @hookimpl
 def debug_gym_register_benchmarks(): return [Odd]
 @hookimpl
-def debug_gym_register_llms(): return [Mute]
+def debug_gym_register_llms(): return [Mute, Vague]
 @hookimpl
 def debug_gym_register_terminals(): return [Shy]
 """
@@ -350,9 +356,14 @@ def test_what_a_plugin_returns_that_is_wrong_names_the_plugin(inside: Any, tmp_p
         assert done.err.startswith("error: benchmark odd: ") and len(done.err.splitlines()) == 1
     done = inside("run", "toy", "--plugin-file", "wrong.py", "--terminal", "shy", "--task", "a")
     assert done.status == 3 and done.err.startswith("error: terminal shy: plugin file wrong.py cannot say whether")
-    said = ["--agent", "chatter", "-p", "llm.name=mute", "-p", "terminal.allow_unsandboxed=true", "--task", "a"]
-    done = inside("run", "toy", "--plugin-file", "wrong.py", *said)
-    assert "llm mute: complete() must return a Completion, not None" in done.out + done.err, (done.out, done.err)
+    said = ["--agent", "chatter", "-p", "terminal.allow_unsandboxed=true", "--task", "a"]
+    for llm, words in (
+        ("mute", "llm mute: complete() must return a Completion, not None"),
+        ("vague", "llm vague: estimate() must return a Usage, not None"),
+        ("vague", "warning: closing model vague failed: OSError: stays open"),
+    ):
+        done = inside("run", "toy", "--plugin-file", "wrong.py", *said, "-p", f"llm.name={llm}")
+        assert words in done.out + done.err, (done.out, done.err)
 
 
 def test_two_of_one_name(inside: Any, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.components.component import Settings
-from debug_gym_core.errors import ContextOverflow, LLMError, ToolsRefused, UsageError
+from debug_gym_core.errors import ContextOverflow, LLMError, PluginError, ToolsRefused, UsageError
 from debug_gym_core.models.llm import LLM, Completion, Message, WrappedLLM, completed
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import redacted
@@ -78,7 +78,9 @@ class RecordedLLM(WrappedLLM):
             its answer, and the seconds that it took
         """
         run = self._episode.run
-        estimate = self._inner.estimate(messages, tools, self._last)
+        estimate: object = self._inner.estimate(messages, tools, self._last)
+        if not isinstance(estimate, Usage):
+            raise PluginError(f"llm {self._inner.name}: estimate() must return a Usage, not {estimate!r:.80}")
         if self._call_limit is not None and estimate.cost > self._call_limit:
             most = f"more than llm.max_call_cost (${self._call_limit:g})"
             refusal = ContextOverflow(f"the call would cost about ${estimate.cost:.4f}, {most}")

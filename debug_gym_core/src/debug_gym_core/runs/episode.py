@@ -15,7 +15,7 @@ from debug_gym_core.agents.prompts import Prompt
 from debug_gym_core.config.shipped import left_out
 from debug_gym_core.environment.backend import choose_terminal, unused
 from debug_gym_core.environment.env import RepoEnv
-from debug_gym_core.errors import ContextOverflow, LLMRefused, PluginError, SandboxLost, TaskError, UsageError
+from debug_gym_core.errors import ContextOverflow, LLMRefused, PluginError, SandboxLost, TaskError, UsageError, cause_of
 from debug_gym_core.models.llm import LLM
 from debug_gym_core.models.text_calls import with_text_calls
 from debug_gym_core.runs.asking import KeptAnswers, RecordedLLM, remove_answers
@@ -390,5 +390,6 @@ def _close_quietly(used: RepoEnv | LLM) -> None:
     """Close what an episode used; what goes wrong there is no fault of the episode's, which may be graded by now."""
     try:
         used.close()
-    except (Exception, SystemExit):
-        log.warning("closing %s failed", "a model" if isinstance(used, LLM) else "an environment", exc_info=True)
+    except (Exception, SystemExit) as error:
+        what = f"model {used.name}" if isinstance(used, LLM) else f"the environment of {used.task.id}"
+        log.warning("closing %s failed: %s", what, cause_of(error), exc_info=True)
