@@ -96,7 +96,8 @@ class AgentContract(ComponentContract):
         self.agent(**self.settings).play(env, llm)
         grade = env.final_grade or env.grade()
         assert grade.resolved is self.resolves, (
-            f"score {grade.score} of {grade.max_score}; patch:\n{env.patch.decode()}"
+            f"the task is {'' if grade.resolved else 'not '}resolved, though the contract class says "
+            f"resolves = {self.resolves}; score {grade.score} of {grade.max_score}; patch:\n{env.patch.decode()}"
         )
         if llm is not None:
             assert llm.seen, "it never asked the model"
