@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from debug_gym_core.cli import main
+from debug_gym_core.cli.report import _show
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.report import Line, find_runs, pairs, read_sections, wilson
 from debug_gym_core.runs.trajectory import Result, Tokens
@@ -283,6 +285,32 @@ def test_a_narrow_terminal(tmp_path: Path, environment: dict[str, str]) -> None:
     numbers = [word for line in tables.splitlines() if line.startswith("task") for word in line.split()[1:]]
     assert numbers == [str(number) for number in range(1, 13)]
     assert re.search(r"^12 \S*…\S*-0011 ", tables, re.MULTILINE), tables
+
+
+@pytest.mark.parametrize(
+    ("width", "header", "row"),
+    [
+        (
+            120,
+            "run agent llm resolved rate 95 % ever always score errors steps pdb seconds",
+            "1/3 25 % 3-80 1/2 0/2 33 % 1 9 6 0",
+        ),
+        (80, "run agent llm resolved rate 95 % ever score errors", "1/3 25 % 3-80 1/2 33 % 1"),
+        (50, "run agent llm resolved errors", "1/3 1"),
+    ],
+)
+def test_figures_are_whole_or_left_out(tmp_path: Path, width: int, header: str, row: str) -> None:
+    for name in ("one", "two"):
+        played = [result("a", True, repeat=1), result("a", False, repeat=2), result("b", False), result("c", None)]
+        write(tmp_path / name, [replace(one, agent="solution_agent", llm="a-model") for one in played])
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, highlight=False)
+    ((section, lines),) = read_sections(find_runs([tmp_path])).items()
+    _show(section, lines, [], False, console)
+    _, heading, first, second, *_ = stream.getvalue().splitlines()
+    assert heading.split() == header.split()
+    assert first.split()[-len(row.split()) :] == second.split()[-len(row.split()) :] == row.split()
+    assert first.startswith("1 ") and second.startswith("2 ")
 
 
 # What is wrong

@@ -25,8 +25,14 @@ WIDE = 100
 NARROWEST = 16
 """Columns that the names of tasks have at least, before others are left out."""
 
-SPARE = ("tokens", "step", "cost", "pdb", "steps", "seconds", "elapsed")
+SHORTEST = 8
+"""Columns that words have at least where they are cut, before figures that matter are left out."""
+
+SPARE = ("tokens", "step", "cost", "pdb", "steps", "seconds", "elapsed", "always", "ever")
 """What is left out first on a narrow screen."""
+
+DEARER = ("score", "95 %", "rate")
+"""What is left out where the screen is too narrow for words that are cut: a figure that is cut would be another one."""
 
 LEAST = {"state": "unresolved", "score": "10/10", "tokens": "10.0k", "cost": "$0.0000"}
 """The least width of columns, as text, so that the table does not jump."""
@@ -49,7 +55,9 @@ def table_of_tasks(tasks: Sequence[str], columns: Mapping[str, Sequence[str]], w
 def fitted_table(
     heading: str, names: Sequence[str], columns: Mapping[str, Sequence[str]], width: int, words: Collection[str]
 ) -> Table:
-    """A table that fits: the names are cut first, in their middle, then columns that one can do without are left out.
+    """A table that fits: names are cut first, then columns that one can do without are left out, then words are cut.
+
+    Names and words are cut in their middle, figures never are.
 
     Args:
         heading: of the first column
@@ -66,8 +74,15 @@ def fitted_table(
     for name in SPARE:
         if name in widths and room() < NARROWEST:
             del widths[name]
-    table = new_table()
     longest = max(map(len, [heading, *names]))
+    least = min(longest, SHORTEST)
+    for name in words:
+        if name in widths and room() < least:
+            widths[name] = max(min(widths[name], SHORTEST), widths[name] - (least - room()))
+    for name in DEARER:
+        if name in widths and room() < least:
+            del widths[name]
+    table = new_table()
     wide = max(4, min(room(), longest))
     names = [_cut(name, wide) for name in names]
     table.add_column(heading, no_wrap=True, overflow="ellipsis", width=wide)
@@ -75,8 +90,10 @@ def fitted_table(
         table.add_column(name, justify="left" if name in words else "right", no_wrap=True, width=columns_wide)
     for number, name_of_line in enumerate(names):
         cells = [
-            Text(columns[name][number], COLOURS.get(columns[name][number], "cyan") if name in words else "")
-            for name in widths
+            Text(_cut(columns[name][number], columns_wide), COLOURS.get(columns[name][number], "cyan"))
+            if name in words
+            else Text(columns[name][number])
+            for name, columns_wide in widths.items()
         ]
         table.add_row(Text(name_of_line), *cells)
     return table
