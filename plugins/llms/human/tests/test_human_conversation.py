@@ -131,15 +131,19 @@ def test_patch_shows_what_was_changed(play: Play, capsys: pytest.CaptureFixture[
 
 def test_a_command_tool_alone_takes_every_line(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
     block = "rewrite src/app.py <<<\nx = 1\n>>>\n"
-    calls = play(f"pdb\nb src/app.py:3\n{block}p 1 + 1\n\nq\nview src/app.py 1:1\n")
+    below = "commands 1 <<<\np 2\nend\n>>>\n"
+    outside = f"pdb interact\npdb {below}view src/app.py 1:1\n"
+    calls = play(f"pdb\nb src/app.py:3\n{block}commands 1\n{below}p 1 + 1\n\nq\n{outside}")
     assert [str(call.arguments.get("command", call.name)) for call in calls] == [
-        *("b src/app.py:3", "p 1 + 1", "p 1 + 1", "q"),
+        *("b src/app.py:3", "commands 1\np 2\nend\n", "p 1 + 1", "p 1 + 1", "q", "commands 1\np 2\nend\n"),
         "view",
     ]
     shown = capsys.readouterr().out
     assert "stopped at src/app.py:1" in shown
     assert "debug-gym pdb>" in shown
     assert shown.count("Each line is a pdb command; Ctrl-D comes back.") == 2 and "usage: rewrite" not in shown
+    assert "interact takes lines: interact <<<, the lines, and >>> on a line of its own" in shown
+    assert "commands takes lines: commands 1 <<<" in shown
 
 
 def test_comments_in_a_file_are_left_out_and_those_of_a_text_are_not(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Protocol
 
 from debug_gym_core import ActionError, DebugGymError, ToolCall
@@ -21,6 +22,11 @@ STOP = (
 )
 LINES = "Each line is a {} command; Ctrl-D comes back."
 LEAVING = frozenset(("q", "quit", "exit"))
+BELOW = re.compile(
+    r"(?:pdb[ \t]+)?(?P<head>(?P<word>commands|interact)(?:[ \t]+\d+)?)[ \t]*(?:<<<[ \t]*\n(?P<body>.*?)^>>>)?",
+    re.DOTALL | re.MULTILINE,
+)
+"""What the debugger takes lines below for: a person's call goes on to the next line only between `<<<` and `>>>`."""
 
 
 class Prompt(Protocol):
@@ -164,7 +170,15 @@ class Conversation:
             return ToolCall(text)  # the environment, which knows the tools, will understand it
         line = text.strip()
         action: str | ToolCall = text
-        if self._mode:
+        debugging = "pdb" in tools and (self._mode == "pdb" or (not self._mode and line.startswith("pdb")))
+        below = BELOW.fullmatch(line) if debugging else None
+        if below and below["body"] is None:
+            self._say(f"{below['word']} takes lines: {below['head']} <<<, the lines, and >>> on a line of its own")
+            return None
+        if below:
+            action = ToolCall("pdb", {"command": f"{below['head']}\n{below['body']}"})
+            self._last = line
+        elif self._mode:
             # As it was typed: in a line that is nothing but the command, no quotes and no names are the grammar's.
             block = line.partition("\n")[0].endswith("<<<")
             action = f"{self._mode} {line}" if block else ToolCall(self._mode, {"command": line})
