@@ -9,6 +9,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from support import repeated
@@ -17,7 +19,7 @@ from debug_gym_core import Message, ToolCall
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_llm_human import Human
 from debug_gym_llm_human.history import LARGEST, KeptHistory
-from debug_gym_llm_human.layout import printable, wrapped
+from debug_gym_llm_human.layout import as_text, printable, status, wrapped
 
 Play = Callable[[str], list[ToolCall]]
 
@@ -216,6 +218,20 @@ def test_nothing_steers_the_terminal(text: str) -> None:
     shown = printable(text)
     assert shown.isprintable()
     assert "\\" in shown
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (60, "step 12/50 | score 519/519 | all tests pass, submit ends"),
+        (50, "step 12/50 | score 519/519 | all tests pass"),
+        (40, "step 12/50 | score 519/519"),
+    ],
+)
+def test_the_line_before_the_prompt_is_no_torn_word(width: int, line: str) -> None:
+    passed = {"steps": 12, "max_steps": 50, "score": 519, "max_score": 519, "measured": True, "resolved": True}
+    env = SimpleNamespace(**passed, tools={"submit": None}, breakpoints=[])
+    assert as_text(status(cast("RepoEnv", env), "", width)) == f"{line}\n"
 
 
 def test_text_is_wrapped_at_words() -> None:

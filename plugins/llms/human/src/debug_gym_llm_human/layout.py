@@ -145,8 +145,8 @@ def status(env: RepoEnv, stop: str, width: int) -> Fragments:
     limit = f"/{env.max_steps}" if env.max_steps else ""
     score = f"score {env.score if env.measured else '?'}/{env.max_score}"
     parts = [f"step {env.steps}{limit}", score]
-    if env.resolved:
-        parts.append("all tests pass, submit ends" if "submit" in env.tools else "all tests pass")
+    passed = ["all tests pass"] if env.resolved else []
+    ends = ["all tests pass, submit ends"] if env.resolved and "submit" in env.tools else passed
     places = [f"{one.file}:{one.line}" for one in env.breakpoints]
     number = ["1 breakpoint" if len(places) == 1 else f"{len(places)} breakpoints"] if places else []
     listed = [f"breakpoints {' '.join(places)}"] if places else []
@@ -154,7 +154,8 @@ def status(env: RepoEnv, stop: str, width: int) -> Fragments:
     place = [f"stopped {stop.partition(' in ')[0]}"] if stop else []
     choices: tuple[list[str], ...]
     choices = ([*listed, *stopped], [*number, *stopped], [*number, *place], place, ["stopped"] if stop else [], [])
-    lines = [printable(" | ".join([*parts, *choice])) for choice in choices]
+    lines = [printable(" | ".join([*parts, *ends, *choice])) for choice in choices]
+    lines += [printable(" | ".join([*parts, *passed])), printable(" | ".join(parts))]
     line = next((line for line in lines if len(line) <= width), lines[-1][:width])
     return [("good" if env.resolved else "faint", line), ("", "\n")]
 
