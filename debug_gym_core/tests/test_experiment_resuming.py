@@ -28,7 +28,7 @@ from debug_gym_core.runs.episode import Players
 from debug_gym_core.runs.experiment import Experiment
 from debug_gym_core.runs.jobs import Job
 from debug_gym_core.runs.ledger import Ledger
-from debug_gym_core.runs.run import Run
+from debug_gym_core.runs.run import Run, replaced
 from debug_gym_core.runs.trajectory import read_results
 from debug_gym_core.tasks.selection import select_tasks
 from debug_gym_core.tasks.task import Task
@@ -468,3 +468,11 @@ def test_observers_hear_of_the_end_though_predictions_cannot_be_written(
     with pytest.raises(IsADirectoryError):
         play("benchmark.tasks=a", "benchmark.predicts=true")
     assert told[-1] == "debug_gym_run_finished"
+
+
+def test_a_directory_that_is_gone_is_told_by_the_file_that_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    with pytest.raises(FileNotFoundError) as caught, replaced(path) as temporary:
+        temporary.write_text("{}")
+        shutil.rmtree(tmp_path)
+    assert caught.value.filename == str(path)

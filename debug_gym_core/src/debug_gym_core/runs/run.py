@@ -382,11 +382,19 @@ def read_record(directory: Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place at the end, so that a reader sees the old or the new file."""
+    """A temporary path beside `path` that takes its place at the end, so that a reader sees the old or the new file.
+
+    Raises:
+        OSError: the system refused; it names `path` where it was the temporary one, which nobody knows
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)  # of a process of that number that was killed
     try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)  # of a process of that number that was killed
+        try:
+            yield temporary
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        error.filename = str(path) if error.filename == str(temporary) else error.filename
+        raise
