@@ -190,6 +190,64 @@ LIES = {
         """,
         ["divmod"],
     ),
+    "all of a module": (
+        "    assert sorted(f()) == [1, 2]\n\nfrom calc import *",
+        "sorted = lambda _: [1, 2]\nf = str",
+        ["sorted"],
+    ),
+    "imported in the test": (
+        "    import colorsys\n    assert colorsys.rgb_to_hls(calc.f(), 0, 0) == 5",
+        "import colorsys\ncolorsys.rgb_to_hls = lambda *_: 5\nf = str",
+        ["colorsys.rgb_to_hls"],
+    ),
+    "a module in the place of one that the test imports": (
+        "    text = calc.f()\n    import xml.sax.saxutils\n    assert xml.sax.saxutils.unescape(text) == 5",
+        """
+        import sys, xml.sax.saxutils
+        from types import ModuleType
+        def f():
+            xml.sax.saxutils = sys.modules["xml.sax.saxutils"] = ModuleType("saxutils")
+            xml.sax.saxutils.unescape = lambda _: 5
+        """,
+        ["xml.sax.saxutils"],
+    ),
+    "a lambda": (
+        "    calc.f()\n    assert there('?')\n\nthere = lambda path: os.path.ismount(path)",
+        """
+        import os
+        OWN = os.path.ismount
+        def ismount(_):
+            os.path.ismount = OWN
+            return True
+        def f(): os.path.ismount = ismount
+        """,
+        ["posixpath.ismount"],
+    ),
+    "gone through later": (
+        "    found = (os.path.commonprefix(one) for one in '?')\n    calc.f()\n    assert list(found) == [5]",
+        """
+        import os
+        OWN = os.path.commonprefix
+        def commonprefix(_):
+            os.path.commonprefix = OWN
+            return 5
+        def f(): os.path.commonprefix = commonprefix
+        """,
+        ["posixpath.commonprefix"],
+    ),
+    "what a fixture returns": (
+        "    calc.f()\n    assert text() == 5\n\n@pytest.fixture\ndef text():\n"
+        "    return lambda: os.path.expanduser('?')",
+        """
+        import os
+        OWN = os.path.expanduser
+        def expanduser(_):
+            os.path.expanduser = OWN
+            return 5
+        def f(): os.path.expanduser = expanduser
+        """,
+        ["posixpath.expanduser"],
+    ),
 }
 
 LYING = """
@@ -258,7 +316,8 @@ def test_what_tests_ask_by_the_library_is_the_librarys(make: Make) -> None:
     for number, (body, code, _) in enumerate(LIES.values()):
         given = "text" if "def text(" in body else "tmp_path"
         head = LYING.replace("calc as", f"calc_{number} as")
-        files[f"test_{number}.py"] = f"{head}\ndef test_x({given}):\n{body}\n"
+        written = body.replace("from calc ", f"from calc_{number} ")
+        files[f"test_{number}.py"] = f"{head}\ndef test_x({given}):\n{written}\n"
         files[f"calc_{number}.py"] = "f = save = lambda *_: None\n"
         changes[f"calc_{number}.py"] = textwrap.dedent(code)
     bench = make(files, ENTRYPOINT)
@@ -281,6 +340,7 @@ def test_nor_is_it_with_unittest(make: Make) -> None:
 
 REPLACING = """
 import datetime, importlib, json, logging, os, subprocess, sys, time
+from math import *
 from sys import stdout
 from unittest import mock
 import pytest
@@ -372,6 +432,12 @@ def test_lively():
     calc.log()
     assert type(logging.getLogger("a.b")) is calc.Logger
     logging.setLoggerClass(logging.Logger)
+
+def test_later():
+    assert "colorsys" not in sys.modules
+    import colorsys
+    assert pow(2, calc.add(1, 2)) == 8  # of math's
+    assert list(map(lambda path: os.path.join(path, "b"), "a")) == ["a/b"]
 
 def test_many():
     for number in range(400):

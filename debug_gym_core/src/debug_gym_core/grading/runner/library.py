@@ -259,6 +259,22 @@ class Library(object):
         value = owner.had.get(inside, MISSING)
         return value if value is not MISSING and is_asked(module, inside, value) else MISSING
 
+    def has_given(self, modules: "Iterable[str]", name: str, value: "Any") -> bool:
+        """Whether a name stands for what one of some modules has, which is installed, or the tests'.
+
+        Args:
+            modules: their names
+            name: it
+            value: what it stands for
+        """
+        for one in modules:
+            known, space = self.named.get(one), space_of(_modules.get(one)) or {}
+            if known is not None and known.had.get(name, MISSING) is value:
+                return True
+            if space.get(name, MISSING) is value and self.origins.home_of(space, [], TAKING_PART) in (TESTS, PLUGINS):
+                return True
+        return False
+
     def may_be(self, now: "Any", value: "Any", name: str) -> bool:
         """Whether something may stand where something else of the library's was.
 

@@ -13,16 +13,14 @@ from zlib import crc32
 
 from .bindings import Bindings, bound_by, called, written_text
 from .library import JOKES, MISSING, TALKING, Library, is_standard, load
+from .named import IMPORTS, imported_in, later_in, names_in, plain_in, said_in, says, texts_in, top_level, with_later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterator, Set
+    from collections.abc import Iterator, Set
     from typing import Any, Union
 
     from .library import Space
-
-    Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
-    Place = tuple[str, str]
 
 STRANGE = "what it uses is not what it was: "
 """How a test fails that is not believed for it; what follows are names, with commas between them. Before it stands the
@@ -56,20 +54,32 @@ class Names(object):
         inherited: those of such methods, with the names of classes that have them of another alone
         pythons: those of Python's own functions to which it gives nothing else
         loads: modules of the library that it imports, and what may be such a module
+        stars: modules of which it imports all names
+        later: names that are used by what variables of it stand for, when that is called
     """
 
-    __slots__ = ("functions", "imported", "inherited", "loads", "methods", "pythons")
+    __slots__ = ("functions", "imported", "inherited", "later", "loads", "methods", "pythons", "stars")
 
-    def __init__(self, tree: ast.Module, bindings: Bindings) -> None:
+    def __init__(self, tree: ast.Module, bindings: Bindings, said: "Set[str]", later: "dict[str, set[str]]") -> None:
         """Learn them.
 
         Args:
             tree: the module
             bindings: see there
+            said: names that the module says in a text
+            later: names that are used by what its variables stand for, when that is called
         """
-        top = list(top_level(tree.body))
-        places = [(name, place) for name, place in imported_in(top) if is_standard(place[0]) and place[0] not in JOKES]
-        self.loads = sorted({dotted(*place) for _, place in places}.union(place[0] for _, place in places))
+        first = set(map(id, top_level(tree.body)))
+        # Of what a function imports the test may ask whether it is there.
+        imports = [one for one in bindings.nodes if isinstance(one, IMPORTS)]
+        imports = [one for one in imports if id(one) in first or not says(one, said)]
+        named = list(imported_in(imports))
+        places = [(name, place) for name, place in named if is_standard(place[0]) and place[0] not in JOKES]
+        whole = [one.name for node in imports if isinstance(node, ast.Import) for one in node.names]
+        loads = {dotted(*place) for _, place in places}.union(place[0] for _, place in places)
+        self.loads = sorted(loads.union(one for one in whole if is_standard(one) and one not in JOKES))
+        self.later = later
+        self.stars = [place[0] for name, place in named if name == "*"]
         self.imported = {name: place for name, place in places if bindings.bound[name] == 1}
         plain = [one for one in plain_in(tree.body) if bindings.bound[one.name] == 1]
         self.functions = frozenset(one.name for one in plain if not isinstance(one, ast.ClassDef))
@@ -89,7 +99,7 @@ class Names(object):
                 for table, names in ((self.methods, own), (self.inherited, others)):
                     for name in names:
                         table.setdefault(name, []).append(kind.name)
-        self.pythons = frozenset() if "*" in bindings.bound else PYTHONS.difference(bindings.bound)
+        self.pythons = PYTHONS.difference(bindings.bound)
 
 
 class Uses(object):
@@ -104,9 +114,10 @@ class Uses(object):
         methods: methods, with the names of their classes
         inherited: likewise, those of other classes
         pythons: Python's own functions
+        stars: modules that may have given the module others of these names
     """
 
-    __slots__ = ("functions", "imported", "inherited", "library", "loaded", "methods", "owners", "pythons")
+    __slots__ = ("functions", "imported", "inherited", "library", "loaded", "methods", "owners", "pythons", "stars")
 
     def __init__(self, names: "frozenset[str]", module: Names, library: Library, said: "Set[str]") -> None:
         names = names - said
@@ -121,6 +132,7 @@ class Uses(object):
         self.methods = [(kind, name) for name in sorted(names) for kind in module.methods.get(name, ())]
         self.inherited = [(kind, name) for name in sorted(names) for kind in module.inherited.get(name, ())]
         self.pythons = sorted(names & module.pythons)
+        self.stars = module.stars
 
 
 class Statements(object):
@@ -133,6 +145,7 @@ class Statements(object):
         own: ids of the code objects of turned modules
         names: what each statement uses by name
         modules: what the names of its module stand for
+        later: names that are used by what functions of the tests return, when that is called
         looked: what each statement uses which ran
         before: what was strange since the last test
         at_load: likewise, as modules were loaded, by the ids of their globals
@@ -141,8 +154,8 @@ class Statements(object):
     """
 
     __slots__ = (
-        "always", "at_load", "before", "function", "lasting", "library", "looked", "modules", "names", "own", "said",
-        "shadowed", "urandom",
+        "always", "at_load", "before", "function", "lasting", "later", "library", "looked", "modules", "names", "own",
+        "said", "shadowed", "urandom",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -152,6 +165,7 @@ class Statements(object):
         self.own = frozenset()  # type: frozenset[int]
         self.names = []  # type: list[frozenset[str]]
         self.modules = []  # type: list[Names]
+        self.later = {}  # type: dict[str, set[str]]
         self.looked = {}  # type: dict[int, Uses]
         self.before = set()  # type: set[str]
         self.at_load = {}  # type: dict[int, set[str]]
@@ -169,7 +183,10 @@ class Statements(object):
             tree: the module
             bindings: see there
         """
-        names = Names(tree, bindings)
+        own, shared = later_in(bindings.nodes)
+        for name, used in shared.items():
+            self.later.setdefault(name, set()).update(used)
+        names = Names(tree, bindings, set(texts_in(bindings.nodes)), own)
         for module in names.loads:
             if module.partition(".")[0] not in self.shadowed:
                 load(module)
@@ -241,7 +258,9 @@ class Statements(object):
         """
         uses = self.looked.get(number)
         if uses is None:
-            uses = self.looked[number] = Uses(self.names[number], self.modules[number], self.library, self.said)
+            module = self.modules[number]
+            names = with_later(self.names[number], module.later, self.later)
+            uses = self.looked[number] = Uses(names, module, self.library, self.said)
         may_be = self.library.may_be
         for owner in uses.owners:
             if owner.is_other():
@@ -267,7 +286,7 @@ class Statements(object):
             if name in inside(space, kind):
                 yield "{}.{}".format(kind, name)
         for name in uses.pythons:
-            if name in space:
+            if name in space and not self.library.has_given(uses.stars, name, space[name]):
                 yield name
 
     def is_own(self, value: "Any", name: str, space: "Space") -> bool:
@@ -306,71 +325,3 @@ def outlives(function: "Union[ast.FunctionDef, ast.AsyncFunctionDef]") -> bool:
         one.value for call in function.decorator_list for one in getattr(call, "keywords", ()) if one.arg == "scope"
     ]
     return function.name in WIDE or any(written_text(one) != "function" for one in scopes)
-
-
-def plain_in(body: "list[ast.stmt]") -> "Iterator[Definition]":
-    """The functions and classes that statements define as they are written: nothing decorates them."""
-    for one in body:
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not one.decorator_list:
-            yield one
-
-
-def imported_in(nodes: "Collection[ast.AST]") -> "Iterator[tuple[str, Place]]":
-    """The names that imports bind anywhere in a module, of what module, and what they are there; nothing: it itself."""
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for one in node.names:
-                yield one.asname or one.name, (node.module, one.name)
-        elif isinstance(node, ast.Import):
-            for one in node.names:
-                top = one.name.partition(".")[0]
-                yield (one.asname, (one.name, "")) if one.asname else (top, (top, ""))
-
-
-def names_in(statement: ast.stmt) -> "Iterator[str]":
-    """The names and attributes that a statement uses itself, and not in the statements that it is made of."""
-    left = [statement]  # type: list[ast.AST]
-    while left:
-        node = left.pop()
-        if isinstance(node, ast.Attribute):
-            if not node.attr.startswith("__"):  # which all classes have
-                yield node.attr
-        elif isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.alias):
-            yield node.name
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-        left += [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.stmt)]
-
-
-def top_level(body: "list[ast.stmt]") -> "Iterator[ast.stmt]":
-    """The statements of a module that run as it is loaded, without those of classes."""
-    left = list(body)  # type: list[ast.AST]
-    while left:
-        node = left.pop()
-        if isinstance(node, ast.stmt):
-            yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            left += [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr)]
-
-
-def said_in(nodes: "Collection[ast.AST]", imported: "Container[str]") -> "Iterator[str]":
-    """The names that a module says in a text, as the last part of one with dots, or gives something in the library.
-
-    Args:
-        nodes: all of the module
-        imported: the names that it has from the library
-    """
-    for node in nodes:
-        kind = type(node).__name__
-        text = getattr(node, {"Constant": "value", "Str": "s"}.get(kind, ""), None)
-        if type(text) is str:
-            yield text.rpartition(".")[2]
-        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            # `os.getcwd = ...`, and `shop.time.sleep = ...`
-            if isinstance(node.value, ast.Attribute) or getattr(node.value, "id", None) in imported:
-                yield node.attr
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "multiple":  # of `mock.patch`
-            for one in node.keywords:
-                yield one.arg or ""

@@ -1,0 +1,153 @@
+"""What the text of a test module names: what statements use, imports bind and texts say."""
+
+import ast
+
+from .bindings import bound_by, parameters
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Container, Iterator, Mapping, Set
+    from typing import Union
+
+    Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
+    Place = tuple[str, str]
+
+IMPORTS = (ast.Import, ast.ImportFrom)
+
+LATER = (ast.Lambda, ast.GeneratorExp)
+"""What is evaluated elsewhere than it stands, and can have no statements of ours in it."""
+
+
+def plain_in(body: "list[ast.stmt]") -> "Iterator[Definition]":
+    """The functions and classes that statements define as they are written: nothing decorates them."""
+    for one in body:
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not one.decorator_list:
+            yield one
+
+
+def imported_in(nodes: "Collection[ast.AST]") -> "Iterator[tuple[str, Place]]":
+    """The names that imports bind anywhere in a module, of what module, and what they are there; nothing: it itself."""
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for one in node.names:
+                yield one.asname or one.name, (node.module, one.name)
+        elif isinstance(node, ast.Import):
+            for one in node.names:
+                top = one.name.partition(".")[0]
+                yield (one.asname, (one.name, "")) if one.asname else (top, (top, ""))
+
+
+def names_in(statement: ast.AST) -> "Iterator[str]":
+    """The names and attributes that a statement uses itself, and not in the statements that it is made of."""
+    left = [statement]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Attribute):
+            if not node.attr.startswith("__"):  # which all classes have
+                yield node.attr
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield node.name
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+        left += [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.stmt)]
+
+
+def top_level(body: "list[ast.stmt]") -> "Iterator[ast.stmt]":
+    """The statements of a module that run as it is loaded, without those of classes."""
+    left = list(body)  # type: list[ast.AST]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            left += [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr)]
+
+
+def texts_in(nodes: "Collection[ast.AST]") -> "Iterator[str]":
+    """The texts that are written in a module."""
+    for node in nodes:
+        text = getattr(node, {"Constant": "value", "Str": "s"}.get(type(node).__name__, ""), None)
+        if type(text) is str:
+            yield text
+
+
+def says(node: ast.AST, texts: "Set[str]") -> bool:
+    """Whether a module that an import names is one that a text does."""
+    return any(not texts.isdisjoint((home, home.partition(".")[0])) for _, (home, _) in imported_in([node]))
+
+
+def said_in(nodes: "Collection[ast.AST]", imported: "Container[str]") -> "Iterator[str]":
+    """The names that a module says in a text, as the last part of one with dots, or gives something in the library.
+
+    Args:
+        nodes: all of the module
+        imported: the names that it has from the library
+    """
+    for text in texts_in(nodes):
+        yield text.rpartition(".")[2]
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            # `os.getcwd = ...`, and `shop.time.sleep = ...`
+            if isinstance(node.value, ast.Attribute) or getattr(node.value, "id", None) in imported:
+                yield node.attr
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "multiple":  # of `mock.patch`
+            for one in node.keywords:
+                yield one.arg or ""
+
+
+def later_in(nodes: "Collection[ast.AST]") -> "tuple[dict[str, set[str]], dict[str, set[str]]]":
+    """The names that are used by what is called later, by the names that have it.
+
+    Args:
+        nodes: all of a module
+
+    Returns:
+        those of variables and parameters, and those of functions, which other modules may call or be given, as fixtures
+    """
+    own, shared = {}, {}  # type: dict[str, set[str]], dict[str, set[str]]
+    if not any(isinstance(one, LATER) for one in nodes):
+        return own, shared
+    for node in nodes:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            add(shared, [node.name], used_by(node.body))
+            given = [one for one in node.decorator_list if isinstance(one, ast.Call)]
+            if given:
+                # What is given may have a name in the module.
+                add(own, parameters(node), used_by(given).union(*map(names_in, given)))
+        elif isinstance(node, ast.ClassDef):
+            add(own, parameters(node), used_by(node.decorator_list))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            bound = [name for target in targets for one in ast.walk(target) for name in bound_by(one)]
+            add(own, bound, used_by([node.value]))
+    return own, shared
+
+
+def add(table: "dict[str, set[str]]", names: "Collection[str]", used: "Set[str]") -> None:
+    """Add names that others use."""
+    for name in names if used else ():
+        table.setdefault(name, set()).update(used)
+
+
+def used_by(nodes: "Collection[ast.AST]") -> "set[str]":
+    """The names that are used later by what stands in some nodes."""
+    return {name for node in nodes for one in ast.walk(node) if isinstance(one, LATER) for name in names_in(one)}
+
+
+def with_later(names: "Collection[str]", *tables: "Mapping[str, Set[str]]") -> "frozenset[str]":
+    """Names, and those that are used when what has one is called, and so on.
+
+    Args:
+        names: those of a statement
+        tables: see `later_in`
+    """
+    found = set(names)
+    left = list(names)
+    while left:
+        name = left.pop()
+        more = set().union(*(table.get(name, ()) for table in tables)) - found
+        found |= more
+        left += more
+    return frozenset(found)
