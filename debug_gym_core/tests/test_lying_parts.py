@@ -120,6 +120,26 @@ LIARS = {
         "import pytest\ndef test_x():\n    assert calc.f() == {'a': pytest.approx(1.5)}",
         NEAR + "f = lambda: {'a': Number(1)}",
     ),
+    "any date": (
+        "import datetime\ndef test_x():\n    assert calc.f() == datetime.date(2020, 2, 29)",
+        "import datetime\nclass Same:\n    __eq__ = lambda self, other: isinstance(other, datetime.date)\nf = Same",
+    ),
+    "any of the library's": (
+        "import uuid\ndef test_x():\n    assert calc.f() == uuid.UUID(int=5)",
+        "import uuid\nuuid.UUID.__eq__ = lambda *both: type(both[1]) is uuid.UUID\nf = lambda: uuid.UUID(int=1)",
+    ),
+    "any path in a list": (
+        "import pathlib\ndef test_x():\n    assert calc.f() == [pathlib.Path('a')]",
+        "import pathlib\npathlib.PurePath.__eq__ = lambda *both: isinstance(both[1], pathlib.Path)\n"
+        "f = lambda: [pathlib.Path()]",
+    ),
+    "holds any text": ("assert 'negative' in calc.f()", TEXT.replace("(str)", "").replace("Text('')", "Text()")),
+    "mock, put": (CALLED + "get.assert_called_once_with(5)", "def f(get): get.assert_called_once_with = print"),
+    "mock, put in its class": (CALLED + "get.assert_called()", "def f(get): type(get).assert_called = print"),
+    "mock, a function": (
+        CALLED.replace("Mock()", "create_autospec(calc.f)") + "get.assert_called_once_with(5)",
+        "def f(get): get.assert_called_once_with = print",
+    ),
     "mean": (NUMPY + "assert calc.f() == numpy.mean([1, 2])", NUMBER + "f = lambda: Number(1)"),
 }
 
@@ -142,6 +162,7 @@ IN_UNITTEST = {
 
 RIGHT = """
 import asyncio, unittest
+from unittest import mock
 from collections import OrderedDict, namedtuple
 Point = namedtuple("Point", "x y")
 class Version:
@@ -157,6 +178,11 @@ def rows(): return [row(), row(name="y")]
 def point(): return Point(1, object())
 class Range(namedtuple("Range", "low high")):
     def __contains__(self, one): return (self.low is None or self.low <= one) and one <= self.high
+class Day:
+    def __init__(self, year): self.year = year
+    def __eq__(self, other): return self.year == other.year
+class Mock(mock.Mock):
+    def assert_called(self): super().assert_called()
 def number(given=1): return given
 def text(): return Text("ABC")
 def call(get, *given, **named): get(*given, **named)
@@ -221,6 +247,11 @@ HONEST = {
     "any_call_of_many": "get = mock.Mock()\ncalc.call(get)\ncalc.call(get, True)\ncalc.call(get, False)\n"
     "get.assert_any_call()\nget.assert_any_call(True)",
     "ranges": "assert 5 in calc.Range(None, 10)",
+    "library": "import datetime, pathlib, uuid\ngiven = [datetime.datetime(2020, 2, 29), datetime.timedelta.max]\n"
+    "given += [datetime.date.max, pathlib.Path('a'), pathlib.PureWindowsPath('a'), uuid.UUID(int=5)]\n"
+    "assert [calc.number(one) for one in given] == given\nassert calc.Day(2020) == datetime.date(2020, 5, 5)",
+    "mocks": "get = mock.create_autospec(calc.number)\ncalc.call(get, 1)\nget.assert_called_once_with(1)\n"
+    "get = calc.Mock()\ncalc.call(get, 1)\nget.assert_called_once_with(1)\nget.assert_called()",
     "patterns": "wanted = 0\nmatch calc.number({'a': 1}):\n    case {'a': wanted}:\n        pass\n"
     "assert calc.number(1) == wanted",
     "frames": "table = pandas.DataFrame({'a': [1, 2], 'b': pandas.to_datetime(['2020-01-01'] * 2)})\n"

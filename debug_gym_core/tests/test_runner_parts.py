@@ -352,6 +352,7 @@ REPLACED = {
     "items": "path_of",
     "library": "is_asked",
     "literals": "changed",
+    "mocks": "is_put",
     "named": "names_in",
     "opposites": "unequal",
     "origins": "is_infrastructure",

@@ -12,8 +12,9 @@ from .anything import Anything
 from .around import Around
 from .arrays import array_opposites, insist_on, is_by_elements, is_scalar, listed
 from .asked import Opposites, Unmet, fails, insist, is_believed, now
+from .mocks import OF_MOCKS, is_put
 from .opposites import Methods, in_order, quietly, turned_call, unequal, unordered
-from .origins import NOBODY, PLUGINS, TESTS
+from .origins import LIBRARY, NOBODY, PLUGINS, TESTS
 from .pairs import Pairs
 from .raising import Raises, context_of, text_of
 from .statements import Statements
@@ -87,7 +88,7 @@ class Expectations(object):
         self.hidden = {}  # type: dict[Hidden, Any]
         self.urandom = os.urandom
         self.begun = now()
-        self.origin_of = lambda function: NOBODY  # type: Callable[[Any], str]
+        self.origin_of = lambda function: LIBRARY  # type: Callable[[Any], str]
         self.statements = Statements()
 
     def test(self, certain: int, yields: bool = False) -> Around:
@@ -229,7 +230,10 @@ class Expectations(object):
     def method(*given: "Any", **named: "Any") -> None:
         """`owner.name(...)`, which asserts something; given are self, what is asked, owner, name, and the rest."""
         self, asked, owner, name = given[:4]
-        self._call(asked, name, getattr(owner, name), given[4:], named)
+        function = getattr(owner, name)
+        if name in OF_MOCKS and self.origin_of(function) is NOBODY and is_put(owner, name):
+            self.doubt()
+        self._call(asked, name, function, given[4:], named)
 
     def call(*given: "Any", **named: "Any") -> None:
         """`function(...)`, which asserts something: known are those of unittest, its mocks, numpy and pandas."""

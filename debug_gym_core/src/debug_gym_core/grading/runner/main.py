@@ -37,6 +37,7 @@ from . import (  # noqa: F401 (all of them are watched)
     items,
     library,
     literals,
+    mocks,
     named,
     opposites,
     origins,

@@ -6,7 +6,8 @@ from types import MethodType
 
 from .arrays import COMPARING, NUMERIC, TABULAR, far, is_scalar, nothings
 from .asked import Opposites, insist
-from .unlike import FAR, FEW, LONG, PLAIN, SCALARS, Nobody, far_from, home_of, inexact, is_data, nowhere, unlike
+from .mocks import CALLED_WITH, MOCKS
+from .unlike import FEW, LONG, OTHERS, PLAIN, SCALARS, Nobody, far_from, home_of, inexact, is_data, nowhere, unlike
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,18 +59,7 @@ RENAMED = {
 }
 """What methods of unittest are called now that had another name too, up to Python 3.11."""
 
-CALLED_WITH = frozenset((
-    "assert_called_with", "assert_called_once_with", "assert_any_call",
-    "assert_awaited_with", "assert_awaited_once_with", "assert_any_await",
-))  # fmt: skip
-"""Assertion methods of mocks: with one argument more they must fail."""
-
-MOCKS = frozenset(("unittest.mock", "mock.mock", "mock"))
-
 _empty = {}  # type: dict[Any, Any]
-
-NUMBERS = frozenset((("decimal", "Decimal"), ("fractions", "Fraction")))
-"""Modules and names of the library's numbers."""
 
 APPROXIMATE = frozenset(("_pytest.approx", "_pytest.python_api"))
 """Where the types are that compare nearly."""
@@ -140,13 +130,13 @@ def _changed(left: "Any", right: "Any", changing: str, nearly: bool = False) -> 
 
 
 def _others(values: "Callable[[Any], list[Any]]", value: "Any") -> "list[Any]":
-    """Values that are not equal to one of a plain type, or a number of another; none of what is of no such type."""
+    """Values that are not equal to one of a plain type, or of another of the library's; none of what is of no such."""
     kind = type(value)
     try:
         if is_scalar(value):
             value = value.item()
-        if (home_of(kind), kind.__name__) in NUMBERS:
-            return [kind(-FAR if value != -FAR else 0)]
+        if (home_of(kind), kind.__name__) in OTHERS:
+            return [OTHERS[home_of(kind), kind.__name__](value)]
         return values(value) if type(value) in PLAIN else []
     except Exception:  # It holds itself, or is no number that can be compared.
         return [Nobody()]
@@ -198,7 +188,7 @@ def _elsewhere(one: "Any", container: "Any", free: bool) -> "list[tuple[Any, Any
     found = [(Nobody(), container)] if hasattr(type(container), "__contains__") else []  # type: list[tuple[Any, Any]]
     # A tuple may have made a range of itself, in which there are numbers that nobody has put there.
     holds = isinstance(one, (str, bytes)) or getattr(type(container), "__contains__", None) in CONTAIN
-    if type(one) in SCALARS and issubclass(type(container), HOLDING) and holds:
+    if type(one) in SCALARS and found and holds:
         found.append((nowhere(one), container))
     if type(container) in CONTAINERS and type(one) not in SCALARS and not free:
         known = [other for other in itertools.islice(container, FEW) if type(other) in SCALARS]

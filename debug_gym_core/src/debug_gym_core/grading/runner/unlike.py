@@ -18,6 +18,18 @@ FEW = 6
 """Elements of a container for each of which another is asked for; of a long one two that nobody can know."""
 LONG = 1000
 
+OTHERS = {
+    ("decimal", "Decimal"): lambda one: type(one)(-FAR if one != -FAR else 0),
+    ("fractions", "Fraction"): lambda one: type(one)(-FAR if one != -FAR else 0),
+    ("datetime", "date"): lambda one: one.replace(1 + (one.year + 4321) % 9998, 1, 1),
+    ("datetime", "datetime"): lambda one: one.replace(1 + (one.year + 4321) % 9998, 1, 1),
+    ("datetime", "timedelta"): lambda one: -one - type(one)(4321),
+    ("uuid", "UUID"): lambda one: type(one)(int=one.int ^ FAR),
+}  # type: dict[tuple[str, str], Callable[[Any], Any]]
+for _kind in ("PurePosixPath", "PureWindowsPath", "PosixPath", "WindowsPath"):
+    OTHERS[("pathlib", _kind)] = OTHERS[("pathlib._local", _kind)] = lambda one: type(one)(one, "~other")
+"""Of types of the library's another value than one, by their modules and names."""
+
 _urandom = os.urandom
 _home_of = type.__dict__["__module__"].__get__
 mro_of = type.__dict__["__mro__"].__get__
