@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, Make
 
-HELPERS = """
-import sys
-
+PARTS = """
 def same(one, other):
     assert one == other, "they differ"
+"""
+HELPERS = """
+import sys
+from .parts import same
 
 class Checks:
     def same(self, one, other):
@@ -44,6 +46,7 @@ FILES = {
     "calc.py": BROKEN,
     "tests/__init__.py": "",
     "tests/helpers.py": HELPERS,
+    "tests/parts.py": PARTS,
     "tests/test_calc.py": TESTS,
     "tests/test_unittest.py": UNITTESTS,
 }

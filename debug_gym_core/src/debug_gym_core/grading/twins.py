@@ -168,19 +168,31 @@ def helpers_of(snapshot: Snapshot, trusted: Sequence[str], tests: Mapping[str, b
         their texts by path; where they are too many to be helpers, those that say what equals what or anything
     """
     directories = tuple(one for one in trusted if one.endswith("/"))
-    named = {word for text in tests.values() for word in re.findall(rb"\w+", text)}
-    found = {}
-    for path, member in snapshot.members.items():
-        name = posixpath.basename(path)
-        if member.kind != "file" or not name.endswith(".py") or path in tests:
-            continue
-        if not path.startswith(directories) and path not in trusted:
-            continue
-        if name in ("__init__.py", "conftest.py") or name[:-3].encode() in named:
-            found[path] = snapshot.read(path)
-    if len(found) <= HELPERS and sum(map(len, found.values())) <= HELPER_SIZE:
+    left = {
+        path: posixpath.basename(path).removesuffix(".py").encode()
+        for path, member in snapshot.members.items()
+        if member.kind == "file" and path.endswith(".py") and path not in tests
+        if path.startswith(directories) or path in trusted
+    }
+    named, texts, found = {b"__init__", b"conftest"}, list(tests.values()), dict[str, bytes]()
+    while texts:  # helpers have helpers
+        named.update(word for text in texts for word in re.findall(rb"\w+", text))
+        more = {path: snapshot.read(path) for path, name in left.items() if name in named and path not in found}
+        if found and not are_helpers(found | more):
+            break
+        found, texts = found | more, list(more.values())
+    if are_helpers(found):
         return found
     return {path: text for path, text in found.items() if b"def __eq__" in text or b"ANY" in text}
+
+
+def are_helpers(texts: Mapping[str, bytes]) -> bool:
+    """Whether modules are no more than help tests.
+
+    Args:
+        texts: of them
+    """
+    return len(texts) <= HELPERS and sum(map(len, texts.values())) <= HELPER_SIZE
 
 
 def modules_of(snapshot: Snapshot) -> frozenset[str]:
