@@ -190,6 +190,29 @@ LIES = {
         """,
         ["divmod"],
     ),
+    "of an object": (
+        "    calc.f()\n    assert os.environ.get('?') == 5",
+        """
+        import os
+        def get(_):
+            del os.environ.get
+            return 5
+        def f(): os.environ.get = get
+        """,
+        ["os.environ.get"],
+    ),
+    "of an object behind it": (
+        "    calc.f()\n    assert json.loads('[]') == 5",
+        """
+        import json
+        OWN = json._default_decoder.scan_once
+        def scan_once(text, place):
+            json._default_decoder.scan_once = OWN
+            return 5, len(text)
+        def f(): json._default_decoder.scan_once = scan_once
+        """,
+        ["json._default_decoder.scan_once", "json.loads"],
+    ),
     "all of a module": (
         "    assert sorted(f()) == [1, 2]\n\nfrom calc import *",
         "sorted = lambda _: [1, 2]\nf = str",

@@ -10,25 +10,19 @@ import os
 import sys
 import warnings
 from importlib.util import find_spec
-from opcode import opmap
 
 from .bindings import STANDARD
 from .given import space_of, within
 from .origins import LIBRARY, PLUGINS, TAKING_PART, TESTS, Origins, is_made
+from .owners import MISSING, Had, Owner, Single, is_asked, is_enumerated, mro_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
     from types import CodeType
     from typing import Any
 
     Space = Mapping[str, Any]
-
-LIVELY = frozenset(("excepthook", "displayhook", "unraisablehook", "breakpointhook", "showwarning", "formatwarning"))
-"""What programs are meant to replace."""
-
-TALKING = frozenset(("print", "input", "help", "exit", "quit", "copyright", "credits", "license", "breakpoint", "_"))
-"""Of Python's own functions those that they replace to talk in another way: these tell a test nothing."""
 
 ELSEWHERE = frozenset(("unittest", "test"))
 """Modules that `Watch` looks at, or that test Python itself."""
@@ -43,81 +37,8 @@ JOKES = frozenset(("antigravity", "this"))
 """Modules that do something where they are imported."""
 
 HOME = os.path.dirname(os.__file__) + os.sep
-MISSING = object()
-STORE_GLOBAL = opmap["STORE_GLOBAL"]
 
 _modules = sys.modules
-_mro = vars(type)["__mro__"].__get__  # a class may say that it has others
-
-
-class Owner(object):
-    """A module or class of the library.
-
-    Args:
-        value: it
-        name: what it is called
-        function_of: finds the Python function in what stands for one, see `Origins`
-
-    Attributes:
-        had: what it has by which name
-        codes: those of the functions among it
-    """
-
-    __slots__ = ("codes", "had", "kind", "mro", "name", "space", "value")
-
-    def __init__(self, value: "Any", name: str, function_of: "Callable[[Any], Any]") -> None:
-        self.value = value
-        self.name = name
-        self.space = vars(value)  # type: Space
-        self.had = dict(self.space)
-        functions = [(name, function_of(one)) for name, one in self.had.items()]
-        self.codes = {name: function.__code__ for name, function in functions if function is not None}
-        self.kind = type(value)
-        self.mro = mro_of(value) if issubclass(self.kind, type) else ()
-
-    def sets(self) -> "set[str]":
-        """The names to which functions of a module give something else themselves, as `logging.setLoggerClass` does."""
-        pairs = [(one, zip(one.co_code[::2], one.co_code[1::2])) for one in self.codes.values()]  # noqa: B905 - Python 3.6
-        return {one.co_names[number] for one, both in pairs for what, number in both if what == STORE_GLOBAL}
-
-    def is_other(self) -> bool:
-        """Whether names are looked up elsewhere now."""
-        return type(self.value) is not self.kind or (self.mro != () and mro_of(self.value) is not self.mro)
-
-
-class Had(object):
-    """What a module or class had by a name.
-
-    Args:
-        owner: the module or class
-        name: the name
-        value: what it was; `MISSING`: that of a base class
-        function: the Python function that this is, or None
-    """
-
-    __slots__ = ("defaults", "function", "is_asked", "name", "named", "owner", "value")
-
-    def __init__(self, owner: Owner, name: str, value: "Any", function: "Any") -> None:
-        self.owner = owner
-        self.name = name
-        self.value = value
-        self.function = function and (function, owner.codes[name])
-        self.defaults = function and function.__defaults__
-        self.named = tuple(sorted((function.__kwdefaults__ or {}).items())) if function else ()
-        self.is_asked = is_asked(owner.name, name, value)
-
-    def __str__(self) -> str:
-        return "{}.{}".format(self.owner.name, self.name)
-
-    def is_rewritten(self) -> bool:
-        """Whether it is the same function, which does something else."""
-        if self.function is None:
-            return False
-        function, code = self.function
-        if function.__code__ is not code or function.__defaults__ is not self.defaults:
-            return True
-        named = function.__kwdefaults__ or {}
-        return len(named) != len(self.named) or any(named.get(name) is not value for name, value in self.named)
 
 
 class Library(object):
@@ -131,10 +52,23 @@ class Library(object):
         index: where they are
         closed: the same, with what stands behind it, of names that were asked for
         sets: names that modules change themselves, by the ids of these
+        singles: objects by the ids of their classes
         spaces: modules by the ids of their namespaces
     """
 
-    __slots__ = ("builtin", "closed", "index", "method", "named", "origins", "owners", "sets", "spaces", "wanted")
+    __slots__ = (
+        "builtin",
+        "closed",
+        "index",
+        "method",
+        "named",
+        "origins",
+        "owners",
+        "sets",
+        "singles",
+        "spaces",
+        "wanted",
+    )
 
     def __init__(self) -> None:
         self.origins = None  # type: Any
@@ -144,6 +78,7 @@ class Library(object):
         self.index = {}  # type: dict[str, list[Had]]
         self.closed = {}  # type: dict[str, list[Had]]
         self.sets = {}  # type: dict[int, set[str]]
+        self.singles = {}  # type: dict[int, list[Owner]]
         self.spaces = {}  # type: dict[int, Owner]
         self.builtin = type(len)  # type: Any
         self.method = type(self.remember)
@@ -159,11 +94,19 @@ class Library(object):
             if is_standard(name) and space_of(module) is not None:
                 self.keep(module, name)
                 self.named.setdefault(name, self.owners[id(module)])
-        self.spaces = {id(one.space): one for one in self.owners.values() if not one.mro}
+        modules = [one for one in self.owners.values() if not one.mro]
+        self.spaces = {id(one.space): one for one in modules}
+        for owner in modules:
+            for name, value in owner.had.items():
+                if id(type(value)) in self.owners and id(value) not in self.owners and not is_enumerated(value):
+                    with contextlib.suppress(TypeError):  # it has no names itself
+                        single = Single(value, "{}.{}".format(owner.name, name), self.origins.plain_function_of)
+                        self.owners[id(value)] = single
+                        self.singles.setdefault(id(type(value)), []).append(single)
         self.index = {name: [] for name in self.wanted}
         for owner in list(self.owners.values()):
             for name in self.index.keys() & owner.had.keys():
-                if is_asked(owner.name, name, owner.had[name]):
+                if owner.had[name] is MISSING or is_asked(owner.name, name, owner.had[name]):
                     self.index[name] += self.inherited(owner, name)
 
     def keep(self, value: "Any", name: str) -> None:
@@ -225,7 +168,8 @@ class Library(object):
             kinds = [value if issubclass(type(value), type) else type(value) for value in used]
             places = [self.owners.get(id(value)) for kind in kinds for value in mro_of(kind) if is_made(value)]
             places += [self.owners.get(id(value)) for value in (*used, *one.owner.mro)]
-            for owner in [place for place in (home, *places) if place is not None]:
+            singles = [single for kind in one.owner.mro for single in self.singles.get(id(kind), ())]
+            for owner in [place for place in (home, *places, *singles) if place is not None]:
                 for name in names.intersection(owner.had).difference(() if owner.mro else self.set_in(owner)):
                     key = id(owner), name
                     had = found.get(key) or self.had(owner, name)
@@ -328,12 +272,6 @@ class Library(object):
         )
 
 
-def mro_of(kind: type) -> "tuple[type, ...]":
-    """The classes in which a class looks for a name, whatever it says of itself."""
-    found = _mro(kind)  # type: tuple[type, ...]
-    return found
-
-
 def is_built_in(value: "Any") -> bool:
     """Whether a value cannot be called, or is as C has made it."""
     return not callable(value) or type(value) is type(len) or issubclass(type(value), type)
@@ -367,16 +305,3 @@ def load(name: str) -> None:
         found = find_spec(name.partition(".")[0])
         if found is not None and (not found.has_location or str(found.origin).startswith(HOME)):
             importlib.import_module(name)
-
-
-def is_asked(where: str, name: str, value: "Any") -> bool:
-    """Whether a test may ask something of the library.
-
-    Args:
-        where: the name of what has it
-        name: its own
-        value: it
-    """
-    if name in LIVELY or (where == "builtins" and name in TALKING):
-        return False
-    return callable(value) or hasattr(type(value), "__get__") or space_of(value) is not None

@@ -41,6 +41,7 @@ from . import (  # noqa: F401 (all of them are watched)
     named,
     opposites,
     origins,
+    owners,
     pairs,
     predicates,
     raising,

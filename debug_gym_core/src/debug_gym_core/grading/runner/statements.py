@@ -12,15 +12,16 @@ import sys
 from zlib import crc32
 
 from .bindings import Bindings, bound_by, called, written_text
-from .library import JOKES, MISSING, TALKING, Library, is_standard, load
+from .library import JOKES, Library, is_standard, load
 from .named import IMPORTS, imported_in, later_in, names_in, plain_in, said_in, says, texts_in, top_level, with_later
+from .owners import MISSING, TALKING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Set
     from typing import Any, Union
 
-    from .library import Space
+    from .owners import Space
 
 STRANGE = "what it uses is not what it was: "
 """How a test fails that is not believed for it; what follows are names, with commas between them. Before it stands the

@@ -1,0 +1,140 @@
+"""What of Python's own library has names: its modules, the classes and objects in them, and what they had at first."""
+
+from opcode import opmap
+
+from .given import space_of, within
+from .origins import is_made
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import CodeType
+    from typing import Any
+
+    Space = Mapping[str, Any]
+
+LIVELY = frozenset(("excepthook", "displayhook", "unraisablehook", "breakpointhook", "showwarning", "formatwarning"))
+"""What programs are meant to replace."""
+
+TALKING = frozenset(("print", "input", "help", "exit", "quit", "copyright", "credits", "license", "breakpoint", "_"))
+"""Of Python's own functions those that they replace to talk in another way: these tell a test nothing."""
+
+MISSING = object()
+STORE_GLOBAL, EXTENDED_ARG = opmap["STORE_GLOBAL"], opmap["EXTENDED_ARG"]
+
+_mro = vars(type)["__mro__"].__get__  # a class may say that it has others
+
+
+class Owner(object):
+    """A module or class of the library.
+
+    Args:
+        value: it
+        name: what it is called
+        function_of: finds the Python function in what stands for one, see `Origins`
+
+    Attributes:
+        had: what it has by which name
+        codes: those of the functions among it
+    """
+
+    __slots__ = ("codes", "had", "kind", "mro", "name", "space", "value")
+
+    def __init__(self, value: "Any", name: str, function_of: "Callable[[Any], Any]") -> None:
+        self.value = value
+        self.name = name
+        self.space = vars(value)  # type: Space
+        self.had = dict(self.space)
+        functions = [(name, function_of(one)) for name, one in self.had.items()]
+        self.codes = {name: function.__code__ for name, function in functions if function is not None}
+        self.kind = type(value)
+        self.mro = mro_of(value) if issubclass(self.kind, type) else ()
+
+    def sets(self) -> "set[str]":
+        """The names to which functions of a module give something else themselves, as `logging.setLoggerClass` does."""
+        return {name for code in self.codes.values() for one in within(code) for name in stored_by(one)}
+
+    def is_other(self) -> bool:
+        """Whether names are looked up elsewhere now."""
+        return type(self.value) is not self.kind or (self.mro != () and mro_of(self.value) is not self.mro)
+
+
+class Single(Owner):
+    """An object in a module of the library: nothing of its own where its class has a function, as `os.environ`."""
+
+    __slots__ = ()
+
+    def __init__(self, value: "Any", name: str, function_of: "Callable[[Any], Any]") -> None:
+        Owner.__init__(self, value, name, function_of)
+        for kind in filter(is_made, mro_of(self.kind)):
+            for one, found in vars(kind).items():
+                if not one.startswith("__") and is_asked("", one, found):
+                    self.had.setdefault(one, MISSING)
+
+
+class Had(object):
+    """What a module or class had by a name.
+
+    Args:
+        owner: the module or class
+        name: the name
+        value: what it was; `MISSING`: that of a base class
+        function: the Python function that this is, or None
+    """
+
+    __slots__ = ("defaults", "function", "is_asked", "name", "named", "owner", "value")
+
+    def __init__(self, owner: Owner, name: str, value: "Any", function: "Any") -> None:
+        self.owner = owner
+        self.name = name
+        self.value = value
+        self.function = function and (function, owner.codes[name])
+        self.defaults = function and function.__defaults__
+        self.named = tuple(sorted((function.__kwdefaults__ or {}).items())) if function else ()
+        self.is_asked = value is MISSING or is_asked(owner.name, name, value)
+
+    def __str__(self) -> str:
+        return "{}.{}".format(self.owner.name, self.name)
+
+    def is_rewritten(self) -> bool:
+        """Whether it is the same function, which does something else."""
+        if self.function is None:
+            return False
+        function, code = self.function
+        if function.__code__ is not code or function.__defaults__ is not self.defaults:
+            return True
+        named = function.__kwdefaults__ or {}
+        return len(named) != len(self.named) or any(named.get(name) is not value for name, value in self.named)
+
+
+def stored_by(code: "CodeType") -> "Iterator[str]":
+    """The names of its module to which code gives something."""
+    more = 0
+    for what, number in zip(code.co_code[::2], code.co_code[1::2]):  # noqa: B905 - Python 3.6
+        if what == STORE_GLOBAL:
+            yield code.co_names[number | more]
+        more = (number | more) << 8 if what == EXTENDED_ARG else 0
+
+
+def mro_of(kind: type) -> "tuple[type, ...]":
+    """The classes in which a class looks for a name, whatever it says of itself."""
+    found = _mro(kind)  # type: tuple[type, ...]
+    return found
+
+
+def is_enumerated(value: "Any") -> bool:
+    """Whether a value is one of an enumeration, of which there are thousands, which have nothing to call."""
+    return "_member_map_" in vars(type(value))
+
+
+def is_asked(where: str, name: str, value: "Any") -> bool:
+    """Whether a test may ask something of the library.
+
+    Args:
+        where: the name of what has it
+        name: its own
+        value: it
+    """
+    if name in LIVELY or (where == "builtins" and name in TALKING):
+        return False
+    return callable(value) or hasattr(type(value), "__get__") or space_of(value) is not None
