@@ -545,6 +545,27 @@ def test_what_is_forgiven_hides_nothing_else(make: Make) -> None:
     assert (found.resolved, dict(found.doubts)) == (False, {"test_calc.py::test_add": told}), found
 
 
+UNLOADED = """
+import json, unittest
+from calc import add
+class T(unittest.TestCase):
+    def test_add(self): self.assertEqual(json.dumps([add(1, 2)]), "[3]")
+"""
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "test"), [(ENTRYPOINT, "test_calc.py::T::test_add"), ("python -m unittest", "test_calc.T.test_add")]
+)
+def test_so_it_is_where_the_tests_could_not_be_loaded_before(make: Make, entrypoint: str, test: str) -> None:
+    bench = make({"calc.py": OWN.replace("def add", "def added"), "test_calc.py": UNLOADED}, entrypoint)
+    fixed = OWN.replace("a - b", "a + b")
+    found = bench.grade({"calc.py": fixed}, [test], forgiving=True)
+    assert (found.resolved, dict(found.doubts), found.twins) == (True, {}, 1), found
+    found = bench.grade({"calc.py": fixed + "json.JSONEncoder.encode = lambda *_: '[3]'\n"}, [test], forgiving=True)
+    told = f"{STRANGE}json.encoder.JSONEncoder.default, json.encoder.JSONEncoder.encode"
+    assert (found.resolved, dict(found.doubts)) == (False, {test: told}), found
+
+
 def test_many_names_are_told_by_a_number() -> None:
     names = {f"n{number:02}" for number in range(10)}
     first = ", ".join(sorted(names)[:8])

@@ -206,19 +206,22 @@ class _Clean:
         task = dataclasses.replace(self.task, entrypoint=throughout(self.task.entrypoint))
         return dataclasses.replace(self, changes={}, task=task).run().measurement
 
-    def twins(self, measurement: Measurement, known: frozenset[Problem] = frozenset()) -> Twins | None:
+    def twins(
+        self, measurement: Measurement, known: frozenset[Problem] = frozenset(), besides: Sequence[str] = ()
+    ) -> Twins | None:
         """The tests that passed, with what they expect turned; None where there is nothing to run again.
 
         Args:
             measurement: of the run
             known: problems of it that are held against nobody
+            besides: ids of tests that are run whether or not they passed
         """
         if measurement.tampered or not (self.task.judge is not None or have_twins(self.task.entrypoint)):
             return None
-        found = self._twins(measurement, known)
-        return self._twins(measurement, known) if found is not None and found.lost else found
+        found = self._twins(measurement, known, besides)
+        return self._twins(measurement, known, besides) if found is not None and found.lost else found
 
-    def _twins(self, measurement: Measurement, known: frozenset[Problem]) -> Twins | None:
+    def _twins(self, measurement: Measurement, known: frozenset[Problem], besides: Sequence[str]) -> Twins | None:
         task, snapshot = self.task, self.snapshot
         with self.open_session() as session:
             infrastructure = self._infrastructure(session)
@@ -245,6 +248,7 @@ class _Clean:
                 known,
                 modules_of(snapshot),
                 said_beside(snapshot, trusted, {*sources, *helpers}),
+                besides,
             )
 
     def doubted_anyway(self, run: _Run, twins: Twins, known: frozenset[Problem]) -> frozenset[str]:
@@ -261,8 +265,7 @@ class _Clean:
         passed = [one for one in twins.doubts if then.outcomes.get(one) in PASSING]
         strange = [one for one in twins.doubts if twins.holds(one)]
         # What a test is about to use is looked at whether or not it passes.
-        asked = tuple(dataclasses.replace(one, outcome="passed") if one.id in strange else one for one in then.tests)
-        found = self._right().twins(dataclasses.replace(then, tests=asked), known) if passed or strange else None
+        found = self._right().twins(then, known, strange) if passed or strange else None
         if found is None:
             return frozenset()
         replaced = frozenset().union(*map(found.strange, found.doubts))

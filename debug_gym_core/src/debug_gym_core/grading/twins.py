@@ -133,6 +133,7 @@ def run_twins(
     known: Collection[Problem] = (),
     shadowed: Collection[str] = (),
     said: Collection[str] = (),
+    besides: Sequence[str] = (),
 ) -> Twins:
     """Run the twins of the tests that passed.
 
@@ -148,12 +149,13 @@ def run_twins(
         known: problems of the run that are held against nobody
         shadowed: see `modules_of`
         said: see `said_beside`
+        besides: ids of tests of which twins are run, too
 
     Raises:
         SandboxLost: the sandbox went away
     """
-    twinned = Twinned(entrypoint, sources, frozenset(_passed(passed)), lambda test: (test,))
-    return _run(session, twinned, trusted, passed, doctests, helpers, elsewhere, known, shadowed, said)
+    twinned = Twinned(entrypoint, sources, frozenset((*_passed(passed), *besides)), lambda test: (test,))
+    return _run(session, twinned, trusted, passed, doctests, helpers, elsewhere, known, shadowed, said, besides)
 
 
 def helpers_of(snapshot: Snapshot, trusted: Sequence[str], tests: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -244,13 +246,14 @@ def _run(
     known: Collection[Problem] = (),
     shadowed: Collection[str] = (),
     said: Collection[str] = (),
+    besides: Sequence[str] = (),
 ) -> Twins:
     """Run twins, and tell which tests are not believed."""
     modules, unread = _written(twinned.sources)
     written = _Written(modules)
     named = _Written({name: paths for test, paths in modules.items() for name in twinned.names(test)})
     inside: dict[str, list[str]] = {}
-    for test in _passed(passed):
+    for test in dict.fromkeys((*_passed(passed), *besides)):
         within = test.partition("::")[2]
         ends = [f"{path}::{within}" for path in (elsewhere or {}).get(test, ()) if within]
         paths = named.of(test) or [path for end in ends for path in named.of(end)]
@@ -275,6 +278,8 @@ def _run(
         is_known = result.id in doctests or result.id in inside or written.of(result.id)
         for name in twinned.names(result.id) if is_known else ():
             told.setdefault(name, []).append(result)
+    # Where a module cannot be loaded, as before a fix that brings what it imports, that is told of all of it.
+    unloaded = {one.id: one.message.partition(STRANGE)[2].strip() for one in run.tests if one.outcome == "error"}
     have, doubts = [], {}
     for test in (*inside, *asked_too):
         results = told.get(test, [])
@@ -285,6 +290,8 @@ def _run(
         said = [why for one in asked if (why := _doubt(one, turned.secret))]
         if not asked:
             said = [f"its twin did not run ({run.reason})" if run.reason else "its twin did not run"]
+            names = [unloaded[path] for path in inside.get(test, ()) if unloaded.get(path)]
+            said = [f"its twin did not run, and {STRANGE}{names[0]}"] if names else said
         if said:
             doubts[test] = said[0]
     return Twins(len(have), doubts, run.lost, frozenset(have), unread)

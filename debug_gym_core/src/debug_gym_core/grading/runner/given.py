@@ -91,6 +91,14 @@ class Finder(object):
         """Learn that a module begins to run."""
         self.remember(module)
 
+    def fail(self, module: "Any", path: str) -> None:
+        """Learn that it raised.
+
+        Args:
+            module: it
+            path: of its file
+        """
+
     def leave(self) -> None:
         """Learn that it has run."""
 
@@ -168,6 +176,9 @@ class Loader(SourceFileLoader):
         vars(module)["__builtins__"] = _builtins  # else it has ours, which no test could replace
         try:
             _execute(self.code, vars(module))
+        except Exception:
+            self.finder.fail(module, self.path)
+            raise
         finally:
             self.finder.leave()
         if "modules" in self.code.co_names:  # It may have put an object of its own in its place in `sys.modules`.

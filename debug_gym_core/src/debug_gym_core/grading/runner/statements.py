@@ -7,6 +7,7 @@ own, or by names that they say, as `mock.patch("os.path.exists")` does.
 
 import ast
 import builtins
+import contextlib
 import os
 import sys
 from zlib import crc32
@@ -18,7 +19,7 @@ from .owners import MISSING, TALKING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Set
+    from collections.abc import Iterable, Iterator, Set
     from typing import Any, Union
 
     from .owners import Space
@@ -249,6 +250,18 @@ class Statements(object):
             before = self.at_load.setdefault(id(space), set())
         for strange in [one.strange for one in under_way] or [before]:
             strange.update(found)
+
+    def all_strange(self, numbers: "Iterable[int]", space: "Space") -> "set[str]":
+        """What statements that do not run would use that is not what it was.
+
+        Args:
+            numbers: of them
+            space: the globals of their module
+        """
+        found = set()  # type: set[str]
+        with contextlib.suppress(Exception):  # of what the tested code has put there
+            found.update(name for number in numbers for name in self.strange(number, space))
+        return found
 
     def strange(self, number: int, space: "Space") -> "Iterator[str]":
         """What a statement is about to use that is not what it was.

@@ -11,6 +11,7 @@ import sys
 from . import expectations, turning
 from .given import Finder, within
 from .origins import Origins
+from .statements import STRANGE, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,12 +64,18 @@ class Turner(Finder):
         equal = {"__eq__"}
         anything = any(b"ANY" in text for text in helpers.values())
 
+        self.numbers = {}  # type: dict[str, Sequence[int]]
+
         def compiled_for(functions: "frozenset[str]") -> "Compile":
             def compiled(text: bytes, place: str) -> "CodeType":
                 with nested_deeply():
                     tree = ast.parse(text, place)
                     equal.update(equal_by(tree))
+                    names = self.expectations.statements.names
+                    first = len(names)
                     turning.turn(tree, name, functions, self.expectations, anything)
+                    if functions:
+                        self.numbers[place] = range(first, len(names))
                     return compile(tree, place, "exec", dont_inherit=True)
 
             return compiled
@@ -84,6 +91,16 @@ class Turner(Finder):
         Finder.enter(self, module)
         setattr(module, self.name, self.expectations)
         self.expectations.loading += 1
+
+    def fail(self, module: "Any", path: str) -> None:
+        """Tell what the tests of a module would use that is not what it was: none of them runs.
+
+        Raises:
+            Exception: there is something
+        """
+        found = self.expectations.statements.all_strange(self.numbers.get(path, ()), vars(module))
+        if found:
+            raise self.expectations.failure(STRANGE + listed(found)) from None
 
     def leave(self) -> None:
         """Tests that are called from now on are run as tests."""
