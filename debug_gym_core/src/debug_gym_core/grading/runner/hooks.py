@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from .given import space_of
-from .origins import TAKING_PART
+from .origins import NOBODY, TAKING_PART
 from .tampering import HOOK
 
 TYPE_CHECKING = False
@@ -45,6 +45,12 @@ KEY_HOOKS = (
     "pytest_sessionfinish",
 )
 """By which tests are found and run; those that a version does not have are passed over."""
+
+FIXTURES = frozenset((
+    "cache", "capfd", "capfdbinary", "caplog", "capsys", "capsysbinary", "capteesys", "monkeypatch", "pytestconfig",
+    "pytester", "recwarn", "request", "subtests", "testdir", "tmp_path", "tmp_path_factory", "tmpdir", "tmpdir_factory",
+))  # fmt: skip
+"""By which pytest itself tells tests what became of what they try."""
 
 HOW_CALLED = "_inner_hookexec"
 """What a plugin manager has of its own, by which it calls hooks; not every pluggy's has it."""
@@ -136,6 +142,19 @@ class Hooks(object):
                 text = "a hook {} was added by {}".format(name, name_of(one))
                 if (HOOK, text) not in self.watch.problems:
                     yield text
+
+    def check_fixture(self, fixture: "Any") -> None:
+        """Report a fixture of the tested code's in the place of pytest's, as a conftest may import it.
+
+        Args:
+            fixture: that is about to run, as pytest has it
+        """
+        name, origins = str(fixture.argname), self.watch.origins
+        if name not in FIXTURES or origins.origin_of(fixture.func) is not NOBODY:
+            return
+        space = getattr(origins.function_of(fixture.func), "__globals__", {})
+        if not self.is_named(space):
+            self.watch.report("the fixture {} is that of {}".format(name, space.get("__name__")), HOOK)
 
     def is_in_conftest(self, name: str, plugin: object) -> bool:
         """Whether a plugin is a conftest whose own text has a hook, which it may import from the repository's package.

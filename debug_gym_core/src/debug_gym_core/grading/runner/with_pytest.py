@@ -308,6 +308,10 @@ def make_plugin(
                 )
                 self.tell_test(name, verdict(current["phases"]), current["details"], sure)
 
+        @first
+        def pytest_fixture_setup(self, fixturedef: "Any") -> None:
+            hooks.check_fixture(fixturedef)
+
         @around
         def pytest_runtest_makereport(self, item: "Any", call: "Any") -> "Generator[None, Any, None]":
             outcome = yield
