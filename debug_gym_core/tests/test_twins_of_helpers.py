@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, Make
+
+from debug_gym_core.grading.measure import measure
+from debug_gym_core.sandbox.session import Session
+from debug_gym_core.tasks.judge import Judge, Twinned
+from debug_gym_core.tasks.results import Measurement
 
 PARTS = """
 def same(one, other):
@@ -77,3 +84,36 @@ def test_programs_in_a_directory_of_tests_are_no_helpers(make: Make) -> None:
     named = "".join(f"# app{number}\n" for number in range(101))
     result = make({**FILES, **many, "tests/test_calc.py": TESTS + named}, ENTRYPOINT).grade({"calc.py": FIXED}, IDS)
     assert (result.resolved, result.twins) == (True, 0)
+
+
+class Reads(Judge):
+    """Runs the tests as pytest does."""
+
+    def measure(self, session: Session, *, timeout: float, clean: bool) -> Measurement:
+        return dataclasses.replace(measure(session, ENTRYPOINT, timeout=timeout), kind="log")
+
+    def twinned(self, session: Session, measured: Measurement) -> Twinned:
+        path = "tests/test_calc.py"
+        return Twinned(ENTRYPOINT, {path: session.read(path)}, frozenset(IDS[:1]), lambda test: (test,))
+
+
+SLEEPING = """
+import pytest, time
+import calc
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr("time.sleep", calc.double)
+"""
+
+
+def test_tests_that_a_judge_reads_have_helpers_and_mocks_too(make: Make) -> None:
+    asleep = TESTS.replace("    same(", "    time.sleep(9)\n    same(").replace(
+        "import calc", "import time\nimport calc"
+    )
+    bench = make({**FILES, "tests/conftest.py": SLEEPING, "tests/test_calc.py": asleep}, ENTRYPOINT)
+    bench.task = dataclasses.replace(bench.task, judge=Reads())
+    found = bench.grade({"calc.py": ANYTHING}, IDS[:1])
+    assert (found.resolved, dict(found.doubts)) == (False, {IDS[0]: "it passes whatever it expects"}), found
+    found = bench.grade({"calc.py": FIXED}, IDS[:1])
+    assert (found.resolved, dict(found.doubts), found.twins) == (True, {}, 1), found

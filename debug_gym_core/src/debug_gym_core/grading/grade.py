@@ -231,7 +231,8 @@ class _Clean:
             except OSError as error:
                 raise GradingError(f"the changes cannot be written a second time: {error}") from error
             if task.judge is not None:
-                return run_judged_twins(session, task.judge, measurement, modules_of(snapshot))
+                trusted = infrastructure.trusted(kept)
+                return run_judged_twins(session, task.judge, measurement, snapshot, trusted)
             modules = infrastructure.test_modules()
             sources = {path: snapshot.read(end) for path, end in modules.items() if path.endswith(".py")}
             trusted, doctests = infrastructure.trusted(kept), infrastructure.doctests.expecting()

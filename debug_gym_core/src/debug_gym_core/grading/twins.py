@@ -218,7 +218,7 @@ def said_beside(snapshot: Snapshot, trusted: Sequence[str], known: Collection[st
 
 
 def run_judged_twins(
-    session: Session, judge: Judge, passed: Measurement, shadowed: Collection[str] = ()
+    session: Session, judge: Judge, passed: Measurement, snapshot: Snapshot, trusted: Sequence[str]
 ) -> Twins | None:
     """Run the twins of the tests that passed as a judge says; None: it cannot.
 
@@ -226,13 +226,21 @@ def run_judged_twins(
         session: a fresh sandbox with the graded state
         judge: the task's
         passed: what it measured
-        shadowed: see `modules_of`
+        snapshot: the pristine repository
+        trusted: its files that belong to the tests; directories end in `/`
 
     Raises:
         SandboxLost: the sandbox went away
     """
     twinned = judge.twinned(session, passed)
-    return None if twinned is None else _run(session, twinned, None, passed, shadowed=shadowed)
+    if twinned is None:
+        return None
+    helpers = {}
+    for path in helpers_of(snapshot, trusted, twinned.sources):
+        with contextlib.suppress(OSError):  # The judge may have put others in their places, or none.
+            helpers[path] = session.read(path)
+    said = said_beside(snapshot, trusted, {*twinned.sources, *helpers})
+    return _run(session, twinned, None, passed, helpers=helpers, shadowed=modules_of(snapshot), said=said)
 
 
 def _run(
