@@ -369,6 +369,7 @@ from unittest import mock
 import pytest
 import calc
 import wave  # the repository's own
+from wave import *  # Python's `map` among it
 
 try:
     from nowhere import dumps as text_of
@@ -480,7 +481,7 @@ builtins.print = nothing
 
 
 def test_tests_may_replace_it(make: Make) -> None:
-    wave = "def add(a, b): return a + b\n"
+    wave = "map = map\ndef add(a, b): return a + b\n"
     bench = make({"calc.py": OF_REPLACING, "wave.py": wave, "test_calc.py": REPLACING}, ENTRYPOINT)
     tests = bench.tests()
     found = bench.grade({"calc.py": OF_REPLACING.replace("a - b", "a + b")}, tests)

@@ -42,8 +42,8 @@ WIDE = frozenset(("setUpClass", "setup_class", "setUpModule", "setup_module"))
 
 _modules = sys.modules
 
-PYTHONS = frozenset(name for name in vars(builtins) if name not in TALKING and not name.startswith("__"))
-"""Names of Python's own."""
+PYTHONS = {name: value for name, value in vars(builtins).items() if name not in TALKING and not name.startswith("__")}
+"""Python's own by their names."""
 
 
 class Names(object):
@@ -101,7 +101,7 @@ class Names(object):
                 for table, names in ((self.methods, own), (self.inherited, others)):
                     for name in names:
                         table.setdefault(name, []).append(kind.name)
-        self.pythons = PYTHONS.difference(bindings.bound)
+        self.pythons = frozenset(PYTHONS).difference(bindings.bound)
 
 
 class Uses(object):
@@ -300,7 +300,8 @@ class Statements(object):
             if name in inside(space, kind):
                 yield "{}.{}".format(kind, name)
         for name in uses.pythons:
-            if name in space and not self.library.has_given(uses.stars, name, space[name]):
+            there = space.get(name, PYTHONS[name])
+            if there is not PYTHONS[name] and not self.library.has_given(uses.stars, name, there):
                 yield name
 
     def is_own(self, value: "Any", name: str, space: "Space") -> bool:
