@@ -8,7 +8,7 @@ import pytest
 from grading_bench import ASSERTS, BROKEN, FIXED, RAISES, UNITTESTS, Make, bench_of
 from support import handful, repeated
 
-from debug_gym_core.grading import twins
+from debug_gym_core.grading import twin_run
 
 EXPECTED_FIRST = ASSERTS.replace("calc.double(3) == 6", "6 == calc.double(3)").replace(
     "calc.add(2, 3) == 5", "5 == calc.add(2, 3)"
@@ -242,7 +242,7 @@ for space in [one.f_globals for one in frames() if "test_calc" in one.f_code.co_
     ),
 )
 def test_code_against_twins_is_not_believed(make: Make, tests: str, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(twins, "LEAST", 4.0)  # What hangs is not to hang for long.
+    monkeypatch.setattr(twin_run, "LEAST", 4.0)  # What hangs is not to hang for long.
     bench, ids = bench_of(make, tests)
     result = bench.disbelieved({"calc.py": code}, ids)
     assert (result.score, set(result.doubts)) == (0, set(result.tests)), result

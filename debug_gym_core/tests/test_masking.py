@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from debug_gym_core.grading.masking import mask, mask_temporary
+from debug_gym_core.grading.masking import DrawnNames, mask, mask_temporary
 
 HOSTILE = ["=", "= ", "- ", "- Captured ", "_ ", "___ ", " ", "/", "/a", "/pytest-of-a", "/pytest-of-a/pytest-", " in "]
 HOSTILE += ["1", "1 passed, ", " tests collected", "1 tests collected", "no tests collected ", " at 0x", "rootdir:"]
@@ -70,3 +70,16 @@ def test_only_reports_of_failures_are_masked() -> None:
 )
 def test_temporary_directories_are_named_alike(path: str, masked: str) -> None:
     assert mask_temporary(path) == masked
+
+
+def test_names_that_tempfile_draws_are_numbered_as_they_are_met() -> None:
+    names = DrawnNames()
+    assert names.mask("'tmpq0_abcde', '/tmp/tmpq0_abcde'") == "'tmpq0_abcde', '/tmp/tmp00000001'"
+    assert names.mask("/tmp/tmpaaaaaaaa.txt tmpq0_abcde") == "/tmp/tmp00000002.txt tmp00000001"
+    untouched = "tmp_counter /tmp/tmp_a /tmp/tmpLetters1 /tmp/tmp_counters src/tmp_helper0"
+    assert names.mask(untouched) == untouched
+    output = (
+        "=== FAILURES ===\nassert '/tmp/tmpbbbbbbbb' == 'tmpq0_abcde'\n--- Captured stdout call ---\n/tmp/tmpcccccccc\n"
+    )
+    masked = output.replace("tmpbbbbbbbb", "tmp00000003").replace("tmpq0_abcde", "tmp00000001")
+    assert mask(output, names) == masked

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import textwrap
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from grading_bench import ENTRYPOINT, Make
 
-from debug_gym_core.grading.runner.statements import STRANGE, listed
+from debug_gym_core.grading.runner.bindings import Bindings
+from debug_gym_core.grading.runner.statements import STRANGE, Statements, listed
 
 SAVING = "    path = tmp_path / 'x'\n    calc.save(path)\n    "
 
@@ -234,103 +238,38 @@ LIES = {
         """,
         ["xml.sax.saxutils"],
     ),
-    "a lambda": (
-        "    calc.f()\n    assert there('?')\n\nthere = lambda path: os.path.ismount(path)",
-        """
-        import os
-        OWN = os.path.ismount
-        def ismount(_):
-            os.path.ismount = OWN
-            return True
-        def f(): os.path.ismount = ismount
-        """,
-        ["posixpath.ismount"],
-    ),
+}
+
+ONCE = """
+import os
+OWN = os.path.NAME
+def NAME(_):
+    os.path.NAME = OWN
+    return 5
+def f(): os.path.NAME = NAME
+"""
+
+LATER = {
+    # the test, and what it calls where that does not stand among its statements
+    "a lambda": ("    calc.f()\n    assert there('?') == 5\n\nthere = lambda path: os.path.ismount(path)", "ismount"),
     "gone through later": (
         "    found = (os.path.commonprefix(one) for one in '?')\n    calc.f()\n    assert list(found) == [5]",
-        """
-        import os
-        OWN = os.path.commonprefix
-        def commonprefix(_):
-            os.path.commonprefix = OWN
-            return 5
-        def f(): os.path.commonprefix = commonprefix
-        """,
-        ["posixpath.commonprefix"],
+        "commonprefix",
     ),
     "what a fixture returns": (
         "    calc.f()\n    assert text() == 5\n\n@pytest.fixture\ndef text():\n"
         "    return lambda: os.path.expanduser('?')",
-        """
-        import os
-        OWN = os.path.expanduser
-        def expanduser(_):
-            os.path.expanduser = OWN
-            return 5
-        def f(): os.path.expanduser = expanduser
-        """,
-        ["posixpath.expanduser"],
+        "expanduser",
     ),
 }
+
+LIES.update((case, (test, ONCE.replace("NAME", name), [f"posixpath.{name}"])) for case, (test, name) in LATER.items())
 
 LYING = """
 import glob, json, os, re, shutil, textwrap
 import pytest
 import calc as calc
 from csv import reader as csv_reader
-"""
-
-BY_UNITTEST = """
-import os, unittest
-import calc
-
-class Case(unittest.TestCase):
-    def check(self, found):
-        self.assertEqual(found, 5)
-
-class T(Case):
-    def test_x(self):
-        self.assertTrue(os.access(calc.f(), os.R_OK))
-        self.assertEqual(calc.f(), "?")
-
-    def test_y(self):
-        calc.replace(Case)
-        self.check(calc.f())
-
-    def test_z(self):
-        calc.put(T)
-        self.check(calc.f())
-
-class Z(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        calc.save()
-        cls.there = os.path.sameopenfile(100, 101)
-
-    def test_m(self):
-        self.assertEqual(calc.f(), "?")
-
-    def test_n(self):
-        self.assertIs(self.there, True)
-"""
-OF_UNITTEST = """
-import os
-own = os.access
-os.access = lambda path, *mode: path == "?" or own(path, *mode)
-f = lambda: "?"
-def replace(case):
-    own = case.check
-    def check(self, found): case.check = own
-    case.check = check
-def put(case):
-    def check(self, found): del case.check
-    case.check = check
-def save():
-    own = os.path.sameopenfile
-    def sameopenfile(*_):
-        os.path.sameopenfile = own
-        return True
-    os.path.sameopenfile = sameopenfile
 """
 
 
@@ -350,15 +289,6 @@ def test_what_tests_ask_by_the_library_is_the_librarys(make: Make) -> None:
     assert failed == [], "none is asked whether it lies before all have passed"
     told = {name: found.doubts.get(one) for name, one in zip(LIES, ids, strict=True)}
     assert told == {name: STRANGE + ", ".join(names) for name, (_, _, names) in LIES.items()}, found
-
-
-def test_nor_is_it_with_unittest(make: Make) -> None:
-    bench = make({"calc.py": "f = lambda: 0\n", "test_calc.py": BY_UNITTEST}, "python -m unittest")
-    found = bench.grade({"calc.py": OF_UNITTEST}, bench.tests())
-    names = {"Z.test_m": "posixpath.sameopenfile", "Z.test_n": "posixpath.sameopenfile"}
-    names |= {"T.test_x": "os.access", "T.test_y": "Case.check", "T.test_z": "T.check"}
-    told = {f"test_calc.{test}": STRANGE + name for test, name in names.items()}
-    assert (found.resolved, dict(found.doubts)) == (False, told), found
 
 
 REPLACING = """
@@ -488,121 +418,31 @@ def test_tests_may_replace_it(make: Make) -> None:
     assert (dict(found.doubts), found.resolved, found.twins) == ({}, True, len(tests)), found
 
 
-CLOCK = """
-import contextlib, time
-@contextlib.contextmanager
-def frozen(at):
-    before, time.time = time.time, lambda: at
-    yield
-    time.time = before
-def seconds(): return time.time() - 1
-"""
-OF_CLOCK = """
-import time
-import calc
-def test_frozen():
-    with calc.frozen(5):
-        assert time.time() == 5
-def test_seconds():
-    with calc.frozen(5):
-        assert time.time() == calc.seconds()
-"""
-
-
-@pytest.mark.parametrize("forgiving", [False, True])
-def test_what_the_repository_replaces_itself_it_may(make: Make, forgiving: bool) -> None:
-    """A test that failed before is believed as well, where another one shows it."""
-    bench = make({"calc.py": CLOCK, "test_calc.py": OF_CLOCK}, ENTRYPOINT)
-    tests = bench.tests()
-    found = bench.grade({"calc.py": CLOCK.replace(" - 1", "")}, tests, forgiving=forgiving)
-    assert (found.resolved, len(found.doubts)) == ((True, 0) if forgiving else (False, 2)), found
-
-
-OWN = """
-import json
-own = json.JSONEncoder.default
-json.JSONEncoder.default = lambda self, value: own(self, value)
-def add(a, b): return a - b
-"""
-OF_OWN = """
-import json
-import calc
-def test_text(): assert json.dumps([1]) == "[1]"
-def test_add():
-    json.dumps([1])
-    assert calc.add(1, 2) == 3
-"""
-
-
-def test_what_is_forgiven_hides_nothing_else(make: Make) -> None:
-    """Of a test that uses what the repository replaces itself it is seen whether it passes whatever it expects."""
-    bench = make({"calc.py": OWN, "test_calc.py": OF_OWN}, ENTRYPOINT)
-    tests = bench.tests()
-    found = bench.grade({"calc.py": OWN.replace("a - b", "a + b")}, tests, forgiving=True)
-    assert (found.resolved, dict(found.doubts), found.twins) == (True, {}, 2), found
-    lying = OWN.replace("return a - b", "return type('Same', (), {'__eq__': lambda *_: True})()")
-    found = bench.grade({"calc.py": lying}, tests, forgiving=True)
-    told = f"its expectations tell nothing, and {STRANGE}json.encoder.JSONEncoder.default"
-    assert (found.resolved, dict(found.doubts)) == (False, {"test_calc.py::test_add": told}), found
-
-
-UNLOADED = """
-import json, unittest
-from calc import add
-class T(unittest.TestCase):
-    def test_add(self): self.assertEqual(json.dumps([add(1, 2)]), "[3]")
-"""
-
-
-@pytest.mark.parametrize(
-    ("entrypoint", "test"), [(ENTRYPOINT, "test_calc.py::T::test_add"), ("python -m unittest", "test_calc.T.test_add")]
-)
-def test_so_it_is_where_the_tests_could_not_be_loaded_before(make: Make, entrypoint: str, test: str) -> None:
-    bench = make({"calc.py": OWN.replace("def add", "def added"), "test_calc.py": UNLOADED}, entrypoint)
-    fixed = OWN.replace("a - b", "a + b")
-    found = bench.grade({"calc.py": fixed}, [test], forgiving=True)
-    assert (found.resolved, dict(found.doubts), found.twins) == (True, {}, 1), found
-    found = bench.grade({"calc.py": fixed + "json.JSONEncoder.encode = lambda *_: '[3]'\n"}, [test], forgiving=True)
-    told = f"{STRANGE}json.encoder.JSONEncoder.default, json.encoder.JSONEncoder.encode"
-    assert (found.resolved, dict(found.doubts)) == (False, {test: told}), found
-
-
-FIXTURES = """
-import pytest
-@pytest.fixture
-def client(): return 5
-"""
-OF_FIXTURES = """
-import calc
-def test_x(client, tmp_path):
-    calc.save(tmp_path)
-    assert list(tmp_path.iterdir()) == [5]
-"""
-OWN_PATH = """
-@pytest.fixture
-def tmp_path(tmp_path): return Path(tmp_path)
-class Path:
-    def __init__(self, path): pass
-    def iterdir(self): return [5]
-"""
-
-
-def test_nor_are_pytests_fixtures_the_tested_codes(make: Make) -> None:
-    files = {"calc.py": FIXTURES + "def save(path): pass\n", "conftest.py": "from calc import *\n"}
-    bench = make({**files, "test_calc.py": OF_FIXTURES}, ENTRYPOINT)
-    found = bench.grade({"calc.py": files["calc.py"] + OWN_PATH}, bench.tests())
-    assert (found.resolved, found.reason) == (False, "the fixture tmp_path is that of calc"), found
-
-
-def test_but_where_the_repository_has_them_so(make: Make) -> None:
-    calc = FIXTURES + OWN_PATH.replace("[5]", "[self.saved]") + "def save(path): path.saved = 4\n"
-    bench = make({"calc.py": calc, "conftest.py": "from calc import *\n", "test_calc.py": OF_FIXTURES}, ENTRYPOINT)
-    found = bench.grade({"calc.py": calc.replace("= 4", "= 5")}, bench.tests())
-    assert (found.resolved, dict(found.doubts), found.twins) == (True, {}, 1), found
-
-
 def test_many_names_are_told_by_a_number() -> None:
     names = {f"n{number:02}" for number in range(10)}
     first = ", ".join(sorted(names)[:8])
     assert listed(set(sorted(names)[:8])) == first
     assert listed(names).startswith(f"{first}, 2 more (") and listed(names) != listed({*names, "n99"} - {"n09"})
+
+
+class Strange(str):
+    """A key that is like none."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        raise KeyError(self)
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_what_cannot_be_looked_at_is_told(is_loaded: bool) -> None:
+    tree = ast.parse("def same(): pass\nsame()")
+    statements = Statements()
+    number = statements.number(tree.body[1], statements.meet(tree, Bindings(tree)))
+    assert number is not None
+    space = {Strange("same"): None}
+    if is_loaded:
+        frame: Any = SimpleNamespace(f_globals=space, f_code=None, f_back=None)
+        statements.look(number, frame, [], False)
+    told = statements.before if is_loaded else statements.all_strange([number], space)
+    assert told == {"what cannot be looked at"}

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import pytest
 
+from debug_gym_core.grading.runner import files
 from debug_gym_core.grading.runner.describe import Describer
 from debug_gym_core.grading.runner.hooks import Hooks, name_of
 from debug_gym_core.grading.runner.origins import DECIDING, TAKING_PART, Origins
@@ -68,7 +69,7 @@ def around_a_part(repository: Repository, module: Callable[[], Any]) -> Any:
 def written_since(repository: Repository, writable: bool = True) -> Any:
     repository.origins.began = 0
     if not writable:
-        repository.monkeypatch.setattr(os, "statvfs", lambda path: types.SimpleNamespace(f_flag=os.ST_RDONLY))
+        repository.monkeypatch.setattr(files, "_statvfs", lambda path: types.SimpleNamespace(f_flag=os.ST_RDONLY))
     return repository.module().hook
 
 

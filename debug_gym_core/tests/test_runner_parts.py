@@ -347,6 +347,7 @@ REPLACED = {
     "elsewhere": "_file",
     "expectations": "Hidden",
     "expressions": "is_kept",
+    "files": "real",
     "given": "plainly",
     "hooks": "implementations",
     "items": "path_of",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, Make
 
 from debug_gym_core.grading.measure import measure
@@ -97,6 +98,7 @@ class Reads(Judge):
         return Twinned(ENTRYPOINT, {path: session.read(path)}, frozenset(IDS[:1]), lambda test: (test,))
 
 
+ASLEEP = TESTS.replace("    same(", "    time.sleep(9)\n    same(").replace("import calc", "import time\nimport calc")
 SLEEPING = """
 import pytest, time
 import calc
@@ -108,12 +110,18 @@ def quick(monkeypatch):
 
 
 def test_tests_that_a_judge_reads_have_helpers_and_mocks_too(make: Make) -> None:
-    asleep = TESTS.replace("    same(", "    time.sleep(9)\n    same(").replace(
-        "import calc", "import time\nimport calc"
-    )
-    bench = make({**FILES, "tests/conftest.py": SLEEPING, "tests/test_calc.py": asleep}, ENTRYPOINT)
+    bench = make({**FILES, "tests/conftest.py": SLEEPING, "tests/test_calc.py": ASLEEP}, ENTRYPOINT)
     bench.task = dataclasses.replace(bench.task, judge=Reads())
     found = bench.grade({"calc.py": ANYTHING}, IDS[:1])
     assert (found.resolved, dict(found.doubts)) == (False, {IDS[0]: "it passes whatever it expects"}), found
     found = bench.grade({"calc.py": FIXED}, IDS[:1])
     assert (found.resolved, dict(found.doubts), found.twins) == (True, {}, 1), found
+
+
+@pytest.mark.parametrize("judge", [None, Reads()])
+def test_what_a_repository_replaces_is_held_against_no_test_that_failed(make: Make, judge: Judge | None) -> None:
+    replacing = "import time\ntime.sleep = lambda seconds: None\n"
+    bench = make({**FILES, "calc.py": replacing + BROKEN, "tests/test_calc.py": ASLEEP}, ENTRYPOINT)
+    bench.task = dataclasses.replace(bench.task, judge=judge)
+    found = bench.grade({"calc.py": replacing + FIXED}, IDS[:1], forgiving=True)
+    assert (found.resolved, dict(found.doubts)) == (True, {}), found

@@ -13,22 +13,15 @@ from typing import TYPE_CHECKING, Literal
 
 from debug_gym_core.errors import ActionError, GradingError
 from debug_gym_core.grading.anyway import Unchanged, forgivable, forgiven, is_undecided, passing_newly, throughout
+from debug_gym_core.grading.beside import Beside
 from debug_gym_core.grading.dropped import infrastructure_of, installed_of
 from debug_gym_core.grading.given import given_modules
 from debug_gym_core.grading.infrastructure import Filtered, Infrastructure
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.starting import require_start, why_not_started
-from debug_gym_core.grading.twins import (
-    Twins,
-    When,
-    have_twins,
-    helpers_of,
-    modules_of,
-    run_judged_twins,
-    run_twins,
-    said_beside,
-    without,
-)
+from debug_gym_core.grading.twin_run import Asked, TwinRun
+from debug_gym_core.grading.twins import Twins, When, have_twins, without
+from debug_gym_core.tasks.judge import Twinned
 from debug_gym_core.tasks.results import (
     PASSING,
     SKIPPED,
@@ -115,7 +108,7 @@ def grade(
 
     found = None
     if twins == "always" or (twins == "auto" and (new or resolves(measurement))):
-        found = clean.twins(measurement, known)
+        found = clean.twins(Asked(measurement, known))
         for path, why in found.unread.items() if found is not None else ():
             log.warning("Python %s cannot read %s, its tests have no twins: %s", platform.python_version(), path, why)
         if new:
@@ -206,51 +199,44 @@ class _Clean:
         task = dataclasses.replace(self.task, entrypoint=throughout(self.task.entrypoint))
         return dataclasses.replace(self, changes={}, task=task).run().measurement
 
-    def twins(
-        self, measurement: Measurement, known: frozenset[Problem] = frozenset(), besides: Sequence[str] = ()
-    ) -> Twins | None:
+    def twins(self, asked: Asked) -> Twins | None:
         """The tests that passed, with what they expect turned; None where there is nothing to run again.
 
         Args:
-            measurement: of the run
-            known: problems of it that are held against nobody
-            besides: ids of tests that are run whether or not they passed
+            asked: which they are
         """
-        if measurement.tampered or not (self.task.judge is not None or have_twins(self.task.entrypoint)):
+        if asked.passed.tampered or not (self.task.judge is not None or have_twins(self.task.entrypoint)):
             return None
-        found = self._twins(measurement, known, besides)
-        return self._twins(measurement, known, besides) if found is not None and found.lost else found
+        found = self._twins(asked)
+        return self._twins(asked) if found is not None and found.lost else found
 
-    def _twins(self, measurement: Measurement, known: frozenset[Problem], besides: Sequence[str]) -> Twins | None:
-        task, snapshot = self.task, self.snapshot
+    def _twins(self, asked: Asked) -> Twins | None:
         with self.open_session() as session:
             infrastructure = self._infrastructure(session)
             kept = infrastructure.filter(self.changes).kept
             try:
-                apply_changes(session, snapshot, kept)
+                apply_changes(session, self.snapshot, kept)
             except OSError as error:
                 raise GradingError(f"the changes cannot be written a second time: {error}") from error
-            if task.judge is not None:
-                trusted = infrastructure.trusted(kept)
-                return run_judged_twins(session, task.judge, measurement, snapshot, trusted)
-            modules = infrastructure.test_modules()
-            sources = {path: snapshot.read(end) for path, end in modules.items() if path.endswith(".py")}
-            trusted, doctests = infrastructure.trusted(kept), infrastructure.doctests.expecting()
-            helpers = helpers_of(snapshot, trusted, sources)
-            return run_twins(
-                session,
-                task.entrypoint,
-                sources,
-                doctests,
-                helpers,
-                trusted,
-                measurement,
-                infrastructure.elsewhere,
-                known,
-                modules_of(snapshot),
-                said_beside(snapshot, trusted, {*sources, *helpers}),
-                besides,
-            )
+            run = self._twin_run(session, infrastructure, infrastructure.trusted(kept), asked)
+            return run.run() if run is not None else None
+
+    def _twin_run(
+        self, session: Session, infrastructure: Infrastructure, trusted: Sequence[str], asked: Asked
+    ) -> TwinRun | None:
+        """How the tests run once more in a sandbox with the changes; None: they cannot."""
+        task, snapshot = self.task, self.snapshot
+        if task.judge is not None:
+            twinned = task.judge.twinned(session, asked.passed)
+            if twinned is None:
+                return None
+            beside = Beside.of(snapshot, trusted, twinned.sources).reread(session)
+            return TwinRun(session, twinned, asked, beside)
+        modules = infrastructure.test_modules()
+        sources = {path: snapshot.read(end) for path, end in modules.items() if path.endswith(".py")}
+        twinned = Twinned(task.entrypoint, sources, frozenset(asked.tests), lambda test: (test,))
+        beside, doctests = Beside.of(snapshot, trusted, sources), infrastructure.doctests.expecting()
+        return TwinRun(session, twinned, asked, beside, trusted, doctests, infrastructure.elsewhere)
 
     def doubted_anyway(self, run: _Run, twins: Twins, known: frozenset[Problem]) -> frozenset[str]:
         """The tests whose twins tell nothing: they doubt a right fix as well, or the repository as it was.
@@ -266,7 +252,7 @@ class _Clean:
         passed = [one for one in twins.doubts if then.outcomes.get(one) in PASSING]
         strange = [one for one in twins.doubts if twins.holds(one)]
         # What a test is about to use is looked at whether or not it passes.
-        found = self._right().twins(then, known, strange) if passed or strange else None
+        found = self._right().twins(Asked(then, known, strange)) if passed or strange else None
         if found is None:
             return frozenset()
         replaced = frozenset().union(*map(found.strange, found.doubts))

@@ -1,7 +1,8 @@
 """What pytest and unittest print about themselves, made equal from run to run.
 
 Dropped: pytest's header, and in tracebacks the frames of what runs it here. Masked: durations, and in pytest's failure
-reports (not in what the program printed) the addresses of objects and the numbers of pytest's temporary directories.
+reports (not in what the program printed) the addresses of objects, the numbers of pytest's temporary directories and
+the names that `tempfile` draws.
 
 The tested code prints what it likes, on lines of any length: the steps taken here grow with the text, not faster.
 """
@@ -28,18 +29,43 @@ _PARTED = re.compile(r"_ _ _[ _]*")
 _OURS = re.compile(r' +File "<debug-gym>", line \d+')
 _NAMES = re.compile(r"[\w.+-]")
 _TEMPORARY = re.compile(r"/pytest-of-[^/\s]+/pytest-\d+")
+_DRAWN = re.compile(r"(/tmp/)?\b(tmp[a-z0-9_]{8})\b")
 
 
-def mask(output: str) -> str:
+class DrawnNames:
+    """Names that `tempfile` drew in one run of tests, numbered as they are met, so that two of them stay two."""
+
+    def __init__(self) -> None:
+        """Know none."""
+        self._known: dict[str, str] = {}
+
+    def mask(self, text: str) -> str:
+        """Show the names of temporary files as numbers, alone too once their place was seen.
+
+        Args:
+            text: of the run, after what came before it in it
+        """
+        return _DRAWN.sub(self._numbered, text)
+
+    def _numbered(self, found: re.Match[str]) -> str:
+        place, name = found[1] or "", found[2]
+        if place:
+            self._known.setdefault(name, f"tmp{len(self._known) + 1:08}")
+        return place + self._known.get(name, name)
+
+
+def mask(output: str, names: DrawnNames | None = None) -> str:
     """Make the output of a test run equal from run to run.
 
     Args:
         output: what it printed
+        names: those met in what else is known of the run
 
     Returns:
         the output; what the tests and the program printed is as it was
     """
-    return "".join(_lines([line for line in output.splitlines(keepends=True) if not _OURS.match(line)]))
+    lines = [line for line in output.splitlines(keepends=True) if not _OURS.match(line)]
+    return "".join(_lines(lines, names or DrawnNames()))
 
 
 def mask_temporary(text: str) -> str:
@@ -101,7 +127,7 @@ def _begins_test(line: str) -> bool:
     return (ruled and len(inner) > 1) or bool(_PARTED.fullmatch(line))
 
 
-def _lines(lines: list[str]) -> Iterator[str]:
+def _lines(lines: list[str], names: DrawnNames) -> Iterator[str]:
     header = False
     where = ""
     captured = False
@@ -129,7 +155,7 @@ def _lines(lines: list[str]) -> Iterator[str]:
         if where.startswith("slowest") and not title:
             continue  # Which tests are slow, and how slow, differs from run to run.
         if where in ("FAILURES", "ERRORS", "short test summary info", "warnings summary") and not captured:
-            text = mask_temporary(without_addresses(text))
+            text = names.mask(mask_temporary(without_addresses(text)))
         yield text + end
 
 

@@ -71,9 +71,8 @@ def _exit_status(
     """Run what does not report."""
     started, argv = time.monotonic(), entrypoint.argv(python or session.python)
     try:
-        with interruption.beginning():
+        with interruption.beginning() as running:
             result = session.run(argv, timeout=timeout, env=entrypoint.env, interruption=interruption)
-            asked = interruption.asked
     except (OSError, CommandLost) as error:
         return Measurement(
             (),
@@ -85,7 +84,7 @@ def _exit_status(
             seconds=time.monotonic() - started,
             lost=isinstance(error, CommandLost),
         )
-    interrupted = asked and result.exit_status == -signal.SIGKILL
+    interrupted = running.ended and result.exit_status == -signal.SIGKILL
     reason = TIMED_OUT if result.timed_out else INTERRUPTED if interrupted else ""
     return Measurement(
         tests=(),

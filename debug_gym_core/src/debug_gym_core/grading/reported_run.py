@@ -6,11 +6,12 @@ import base64
 import json
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from debug_gym_core.grading import masking
+from debug_gym_core.grading.beside import Beside
 from debug_gym_core.grading.runner import stuck, tampering
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.interruption import Interruption
@@ -91,29 +92,25 @@ class Turned:
         secret: what the failure says of a test that is believed, and of one that has no twin why it is skipped
         name: of the global by which a module asks; names nothing that a module could name
         doctests: ids of doctests that are asked too
-        helpers: texts of modules that help the tests, by path
-        shadowed: names of modules that the repository has itself
-        said: names that other files of the tests say in a text
+        beside: what stands beside these modules
     """
 
     sources: Mapping[str, bytes]
     tests: Sequence[str]
     secret: str
     name: str
-    doctests: Sequence[str] = ()
-    helpers: Mapping[str, bytes] = field(default_factory=dict)
-    shadowed: Collection[str] = ()
-    said: Collection[str] = ()
+    doctests: Sequence[str]
+    beside: Beside
 
     def told(self) -> dict[str, Any]:
         """What the runner is told."""
         sources, helpers = (
             {path: base64.b64encode(text).decode() for path, text in texts.items()}
-            for texts in (self.sources, self.helpers)
+            for texts in (self.sources, self.beside.helpers)
         )
         fields = {"tests": list(self.tests), "secret": self.secret, "doctests": list(self.doctests)}
-        others = {"name": "_" + self.name, "shadowed": sorted(self.shadowed), "said": sorted(self.said)}
-        return {**fields, **others, "sources": sources, "helpers": helpers}
+        beside = {"helpers": helpers, "shadowed": sorted(self.beside.shadowed), "said": sorted(self.beside.said)}
+        return {**fields, **beside, "name": "_" + self.name, "sources": sources}
 
 
 @dataclass
@@ -164,6 +161,7 @@ class ReportedRun:
     forged: str = ""
     asked: bool = False
     printed: str | None = None
+    names: masking.DrawnNames = field(default_factory=masking.DrawnNames)
 
     def measure(self) -> Measurement:
         """Run it; once.
@@ -214,7 +212,7 @@ class ReportedRun:
             tests=tuple(one for one in self.results.values() if one.id not in unsure),
             unsure=unsure,
             exit_status=status,
-            output=masking.mask(output),
+            output=masking.mask(output, self.names),
             output_cut=cut,
             timed_out=timed_out,
             interrupted=interrupted,
@@ -326,7 +324,7 @@ class ReportedRun:
             self.unsure.add(name)
 
     def _mask(self, text: object) -> str:
-        return masking.mask_temporary(self.session.mask(str(text)))
+        return self.names.mask(masking.mask_temporary(self.session.mask(str(text))))
 
     def _problem(self, kind: object, text: object) -> Problem:
         if kind not in tampering.KINDS or not isinstance(text, str):

@@ -49,7 +49,8 @@ class Around(object):
         # What is asked in every run that passes has to be.
         holds = error is None and not self.survived and self.asked >= self.certain
         if self.strange:  # told whatever becomes of the test, which may fail in the unchanged repository
-            raise self.failure((self.owner.secret + " " if holds else "") + STRANGE + listed(self.strange))
+            told = (self.owner.secret + " " if holds else "") + STRANGE + listed(self.strange)
+            raise self.failure(told) from None
         if not holds:
             passes = error is None or self.survived > 0 or isinstance(error, Unmet)
             return passes or (error is not None and self.owner.secret in text_of(error))  # which no test raises

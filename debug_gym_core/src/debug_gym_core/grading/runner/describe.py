@@ -8,6 +8,7 @@ import re
 import sys
 from time import monotonic
 
+from . import files
 from .apart import Lost, NoCopy, apart
 
 TYPE_CHECKING = False
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 TEXT = 500
 VALUE = 160
-# Bound once: tests replace them, and may still do so when their failure is described.
-_realpath, _join, _exists = os.path.realpath, os.path.join, os.path.exists
 _GROUP = getattr(sys.modules["builtins"], "BaseExceptionGroup", None)  # type: Any
 LOCALS = 20
 FRAMES = 12
@@ -50,7 +49,7 @@ class Describer(object):
     """
 
     def __init__(self, root: str, details: bool = True) -> None:
-        self.root = os.path.realpath(root) + os.sep
+        self.root = files.real(root) + os.sep
         self.paths = {}  # type: dict[str, Union[str, None]]
         self.left = DETAILED if details else 0
         self.patience = SECONDS
@@ -58,8 +57,8 @@ class Describer(object):
     def inside(self, filename: str) -> "Union[str, None]":
         """The path of a repository's file relative to the root; None for any other."""
         if filename not in self.paths:
-            path = _realpath(_join(self.root, filename))
-            relative = path[len(self.root) :] if path.startswith(self.root) and _exists(path) else None
+            path = files.real(files.joined(self.root, filename))
+            relative = path[len(self.root) :] if path.startswith(self.root) and files.exists(path) else None
             if relative and re.search(r"(^|/)(site-packages|dist-packages|lib/python[0-9.]+)/", relative):
                 relative = None
             self.paths[filename] = relative

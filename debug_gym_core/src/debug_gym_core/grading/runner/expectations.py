@@ -136,7 +136,7 @@ class Expectations(object):
 
     def uses(self, statement: int) -> None:
         """Look at what a statement of a turned module is about to use; see `statements`."""
-        self.statements.look(statement, _getframe(1).f_globals, self.under_way, self.loading > 0)
+        self.statements.look(statement, _getframe(1), self.under_way, self.loading > 0)
 
     def compare(
         self, number: int, operator: str, left: "Any", right: "Any", free: str = "", says: "Union[Later, None]" = None

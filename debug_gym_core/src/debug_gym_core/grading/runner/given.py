@@ -7,14 +7,16 @@ reads, parses, caches or finds modules, or to write to a test and restore it.
 import builtins
 import contextlib
 import importlib
-import os
 import sys
 import warnings
 from importlib.machinery import PathFinder, SourceFileLoader
 from types import ModuleType
 
+from . import files
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ast import AST
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import CodeType
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
 
 _builtins = vars(builtins)
 _execute = exec
+_compile = compile  # type: Callable[..., Any]
 _modules = sys.modules
 _find = PathFinder.find_spec
-_resolve = os.path.realpath
 _space = vars(ModuleType)["__dict__"].__get__  # a class of modules may have another `__dict__`
 
 
@@ -60,7 +62,7 @@ class Finder(object):
         for path, text in texts.items():
             code = module_code(text, path, compiled)
             if code is not None:
-                self.codes[_resolve(path)] = self.asked[path] = code
+                self.codes[files.real(path)] = self.asked[path] = code
                 self.names.add(_stem(path))
 
     def install(self) -> None:
@@ -76,7 +78,7 @@ class Finder(object):
         spec = _find(name, path, target)
         if spec is None or not isinstance(spec.loader, SourceFileLoader) or not spec.origin:
             return None
-        code = self.asked.get(spec.origin) or self.codes.get(_resolve(spec.origin))
+        code = self.asked.get(spec.origin) or self.codes.get(files.real(spec.origin))
         if code is None:
             return None
         spec.loader = Loader(name, spec.origin, self, code)
@@ -91,12 +93,13 @@ class Finder(object):
         """Learn that a module begins to run."""
         self.remember(module)
 
-    def fail(self, module: "Any", path: str) -> None:
+    def fail(self, module: "Any", path: str, error: Exception) -> None:
         """Learn that it raised.
 
         Args:
             module: it
             path: of its file
+            error: what
         """
 
     def leave(self) -> None:
@@ -109,14 +112,14 @@ class Finder(object):
             path: of the file
         """
         is_asked = path in self.asked
-        path = _resolve(path)
+        path = files.real(path)
         if path in self.cleared or not (is_asked or path in self.codes):
             return
         self.cleared.add(path)
-        end = os.path.basename(path)
+        end = files.split(path)[1]
         for name, module in list(_modules.items()):
             file = _file_of(module)
-            if file.endswith(end) and not self.is_genuine(module) and _resolve(file) == path:
+            if file.endswith(end) and not self.is_genuine(module) and files.real(file) == path:
                 del _modules[name]
 
     def is_genuine(self, module: "Any") -> bool:
@@ -135,16 +138,14 @@ class Finder(object):
             name: of the module
             module: what has the name
         """
-        inside = os.path.join(*name.split(".")) + ".py"
+        inside = name.replace(".", "/") + ".py"
         file = _file_of(module)
         if not file:
-            return any(
-                one.endswith(os.sep + inside) and self.is_other(one, module) for one in [*self.codes, *self.asked]
-            )
+            return any(one.endswith("/" + inside) and self.is_other(one, module) for one in [*self.codes, *self.asked])
         if self.is_other(file, module):
             return True
-        elsewhere = file.endswith(os.sep + inside) and os.path.isfile(file)
-        return not elsewhere and self.is_other(os.path.join(root, inside), module)
+        elsewhere = file.endswith("/" + inside) and files.is_file(file)
+        return not elsewhere and self.is_other(files.joined(root, inside), module)
 
     def is_other(self, path: str, module: "Any") -> bool:
         """Whether a module should have been loaded here, and was not.
@@ -155,7 +156,7 @@ class Finder(object):
         """
         if module is None or self.is_genuine(module) or _stem(path) not in self.names:
             return False
-        return path in self.asked or _resolve(path) in self.codes
+        return path in self.asked or files.real(path) in self.codes
 
 
 class Loader(SourceFileLoader):
@@ -176,8 +177,8 @@ class Loader(SourceFileLoader):
         vars(module)["__builtins__"] = _builtins  # else it has ours, which no test could replace
         try:
             _execute(self.code, vars(module))
-        except Exception:
-            self.finder.fail(module, self.path)
+        except Exception as error:
+            self.finder.fail(module, self.path, error)
             raise
         finally:
             self.finder.leave()
@@ -194,9 +195,10 @@ def read(root: str, paths: "Iterable[str]") -> "dict[str, bytes]":
     """
     texts = {}
     for path in paths:
-        place = os.path.join(root, path)
-        with contextlib.suppress(OSError, ValueError), open(place, "rb") as file:
-            texts[place] = file.read()
+        place = files.joined(root, path)
+        text = files.read(place)
+        if text is not None:
+            texts[place] = text
     return texts
 
 
@@ -214,9 +216,10 @@ def module_code(text: bytes, path: str, compiled: "Compile") -> "Union[CodeType,
     return None
 
 
-def plainly(text: bytes, path: str) -> "CodeType":
+def plainly(text: "Union[bytes, AST]", path: str) -> "CodeType":
     """Compile a module as Python does."""
-    return compile(text, path, "exec", dont_inherit=True)
+    code = _compile(text, path, "exec", dont_inherit=True)  # type: CodeType
+    return code
 
 
 def rewritten(config: "Any") -> "Compile":
@@ -236,12 +239,12 @@ def rewritten(config: "Any") -> "Compile":
     takes_text = rewrite_asserts.__code__.co_argcount > 3  # since pytest 5.0
 
     def compiled(text: bytes, path: str) -> "CodeType":
-        tree = ast.parse(text, path)
+        tree = _compile(text, path, "exec", ast.PyCF_ONLY_AST, True)
         if takes_text:
             rewrite_asserts(tree, text, path, config)
         else:
             rewrite_asserts(tree, importlib.import_module("py").path.local(path), config)
-        return compile(tree, path, "exec", dont_inherit=True)
+        return plainly(tree, path)
 
     return compiled
 
@@ -269,5 +272,5 @@ def _file_of(module: "Any") -> str:
 
 def _stem(path: str) -> str:
     """What a module is called, by its file, without the packages that it is in."""
-    directory, name = os.path.split(path)
-    return os.path.basename(directory if name.startswith("__init__.") else name).partition(".")[0]
+    directory, name = files.split(path)
+    return (files.split(directory)[1] if name.startswith("__init__.") else name).partition(".")[0]

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from .bindings import STANDARD
 from .given import space_of, within
 from .origins import LIBRARY, PLUGINS, TAKING_PART, TESTS, Origins, is_made
-from .owners import MISSING, Had, Owner, Single, is_asked, is_enumerated, mro_of
+from .owners import MISSING, Had, Owner, Single, is_enumerated, mro_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,18 +57,8 @@ class Library(object):
     """
 
     __slots__ = (
-        "builtin",
-        "closed",
-        "index",
-        "method",
-        "named",
-        "origins",
-        "owners",
-        "sets",
-        "singles",
-        "spaces",
-        "wanted",
-    )
+        "builtin", "closed", "index", "method", "named", "origins", "owners", "sets", "singles", "spaces", "wanted",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.origins = None  # type: Any
@@ -106,7 +96,7 @@ class Library(object):
         self.index = {name: [] for name in self.wanted}
         for owner in list(self.owners.values()):
             for name in self.index.keys() & owner.had.keys():
-                if owner.had[name] is MISSING or is_asked(owner.name, name, owner.had[name]):
+                if owner.is_asked(name):
                     self.index[name] += self.inherited(owner, name)
 
     def keep(self, value: "Any", name: str) -> None:
@@ -189,7 +179,7 @@ class Library(object):
         now = one.owner.space.get(one.name, MISSING)
         if now is one.value:
             return one.is_rewritten()
-        if one.is_asked or one.value is MISSING:
+        if one.is_asked:
             return not self.may_be(now, one.value, one.name)
         # A module may have kept anything of its own there.
         kind = type(now)
@@ -200,8 +190,7 @@ class Library(object):
         owner = self.named.get(module)
         if owner is None or not inside:
             return MISSING if owner is None else owner.value
-        value = owner.had.get(inside, MISSING)
-        return value if value is not MISSING and is_asked(module, inside, value) else MISSING
+        return owner.had.get(inside, MISSING) if owner.is_asked(inside) else MISSING
 
     def has_given(self, modules: "Iterable[str]", name: str, value: "Any") -> bool:
         """Whether a name stands for what one of some modules has, which is installed, or the tests'.

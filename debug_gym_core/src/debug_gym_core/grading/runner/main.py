@@ -32,6 +32,7 @@ from . import (  # noqa: F401 (all of them are watched)
     elsewhere,
     expectations,
     expressions,
+    files,
     given,
     hooks,
     items,

@@ -1,12 +1,12 @@
 """Where functions and classes come from, and who may replace what while tests run."""
 
-import contextlib
 import os
 import sys
 import time
 from functools import partial
 
-from .given import module_code, plainly, read, space_of, within
+from . import files
+from .given import module_code, plainly, space_of, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ OPTIMIZED = 1
 HEAP = 1 << 9
 """Of a class's flags that of those which are made as a program runs."""
 
-_resolve = os.path.realpath
 _flags = vars(type)["__flags__"].__get__  # a class may say that it has others
 _PARTS = [vars(partial)[name] for name in ("func", "args", "keywords")]  # a subclass may say that it has others
 
@@ -84,8 +83,8 @@ class Origins(object):
         self.function = type(lambda: 0)
         self.property = property
         self.methods = (staticmethod, classmethod, type(self.origin_of))
-        places = [_resolve(one) for one in sys.path if one and inside(one) is None]
-        self.places = tuple(one.rstrip(os.sep) + os.sep for one in places if one != _resolve(root))
+        places = [files.real(one) for one in sys.path if one and inside(one) is None]
+        self.places = tuple(one.rstrip(os.sep) + os.sep for one in places if one != files.real(root))
 
     def remember(self, functions: "Iterable[Any]") -> None:
         """Take in what is there before any tested code ran: the modules, with the files that they are of.
@@ -232,12 +231,12 @@ class Origins(object):
 
     def is_installed(self, path: str) -> bool:
         """Whether a file lies below what was in `sys.path` at first, but for the repository."""
-        return any(one.startswith(self.places) for one in (os.path.normpath(path), self.real(path)))
+        return any(one.startswith(self.places) for one in (files.plain(path), self.real(path)))
 
     def real(self, path: str) -> str:
         """A path without links, as they were when it was first asked for."""
         if path not in self.resolved:
-            self.resolved[path] = _resolve(path)
+            self.resolved[path] = files.real(path)
         return self.resolved[path]
 
     def is_conftest(self, space: "Space") -> bool:
@@ -247,7 +246,7 @@ class Origins(object):
             space: it
         """
         path = space.get("__file__")
-        if type(path) is not str or os.path.basename(path) != "conftest.py":
+        if type(path) is not str or files.split(path)[1] != "conftest.py":
             return False
         if self.real(path) in self.given:
             return self.is_loaded(space)
@@ -264,7 +263,7 @@ class Origins(object):
             package: its name
         """
         if self.trusted is None:
-            return os.path.isfile(os.path.join(self.root, package, "conftest.py"))
+            return files.is_file(files.joined(self.root, package + "/conftest.py"))
         return any(one.startswith(package + "/") for one in self.trusted)
 
     def codes_of(self, path: str) -> "Iterator[CodeType]":
@@ -283,17 +282,18 @@ class Origins(object):
             path: of it
             compiled: makes code of a text and a path
         """
-        with contextlib.suppress(OSError, ValueError):
-            # Of what nobody here can write to, the host may have made one more link meanwhile, as uv does.
-            is_new = max(os.lstat(path).st_ctime, os.stat(path).st_ctime) >= self.began
-            if is_new and not os.statvfs(path).f_flag & os.ST_RDONLY:
-                return []
+        try:
             # A directory that is moved here brings files of which no time tells.
             inside = self.trusted is not None and self.inside(path) is not None
-            if inside and identity_of(os.path.dirname(path)) not in self.homes:
+            if inside and files.identity_of(files.split(path)[0]) not in self.homes:
                 return []
-        codes = [module_code(text, place, compiled) for place, text in read("", [path]).items()]
-        return [one for code in codes if code is not None for one in within(code)]
+            if files.may_be_written_since(path, self.began):
+                return []
+        except (OSError, ValueError):
+            return []
+        text = files.read(path)
+        code = module_code(text, path, compiled) if text is not None else None
+        return list(within(code)) if code is not None else []
 
 
 def homes_of(root: str, trusted: "Union[list[str], None]") -> "frozenset[tuple[int, int]]":
@@ -303,17 +303,11 @@ def homes_of(root: str, trusted: "Union[list[str], None]") -> "frozenset[tuple[i
         root: of the repository
         trusted: see `is_infrastructure`
     """
-    files = {os.path.dirname(one) for one in trusted or () if not one.endswith("/")}
+    above = {os.path.dirname(one) for one in trusted or () if not one.endswith("/")}
     below = [one for one in trusted or () if one.endswith("/")]
-    places = [os.path.join(root, one) for one in files]
+    places = [os.path.join(root, one) for one in above]
     places += [place for one in below for place, _, _ in os.walk(os.path.join(root, one))]
-    return frozenset(identity_of(one) for one in places if os.path.isdir(one))
-
-
-def identity_of(directory: str) -> "tuple[int, int]":
-    """What stays the same of a directory under whatever name, and no other one has."""
-    found = os.stat(directory or os.curdir)
-    return found.st_dev, found.st_ino
+    return frozenset(files.identity_of(one) for one in places if os.path.isdir(one))
 
 
 def content_of(cell: "Any") -> "Any":

@@ -54,6 +54,11 @@ class Owner(object):
         """The names to which functions of a module give something else themselves, as `logging.setLoggerClass` does."""
         return {name for code in self.codes.values() for one in within(code) for name in stored_by(one)}
 
+    def is_asked(self, name: str) -> bool:
+        """Whether a test may ask something of what it, or a base class, has by a name."""
+        value = self.had.get(name, MISSING)
+        return value is MISSING or is_asked(self.name, name, value)
+
     def is_other(self) -> bool:
         """Whether names are looked up elsewhere now."""
         return type(self.value) is not self.kind or (self.mro != () and mro_of(self.value) is not self.mro)
@@ -91,7 +96,7 @@ class Had(object):
         self.function = function and (function, owner.codes[name])
         self.defaults = function and function.__defaults__
         self.named = tuple(sorted((function.__kwdefaults__ or {}).items())) if function else ()
-        self.is_asked = value is MISSING or is_asked(owner.name, name, value)
+        self.is_asked = owner.is_asked(name)
 
     def __str__(self) -> str:
         return "{}.{}".format(self.owner.name, self.name)

@@ -7,8 +7,8 @@ own, or by names that they say, as `mock.patch("os.path.exists")` does.
 
 import ast
 import builtins
-import contextlib
 import os
+import re
 import sys
 from zlib import crc32
 
@@ -20,6 +20,7 @@ from .owners import MISSING, TALKING
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Set
+    from types import FrameType
     from typing import Any, Union
 
     from .owners import Space
@@ -37,7 +38,7 @@ OFTEN = 300
 CASES = frozenset(("object", "TestCase", "IsolatedAsyncioTestCase"))
 """Bases that leave methods as they are written."""
 
-WIDE = frozenset(("setUpClass", "setup_class", "setUpModule", "setup_module"))
+WIDE = re.compile("setUpClass|setup_class|setUpModule|setup_module|pytest_(?!runtest_).*")
 """Functions that prepare several tests."""
 
 _modules = sys.modules
@@ -151,7 +152,7 @@ class Statements(object):
         looked: what each statement uses which ran
         before: what was strange since the last test
         at_load: likewise, as modules were loaded, by the ids of their globals
-        lasting: numbers of statements in fixtures of more than one test
+        lasting: ids of the code objects of what prepares more than the next test
         always: what was strange in one of these
     """
 
@@ -171,7 +172,7 @@ class Statements(object):
         self.looked = {}  # type: dict[int, Uses]
         self.before = set()  # type: set[str]
         self.at_load = {}  # type: dict[int, set[str]]
-        self.lasting = set()  # type: set[int]
+        self.lasting = frozenset()  # type: frozenset[int]
         self.always = set()  # type: set[str]
         self.urandom = os.urandom
         self.function = type(lambda: 0)
@@ -195,13 +196,12 @@ class Statements(object):
         self.said.update(said_in(bindings.nodes, names.imported))
         return names
 
-    def number(self, statement: ast.stmt, module: Names, lasts: bool) -> "Union[int, None]":
+    def number(self, statement: ast.stmt, module: Names) -> "Union[int, None]":
         """The number of a statement that uses something by name; None: it does not.
 
         Args:
             statement: it
             module: see `meet`
-            lasts: see `outlives`
         """
         names = frozenset(names_in(statement))
         if not names:
@@ -209,8 +209,6 @@ class Statements(object):
         self.library.wanted |= names
         self.names.append(names)
         self.modules.append(module)
-        if lasts:
-            self.lasting.add(len(self.names) - 1)
         return len(self.names) - 1
 
     # As tests run
@@ -225,12 +223,12 @@ class Statements(object):
         test.strange |= self.before | self.always | self.at_load.get(id(space), set())
         self.before = set()
 
-    def look(self, number: int, space: "Space", under_way: "list[Any]", is_loading: bool) -> None:
+    def look(self, number: int, frame: "FrameType", under_way: "list[Any]", is_loading: bool) -> None:
         """Look at what a statement is about to use, the first time in each test, and then often enough.
 
         Args:
             number: the statement's
-            space: the globals of what it is in
+            frame: what runs it
             under_way: the tests that are, each an `Around`
             is_loading: whether its module is loaded just now
         """
@@ -241,15 +239,23 @@ class Statements(object):
             if is_again and often and max(self.urandom(2 if test.looks > 16 * OFTEN else 1)) >= 16:
                 return
             test.used.add(number)
-        try:
-            found = list(self.strange(number, space))
-        except Exception:  # of what the tested code has put there
-            found = ["what cannot be looked at"]
-        before = self.always if number in self.lasting else self.before
-        if is_loading:
-            before = self.at_load.setdefault(id(space), set())
-        for strange in [one.strange for one in under_way] or [before]:
+        found = self.found(number, frame.f_globals)
+        for strange in [one.strange for one in under_way] or [self.told_of(frame, is_loading)] if found else ():
             strange.update(found)
+
+    def told_of(self, frame: "FrameType", is_loading: bool) -> "set[str]":
+        """What was strange where there is no test under way, for those that are told of it.
+
+        Args:
+            frame: what ran then
+            is_loading: see `look`
+        """
+        if is_loading:
+            return self.at_load.setdefault(id(frame.f_globals), set())
+        caller = frame  # type: Union[FrameType, None]
+        while caller is not None and id(caller.f_code) not in self.lasting:
+            caller = caller.f_back
+        return self.before if caller is None else self.always
 
     def all_strange(self, numbers: "Iterable[int]", space: "Space") -> "set[str]":
         """What statements that do not run would use that is not what it was.
@@ -258,10 +264,14 @@ class Statements(object):
             numbers: of them
             space: the globals of their module
         """
-        found = set()  # type: set[str]
-        with contextlib.suppress(Exception):  # of what the tested code has put there
-            found.update(name for number in numbers for name in self.strange(number, space))
-        return found
+        return {name for number in numbers for name in self.found(number, space)}
+
+    def found(self, number: int, space: "Space") -> "list[str]":
+        """As `strange`, also of what raises where it is looked at, as the tested code may have put there."""
+        try:
+            return list(self.strange(number, space))
+        except Exception:
+            return ["what cannot be looked at"]
 
     def strange(self, number: int, space: "Space") -> "Iterator[str]":
         """What a statement is about to use that is not what it was.
@@ -334,9 +344,11 @@ def dotted(home: str, name: str) -> str:
     return "{}.{}".format(home, name) if name else home
 
 
-def outlives(function: "Union[ast.FunctionDef, ast.AsyncFunctionDef]") -> bool:
-    """Whether what a function makes may be for more than the next test: a fixture of a class, module or session."""
-    scopes = [
-        one.value for call in function.decorator_list for one in getattr(call, "keywords", ()) if one.arg == "scope"
-    ]
-    return function.name in WIDE or any(written_text(one) != "function" for one in scopes)
+def outliving(tree: ast.Module) -> "Iterator[str]":
+    """The names of functions whose work may be for more than the next test: fixtures of a class, module or session."""
+    for one in ast.walk(tree):
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            named = [each for call in one.decorator_list for each in getattr(call, "keywords", ())]
+            scopes = [each.value for each in named if each.arg == "scope"]
+            if WIDE.fullmatch(one.name) or any(written_text(each) != "function" for each in scopes):
+                yield one.name

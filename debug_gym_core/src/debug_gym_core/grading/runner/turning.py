@@ -13,7 +13,6 @@ from .bindings import Bindings, called
 from .expressions import Calls, Comparisons
 from .literals import FRAMES_OWN, Literals, constant, is_false, is_kept
 from .opposites import OPPOSITES
-from .statements import outlives
 from .taking import Taking
 
 TYPE_CHECKING = False
@@ -100,7 +99,6 @@ class _Turner(ast.NodeTransformer):
         self.names = names
         self.literals = literals = Literals(name, asked.literals)
         self.asked = asked.statements
-        self.lasts = False
         self.names_of = asked.statements.meet(tree, bindings)
         self.comparing = frozenset(_imported(tree.body, COMPARING))
         self.pytests = frozenset(_imported(tree.body, ("pytest",)))
@@ -130,7 +128,6 @@ class _Turner(ast.NodeTransformer):
         """Rewrite what a function of a module or class expects; put a test below `with`."""
         head = 0 if ast.get_docstring(function, clean=False) is None else 1
         is_test = function.name in self.names
-        self.lasts = outlives(function)
         # Who calls a helper may take what it raises.
         self.certain, self.maybe, self.shielded = 0, 0, int(not is_test)
         self.comparisons = Comparisons(self.literals, self.bindings, self.anything)
@@ -161,7 +158,7 @@ class _Turner(ast.NodeTransformer):
     def uses(self, statement: ast.AST) -> "Iterator[ast.stmt]":
         """What looks, before a statement, at what this uses."""
         if isinstance(statement, ast.stmt):
-            number = self.asked.number(statement, self.names_of, self.lasts)
+            number = self.asked.number(statement, self.names_of)
             if number is not None:
                 yield ast.copy_location(ast.Expr(self.ask("uses", [constant(number)], statement)), statement)
 

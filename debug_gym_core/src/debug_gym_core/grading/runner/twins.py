@@ -11,7 +11,7 @@ import sys
 from . import expectations, turning
 from .given import Finder, within
 from .origins import Origins
-from .statements import STRANGE, listed
+from .statements import STRANGE, listed, outliving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,13 +55,17 @@ class Turner(Finder):
         failure: "Callable[[str], BaseException]" = AssertionError,
         keeps: bool = False,
     ) -> None:
+        from unittest import SkipTest
+
         Finder.__init__(self)
+        self.skip = SkipTest  # pytest's is no Exception
         self.name = name
         self.expectations = expectations.Expectations(secret, failure, keeps)
         self.expectations.statements.shadowed = frozenset(shadowed)
         self.expectations.statements.said.update(said)
 
         equal = {"__eq__"}
+        lasting = {}  # type: dict[str, frozenset[str]]
         anything = any(b"ANY" in text for text in helpers.values())
 
         self.numbers = {}  # type: dict[str, Sequence[int]]
@@ -71,6 +75,7 @@ class Turner(Finder):
                 with nested_deeply():
                     tree = ast.parse(text, place)
                     equal.update(equal_by(tree))
+                    lasting[place] = frozenset(outliving(tree))
                     names = self.expectations.statements.names
                     first = len(names)
                     turning.turn(tree, name, functions, self.expectations, anything)
@@ -84,6 +89,8 @@ class Turner(Finder):
             self.compile({os.path.join(root, path): text for path, text in texts.items()}, compiled_for(functions))
         codes = [one for code in self.asked.values() for one in within(code)]
         self.expectations.statements.own = frozenset(map(id, codes))
+        longer = [one for one in codes if one.co_name in lasting[one.co_filename]]
+        self.expectations.statements.lasting = frozenset(map(id, longer))
         self.expectations.anything.own = frozenset(id(one) for one in codes if one.co_name in equal)
 
     def enter(self, module: "Any") -> None:
@@ -92,12 +99,14 @@ class Turner(Finder):
         setattr(module, self.name, self.expectations)
         self.expectations.loading += 1
 
-    def fail(self, module: "Any", path: str) -> None:
+    def fail(self, module: "Any", path: str, error: Exception) -> None:
         """Tell what the tests of a module would use that is not what it was: none of them runs.
 
         Raises:
-            Exception: there is something
+            Exception: there is something, and the module does not skip itself
         """
+        if isinstance(error, self.skip):
+            return
         found = self.expectations.statements.all_strange(self.numbers.get(path, ()), vars(module))
         if found:
             raise self.expectations.failure(STRANGE + listed(found)) from None
