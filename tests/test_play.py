@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -290,6 +291,18 @@ def test_what_was_changed_outlives_a_stop_at_the_prompt_and_going_on(play: Calla
     again.close()
     assert "+a = 1" in (player.run / TASK / "abandoned-1.diff").read_text()
     assert not (player.run / TASK / "patch.diff").read_text()
+
+
+def test_what_was_changed_in_a_directory_that_goes_is_said_to_be_lost(play: Callable[..., Player]) -> None:
+    player = play()
+    player.prompt(0)
+    player.child.send(f"bash 'echo hello > new.txt'{ENTER}")
+    player.prompt(1)
+    shutil.rmtree(player.run)
+    player.child.send(f"bash 'cat new.txt'{ENTER}")
+    player.child.expect("what you changed could not be kept")
+    player.child.expect("removed or moved while the run was played")
+    assert player.end() == 1
 
 
 def test_ctrl_c_while_a_tool_runs_asks_first(play: Callable[..., Player]) -> None:

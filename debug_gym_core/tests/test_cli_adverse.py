@@ -105,6 +105,74 @@ def test_a_run_that_cannot_write_what_it_says_names_standard_output(
     assert done.stderr.startswith(said) and done.stderr.count("\n") == 1
 
 
+# a directory that goes while the run is played
+
+GOES = {"removed": "rm -rf {out}", "emptied": "rm -rf {out}/*", "moved": "mv {out} {out}-2"}
+GONE = (
+    "error: out was removed or moved while the run was played, with its run.json, results.jsonl, trajectories and "
+    "patches: there is nothing to resume\n"
+)
+
+
+@pytest.mark.parametrize("goes", ["removed", *repeated("faults", "emptied", "moved")])
+def test_a_directory_that_goes_ends_the_run_and_leaves_the_table(inside: Any, tmp_path: Path, goes: str) -> None:
+    command = GOES[goes].format(out=tmp_path / "out")
+    done = inside("run", "toy", "-o", "out", "-p", f"agent.commands={{b: '{command}'}}")
+    assert (done.status, done.err) == (1, GONE)
+    assert "toy/a  resolved" in done.out and "toy/b: stopped" in done.out and "results in" not in done.out
+    assert "resolved 1 of 1, 1 not finished, 1 not played" in done.out
+    assert not (tmp_path / "out/toy/c").exists()
+
+
+def test_a_directory_that_goes_with_the_only_task_says_the_same(inside: Any, tmp_path: Path) -> None:
+    command = f"rm -rf {tmp_path}/out"
+    done = inside("run", "toy", "-o", "out", "--task", "b", "-p", f"agent.commands={{b: '{command}'}}")
+    assert (done.status, done.err) == (1, GONE)
+    assert "resolved 0 of 0, 1 not finished" in done.out
+
+
+REMOVERS = '''
+import shutil
+
+from debug_gym_core import Agent, hookimpl
+
+
+class Remover(Agent):
+    """Removes the run it is to play in."""
+
+    name = "remover"
+    needs_llm = False
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        shutil.rmtree("out", ignore_errors=True)
+
+    def play(self, env, llm): ...
+
+
+@hookimpl
+def debug_gym_register_agents():
+    return [Remover]
+
+
+@hookimpl
+def debug_gym_run_started(run):
+    shutil.rmtree(run.directory, ignore_errors=True)
+'''
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"), [("remover", ""), ("fixer", "\nresolved 0 of 0, 3 not played")], ids=["prepared", "begun"]
+)
+def test_a_directory_that_goes_before_the_first_episode_is_no_wrong_usage(
+    inside: Any, tmp_path: Path, agent: str, said: str
+) -> None:
+    (tmp_path / "removers.py").write_text(REMOVERS)
+    done = inside("run", "toy", "-o", "out", "--agent", agent, "--plugin-file", "removers.py")
+    assert (done.status, done.err) == (1, GONE) and done.out.startswith(said)
+    assert not (tmp_path / "out").exists()
+
+
 # names that are not UTF-8
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from debug_gym_core.cli.display import LiveDisplay, PlainDisplay
 from debug_gym_core.cli.summary import summary
+from debug_gym_core.cli.tables import make_console, show_prose
 from debug_gym_core.runs.jobs import Job
 from debug_gym_core.runs.trajectory import Event, Result, Tokens
 from debug_gym_core.usage import Usage
@@ -130,9 +131,21 @@ def test_the_summary_fits(width: int) -> None:
     results = [result("a_task_with_quite_a_long_name"), result("b", status="error", error=error)]
     summary(results, 0, 3.0, 0.0, 0.0, "exps/x", display)
     lines = stream.getvalue().splitlines()
-    assert all(len(line.rstrip()) <= width for line in lines if "error toy/b" not in line and "resolved 0" not in line)
+    assert all(len(line.rstrip()) <= width for line in lines if "error toy/b" not in line)
     assert "error toy/b: the sandbox is gone" in lines
     assert lines[0].split()[:3] == ["task", "status", "score"]
+
+
+def test_prose_is_wrapped_between_words_and_a_long_path_is_whole() -> None:
+    path = f"/{'long/' * 12}patch.diff"
+    text = f"score 0/2, graded in a fresh sandbox, [10] steps in {path} and more"
+    display, stream = live(20)
+    show_prose(text, display.console)
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    assert lines == ["score 0/2, graded in", "a fresh sandbox,", "[10] steps in", path, "and more"]
+    piped = io.StringIO()
+    show_prose(text, make_console(piped))
+    assert piped.getvalue() == f"{text}\n"
 
 
 def test_what_a_stopped_episode_has_spent_is_told() -> None:

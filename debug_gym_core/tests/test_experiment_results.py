@@ -330,3 +330,6 @@ def test_observers_are_told_and_their_faults_stop_nobody(
         "event episode_finished 4",
         "result resolved",
     ]
+    (fault,) = [one for one in caplog.messages if "stops nobody" in one]
+    told = "debug_gym_episode_finished of plugin toy_plugin.py failed: BaseException: an observer's fault stops nobody "
+    assert fault.startswith(told) and len(fault) < 600

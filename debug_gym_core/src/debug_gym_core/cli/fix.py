@@ -207,22 +207,23 @@ def _conclude(
     from debug_gym_core.cli.figures import duration, money_text, plural
     from debug_gym_core.cli.proposal import propose
     from debug_gym_core.cli.steps import error_text
+    from debug_gym_core.cli.tables import show_prose
     from debug_gym_core.cli.verdicts import ENDED
 
     runs.append(run)
     for key, result in run.results.items():
         console.print()
         if result.error is not None:
-            console.print(Text.assemble(("error ", "bold red"), error_text(result.error)), soft_wrap=True)
+            show_prose(Text.assemble(("error ", "bold red"), error_text(result.error)), console)
             continue
         proposal = propose(run.task_directory(*key), repository, own_tests)
         lines = proposal.patch.read_bytes().decode("utf-8", "backslashreplace").splitlines()
         for line in lines[:SHOWN]:
             console.print(Text(printable(line), style=_style(line)), soft_wrap=True)
         if len(lines) > SHOWN:
-            console.print(Text(f"... {len(lines) - SHOWN} lines more in {shown_path(proposal.patch)}"), soft_wrap=True)
+            show_prose(f"... {len(lines) - SHOWN} lines more in {shown_path(proposal.patch)}", console)
         for text in proposal.left_out:
-            console.print(Text(printable(text)), soft_wrap=True)
+            show_prose(printable(text), console)
         with_it = " with this change" if lines else " and nothing was changed"
         cost = f", {money_text(result.cost)}" if result.cost else ""
         about = f"({plural(result.steps, 'step')}, {duration(result.seconds)}{cost})"
@@ -230,14 +231,14 @@ def _conclude(
         changes.append(Change(proposal.patch, standing.resolved))
         if standing.resolved:
             words = printable(f"{standing.about_passing(with_it=with_it)}, on a clean copy")
-            console.print(Text.assemble((words, "bold green"), f" {about}"), soft_wrap=True)
+            show_prose(Text.assemble((words, "bold green"), f" {about}"), console)
         else:
             if proposal.passed_with_it:
                 with_it += f"; with what was left out, {'it passes' if standing.by_status else 'they pass'}"
             words = printable(standing.about_failing(with_it=with_it))
-            console.print(Text.assemble((words, "bold yellow"), f" {about}"), soft_wrap=True)
+            show_prose(Text.assemble((words, "bold yellow"), f" {about}"), console)
             if result.ended in ENDED:
-                console.print(ENDED[result.ended], soft_wrap=True, highlight=False)
+                show_prose(ENDED[result.ended], console)
 
 
 def _offer(change: Change, directory: Path, at_once: bool) -> None:

@@ -7,7 +7,6 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -256,22 +255,8 @@ _READY = {
 }
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float)
-
-
-_SHOWN: dict[str, Callable[[Any], bool]] = {
-    "model": _is_text,
-    "endpoint": _is_text,
-    "context_limit": _is_number,
-    "prices": lambda value: isinstance(value, dict) and all(map(_is_number, value.values())),
-    "tags": lambda value: isinstance(value, list) and all(map(_is_text, value)),
-}
-"""What is shown of an entry, and of which kind it is."""
+_SHOWN = ("model", "endpoint", "context_limit", "prices", "tags")
+"""What is shown of an entry."""
 
 
 def _without_models(models: Models) -> str:
@@ -301,12 +286,27 @@ def _row(models: Models, name: str, plugins: Plugins) -> tuple[dict[str, Any], D
                 llm.prepare()
     except DebugGymError as error:
         problem = error
-    # What is of a wrong kind is told as the problem; it may be a key.
-    known = {key: values.get(key) if is_it(values.get(key)) else None for key, is_it in _SHOWN.items()}
+    known = {key: _of_its_kind(key, values.get(key)) for key in _SHOWN}
     if known["endpoint"]:
         known["endpoint"] = address_alone(known["endpoint"])
     said = None if problem is None else str(problem).partition("\n")[0]
     return {"name": name, "backend": backend, **known, "problem": said}, problem
+
+
+def _of_its_kind(key: str, value: Any) -> Any:
+    """A value of an entry; None where it is of a wrong kind, which is told as the problem: it may be a key."""
+    from typing import get_type_hints
+
+    import pydantic
+
+    from debug_gym_core.models.service import ServiceSettings
+
+    kind = get_type_hints(ServiceSettings, include_extras=True)[key]
+    try:
+        pydantic.TypeAdapter(kind).validate_python(value)
+    except pydantic.ValidationError:
+        return None
+    return value
 
 
 def init_command() -> None:

@@ -112,10 +112,11 @@ def _conclude(run: Run, console: Console) -> None:
 
     from debug_gym_core.cli.figures import duration, score_text
     from debug_gym_core.cli.steps import error_text
+    from debug_gym_core.cli.tables import show_prose
 
     for (task, repeat), result in run.results.items():
         if result.error is not None:
-            console.print(Text.assemble(("error ", "bold red"), error_text(result.error)), soft_wrap=True)
+            show_prose(Text.assemble(("error ", "bold red"), error_text(result.error)), console)
         colour = {"resolved": "green", "unresolved": "yellow"}.get(result.status, "red")
         words = {"resolved": "resolved", "unresolved": "not resolved"}.get(result.status, "could not be graded")
         parts = [f"score {score_text(result.score, result.max_score)}"] if result.max_score is not None else []
@@ -123,9 +124,8 @@ def _conclude(run: Run, console: Console) -> None:
         parts += ["out of steps"] if not result.resolved and result.steps >= run.config.agent.max_steps else []
         parts += [f"{result.steps} step{'' if result.steps == 1 else 's'}", duration(result.seconds)]
         console.print()
-        console.print(Text.assemble((words, f"bold {colour}"), f": {', '.join(parts)}"), soft_wrap=True)
+        show_prose(Text.assemble((words, f"bold {colour}"), f": {', '.join(parts)}"), console)
         directory = run.task_directory(task, repeat)
         kept = [path for name in ("patch.diff", "trajectory.jsonl", "log.txt") if (path := directory / name).exists()]
         names = [path.name if path.stat().st_size else f"{path.name} (empty: nothing was changed)" for path in kept]
-        where = f"{', '.join(names)} in {shown_path(directory)}"
-        console.print(Text(where), soft_wrap=True)
+        show_prose(f"{', '.join(names)} in {shown_path(directory)}", console)

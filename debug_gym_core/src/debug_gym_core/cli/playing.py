@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.cli import INTERRUPTED, READER_GONE, STANDARD_OUTPUT, drop_refused, interrupted_status, say
+from debug_gym_core.cli import (
+    INTERRUPTED,
+    READER_GONE,
+    STANDARD_OUTPUT,
+    drop_refused,
+    interrupted_status,
+    say,
+    say_error,
+)
 from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.cli.signals import ended_by_signals
 from debug_gym_core.errors import (
@@ -130,6 +138,10 @@ class Playing:
             if not self.run.stays:
                 raise
             return self._stopped(interrupt)
+        except OSError:
+            if not self.run.removed:
+                raise
+            return self._removed(None)
 
     def _play_prepared(self) -> int:
         from debug_gym_core.cli.attended import AttendedDisplay, asking_twice
@@ -155,6 +167,12 @@ class Playing:
         """Say how to go on with a run that was stopped; returns the exit status."""
         say(f"stopped; go on with: {self.resume}", err=True)
         return INTERRUPTED if interrupt is None else interrupted_status(interrupt)
+
+    def _removed(self, interrupt: BaseException | None) -> int:
+        """Say that nothing is left of the run but what is shown; returns the exit status."""
+        lost = "with its run.json, results.jsonl, trajectories and patches: there is nothing to resume"
+        say_error(f"{shown_path(self.run.directory)} was removed or moved while the run was played, {lost}")
+        return 1 if interrupt is None else interrupted_status(interrupt)
 
     @property
     def resume(self) -> str:
@@ -200,6 +218,8 @@ class Playing:
                 except KeyboardInterrupt as error:
                     return error
         except OSError as error:
+            if self.run.removed:
+                return None
             if error.errno not in FULL:
                 raise
             where = STANDARD_OUTPUT if drop_refused(error) else shown_path(self.run.directory)
@@ -213,19 +233,24 @@ class Playing:
         """Say how the run ended, and what to do next; returns the exit status."""
         from debug_gym_core.cli.summary import summary
 
-        run = self.run
+        run, removed = self.run, self.run.removed
         results = [run.results[job.key] for job in experiment.jobs if job.key in run.results]
         left = len(experiment.jobs) - len(results)
         if display.reader_gone:
-            if left:
+            if removed:
+                self._removed(interrupt)
+            elif left:
                 text = "stopped, as nobody reads the output any more; go on with"
                 say(f"{text}: {self.resume}", err=True)
             return READER_GONE
-        if self.conclude is not None:
+        if self.conclude is not None and not removed:  # it reads what is kept
             self.conclude(run, display.console)
         else:
             cost = sum(one.cost for one in run.results.values())
-            summary(results, left, seconds, experiment.spent, cost, shown_path(run.directory), display)
+            where = None if removed else shown_path(run.directory)
+            summary(results, left, seconds, experiment.spent, cost, where, display)
+        if removed:
+            return self._removed(interrupt)
         if interrupt is not None or experiment.stopped:
             return self._stopped(interrupt)
         return _status(experiment, results, left, self.resume)

@@ -82,10 +82,10 @@ def _show(section: Section, lines: Sequence[Line], compared: Sequence[Pair], eac
     """Write a section as tables that fit the screen, and what is to be said of it."""
     from rich.text import Text
 
-    from debug_gym_core.cli.tables import show_table
+    from debug_gym_core.cli.tables import show_prose, show_table
     from debug_gym_core.cli.task_table import fitted_table
 
-    console.print(Text(_title(section), "bold"), soft_wrap=True)
+    show_prose(Text(_title(section), "bold"), console)
     names = [f"{number} {shown_path(line.directory)}" for number, line in enumerate(lines, 1)]
     show_table(fitted_table("run", names, _columns(lines), console.width, ("agent", "llm")), console)
     if each_task:
@@ -100,7 +100,7 @@ def _show(section: Section, lines: Sequence[Line], compared: Sequence[Pair], eac
             console.print()
             show_table(fitted_table("task", tasks, columns, console.width, columns), console)
     for text in _remarks(section, lines, compared):
-        console.print(Text(text), soft_wrap=True)
+        show_prose(text, console)
 
 
 def _title(section: Section) -> str:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from debug_gym_core.cli.figures import about_spending, count_text, duration, money_text, plural, score_text
-from debug_gym_core.cli.tables import show_table
+from debug_gym_core.cli.tables import show_prose, show_table
 from debug_gym_core.cli.task_table import COLOURS, table_of_tasks
 from debug_gym_core.cli.verdicts import about_modes, verdicts
 from debug_gym_core.runs.trajectory import Result
@@ -28,7 +28,7 @@ def summary(
     seconds: float,
     spent: float,
     cost: float,
-    directory: str,
+    directory: str | None,
     display: Display,
 ) -> None:
     """Write the table and the figures at the end of a run.
@@ -39,14 +39,15 @@ def summary(
         seconds: wall-clock time of this session
         spent: dollars that the run has spent in all
         cost: dollars of all the run's results, also for other tasks than those
-        directory: of the run, as a person would type it
+        directory: of the run, as a person would type it; None: it is gone
         display: where to write, and what it has told already
     """
     console = display.console
+    rows = len(results) if directory is None else ROWS_OF_SUMMARY
     if results:
-        show_table(_summary_table(results[:ROWS_OF_SUMMARY], console), console)
-    if len(results) > ROWS_OF_SUMMARY:
-        console.print(f"... and {len(results) - ROWS_OF_SUMMARY} more in results.jsonl", highlight=False)
+        show_table(_summary_table(results[:rows], console), console)
+    if len(results) > rows:
+        console.print(f"... and {len(results) - rows} more in results.jsonl", highlight=False)
     for word, text in verdicts(results, display.told):
         head = (f"{word} ", COLOURS[word]) if word else ""
         console.print(Text.assemble(head, text), soft_wrap=word == "error")
@@ -69,12 +70,13 @@ def summary(
     words += [money_text(shown)] if shown else []
     words.append(duration(seconds))
     console.print()
-    console.print(Text(", ".join(words), style="bold"), soft_wrap=True)
+    show_prose(Text(", ".join(words), "bold"), console)
     if spending := about_spending(spent, cost + of_stopped):
-        console.print(spending, highlight=False, soft_wrap=True)
+        show_prose(spending, console)
     for text in about_modes(results):
         console.print(Text(text, COLOURS["unresolved"]))
-    console.print(f"results in {directory}", highlight=False, soft_wrap=True, markup=False)
+    if directory is not None:
+        show_prose(f"results in {directory}", console)
 
 
 def _summary_table(results: Sequence[Result], console: Console) -> Table:

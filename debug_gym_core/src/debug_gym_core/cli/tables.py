@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from debug_gym_core.cli import drop_output, printable
 
@@ -43,6 +46,18 @@ def make_console(stream: Any = None) -> Console:
     plain: dict[str, Any] = {"file": stream, "highlight": False, "markup": False, "emoji": False}
     console = OutputConsole(**plain)
     return console if console.is_terminal else OutputConsole(**plain, width=UNBOUNDED)
+
+
+def show_prose(text: str | Text, console: Console) -> None:
+    """Write a text, wrapped between words on a terminal; a longer word, such as a path, stays whole, to be copied."""
+    for line in (text if isinstance(text, Text) else Text(text)).split("\n", allow_blank=True):
+        breaks = [0]
+        for word in re.finditer(r"\S+", line.plain):
+            if word.start() > breaks[-1] and cell_len(line.plain[breaks[-1] : word.end()]) > console.width:
+                breaks.append(word.start())
+        for part in line.divide(breaks[1:]):
+            part.rstrip()
+            console.print(part, soft_wrap=True, highlight=False)
 
 
 def new_table() -> Table:

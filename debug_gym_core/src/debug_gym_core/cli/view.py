@@ -218,7 +218,7 @@ def _write_page(episodes: Sequence[Episode], plugins: Plugins, path: Path, *, pr
     from debug_gym_core.cli.figures import plural
     from debug_gym_core.cli.shown_paths import shown_path
     from debug_gym_core.cli.target import check_target, written_as
-    from debug_gym_core.runs.run import replaced
+    from debug_gym_core.runs.replacing import replaced
 
     check_target(path, force=force)
     accounts = [Account.of(episode) for episode in episodes]

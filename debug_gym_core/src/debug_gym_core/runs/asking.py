@@ -20,7 +20,7 @@ from debug_gym_core.redaction import redacted
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
 from debug_gym_core.runs.ledger import Limits, OutOfBudget
 from debug_gym_core.runs.model_record import answering, recorded
-from debug_gym_core.runs.run import replaced
+from debug_gym_core.runs.replacing import replaced
 from debug_gym_core.runs.trajectory import Event
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.usage import NOTHING, Usage

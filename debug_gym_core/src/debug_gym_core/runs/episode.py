@@ -139,9 +139,9 @@ class Players:
         """Play one episode, again when its sandbox is lost.
 
         Returns:
-            its result; None when the run was stopped, its money is spent, or the model's service refuses all
+            its result; None when the run was stopped or removed, its money is spent, or the model's service refuses all
         """
-        if self.refused:
+        if self.refused or self.run.removed:
             return None
         answers = self._answers(job)
         if self.ledger.is_spent and not answers.is_file():  # what was answered before may be all that it needs
@@ -167,7 +167,7 @@ class Players:
                 # A component that wants to leave, or raises whatever else, ends its episode, not the run: this is no
                 # thread that an interrupt of the user's comes to.
                 except BaseException as error:
-                    if self.stopping.is_set():
+                    if self.stopping.is_set() or self.run.removed:
                         transcript.write("stopped", error)
                         return None
                     self.refused = self.refused or isinstance(error, LLMRefused)
@@ -204,8 +204,8 @@ class Players:
         return next((env.steps for env in live if step in (None, env.steps) and env.interrupt()), None)
 
     def stop_if_asked(self) -> None:
-        """Leave the episode when the run is being stopped."""
-        if self.stopping.is_set():
+        """Leave the episode when the run is being stopped, or nothing of it would be kept."""
+        if self.stopping.is_set() or self.run.removed:
             raise EpisodeStopped
 
     def end_run(self) -> NoReturn:
@@ -279,7 +279,7 @@ class Players:
             recorder(Event.episode_finished(result))
             return result
         except (KeyboardInterrupt, EpisodeStopped, Exception) as error:
-            if isinstance(error, KeyboardInterrupt) or self.stopping.is_set():
+            if isinstance(error, KeyboardInterrupt | EpisodeStopped) or self.stopping.is_set():
                 self._rescue(env, recorder)
             raise
         finally:

@@ -57,7 +57,8 @@ class ConversationExporter(Exporter):
 
     def export(self, run: Path, target: Path) -> None:
         """Write the conversations; see `Exporter`."""
-        from debug_gym_core.runs.run import read_record, replaced
+        from debug_gym_core.runs.replacing import replaced
+        from debug_gym_core.runs.run import read_record
 
         if not run.is_dir():
             raise UsageError(f"{run}: there is no such directory")

@@ -102,7 +102,7 @@ class LiveRun(Protocol):
         """Whether the tests of a task fail before anything is changed; `look` finds out, once a run."""
 
     def stop_if_asked(self) -> None:
-        """Leave the episode if the run is being stopped."""
+        """Leave the episode if the run is being stopped, or nothing of it would be kept."""
 
     def end_run(self) -> NoReturn:
         """Leave the episode, and begin no other."""

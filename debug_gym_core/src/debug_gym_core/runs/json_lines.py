@@ -26,6 +26,7 @@ class JsonLines:
         Args:
             path: the file; made when it is not there
         """
+        self._path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         _remove_torn_line(self._descriptor)
 
@@ -45,6 +46,14 @@ class JsonLines:
             if written:
                 os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - written)
             raise
+
+    @property
+    def lost(self) -> bool:
+        """Whether its path leads to it no more, as it was removed or moved, or a directory above it was."""
+        try:
+            return not os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
+        except (FileNotFoundError, NotADirectoryError):
+            return True
 
     def close(self) -> None:
         """Close the file; may be called twice."""

@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from debug_gym_core.components.component import blamed
-from debug_gym_core.runs.run import replaced
+from debug_gym_core.runs.replacing import replaced
 
 if TYPE_CHECKING:
     from debug_gym_core.runs.run import Run

@@ -123,9 +123,13 @@ class Recorder:
         reader.start()
         reader.join(RESCUE_TIME)
         if kept:
-            if kept[0]:
+            if not kept[0]:
+                return ""
+            try:
                 self.keep_patch(kept[0])
-            return f"what you changed is kept: {self._directory / 'patch.diff'}" if kept[0] else ""
+            except OSError as error:
+                return f"what you changed could not be kept: {error.filename}: {error.strerror}"
+            return f"what you changed is kept: {self._directory / 'patch.diff'}"
         return "what you changed could not be kept: the workspace did not answer" if self._steps else ""
 
     def result(

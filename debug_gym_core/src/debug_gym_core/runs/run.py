@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
 import os
@@ -10,7 +9,7 @@ import re
 import secrets
 import shutil
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.json_lines import JsonLines
 from debug_gym_core.runs.provenance import commit, naming_absent, versions
+from debug_gym_core.runs.replacing import replaced
 from debug_gym_core.runs.run_directory import hold, refuse_other_contents, refuse_unwritable, remove, require_run
 from debug_gym_core.runs.same_config import joined_tasks, refuse_other_config, refuse_other_model, refuse_without_files
 from debug_gym_core.runs.trajectory import Result, read_results
@@ -156,6 +156,11 @@ class Run:
     def stays(self) -> bool:
         """Whether it is there to go on with: it was there before, or is begun; else `discard` removes it."""
         return self._made is None
+
+    @property
+    def removed(self) -> bool:
+        """Whether its results have no place any more: somebody removed or moved the directory while it is played."""
+        return self._lines.lost
 
     @property
     def results_file(self) -> Path:
@@ -378,23 +383,3 @@ def read_record(directory: Path) -> dict[str, Any]:
     if not isinstance(record.get("config"), dict) or not isinstance(record.get("notes", []), list):
         raise UsageError(f"{path}: not the record of a run: it has no config, or its notes are no list")
     return record
-
-
-@contextlib.contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place at the end, so that a reader sees the old or the new file.
-
-    Raises:
-        OSError: the system refused; it names `path` where it was the temporary one, which nobody knows
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.unlink(missing_ok=True)  # of a process of that number that was killed
-        try:
-            yield temporary
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        error.filename = str(path) if error.filename == str(temporary) else error.filename
-        raise
