@@ -265,6 +265,22 @@ def test_the_same_run_reads_the_same(evaluating: Callable[..., RepoEnv]) -> None
     assert env.step("eval")[0] == env.step("eval")[0]
 
 
+DRAWN = """
+import tempfile
+
+def test_made():
+    one, other = tempfile.mkdtemp(), tempfile.mkdtemp()
+    assert not other
+"""
+
+
+def test_temporary_names_that_the_tests_draw_are_the_same_in_each_run(evaluating: Callable[..., RepoEnv]) -> None:
+    env = evaluating(tests=DRAWN)
+    text = env.step("eval")[0]["text"]
+    assert "    one = '/tmp/tmp00000001'\n    other = '/tmp/tmp00000002'\n" in text
+    assert env.step("eval")[0]["text"] == text
+
+
 class Change(Tool):
     """Writes two files."""
 

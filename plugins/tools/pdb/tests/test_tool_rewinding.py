@@ -83,6 +83,17 @@ def test_a_warm_session_goes_back(rewinding: MakeEnv) -> None:
     assert "locals: total = 0, n = 0" in ask(env, "back")
 
 
+def test_there_is_nothing_to_go_back_to_after_the_end(rewinding: MakeEnv) -> None:
+    env = rewinding()
+    said = "There is no session, so no stop to go back to; the next pdb command starts one."
+    assert ask(env, "back") == said
+    assert "The program exited with status 0" in ask(env, "c")
+    for command in ("back", "back 2", "rewind", "rewind(1)"):
+        assert ask(env, command) == said
+    assert ask(env, "back\np total\nc") == f"{said}\n[2 more commands not carried out]"
+    assert "Started `" in ask(env, "back = 1")
+
+
 def test_a_command_that_takes_too_long_is_interrupted_after_going_back(rewinding: MakeEnv) -> None:
     env = rewinding(timeout=0.5)
     ask(env, "n\nn", "python endless.py")

@@ -181,8 +181,13 @@ def test_the_test_is_named_and_how_it_ended(env: RepoEnv) -> None:
     [
         ({"target": "calc.py"}, "'calc.py' names no function: a target is file:function"),
         ({"target": "calc.py:"}, "names no function"),
-        ({"target": "calc"}, "trace: there is no file calc; did you mean calc.py"),
-        ({"target": "hidden"}, "trace: there is no file hidden"),
+        (
+            {"target": "calc"},
+            "trace: no file defines a function calc, and there is no file calc; did you mean calc.py?; a target",
+        ),
+        ({"target": "hidden"}, "trace: no file defines a function hidden, and there is no file hidden; "),
+        ({"target": "hidden"}, "; a target is file:function or file:Class.method, as in app.py:total"),
+        ({"target": "no/file"}, "trace: there is no file no/file; "),
         ({"target": "nocalc.py:total"}, "trace: there is no file nocalc.py; did you mean calc.py"),
         ({"target": "secret/plan.py:hidden"}, "secret/plan.py is ignored in this task"),
         ({"target": "../x.py:f"}, "is outside the workspace"),

@@ -95,6 +95,9 @@ class Pdb(Tool):
             if typed.asks_for_help(lines[0]):
                 return Observation(self.name, overview(self.settings.rewind))
         call = Call()
+        if self._live is None and self.settings.rewind and typed.goes_back(lines[0]):
+            call.say("There is no session, so no stop to go back to; the next pdb command starts one.")
+            return self._observe(env, call, sum(1 for line in lines[1:] if line.strip()))
         if self._live is None or (entrypoint is not None and entrypoint != self._live.entrypoint.text):
             asked = entrypoint or env.debug_entrypoint
             target = find_target(asked, env)

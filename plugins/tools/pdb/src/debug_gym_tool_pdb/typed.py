@@ -17,6 +17,7 @@ _FENCE = re.compile(r"\s*```\w*\s*")
 _COUNTED = re.compile(r"\s*(n|next|s|step)[ \t]+(\d+)\s*(?:#.*)?")
 _RESTART = re.compile(r"\s*(?:(?:run|restart|rerun)(?:\s+((?![^\s\w]{0,3}=)[^\s#;][^#;]*))?|start)\s*")
 _HELP = re.compile(r"\s*(?:h|help|\?)\s*(?:pdb)?\s*(?:\(\s*\))?\s*")
+_GOES_BACK = re.compile(r"\s*(?:back|rewind)\s*(?:\d+|\(\s*\d*\s*\))?\s*")
 
 
 def lines_of(command: str) -> list[str]:
@@ -66,6 +67,11 @@ def restart(line: str) -> tuple[list[str] | None, ...]:
 def asks_for_help(line: str) -> bool:
     """Whether a line asks for the list of all commands."""
     return _HELP.fullmatch(line) is not None
+
+
+def goes_back(line: str) -> bool:
+    """Whether a line asks for a stop that the program was at before."""
+    return _GOES_BACK.fullmatch(line) is not None
 
 
 def _without_ends(lines: list[str]) -> list[str]:

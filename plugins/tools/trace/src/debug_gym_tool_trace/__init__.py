@@ -214,7 +214,8 @@ def _target(env: Environment, target: str) -> tuple[str, str]:
     Raises:
         ActionError: it names none, or the file is not there or ignored
     """
-    if re.fullmatch(NAME, target.strip()) and (found := _named(env, target.strip())):
+    alone = re.fullmatch(NAME, target.strip()) is not None
+    if alone and (found := _named(env, target.strip())):
         return found
     path, _, function = target.strip().partition("::") if "::" in target else target.strip().rpartition(":")
     if not path:
@@ -226,7 +227,10 @@ def _target(env: Environment, target: str) -> tuple[str, str]:
             path = path.replace(".", "/") + ".py"
         file, _ = env.workspace.read_lines(path, 1, 1, 1)
     except ActionError as error:
-        raise ActionError(f"trace: {error}" if function else f"trace: {error}; {FORM}") from None
+        if function:
+            raise ActionError(f"trace: {error}") from None
+        no_function = f"no file defines a function {path}, and " if alone else ""
+        raise ActionError(f"trace: {no_function}{error}; {FORM}") from None
     if not function:
         raise ActionError(f"trace: {bound(target, 200)!r} names no function: {FORM}")
     return file, function

@@ -133,12 +133,12 @@ class Tracing:
         self._start()
         outcome = self._outcome
         try:
-            with self.interruption.ending(self._stop, unbegun=lambda: None):  # see `_hear`
+            with self.interruption.ending(self._stop, unbegun=lambda: None) as call:  # see `_hear`
                 try:
                     self._hear()
                 finally:
                     self._heard.set()
-                outcome.interrupted = self.interruption.asked and not outcome.done and outcome.end is None
+            outcome.interrupted = call.ended and not outcome.done and outcome.end is None
             printed, outcome.printed_cut = self._process.take_output()
             outcome.printed = self._shown.printed(printed)
         finally:
