@@ -370,6 +370,23 @@ class TestHopeful(AgentContract):
     broken = ("test_it_plays_to_the_end", "test_a_model_that_is_missing_is_missed")
 
 
+class Modest(Agent):
+    """Mends the bug, which its contract class does not expect."""
+
+    name = "modest"
+    needs_llm = False
+
+    def play(self, env: Any, llm: Any) -> None:
+        env.step("fix")
+
+
+class TestModest(AgentContract):
+    agent = Modest
+    resolves = False
+    registered = False
+    broken = ("test_it_plays_to_the_end",)
+
+
 class Careless(Benchmark):
     """Knows its tasks as a dict does, lists one twice, and ships its solution."""
 

@@ -145,7 +145,11 @@ def test_contracts_see_what_is_broken(outcomes: dict[str, tuple[str, str]]) -> N
         ("TestStubborn::test_it_plays_to_the_end", "it goes on after the episode was terminated"),
         (
             "TestHopeful::test_it_plays_to_the_end",
-            "the task is not resolved, though the contract class says resolves = ",
+            "the task is not resolved, though the contract class says resolves = True; score ",
+        ),
+        (
+            "TestModest::test_it_plays_to_the_end",
+            "the task is resolved, though the contract class says resolves = False; score ",
         ),
         ("TestCareless::test_tasks_are_whole", "there is no directory /nowhere"),
         ("TestSolved::test_gold_patches_make_the_tests_pass", "the tests pass without a fix"),

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 import yaml
 
@@ -51,16 +52,43 @@ class Call(Tool):
 def debug_gym_register_tools(): return [Call]
 """
 
+FAILING = """
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core, handler): raise KeyError("of its own")
+"""
 
-def test_schema_is_printed_as_json(inside: Any, tmp_path: Path) -> None:
-    (tmp_path / "call.py").write_text(UNDESCRIBED)
+
+def of_the_call(data: Any) -> Any:
+    """What the schema of all configs says of the settings of the tool `call`."""
+    (one,) = [part for part in data["properties"]["tools"]["items"]["anyOf"] if "properties" in part]
+    return one["properties"]["call"]["properties"]
+
+
+@pytest.mark.parametrize("failing", ["", FAILING])
+def test_schema_is_printed_as_json(inside: Any, tmp_path: Path, failing: str) -> None:
+    (tmp_path / "call.py").write_text(UNDESCRIBED.replace("= len\n", f"= len{failing}\n"))
     done = inside("config", "schema", "--plugin-file", "call.py")
     assert done.status == 0 and done.err == ""
     data = json.loads(done.out)
-    (one,) = [part for part in data["properties"]["tools"]["items"]["anyOf"] if "properties" in part]
-    assert one["properties"]["call"]["properties"] == {"key": {"description": "sorts"}}
+    assert of_the_call(data) == {"key": {"description": "sorts"}}
     assert data["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert "toy" in json.dumps(data["properties"]["benchmark"]["properties"]["name"])
+
+
+def test_a_default_that_json_has_not_is_left_out(inside: Any, tmp_path: Path) -> None:
+    (tmp_path / "call.py").write_text(UNDESCRIBED.replace("Callable = len", "bytes = b'\\xff'"))
+    done = inside("config", "schema", "--plugin-file", "call.py")
+    assert done.status == 0 and done.err == ""
+    assert of_the_call(json.loads(done.out)) == {"key": {"type": "string", "format": "binary", "description": "sorts"}}
+    done = inside("plugins", "--check", "--plugin-file", "call.py")
+    assert done.status == 0 and done.err == ""
+
+
+def test_settings_of_the_core_that_have_no_schema_are_an_error(tmp_path: Path) -> None:
+    own = "__module__ = 'debug_gym_core.call'\n    key: Callable"
+    (tmp_path / "call.py").write_text(UNDESCRIBED.replace("key: Callable", own))
+    with pytest.raises(pydantic.errors.PydanticInvalidForJsonSchema):
+        schema(load_plugins(files=[tmp_path / "call.py"]))
 
 
 def test_schema_has_every_key_with_its_words(whole: Any) -> None:

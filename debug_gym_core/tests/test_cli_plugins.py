@@ -170,12 +170,12 @@ def test_a_file_that_was_asked_for_and_fails_is_status_3(inside: Any, broken: st
     assert missing.status == 2 and missing.err == "error: there is no plugin file nowhere.py\n"
 
 
-@pytest.mark.parametrize("name", ["two words", "my.tool", "x" * 65, ""])
+@pytest.mark.parametrize("name", ["two words", "my.tool", "wörter", "x" * 65, ""])
 def test_a_name_that_no_model_may_call_is_refused_when_it_is_loaded(inside: Any, tmp_path: Path, name: str) -> None:
     """A run, too, would be refused by the service, in each episode."""
     spaced = tmp_path / "spaced.py"
     spaced.write_text(GOOD.replace('"good"', repr(name)))
-    said = f"Good: {name!r} is no name: letters, digits, _ and -, 64 at most"
+    said = f"Good: {name!r} is no name: ASCII letters, digits, _ and -, 64 at most"
     done = inside("plugins", "--check", "--json", "--plugin-file", str(spaced))
     (found,) = [item for item in json.loads(done.out) if item["plugin"] == "spaced.py"]
     assert (done.status, found["state"], found["detail"]) == (3, "failed", said)
@@ -303,14 +303,21 @@ def test_entry_points_in_a_group_of_nearly_the_right_name(
 
 
 WRONG = """
+from pathlib import Path
 from debug_gym_core import Agent, Benchmark, LLM, Task, Terminal, hookimpl
+from debug_gym_core.models.service import ServiceLLM
 
 class Odd(Benchmark):
     \"\"\"Loads what is no task.\"\"\"
     name = "odd"
     config = {{"tools": ["sh"], "agent": {{"name": "fixer"}}, "terminal": {{"name": "local"}}}}
     def names(self): return {names}
-    def load(self, name): return {{"name": name}} if name == "a" else 1 // 0
+    def load(self, name):
+        if name == "played":
+            return Task("odd", name, Path("{repository}"), "python check.py", max_score=1, known_to_fail=True)
+        return {{"name": name}} if name == "a" else 1 // 0
+    def prediction(self, name, patch, model): return {{}}[name]
+    def titles(self): return dict.fromkeys(self.names(), 5)
     def excluded(self): return {{}}[1] if "x" in self.names() else {{}}
 
 class Shy(Terminal):
@@ -331,10 +338,16 @@ class Vague(Mute):
     def estimate(self, messages, tools, last=None): return None
     def close(self): raise OSError("stays\\nopen")
 
+class Unfit(ServiceLLM):
+    \"\"\"Cannot say what it needs.\"\"\"
+    name = "unfit"
+    ask = None
+    def prepare(self): return {{}}["key"]
+
 @hookimpl
 def debug_gym_register_benchmarks(): return [Odd]
 @hookimpl
-def debug_gym_register_llms(): return [Mute, Vague]
+def debug_gym_register_llms(): return [Mute, Unfit, Vague]
 @hookimpl
 def debug_gym_register_terminals(): return [Shy]
 """
@@ -346,14 +359,18 @@ def test_what_a_plugin_returns_that_is_wrong_names_the_plugin(inside: Any, tmp_p
         ("5", "benchmark odd: names() must return a list of names, not 5"),
         ("['a', 5]", "benchmark odd: names() must return texts, not 5"),
         ("['a']", "benchmark odd: load('a') must return a Task, not {'name': 'a'}"),
-        ("['bug']", "cannot load 'bug': ZeroDivisionError: integer division or modulo by zero (wrong.py:9 in load)"),
-        ("['x', 'y']", "cannot list the tasks that it leaves out: KeyError: 1 (wrong.py:10 in excluded)"),
-        ("exit(5)", "cannot list its tasks: SystemExit: 5 (wrong.py:8 in names)"),
+        ("['bug']", "cannot load 'bug': ZeroDivisionError: integer division or modulo by zero (wrong.py:14 in load)"),
+        ("['x', 'y']", "cannot list the tasks that it leaves out: KeyError: 1 (wrong.py:17 in excluded)"),
+        ("exit(5)", "cannot list its tasks: SystemExit: 5 (wrong.py:10 in names)"),
+        ("['played']", "cannot make the prediction of odd/played: KeyError: 'played' (wrong.py:15 in prediction)"),
     ):
-        plugin.write_text(WRONG.format(names=names))
+        plugin.write_text(WRONG.format(names=names, repository=Path(__file__).parent / "toy_repository"))
         done = inside("run", "odd", "--plugin-file", "wrong.py", "-p", "agent.name=fixer")
         assert done.status == 3 and words in done.err, (done.out, done.err)
-        assert done.err.startswith("error: benchmark odd: ") and len(done.err.splitlines()) == 1
+        (error,) = [line for line in done.err.splitlines() if line.startswith("error: ")]
+        assert error.startswith("error: benchmark odd: ") and len(done.err.splitlines()) == 1
+    done = inside("tasks", "odd", "--plugin-file", "wrong.py")
+    assert done.status == 3 and done.err.startswith("error: benchmark odd: plugin file wrong.py cannot give its tasks'")
     done = inside("run", "toy", "--plugin-file", "wrong.py", "--terminal", "shy", "--task", "a")
     assert done.status == 3 and done.err.startswith("error: terminal shy: plugin file wrong.py cannot say whether")
     said = ["--agent", "chatter", "-p", "terminal.allow_unsandboxed=true", "--task", "a"]
@@ -364,6 +381,11 @@ def test_what_a_plugin_returns_that_is_wrong_names_the_plugin(inside: Any, tmp_p
     ):
         done = inside("run", "toy", "--plugin-file", "wrong.py", *said, "-p", f"llm.name={llm}")
         assert words in done.out + done.err, (done.out, done.err)
+    (tmp_path / "llm.yaml").write_text("mine: {model: m, tags: [unfit], prices: {prompt: 0, completion: 0}}\n")
+    words = "llm unfit: plugin file wrong.py cannot find what it needs: KeyError: 'key' (wrong.py:41 in prepare)"
+    for command in (("llm", "check"), ("run", "toy", *said, "--llm", "mine")):
+        done = inside(*command, "--llm-config", "llm.yaml", "--plugin-file", "wrong.py")
+        assert done.status == 3 and words in done.err and len(done.err.splitlines()) == 1, (done.out, done.err)
 
 
 def test_two_of_one_name(inside: Any, tmp_path: Path) -> None:

@@ -395,7 +395,8 @@ def test_list_shows_what_is_missing_and_no_key(tmp_path: Path, monkeypatch: pyte
     monkeypatch.delenv("NOWHERE", raising=False)
     path = tmp_path / "llm.yaml"
     path.write_text(
-        f"good: {{model: m, tags: [wire], api_key: {KEY}, context_limit: 8, prices: {{prompt: 1, completion: 2}}}}\n"
+        f"good: {{model: m, tags: [wire], api_key: {KEY}, context_limit: 8, "
+        "prices: {prompt: 1, completion: 2, cached: null}}\n"
         "keyless: {model: m, tags: [wire], api_key: '${NOWHERE}'}\nwrong: {tags: [wire]}\n"
         "unprepared: {model: m, tags: [wire], dialect: keyed, endpoint: 'http://me:pw@one.example/v1'}\n"
         "queried: {model: m, tags: [wire], endpoint: 'http://one.example?api-key=hidden@end'}\n"

@@ -176,7 +176,7 @@ def test_an_answer_is_read_at_once_however_often_a_model_repeats_itself(answer: 
 def test_what_an_answer_repeats_costs_a_call_for_each_time(line: str) -> None:
     def calls(times: int) -> int:
         counted = itertools.count()
-        before = sys.getprofile()
+        before, collects = sys.getprofile(), gc.isenabled()
         gc.disable()  # what other tests have left would be finalized, and counted
         sys.setprofile(lambda *_: next(counted) and None)
         try:
@@ -186,7 +186,8 @@ def test_what_an_answer_repeats_costs_a_call_for_each_time(line: str) -> None:
                 find_instead("I see:\n\n" + line * times, TOOLS)
         finally:
             sys.setprofile(before)
-            gc.enable()
+            if collects:
+                gc.enable()
         return next(counted)
 
     assert calls(400) < 3 * calls(200)

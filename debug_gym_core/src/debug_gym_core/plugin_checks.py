@@ -14,6 +14,7 @@ from typing import Any
 from debug_gym_core.components.catalogue import FILE, KINDS, PluginRecord, Plugins, of_core
 from debug_gym_core.components.component import Component, construct, failure
 from debug_gym_core.components.entry_points import COMMAND_GROUP, CORE, GROUP, left_out_by
+from debug_gym_core.config.schema import SettingsSchema
 from debug_gym_core.config.text import attribute_help
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError, cause_of, said_by
 from debug_gym_core.tools.event_checks import examine
@@ -131,7 +132,7 @@ def _of(kind: str, cls: type[Component], plugins: Plugins) -> str:
         raise Wrong(f"{cls.__name__} is no subclass of {base.__name__}")
     if inspect.isabstract(cls):
         raise Wrong(f"{cls.__name__} does not implement {', '.join(sorted(vars(cls)['__abstractmethods__']))}")
-    cls.Settings.model_json_schema()
+    cls.Settings.model_json_schema(schema_generator=SettingsSchema)
     lacking = _make(cls) if kind in ("tools", "agents") else ""  # others may hold services as soon as they are made
     words = (_MORE[kind](cls, plugins) if kind in _MORE else "") + lacking
     silent = sorted(set(cls.Settings.model_fields) - set(attribute_help(cls.Settings)))

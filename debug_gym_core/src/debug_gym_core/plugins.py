@@ -170,7 +170,9 @@ def _components_of(module: ModuleType, record: PluginRecord) -> dict[str, Sequen
             if not isinstance(getattr(cls, "name", None), str):
                 raise PluginError(f"{cls.__name__} has no name")
             if not _NAME.fullmatch(cls.name):
-                raise PluginError(f"{cls.__name__}: {cls.name!r} is no name: letters, digits, _ and -, 64 at most")
+                raise PluginError(
+                    f"{cls.__name__}: {cls.name!r} is no name: ASCII letters, digits, _ and -, 64 at most"
+                )
             if not (cls.__doc__ or "").strip():
                 raise PluginError(f"{cls.__name__} has no docstring, which is its help")
             if not (inspect.isclass(cls.Settings) and issubclass(cls.Settings, Settings)):

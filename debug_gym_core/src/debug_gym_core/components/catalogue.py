@@ -175,7 +175,7 @@ class Plugins:
                 who = f"{hook} of plugin {implementation.plugin_name}"
                 if who not in self._complained:
                     self._complained.add(who)
-                    log.warning("%s failed: %s", who, cause_of(error), exc_info=log.isEnabledFor(logging.DEBUG))
+                    log.warning("%s failed: %.500s", who, cause_of(error), exc_info=log.isEnabledFor(logging.DEBUG))
 
     def add(
         self, record: PluginRecord, module: ModuleType, components: Mapping[str, Sequence[type[Component]]]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import pydantic
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind, models_json_schema
 
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.components.component import Component
@@ -23,6 +23,27 @@ Schema = dict[str, Any]
 Model = type[pydantic.BaseModel]
 
 
+class SettingsSchema(GenerateJsonSchema):
+    """The schema of settings, which says nothing of a default that JSON has no word for."""
+
+    def render_warning_message(self, kind: JsonSchemaWarningKind, detail: str) -> str | None:
+        """What is warned of; None: nothing."""
+        return None if kind == "non-serializable-default" else super().render_warning_message(kind, detail)
+
+
+class _Lenient(SettingsSchema):
+    """Leaves open what a plugin's settings may be that have no schema; `plugins --check` says that they have none."""
+
+    def generate_inner(self, schema: Any) -> Schema:
+        try:
+            return super().generate_inner(schema)
+        except Exception:
+            model = schema.get("cls")
+            if schema["type"] != "model" or _is_own(model):
+                raise
+            return {"properties": {name: {} for name in model.model_fields}}
+
+
 def schema(plugins: Plugins) -> Schema:
     """Describe every config that would be accepted here.
 
@@ -34,13 +55,11 @@ def schema(plugins: Plugins) -> Schema:
         choose. Names of tasks, models and files are not checked
     """
     models: list[Model] = [Config, *_settings(plugins)]
-    described = [model for model in models if _is_described(model)]
-    inputs: list[tuple[Model, Literal["validation"]]] = [(model, "validation") for model in described]
-    found, definitions = models_json_schema(inputs, ref_template=REFERENCES)
+    inputs: list[tuple[Model, Literal["validation"]]] = [(model, "validation") for model in models]
+    found, definitions = models_json_schema(inputs, ref_template=REFERENCES, schema_generator=_Lenient)
     parts: Schema = definitions.get("$defs", {})
-    known: dict[Model, Schema] = {model: parts[_name(found[model, "validation"])] for model in described}
-    for model in models:
-        known.setdefault(model, {"properties": {name: {} for name in model.model_fields}})
+    described = ((model, found[model, "validation"]) for model in models)
+    known = {model: parts[_name(part)] if "$ref" in part else part for model, part in described}
     for model, part in known.items():
         _describe(part, model)
     sections = {name: _section(name, field.annotation, known, plugins) for name, field in Config.model_fields.items()}
@@ -79,13 +98,9 @@ def _settings(plugins: Plugins) -> list[Model]:
     return list(dict.fromkeys([*models, *(cls.Settings for cls in classes)]))
 
 
-def _is_described(model: Model) -> bool:
-    """Whether there is a schema of settings; a plugin's may have none, as `plugins --check` says of them."""
-    try:
-        model.model_json_schema()
-    except Exception:
-        return False
-    return True
+def _is_own(model: Model) -> bool:
+    """Whether settings are the core's own."""
+    return model.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _section(name: str, annotation: Any, known: Mapping[Any, Schema], plugins: Plugins) -> Schema:

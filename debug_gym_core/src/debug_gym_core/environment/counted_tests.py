@@ -205,22 +205,19 @@ class CountedTests:
 @contextlib.contextmanager
 def _ended_by(interruption: Interruption, fresh: AbstractContextManager[Session]) -> Iterator[Session]:
     """A sandbox for grading, with which all that is done in it ends where somebody asks for that."""
-    ended = False
     with fresh as session:
 
         def end() -> bool:
-            nonlocal ended
-            ended = True
             session.close()
             return True
 
         try:
-            with interruption.ending(end):
+            with interruption.ending(end) as grading:
                 yield session
         except SandboxLost:
-            if not ended:
+            if not grading.ended:
                 raise
-    if ended:
+    if grading.ended:
         raise GradingInterrupted("the grading was interrupted")
 
 
@@ -229,19 +226,16 @@ def _judged(judge: Judge, session: Session, timeout: float, interruption: Interr
 
     It may have to put the files back.
     """
-    before, ended = session.running(), False
+    before = session.running()
 
     def end() -> bool:
-        nonlocal ended
-        for kill in session.running() - before:
+        killed = session.running() - before
+        for kill in killed:
             kill()
-            ended = True
-        return ended
+        return bool(killed)
 
     found = Measurement((), -signal.SIGKILL, "", kind="log")
-    with interruption.ending(end):
-        if interruption.asked:  # before it began
-            ended = True
-        else:
+    with interruption.ending(end) as judging:
+        if not judging.ended:
             found = judge.measure(session, timeout=timeout, clean=False)
-    return replace(found, interrupted=True, valid=False, reason=INTERRUPTED) if ended else found
+    return replace(found, interrupted=True, valid=False, reason=INTERRUPTED) if judging.ended else found

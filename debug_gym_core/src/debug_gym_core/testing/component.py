@@ -68,7 +68,7 @@ class ComponentContract:
         component = self.component()
         name = getattr(component, "name", None)
         assert isinstance(name, str) and NAME.fullmatch(name), (
-            f"{component.__name__}.name is {name!r}; it must be a letter, then letters, digits, _ and -, at most 64"
+            f"{component.__name__}.name is {name!r}; say ASCII letters, digits, _ and -, 64 at most, a letter first"
         )
         own = component.__doc__ or ""
         first = inspect.cleandoc(own).partition("\n")[0]
