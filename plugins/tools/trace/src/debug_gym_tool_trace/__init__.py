@@ -229,7 +229,7 @@ def _target(env: Environment, target: str) -> tuple[str, str]:
     except ActionError as error:
         if function:
             raise ActionError(f"trace: {error}") from None
-        no_function = f"no file defines a function {path}, and " if alone else ""
+        no_function = f"no file defines a function {bound(path, 200)}, and " if alone else ""
         raise ActionError(f"trace: {no_function}{error}; {FORM}") from None
     if not function:
         raise ActionError(f"trace: {bound(target, 200)!r} names no function: {FORM}")
