@@ -192,6 +192,7 @@ def test_each_agent_resolves_tasks(agent: type[Agent], name: str, sandbox: str) 
     assert used is (agent is not RewriteAgent)
 
 
+@pytest.mark.services
 def test_a_model_without_function_calling_resolves_a_task(sandbox: str) -> None:
     _, bodies, ended = play(ToolAgent(), "purr", sandbox, InText)
     assert ended == "resolved"
@@ -200,6 +201,7 @@ def test_a_model_without_function_calling_resolves_a_task(sandbox: str) -> None:
     assert "# How to use the tools" in bodies[0]["messages"][0]["content"]
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     ("agent", "model"), [(ToolAgent, Refusing), *repeated("services", (DebugAgent, Refusing), (DebugAgent, Unparsed))]
 )
@@ -211,6 +213,7 @@ def test_a_server_that_takes_no_tools_needs_no_word_in_the_entry(
     assert sum(bool(body.get("tools")) for body in bodies) == (1 if model is Refusing else len(bodies))
 
 
+@pytest.mark.services
 def test_check_says_that_a_server_takes_no_tools_and_asks_without(tmp_path: Path) -> None:
     def answer(request: Request) -> Reply:
         return error_reply(400, "m does not support tools") if request.body.get("tools") else chat_reply("I am ready.")
@@ -226,12 +229,14 @@ def test_check_says_that_a_server_takes_no_tools_and_asks_without(tmp_path: Path
     assert answered.startswith("mine answered in ") and len(server.requests) == 2
 
 
+@pytest.mark.services
 def test_calls_that_a_server_leaves_in_the_text_are_carried_out(sandbox: str) -> None:
     _, bodies, ended = play(ToolAgent(), "purr", sandbox, Unparsed, several=True)
     assert ended == "resolved"
     assert all(message["role"] in ("system", "user", "assistant") for body in bodies for message in body["messages"])
 
 
+@pytest.mark.services
 def test_the_prompts_of_the_modern_loop_are_growing_prefixes(sandbox: str) -> None:
     _, bodies, _ = play(ToolAgent(), "counter", sandbox, looks=12)
     prompts = [json.dumps(body["tools"]) + "".join(json.dumps(one) for one in body["messages"]) for body in bodies]
@@ -241,6 +246,7 @@ def test_the_prompts_of_the_modern_loop_are_growing_prefixes(sandbox: str) -> No
     assert sum(map(len, prompts[2:-1])) / sum(map(len, prompts[3:])) >= 0.9
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("written", ["${PLANTED}", *repeated("people", "sk-planted-0123456789")])
 def test_a_run_leaves_its_key_nowhere(sandbox: str, tmp_path: Path, written: str) -> None:
     """The command line with `-vv`, wherever the key comes from, and a service that repeats it in what it says."""

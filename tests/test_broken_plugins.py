@@ -147,6 +147,7 @@ def test_using_it_exits_3_with_the_cause(installed: dict[str, str], name: str, t
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.people
 def test_the_rest_works(installed: dict[str, str], tmp_path: Path) -> None:
     result = debug_gym(
         installed, "run", "mini_nightmare", "--agent", "solution_agent", "--task", "tomorrow_date",

@@ -50,6 +50,7 @@ def test_every_terminal_is_there_and_the_status_says_whether_one_isolates() -> N
         assert any(digit in found[name]["detail"] for digit in "0123456789"), found[name]  # its version
 
 
+@pytest.mark.faults
 def test_an_engine_that_hangs_holds_nothing_up(deaf_engine: str) -> None:
     began = time.monotonic()
     done = doctor("--json", DOCKER_HOST=deaf_engine)
@@ -68,6 +69,7 @@ def test_clean_with_an_engine_that_hangs(deaf_engine: str, tmp_path: Path) -> No
     assert done.returncode == 0 or "docker: no answer" in done.stderr
 
 
+@pytest.mark.people
 def test_what_a_benchmark_needs_is_looked_for_in_the_tasks_interpreter(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
     found = json.loads(doctor("--json", VIRTUAL_ENV=str(tmp_path / "bare")).stdout)

@@ -92,6 +92,7 @@ PLUGIN = {
 GOLD_PATCH = b"--- a/plugin.py\n+++ b/plugin.py\n@@ -0,0 +1 @@\n+x = 1\n"
 
 
+@pytest.mark.grading
 @pytest.mark.parametrize("gold_patch", [None, GOLD_PATCH], ids=["unknown", "of the plugin"])
 def test_what_is_said_of_a_plugin_does_not_tell_whether_it_is_to_be_fixed(make: Make, gold_patch: bytes | None) -> None:
     env = make(files=PLUGIN, gold_patch=gold_patch)
@@ -130,6 +131,7 @@ def test_tests_that_pass_by_what_grading_drops_end_no_episode(make: Make, how: s
     assert (terminated, env.ended, info["score"], reward) == (True, "resolved", 2, 1)
 
 
+@pytest.mark.grading
 def test_a_fix_beside_what_grading_drops_is_confirmed_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     env = make()
     env.step(ToolCall("edit", FIX))
@@ -143,6 +145,7 @@ def test_a_fix_beside_what_grading_drops_is_confirmed_once(make: Make, monkeypat
     assert env.grade().resolved and env.grade().dropped == {"test_mine.py": "it is a test file"}
 
 
+@pytest.mark.grading
 def test_tests_that_pass_by_what_no_patch_holds_end_no_episode(make: Make) -> None:
     env = make()
     there = "__import__('os').path.exists(__import__('os').path.expanduser('~/there'))"
@@ -186,6 +189,7 @@ def test_a_clean_grade_decides_where_the_repository_adds_hooks_itself(make: Make
     assert (spoken["data"]["valid"], spoken["data"]["reason"]) == (True, "")
 
 
+@pytest.mark.grading
 def test_an_episode_runs_the_unchanged_repository_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     env, runs = make(files=HOOKED), mock.Mock(wraps=measure)
     monkeypatch.setattr(clean, "measure", runs)
@@ -213,6 +217,7 @@ for one in gc.get_objects():
 """
 
 
+@pytest.mark.grading
 @pytest.mark.parametrize(
     ("path", "code", "score", "said"),
     [
@@ -257,6 +262,7 @@ def test_tests_that_pass_and_are_not_believed_are_not_said_to_fail() -> None:
     )
 
 
+@pytest.mark.grading
 def test_nothing_is_forgiven_where_there_are_no_twins(make: Make) -> None:
     env = make(files=HOOKED, twins="never")
     env.step(ToolCall("edit", FIX))
@@ -266,6 +272,7 @@ def test_nothing_is_forgiven_where_there_are_no_twins(make: Make) -> None:
     assert not env.grade().resolved and env.grade().reason.startswith(ADDED)
 
 
+@pytest.mark.grading
 @pytest.mark.parametrize("when", ["its tests ran", *repeated("faults", "its files are kept")])
 def test_a_step_that_is_done_again_changes_a_file_once(make: Make, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     env = make(auto_eval_on_rewrite=True)
@@ -293,6 +300,7 @@ while not os.path.exists("/tmp/here"):
 """
 
 
+@pytest.mark.grading
 @pytest.mark.parametrize(
     ("tool", "told"),
     [
@@ -347,6 +355,7 @@ def test_what_the_step_says_anyway_is_not_said_twice(make: Make) -> None:
     assert "env" in said(env, "bash", command="echo 1 > json.py")
 
 
+@pytest.mark.grading
 @pytest.mark.parametrize("terminal", ["local", *terminals("bubblewrap", "docker")], indirect=True)
 def test_what_the_step_puts_back_is_not_named_as_dropped(make: Make) -> None:
     """Only `local` has anything to put back: elsewhere a program cannot write what is read-only."""
@@ -367,6 +376,7 @@ def test_submit_says_what_was_dropped(make: Make) -> None:
     )
 
 
+@pytest.mark.grading
 def test_a_file_that_is_too_large_for_the_patch_is_not_lost_in_silence(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

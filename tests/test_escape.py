@@ -47,7 +47,9 @@ class OurProbes(EscapeProbes):
 
 class TestBubblewrap(OurProbes):
     terminal = BubblewrapTerminal
-    repeats = {"terminals": [r"the_number_of_files_is_bounded\[(?!\.\])"]}  # noqa: RUF012
+    repeats = {  # noqa: RUF012
+        "terminals": [r"the_number_of_files_is_bounded\[(?!\.\])", "memory_that_is_no_processs_own", "huge_files_fill"]
+    }
 
     @pytest.mark.terminals
     def test_a_hundred_thousand_files_are_no_end(self, make: MakeEnv) -> None:

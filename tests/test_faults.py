@@ -209,6 +209,7 @@ def test_a_sandbox_that_is_taken_away_is_replaced_and_the_step_done_again(play: 
     assert env.patch == kept
 
 
+@pytest.mark.faults
 def test_a_sandbox_that_is_lost_again_is_an_error_with_its_cause(play: Callable[..., RepoEnv]) -> None:
     env = play()
     fixed = env.patch
@@ -223,6 +224,7 @@ def test_a_sandbox_that_is_lost_again_is_an_error_with_its_cause(play: Callable[
     assert env.failure is None and env.patch == b""
 
 
+@pytest.mark.faults
 def test_a_grading_that_loses_every_sandbox_is_no_score(
     play: Callable[..., RepoEnv], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,6 +406,7 @@ def test_a_container_that_runs_out_of_memory_costs_no_score(
     assert env.grade().score == 2
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("name", terminals("bubblewrap", "docker"))
 def test_a_full_disk_is_said_and_does_not_spoil_the_grade(
     make_env: Callable[..., RepoEnv], name: str, request: pytest.FixtureRequest

@@ -75,6 +75,7 @@ def test_what_is_odd_about_a_repository_is_noted(tmp_path: Path) -> None:
     assert any(note.startswith("no test file can be imported") for note in notes)
 
 
+@pytest.mark.people
 def test_a_run_of_the_unchanged_repository_that_would_not_count_is_noted(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/conftest.py").write_text("import os\ndef pytest_sessionfinish(session): os._exit(0)\n")
@@ -91,6 +92,7 @@ def test_a_run_of_the_unchanged_repository_that_would_not_count_is_noted(tmp_pat
 HOOKS = {"conftest.py": "from hooks import *\n", "hooks.py": "def pytest_runtest_setup(item): pass\n"}
 
 
+@pytest.mark.people
 @pytest.mark.parametrize(
     ("bug", "files"),
     [*repeated("faults", ("while True: pass", {})), ("os._exit(0)", {}), ("return 2", HOOKS)],

@@ -170,6 +170,7 @@ def test_a_reset_has_no_options(env: RepoEnv) -> None:
         assert env.reset(seed=0, options=nothing)[1]["step"] == 0
 
 
+@pytest.mark.people
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_vector_environments_step(kind: str, sandbox: str) -> None:
     makers = [

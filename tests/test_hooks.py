@@ -81,6 +81,7 @@ def test_observers_are_told_in_order(plugins: Plugins, plugin: ModuleType, tmp_p
     assert observers[-2:] == [("episode_finished", "hooked/two", "resolved"), ("run_finished", 1, 1)]
 
 
+@pytest.mark.people
 def test_events_are_told_in_order_and_their_answers_are_read(
     plugins: Plugins, plugin: ModuleType, tmp_path: Path
 ) -> None:
@@ -105,6 +106,7 @@ def test_events_are_told_in_order_and_their_answers_are_read(
     assert seen[3] == "submitted\n\n[listen]\nheard of the submission\n\n[listen]\nheard of the step"
 
 
+@pytest.mark.people
 @pytest.mark.parametrize(
     "hook",
     ["episode_stepped", *repeated("faults", "run_started", "episode_started", "episode_finished", "run_finished")],
@@ -119,6 +121,7 @@ def test_an_observer_that_fails_stops_nobody(
     assert complaints == [f"debug_gym_{hook} of plugin hooks_plugin.py failed: RuntimeError: {hook} fails"]
 
 
+@pytest.mark.people
 def test_an_event_that_fails_is_read_as_such(plugins: Plugins, plugin: ModuleType, tmp_path: Path) -> None:
     plugin.FAILING.add("on_file_changed")
     directory = play(plugins, tmp_path, "benchmark.tasks=[two]")

@@ -150,6 +150,7 @@ def test_nor_does_its_virtual_environment(terminal: str, tmp_path: Path) -> None
     check_it_does_no_harm(hostile_repository.make(tmp_path, environment="read"), terminal, unittest=True)
 
 
+@pytest.mark.terminals
 @pytest.mark.parametrize("environment", ["script", *repeated("terminals", "beside", "pin")])
 def test_a_python_that_came_with_it_is_not_asked(environment: str, tmp_path: Path) -> None:
     needed("bubblewrap")
@@ -162,6 +163,7 @@ def test_a_python_that_came_with_it_is_not_asked(environment: str, tmp_path: Pat
     assert environment == "pin" or "env.python" in said
 
 
+@pytest.mark.terminals
 @pytest.mark.parametrize("git", [GITS[0], *(pytest.param(git, marks=pytest.mark.terminals) for git in GITS[1:])])
 def test_before_anything_of_it_is_run_locally(git: str, tmp_path: Path) -> None:
     hostile = hostile_repository.make(tmp_path, git=git, environment="read")
@@ -181,6 +183,7 @@ def test_before_anything_of_it_is_run_locally(git: str, tmp_path: Path) -> None:
     assert hostile.outside_of_it() == before
 
 
+@pytest.mark.terminals
 @pytest.mark.parametrize("name", ["repo", *repeated("terminals", "mini_nightmare")])
 def test_a_file_named_as_a_benchmark_is_no_config(name: str, tmp_path: Path) -> None:
     hostile = hostile_repository.make(tmp_path)

@@ -249,6 +249,7 @@ class TestBubblewrap(ImpersonationTests):
     def test_the_guest_is_attacked(self, available: None, name: str) -> None:
         self.attacked(name)
 
+    @pytest.mark.terminals
     @rows(IMPOSTORS, "an infinite id")
     def test_something_else_has_the_stream(self, monkeypatch: pytest.MonkeyPatch, available: None, name: str) -> None:
         self.impersonated(name, monkeypatch)

@@ -41,6 +41,7 @@ def test_a_trusted_agent_runs_on_local_with_one_line_that_says_so(
     assert json.loads((tmp_path / "out/results.jsonl").read_text())["resolved"] is True
 
 
+@pytest.mark.people
 def test_an_agent_that_a_model_drives_refuses_and_says_what_to_install(
     without_bubblewrap: dict[str, str], tmp_path: Path
 ) -> None:
@@ -50,6 +51,7 @@ def test_an_agent_that_a_model_drives_refuses_and_says_what_to_install(
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.people
 def test_a_bubblewrap_that_may_not_make_namespaces_counts_as_none(sandbox: str, tmp_path: Path) -> None:
     outer = ["bwrap", "--unshare-user", "--disable-userns", "--dev-bind", "/", "/", "--chdir", str(tmp_path)]
     arguments = [*outer, str(COMMAND), "run", "mini_nightmare", *SCRIPTED, "-o", "out"]

@@ -107,6 +107,7 @@ def told(env: Any, tool: str, **arguments: object) -> str:
     return str(env.step({"name": tool, "arguments": arguments})[0]["text"])
 
 
+@pytest.mark.interpreters
 def test_it_is_run_debugged_and_graded(python: Path, sandbox: str, tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from support import call_debug_gym, changed_lines
 
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.sample import ENTRYPOINT
 
 
+@pytest.mark.benchmarks
 def test_predictions_are_graded_by_a_run(sandbox: str, tmp_path: Path) -> None:
     task = default_plugins().get("benchmarks", "mini_nightmare")().load("counter")
     patch = task.gold_patch.decode()

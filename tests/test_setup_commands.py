@@ -88,6 +88,7 @@ def test_the_workspace_is_as_the_commands_left_it(keeping: str, open_env: Make) 
     assert seen[0].endswith("keep\nmore\nfile\nmade\nbytes")
 
 
+@pytest.mark.terminals
 def test_what_the_agent_does_to_what_was_made_is_its_change(keeping: str, open_env: Make) -> None:
     test = f"{TEST}self.assertEqual(open('made').read(), 'mine\\n')\n"
     env = open_env(keeping, ["echo made > made; echo other > other"], {"test_it.py": test})
@@ -97,6 +98,7 @@ def test_what_the_agent_does_to_what_was_made_is_its_change(keeping: str, open_e
     assert env.grade().resolved
 
 
+@pytest.mark.terminals
 def test_a_command_that_fails_leaves_nothing(keeping: str, open_env: Make, setup_cache: Path) -> None:
     with pytest.raises(RequirementError) as caught:
         open_env(keeping, ["true", "echo first; echo last words; exit 7"])
@@ -108,6 +110,7 @@ def test_a_command_that_fails_leaves_nothing(keeping: str, open_env: Make, setup
     assert env.step(ToolCall("eval"))[4]["resolved"]
 
 
+@pytest.mark.terminals
 def test_no_network_is_named_when_it_is_missed(open_env: Make) -> None:
     with pytest.raises(RequirementError, match=r"it has no network; terminal\.network: host gives it"):
         open_env("bubblewrap", ["pip install --retries 0 --timeout 1 no-such-distribution-at-all"])
@@ -137,6 +140,7 @@ def test_what_is_required_may_come_by_setting_up(open_env: Make, installer: str)
     assert not isinstance(caught.value, RequirementError)
 
 
+@pytest.mark.terminals
 def test_hostile_commands_gain_nothing_on_the_host(open_env: Make, tmp_path: Path, setup_cache: Path) -> None:
     """What they put in the place of the environment's programs is neither run here nor followed."""
     secret = tmp_path / "secret.txt"

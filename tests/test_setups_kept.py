@@ -26,6 +26,7 @@ from debug_gym_core.testing.waiting import processes_with, wait_until
 pytestmark = pytest.mark.usefixtures("setup_cache")
 
 
+@pytest.mark.terminals
 def test_another_command_or_repository_is_set_up_anew(open_env: Make, setup_cache: Path) -> None:
     stamps = set()
     for setup, value in ([STAMP], 1), ([STAMP, "true"], 1), ([STAMP, "true"], 2), ([STAMP], 1):
@@ -36,6 +37,7 @@ def test_another_command_or_repository_is_set_up_anew(open_env: Make, setup_cach
     assert len([name for name in left(setup_cache) if not name.endswith(".lock")]) == 3
 
 
+@pytest.mark.terminals
 def test_a_package_that_comes_to_the_interpreter_is_no_secret(open_env: Make, tmp_path: Path) -> None:
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
@@ -247,6 +249,7 @@ def test_a_terminal_that_keeps_nothing_runs_them_in_each_sandbox(
         env.close()
 
 
+@pytest.mark.terminals
 def test_doctor_looks_into_images(tmp_path: Path) -> None:
     image = settings_of("docker")["image"]
     done = run_debug_gym(["doctor", "--json", "--image", image, "--image", "no-such-image"], tmp_path)

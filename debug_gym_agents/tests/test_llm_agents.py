@@ -100,6 +100,7 @@ def checked(messages: Sequence[Message]) -> None:
 # What a model is told
 
 
+@pytest.mark.services
 def test_the_prompt_holds_all_that_is_known(make: Callable[..., RepoEnv]) -> None:
     env = make()
     llm = ScriptedLLM(["eval", "pdb b shop.py:6", "view shop.py 4 6", FIX, "eval"])
@@ -117,6 +118,7 @@ def test_the_prompt_holds_all_that_is_known(make: Callable[..., RepoEnv]) -> Non
         assert messages[-1].role == "user" and messages[-1].content.startswith("Call one tool")
 
 
+@pytest.mark.services
 def test_without_a_debugger_none_is_spoken_of(make: Callable[..., RepoEnv]) -> None:
     llm = ScriptedLLM(["eval", FIX, "eval"])
     RewriteAgent().play(make(), llm)
@@ -212,6 +214,7 @@ def test_by_default_it_is_five(make: Callable[..., RepoEnv]) -> None:
 # The modern loop
 
 
+@pytest.mark.services
 def test_several_calls_a_turn_with_all_that_was_said(make: Callable[..., RepoEnv]) -> None:
     env = make([*ALL, "submit"], auto_eval_on_rewrite=True, end_on_resolved=False)
     answers = [
@@ -274,6 +277,7 @@ def test_a_result_that_is_too_long_by_itself_is_shortened(
         assert [message for message in messages if message.role == "tool" and "line 0\n" in message.content]
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("agent", [ToolAgent, *repeated("people", DebugAgent, RewriteAgent, Debug5Agent)])
 @pytest.mark.parametrize("counts", [True, *repeated("people", False)])
 def test_a_model_that_is_asked_in_text_may_count_its_tokens_and_need_not(
@@ -366,6 +370,7 @@ def test_a_person_leaves_when_they_want(agent: type[Agent], make: Callable[..., 
 # Models without function calling
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     ("agent", "last"),
     [(DebugAgent, "done"), *repeated("people", (ToolAgent, "done"), (ToolAgent, "All tests pass."))],

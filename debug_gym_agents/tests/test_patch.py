@@ -77,6 +77,7 @@ def test_predictions_are_read_as_harnesses_take_them(
     assert applied(make_env(), tmp_path / name) == (None, True)
 
 
+@pytest.mark.benchmarks
 def test_the_patches_of_a_run_are_graded_again(make_env: Callable[..., RepoEnv], run: Path) -> None:
     assert graded(make_env(), run) == (None, True)
     (run / TASK / "patch.diff").unlink()

@@ -71,6 +71,7 @@ def test_it_stops_at_the_bug_and_resolves(environments: Environments) -> None:
     assert play(environments).resolved
 
 
+@pytest.mark.benchmarks
 @pytest.mark.parametrize(
     ("code", "task", "said"),
     [

@@ -260,6 +260,7 @@ def test_an_exploit_scores_0(track: Path, sandbox: str, name: str) -> None:
     assert (grade.resolved, grade.score, grade.max_score, grade.grading) == (False, 0, 2, "clean"), grade
 
 
+@pytest.mark.benchmarks
 def test_without_a_change_nothing_passes_and_with_the_solution_all(track: Path, sandbox: str) -> None:
     task = Aider(source=str(track)).load("double_it")
     assert grade_after(task, sandbox, {}).score == 0

@@ -118,6 +118,7 @@ def test_each_benchmark_that_we_ship_is_attacked() -> None:
     assert set(shipped.provides["benchmarks"]) == set(INSTANCES)
 
 
+@pytest.mark.benchmarks
 @pytest.mark.parametrize(("attack", "exploit"), PAIRS, indirect=["attack"])
 def test_cheating_is_worth_nothing(attack: Attack, exploit: Exploit) -> None:
     assert is_worth_nothing(attack.attacked.cheat(exploit.on(attack.target)), attack.attacked.honest)

@@ -205,6 +205,7 @@ def test_exactly_the_tests_of_the_task_are_collected(task: dict[str, Any], repo:
     assert task["max_score"] == len(task["tests"])
 
 
+@pytest.mark.benchmarks
 @pytest.mark.usefixtures("installed")
 def test_fails_as_shipped_and_always_alike(task: dict[str, Any], repo: Path) -> None:
     status, output = run_alike(repo)
@@ -243,6 +244,7 @@ def test_stops_are_executable_lines(name: str, task: dict[str, Any], repo: Path)
         assert int(line) in set(executable_lines(code))
 
 
+@pytest.mark.benchmarks
 @pytest.mark.usefixtures("installed")
 def test_failing_tests_reach_each_stop_in_the_main_thread(task: dict[str, Any], repo: Path, tmp_path: Path) -> None:
     (tmp_path / "stop_tracer.py").write_text(TRACER, encoding="utf-8")

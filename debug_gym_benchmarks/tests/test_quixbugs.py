@@ -168,6 +168,7 @@ def test_an_exploit_scores_0(programs: Path, sandbox: str, name: str) -> None:
     assert (grade.resolved, grade.score, grade.max_score, grade.grading) == (False, 0, 5, "clean"), grade
 
 
+@pytest.mark.benchmarks
 def test_without_a_change_it_fails_and_with_the_solution_all_pass(programs: Path, sandbox: str) -> None:
     task = QuixBugs(source=str(programs)).load("triple")
     assert grade_after(task, sandbox, {}).score == 0

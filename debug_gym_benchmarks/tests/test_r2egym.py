@@ -157,6 +157,7 @@ def test_in_an_image_gold_resolves_and_nothing_else_does_three_times(
     assert grades["a fix that lets more pass than published"].broken == ("test_never",)
 
 
+@pytest.mark.benchmarks
 @pytest.mark.docker
 def test_debug_mode_has_the_tests_in_the_workspace(tmp_path: Path, image: str, environments: Environments) -> None:
     made = R2EGym(source=written(tmp_path / "rows.jsonl", row(docker_image=image)), mode="debug")

@@ -82,6 +82,7 @@ def test_it_is_played_and_graded(env: RepoEnv) -> None:
     assert set(grade.dropped) == {"tests/test_till.py"}
 
 
+@pytest.mark.benchmarks
 @pytest.mark.parametrize("encoding", ["IBM037", "UTF-16"])
 def test_attributes_of_git_keep_no_test_from_its_place(env: RepoEnv, encoding: str) -> None:
     """With the files of the tests in another encoding git refuses the patch that brings those that count."""
@@ -91,6 +92,7 @@ def test_attributes_of_git_keep_no_test_from_its_place(env: RepoEnv, encoding: s
     assert grade.tests[instance.FAIL_TO_PASS[0]] == "failed"
 
 
+@pytest.mark.benchmarks
 def test_a_fix_that_breaks_what_passed_scores_nothing(env: RepoEnv) -> None:
     env.workspace.apply(instance.GOLD.encode())
     fixed = env.workspace.read_bytes("till.py")

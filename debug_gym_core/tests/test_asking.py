@@ -63,6 +63,7 @@ def test_no_key_is_left_anywhere(serve: Serve, wire_plugins: Plugins, tmp_path: 
     assert "WIRE_KEY" not in steps[1], "the sandbox has it"
 
 
+@pytest.mark.services
 def test_a_run_that_was_killed_pays_for_no_call_twice(serve: Serve, wire_plugins: Plugins, tmp_path: Path) -> None:
     """Killed while the third of four calls is under way: two are used again, and the result is that of one run."""
     killed = threading.Event()
@@ -115,6 +116,7 @@ def test_a_run_that_goes_on_has_the_money_that_is_left(serve: Serve, wire_plugin
     assert [result.cost for result in run.results.values()] == pytest.approx([4 * PRICE])
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("bound", ["run.max_cost", *repeated("faults", "llm.max_run_tokens")])
 def test_a_run_that_had_too_little_and_is_given_more_is_as_one_that_had_enough(
     serve: Serve, wire_plugins: Plugins, tmp_path: Path, bound: str

@@ -82,6 +82,7 @@ def test_the_entry_of_the_model_that_plays_may_stand_elsewhere_by_now(
         play_asking(wire_plugins, run.directory, "benchmark.tasks=all", f"llm_config_file_path={third}")
 
 
+@pytest.mark.services
 def test_another_model_of_the_same_name_may_play_all_again(
     serve: Serve, wire_plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +114,7 @@ def test_another_model_of_the_same_name_may_play_all_again(
     assert model() == "second" and not any(" is now " in note for note in run.notes)
 
 
+@pytest.mark.services
 def test_what_makes_no_answers_others_may_change_and_is_told(
     serve: Serve, wire_plugins: Plugins, tmp_path: Path
 ) -> None:

@@ -344,6 +344,7 @@ for reason, attack in ASKED.items():
         (AGAIN if reason.strip() in TOGETHER else TOGETHER)[reason.strip()] = attack
 
 
+@pytest.mark.grading
 @pytest.mark.parametrize("asked", [TOGETHER, AGAIN])
 def test_of_what_tests_ask_all_is_what_it_was(make: Make, asked: dict[str, str]) -> None:
     code = "\n".join([FIXED, *asked.values()])
@@ -363,6 +364,7 @@ def test_what_tests_ask_is_what_it_was(make: Make, reason: str, attack: str) -> 
     assert reason in result.reason
 
 
+@pytest.mark.grading
 def test_what_tests_ask_may_be_imported_by_who_is_tested(make: Make) -> None:
     code = f"import math, filecmp\nimport numpy\nfrom math import isclose\nall = any\n{FIXED}"
     bench = make({"calc.py": BROKEN, "test_calc.py": ASKING}, ENTRYPOINT)

@@ -363,6 +363,7 @@ HONEST = {
 }
 
 
+@pytest.mark.grading
 def test_a_right_fix_is_not_doubted_however_its_tests_are_written(make: Make) -> None:
     bench = make(HONEST)
     tests = [*bench.tests(), "test_calc.py::test_unexpectedly"]

@@ -73,6 +73,7 @@ def test_a_disk_that_is_full_at_the_start_leaves_nothing(gym: Any, full: Path) -
     assert [path.name for path in full.iterdir()] == ["filler"]
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     ("command", "named"),
     [

@@ -120,6 +120,7 @@ def test_what_all_stand_on_is_loaded_whatever_is_chosen(inside: Any, monkeypatch
     assert {name for name, state in data.items() if state == "loaded"} == {"core", "terminal-local", "toy_plugin.py"}
 
 
+@pytest.mark.people
 @pytest.mark.parametrize(
     ("origin", "line"),
     [
@@ -248,6 +249,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     command_entry_points.cache_clear()
 
 
+@pytest.mark.people
 @pytest.mark.parametrize(
     ("variable", "names", "states"),
     [

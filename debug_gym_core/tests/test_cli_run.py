@@ -112,6 +112,7 @@ def test_listing_what_a_resumed_run_would_play_changes_nothing(inside: Any, tmp_
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept} == kept
 
 
+@pytest.mark.people
 def test_a_run_goes_on_with_the_models_that_it_has_kept_or_that_are_named_now(
     inside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,7 @@ now("loaded")
 UNBEGUN = "stopped before anything was played"
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     ("moment", "number", "status", "said"),
     [
@@ -208,6 +209,7 @@ def test_who_gives_no_answer_is_told_that_the_command_is_stopped(
     assert (process.returncode, said) == (130, b"\nstopped\n")
 
 
+@pytest.mark.faults
 def test_a_killed_run_goes_on(blocked: Any, inside: Any, tmp_path: Path) -> None:
     process = blocked()
     process.kill()
@@ -226,6 +228,7 @@ def test_a_second_run_in_the_same_directory_is_refused(blocked: Any, inside: Any
     assert done.status == 2 and f"in use by another debug-gym (process {process.pid})" in done.err
 
 
+@pytest.mark.people
 def test_debug_pauses_after_each_step(gym: Any, tmp_path: Path) -> None:
     commands = ["--task", "a", "--task", "b", "-p", "agent.commands={a: echo hello}", "-o", "out", "--debug"]
     done = gym("run", "toy", *commands, input="what\nc\nc\nq\n")
@@ -288,6 +291,7 @@ def on_terminal(command: list[str], environment: dict[str, str], cwd: Path, widt
     return written.decode() + f"<status {os.waitstatus_to_exitcode(status)}>"
 
 
+@pytest.mark.people
 @pytest.mark.parametrize("width", [80, *repeated("people", 120)])
 def test_live_table_and_ctrl_c_on_a_terminal(environment: dict[str, str], tmp_path: Path, width: int) -> None:
     commands = json.dumps({"b": "sleep 600"})

@@ -104,6 +104,7 @@ def test_a_fix_beside_doctests_that_unittest_runs_counts(make: Make) -> None:
     }
 
 
+@pytest.mark.grading
 def test_a_fix_beside_doctests_counts(doctested: Bench) -> None:
     ids = doctested.tests()
     assert ids == IDS
@@ -142,6 +143,7 @@ def test_a_function_called_as_its_module_is_not_taken_for_a_test(make: Make) -> 
     assert (result.resolved, result.score, result.doubts, result.twins) == (True, 1, {}, 1)
 
 
+@pytest.mark.grading
 def test_a_package_with_doctests_is_imported_once(make: Make) -> None:
     package = '"""\n>>> pay(2)\n4\n"""\nfrom .state import pay\ndel state\n'
     files = {"shop/__init__.py": package, "shop/state.py": "def pay(a): return a + a\n", "pytest.ini": CONFIGURATION}

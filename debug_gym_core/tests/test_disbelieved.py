@@ -163,6 +163,7 @@ def test_a_right_fix_is_believed_of_every_test(make: Make, start: object, tests:
     assert (result.resolved, result.twins, result.doubts) == (True, 2, {})
 
 
+@pytest.mark.grading
 def test_a_test_that_is_expected_to_fail_and_passes_is_believed(make: Make) -> None:
     tests = TESTS.replace("def test_add", "@pytest.mark.xfail\ndef test_add").replace(
         "import calc", "import calc, pytest"

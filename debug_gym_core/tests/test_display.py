@@ -80,6 +80,7 @@ def test_rows_beyond_the_screen_are_counted() -> None:
     assert lines[-1] == "1 of 40 done  0:00  29 under way  1 unresolved  (24 not shown)"
 
 
+@pytest.mark.people
 def test_many_threads_write_while_the_table_is_drawn() -> None:
     display, stream = live(80, verbose=1)
     display._live.refresh_per_second = 1000

@@ -229,6 +229,7 @@ def ids_in(module: str, tests: str, *, by_unittest: bool = False) -> tuple[str, 
     return (f"{place}test_double", f"{place}test_add")
 
 
+@pytest.mark.grading
 def test_what_equals_all_is_not_taken_for_the_tests_own(make: Make) -> None:
     """Each in a module of its own, all graded at once."""
     files: dict[str, str] = {}
@@ -351,6 +352,7 @@ class T(unittest.TestCase):
 """
 
 
+@pytest.mark.grading
 @pytest.mark.parametrize(
     ("entrypoint", "files", "test"),
     [
@@ -398,6 +400,7 @@ def test_a_test_that_is_no_function_of_its_file_is_restored_too(make: Make) -> N
     assert bench.grade({"calc.py": FIXED}, bench.tests()).resolved
 
 
+@pytest.mark.grading
 def test_all_files_are_restored_that_an_id_may_mean(make: Make) -> None:
     """Its end alone is known, and two modules end so: both have a twin, whichever it is."""
     files = {"calc.py": BROKEN, "a/unit/test_a.py": CASE.replace("3, 3), 6", "2, 2), 4"), "b/unit/test_a.py": CASE}
@@ -411,6 +414,7 @@ def test_all_files_are_restored_that_an_id_may_mean(make: Make) -> None:
     assert not found.resolved and len(found.doubts) == 1, found
 
 
+@pytest.mark.grading
 def test_a_test_that_does_not_count_is_no_other_files(make: Make) -> None:
     files = {"calc.py": BROKEN, "tests/test_a.py": CASE.replace("3, 3), 6", "2, 2), 4"), "pkg/tests/test_a.py": CASE}
     bench = make(files, ENTRYPOINT.replace("-q", "-q --import-mode=importlib"))
@@ -422,6 +426,7 @@ def test_a_test_that_does_not_count_is_no_other_files(make: Make) -> None:
     assert not found.resolved and set(found.doubts) == set(counted), found
 
 
+@pytest.mark.grading
 @pytest.mark.parametrize("entrypoint", ["python -m unittest", *repeated("grading", ENTRYPOINT)])
 def test_a_test_of_which_a_part_is_skipped_or_stopped_has_not_passed(make: Make, entrypoint: str) -> None:
     bench, ids = believing(make, IN_PARTS, entrypoint)

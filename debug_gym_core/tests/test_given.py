@@ -376,6 +376,7 @@ def test_add():
 """
 
 
+@pytest.mark.grading
 @pytest.mark.parametrize("link", ["tests", "tests/test_it.py"])
 def test_tests_that_are_found_through_links(make: Make, tmp_path: Path, link: str) -> None:
     (tmp_path / link).parent.mkdir(exist_ok=True)
@@ -392,6 +393,7 @@ def test_tests_that_are_found_through_links(make: Make, tmp_path: Path, link: st
     assert (result.resolved, dict(result.dropped)) == (False, {"zone/test_it.py": "it is a test file"})
 
 
+@pytest.mark.grading
 def test_what_a_link_to_tests_leads_to_belongs_to_them(make: Make, tmp_path: Path) -> None:
     (tmp_path / "test_link.py").symlink_to("cases.py")
     (tmp_path / "conftest.py").symlink_to("base.py")

@@ -268,6 +268,7 @@ def test_a_test_that_skips_itself_anyway_is_worth_nothing_where_others_break(mak
     assert (result.resolved, result.score, result.broken) == (False, 0, IDS[:1]), result
 
 
+@pytest.mark.grading
 def test_tests_that_skip_themselves_anyway_are_worth_nothing_where_others_are_doubted(make: Make) -> None:
     skip = "\nimport pytest\n" + "".join(f"def test_{one}(): pytest.skip()\n" for one in ("more", "most", "yet"))
     bench = make({"calc.py": BROKEN, "test_calc.py": TESTS + skip}, ENTRYPOINT)
@@ -278,6 +279,7 @@ def test_tests_that_skip_themselves_anyway_are_worth_nothing_where_others_are_do
     assert bench.grade({"calc.py": FIXED}, ids, twins="never").score == 5
 
 
+@pytest.mark.grading
 def test_a_test_that_the_task_names_is_never_skipped_anyway(make: Make) -> None:
     """That it is skipped may be the bug, and an id may stand for several tests."""
     tests = """
@@ -315,6 +317,7 @@ def test_names_that_speak_of_addresses_stay(make: Make) -> None:
     assert bench.tests() == tuple(f"test_calc.py::test_add[jump at 0x{one}]" for one in ("deadbeef", "decade"))
 
 
+@pytest.mark.grading
 def test_tests_that_are_named_by_addresses_are_the_same_in_each_run(make: Make) -> None:
     tests = """
 import calc, pytest

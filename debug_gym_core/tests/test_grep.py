@@ -439,6 +439,7 @@ def test_a_search_that_hears_no_signal_is_killed(hostile: Session) -> None:
     assert found.stopped == "time" and time.monotonic() - started < 30
 
 
+@pytest.mark.faults
 def test_a_search_that_takes_all_memory_is_stopped(hostile: Session) -> None:
     hostile.write("d.txt", b"ab" * 5_000_000 + b"\n")
     found = search(hostile, "((a)|(b))*[cd]", "d.txt", timeout=60)

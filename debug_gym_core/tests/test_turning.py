@@ -237,6 +237,7 @@ def test_what_is_slow_to_compare_is_not_asked_for_ever(monkeypatch: pytest.Monke
     assert 100 < space["Slow"].asked < 1900  # of 2000 and more; by the order 200 to 1500
 
 
+@pytest.mark.grading
 def test_who_guesses_the_order_in_which_it_is_asked_is_seldom_right():
     """Of eight orders that nobody can know, one has it equal to what is expected."""
     found = [outcome("assert value(Learner()) == pytest.approx(5)") for _ in range(200)]

@@ -122,6 +122,7 @@ def test_a_repositorys_own_options_and_comparisons_are_its_own(make: Make) -> No
     assert (result.resolved, dict(result.doubts), result.twins) == (True, {}, 2)
 
 
+@pytest.mark.grading
 def test_doctests_beside_tests_are_asked_too(make: Make) -> None:
     tests = 'import calc\n\ndef test_calc():\n    """\n    >>> 1\n    1\n    """\n    assert calc.add(2, 3) == 5\n'
     bench = make({**REPOSITORY, "test_calc.py": tests}, ENTRYPOINT)

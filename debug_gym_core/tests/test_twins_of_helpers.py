@@ -109,6 +109,7 @@ def quick(monkeypatch):
 """
 
 
+@pytest.mark.grading
 def test_tests_that_a_judge_reads_have_helpers_and_mocks_too(make: Make) -> None:
     bench = make({**FILES, "tests/conftest.py": SLEEPING, "tests/test_calc.py": ASLEEP}, ENTRYPOINT)
     bench.task = dataclasses.replace(bench.task, judge=Reads())
@@ -118,6 +119,7 @@ def test_tests_that_a_judge_reads_have_helpers_and_mocks_too(make: Make) -> None
     assert (found.resolved, dict(found.doubts), found.twins) == (True, {}, 1), found
 
 
+@pytest.mark.grading
 @pytest.mark.parametrize("judge", [None, Reads()])
 def test_what_a_repository_replaces_is_held_against_no_test_that_failed(make: Make, judge: Judge | None) -> None:
     replacing = "import time\ntime.sleep = lambda seconds: None\n"

@@ -74,6 +74,7 @@ def test_what_pytest_mock_asks_is_asked_for_its_opposite_too(tmp_path: Path) -> 
     assert (result.resolved, list(result.doubts)) == (False, ["test_calc.py::test_tell"])
 
 
+@pytest.mark.grading
 @pytest.mark.parametrize(
     ("plugin", "change"),
     [

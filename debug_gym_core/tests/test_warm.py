@@ -167,6 +167,7 @@ def test_forks_draw_other_random_numbers(programs: Programs) -> None:
     assert not set(one[0]) & set(two[0])
 
 
+@pytest.mark.faults
 def test_a_warm_program_is_ended_with_all_that_it_started(programs: Programs) -> None:
     programs.pty = True
     programs.heat()
@@ -249,6 +250,7 @@ say(0)
     programs.heat()
 
 
+@pytest.mark.faults
 def test_a_fork_that_dies_before_it_speaks_is_started_cold_for_good(programs: Programs) -> None:
     programs.heat()
     source = """
@@ -270,6 +272,7 @@ say(asked.decode("latin-1")[4:])
         assert programs.run("say(1)") == (1, False)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("warm", [WARM, AT_ONCE], ids=["later", "at once"])
 @pytest.mark.parametrize(
     "change",

@@ -96,6 +96,7 @@ def test_tokens_are_those_of_the_template(tokenizer: Path, caplog: pytest.LogCap
     assert not caplog.records
 
 
+@pytest.mark.services
 def test_torch_is_not_loaded(tokenizer: Path) -> None:
     code = (
         "import sys; from debug_gym_llm_huggingface import HuggingFace; from debug_gym_core import Message\n"

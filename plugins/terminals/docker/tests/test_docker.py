@@ -141,6 +141,7 @@ def test_commands_can_neither_end_nor_stop_the_guest(start: Start) -> None:
         session.close()
 
 
+@pytest.mark.terminals
 @needs_image
 @pytest.mark.parametrize("left", ["setsid sleep 1000", "setsid sh -c 'kill -STOP 0'", "(while :; do :; done)"])
 def test_what_a_guest_left_is_ended_before_the_next_one_starts(start: Start, left: str) -> None:
@@ -153,6 +154,7 @@ def test_what_a_guest_left_is_ended_before_the_next_one_starts(start: Start, lef
     assert then.read(10) == b"3\n"  # init, the main process, this shell
 
 
+@pytest.mark.terminals
 @needs_image
 @pytest.mark.parametrize(
     "move",

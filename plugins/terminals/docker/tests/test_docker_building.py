@@ -113,6 +113,7 @@ def test_an_image_is_kept_and_named(engine: Any, start: Start, keep: Callable[[S
     DockerTerminal.remove_image(kept)  # gone already
 
 
+@pytest.mark.terminals
 def test_an_image_that_another_took_the_name_of_goes(
     engine: Any, start: Start, keep: Callable[[Session, str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

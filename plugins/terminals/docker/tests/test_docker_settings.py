@@ -120,6 +120,7 @@ def test_stronger_or_equal_settings_are_not_noted(inspect: Inspect, started: Cal
     assert said(terminal) == []
 
 
+@pytest.mark.terminals
 @pytest.mark.parametrize(
     ("settings", "place", "value", "note"),
     [

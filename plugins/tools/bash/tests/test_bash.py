@@ -58,6 +58,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.faults
 def test_nothing_gets_it_out_of_step(anywhere: Say) -> None:
     anywhere("kept=yes")
     for command in HOSTILE:
@@ -316,6 +317,7 @@ def test_long_output_is_bounded(say: Say) -> None:
     assert len(seen.text) < OUTPUT_LIMIT + 100
 
 
+@pytest.mark.faults
 def test_long_commands_and_what_no_shell_takes(say: Say) -> None:
     assert say(f"echo '{'x' * 2_000_000}' | wc -c").text == "2000001"
     assert say("cat <<'END' | wc -l\n" + "it's a line\n" * 100_000 + "END").text == "100000"

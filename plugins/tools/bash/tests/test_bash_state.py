@@ -65,6 +65,7 @@ def test_everything_survives_and_every_death_restores_it(anywhere: Say) -> None:
     assert seen.data["exit_status"] == 7
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     "command", ["trap '' INT; while :; do :; done", *repeated("faults", "exec python3 -c 'while True: pass'")]
 )

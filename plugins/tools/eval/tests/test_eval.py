@@ -109,6 +109,7 @@ def test_some():
 """
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("option", ["-v", *repeated("grading", "-q", "")])
 def test_one_failure_of_many_tests_costs_little(evaluating: Callable[..., RepoEnv], option: str) -> None:
     entrypoint = f"{ENTRYPOINT.replace(' -q', '')} {option}".strip()
@@ -128,6 +129,7 @@ def test_one_failure_of_many_tests_costs_little(evaluating: Callable[..., RepoEn
     assert journal["json"][0]["data"]["tests"] == {"test_shop.py::test_some": "failed"}
 
 
+@pytest.mark.faults
 def test_data_of_many_failures_are_bounded(evaluating: Callable[..., RepoEnv]) -> None:
     env = evaluating(tests=MANY.replace("== 0", "== 1").replace("300", str(NAMED_FAILURES)))
     [spoken] = json.loads(env.step("eval")[0]["json"])
@@ -388,6 +390,7 @@ def test_missing(monkeypatch):
 """
 
 
+@pytest.mark.grading
 def test_what_a_test_has_replaced_describes_no_failure(evaluating: Callable[..., RepoEnv]) -> None:
     texts = [evaluating(tests=PATCHED).step("eval")[0] for _ in range(2)]
     assert texts[0]["text"] == texts[1]["text"] and texts[0]["json"] == texts[1]["json"]

@@ -274,6 +274,7 @@ def test_assertions_stay_rewritten_where_breakpoints_are_compiled_in(debug_tests
     assert "At index 1 diff: 2 != 3" in stop["exceptions"][0]["message"]
 
 
+@pytest.mark.debugger
 def test_what_pytest_has_in_its_cache_does_not_hide_breakpoints(
     python: str, debug_tests: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

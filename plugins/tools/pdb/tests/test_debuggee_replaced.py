@@ -184,6 +184,7 @@ def named_by_the_debuggee() -> dict[str, list[str]]:
     return {module: sorted(names) for module, names in named.items() if module not in apart}
 
 
+@pytest.mark.debugger
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.debugger)])
 def test_what_a_program_mocks_is_not_what_the_debugger_calls(debug: Any, every: bool) -> None:
     settings = f"NAMED, EVERY = {named_by_the_debuggee()!r}, {every}\n"

@@ -72,6 +72,7 @@ def test_a_signal_that_is_not_heard_is_sent_again(env: Environment, pdb: Pdb) ->
     assert "time.sleep(1000)" in pdb.use(env, "w").text
 
 
+@pytest.mark.debugger
 @pytest.mark.parametrize(
     ("pdb", "program", "said", "how"),
     [
