@@ -194,6 +194,29 @@ def unittest_bench(make: Make) -> Bench:
     return make({"calc.py": BROKEN, "test_calc.py": UNITTESTS}, "python -m unittest")
 
 
+def told_of(make: Make, lies: Mapping[str, tuple[str, str, object]], head: str) -> dict[str, str]:
+    """What is told of tests whose code lies to them, each in a module of its own.
+
+    Args:
+        make: makes the bench
+        lies: the body of a test, the code `calc` that it is of, and anything else, by names of the cases
+        head: what stands at the beginning of each module of tests, `calc as` among it
+    """
+    files, changes = {}, {}
+    for number, (body, code, _) in enumerate(lies.values()):
+        given = "text" if "def text(" in body else "tmp_path"
+        imports = head.replace("calc as", f"calc_{number} as")
+        written = body.replace("from calc ", f"from calc_{number} ")
+        files[f"test_{number}.py"] = f"{imports}\ndef test_x({given}):\n{written}\n"
+        files[f"calc_{number}.py"] = "f = save = lambda *_: None\n"
+        changes[f"calc_{number}.py"] = textwrap.dedent(code)
+    ids = [f"test_{number}.py::test_x" for number in range(len(lies))]
+    found = make(files, ENTRYPOINT).grade(changes, ids)
+    failed = [one for one, outcome in found.tests.items() if outcome != "passed" and one not in found.doubts]
+    assert failed == [], "none is asked whether it lies before all have passed"
+    return {name: found.doubts.get(one, "") for name, one in zip(lies, ids, strict=True)}
+
+
 def bench_of(make: Make, tests: str) -> tuple[Bench, tuple[str, ...]]:
     """The broken code with tests of pytest or unittest, and their ids."""
     by_unittest = "import unittest" in tests

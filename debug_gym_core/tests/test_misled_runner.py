@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from grading_bench import ENTRYPOINT, Make
 
+from debug_gym_core.grading.runner.statements import STRANGE
+
 FILES = {
     "calc.py": "def save(path): path.write_bytes(b'')\n",
     "tests/__init__.py": "",
-    "tests/data.py": "",
+    "tests/data.py": "ANSWER = 5\n",
     "tests/test_calc.py": """
 import calc
 def test_save(tmp_path):
@@ -56,6 +58,37 @@ MISLEADING = {
             return COMPILE(open(SELF).read() if path == DATA else text, path, *given, **named)
         builtins.compile = misled
         """,
+    "what pytest goes through": """
+        FILE, TREE, FIELDS = DATA, ast.parse(open(SELF).read()), ast.iter_fields
+        def iter_fields(node):
+            if isinstance(node, ast.Module):
+                node.body[:] = TREE.body
+            return FIELDS(node)
+        ast.iter_fields = iter_fields
+        """,
+    "variables of who asks": """
+        import ctypes, sys, warnings
+        FILE, TEXT, OWN = DATA, open(SELF, "rb").read(), warnings.catch_warnings
+        class Mine(OWN):
+            def __enter__(self):
+                frame = sys._getframe(1)
+                if frame.f_locals.get("path") == DATA:
+                    frame.f_locals["text"] = TEXT
+                    if sys.version_info < (3, 13):
+                        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), 0)
+                return OWN.__enter__(self)
+        warnings.catch_warnings = Mine
+        """,
+    "a file that is written as it is read": """
+        import sys
+        FILE, TEXT, DONE = DATA, open(SELF, "rb").read(), []
+        def written(event, given):
+            if event == "open" and given[0] == DATA and not DONE:
+                DONE.append(1)
+                with open(DATA, "wb") as file:
+                    file.write(TEXT)
+        sys.addaudithook(written)
+        """,
 }
 
 
@@ -64,4 +97,4 @@ def test_what_replaces_pythons_own_is_not_taken_for_the_tests(make: Make, mislea
     lines = [line[8:] for line in misleading.splitlines()]
     tests = ["tests/test_calc.py::test_save"]
     result = make(FILES, ENTRYPOINT).grade({"calc.py": LYING + "\n".join(lines)}, tests)
-    assert (result.resolved, list(result.doubts)) == (False, tests), result
+    assert not result.resolved and dict(result.doubts) == {tests[0]: STRANGE + "pathlib.Path.read_bytes"}, result

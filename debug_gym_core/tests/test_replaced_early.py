@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from grading_bench import ENTRYPOINT, Make
 
+from debug_gym_core.grading.runner.given import within
+from debug_gym_core.grading.runner.twins import Turner
+
 SAVE = """
 import pathlib
 OWN = pathlib.Path.read_bytes
@@ -73,3 +76,32 @@ def test_what_helpers_of_a_preparation_use_is_told_to_all_tests(
     result = bench.grade({"calc.py": LYING}, [counted], forgiving=True)
     assert (result.resolved, list(result.doubts)) == (False, [counted]), result
     assert "pathlib.Path.read_bytes" in result.doubts[counted]
+
+
+FIXTURES = """
+import pytest
+class TestFirst:
+    @pytest.fixture(scope="class")
+    def text(self): return "a"
+    def test_it(self, text): assert text == "a"
+class TestSecond:
+    @pytest.fixture
+    def text(self): return "b"
+    def test_it(self, text): assert text == "b"
+def pytest_sessionstart(): print()
+def pytest_fixture_setup(): print()
+def pytest_runtest_setup(): print()
+def setup_module(): print()
+"""
+
+
+def test_what_prepares_one_test_is_told_to_that_one() -> None:
+    turner = Turner("/testbed", {"test_calc.py": FIXTURES.encode()}, {}, ["test_it"], (), (), "_asked", "secret")
+    lasting = turner.expectations.statements.lasting
+    codes = [one for one in within(turner.asked["/testbed/test_calc.py"]) if id(one) in lasting]
+    lines = FIXTURES.splitlines()
+    assert {lines[one.co_firstlineno - 1].strip() for one in codes} == {
+        '@pytest.fixture(scope="class")',
+        "def pytest_sessionstart(): print()",
+        "def setup_module(): print()",
+    }

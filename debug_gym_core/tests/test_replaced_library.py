@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import textwrap
-from types import SimpleNamespace
+import sys
 from typing import Any
 
 import pytest
-from grading_bench import ENTRYPOINT, Make
+from grading_bench import ENTRYPOINT, Make, told_of
 
 from debug_gym_core.grading.runner.bindings import Bindings
 from debug_gym_core.grading.runner.statements import STRANGE, Statements, listed
@@ -274,21 +273,8 @@ from csv import reader as csv_reader
 
 
 def test_what_tests_ask_by_the_library_is_the_librarys(make: Make) -> None:
-    files, changes = {}, {}
-    for number, (body, code, _) in enumerate(LIES.values()):
-        given = "text" if "def text(" in body else "tmp_path"
-        head = LYING.replace("calc as", f"calc_{number} as")
-        written = body.replace("from calc ", f"from calc_{number} ")
-        files[f"test_{number}.py"] = f"{head}\ndef test_x({given}):\n{written}\n"
-        files[f"calc_{number}.py"] = "f = save = lambda *_: None\n"
-        changes[f"calc_{number}.py"] = textwrap.dedent(code)
-    bench = make(files, ENTRYPOINT)
-    ids = [f"test_{number}.py::test_x" for number in range(len(LIES))]
-    found = bench.grade(changes, ids)
-    failed = [one for one, outcome in found.tests.items() if outcome != "passed" and one not in found.doubts]
-    assert failed == [], "none is asked whether it lies before all have passed"
-    told = {name: found.doubts.get(one) for name, one in zip(LIES, ids, strict=True)}
-    assert told == {name: STRANGE + ", ".join(names) for name, (_, _, names) in LIES.items()}, found
+    told = {name: STRANGE + ", ".join(names) for name, (_, _, names) in LIES.items()}
+    assert told_of(make, LIES, LYING) == told
 
 
 REPLACING = """
@@ -434,15 +420,15 @@ class Strange(str):
         raise KeyError(self)
 
 
-@pytest.mark.parametrize("is_loaded", [True, False])
-def test_what_cannot_be_looked_at_is_told(is_loaded: bool) -> None:
+@pytest.mark.parametrize("runs", [True, False])
+def test_what_cannot_be_looked_at_is_told(runs: bool) -> None:
     tree = ast.parse("def same(): pass\nsame()")
     statements = Statements()
     number = statements.number(tree.body[1], statements.meet(tree, Bindings(tree)))
     assert number is not None
-    space = {Strange("same"): None}
-    if is_loaded:
-        frame: Any = SimpleNamespace(f_globals=space, f_code=None, f_back=None)
-        statements.look(number, frame, [], False)
-    told = statements.before if is_loaded else statements.all_strange([number], space)
+    space: dict[Any, Any] = {Strange("same"): None, "sys": sys}
+    exec("frame = sys._getframe()", space)
+    if runs:
+        statements.look(number, space["frame"], [], False)
+    told = statements.before if runs else statements.all_strange([number], space)
     assert told == {"what cannot be looked at"}

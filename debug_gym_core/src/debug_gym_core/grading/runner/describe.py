@@ -36,6 +36,8 @@ MOST_ITEMS = 10000
 """Elements of a container that is still shown."""
 SIZED = (str, bytes, list, tuple, set, frozenset, dict)
 ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,16}\b| id='[0-9]{6,}'|(?:(?<=started)|(?<=stopped)|(?<=daemon)) [0-9]{6,}\b")
+INSTALLED = re.compile(r"(^|/)(site-packages|dist-packages|lib/python[0-9.]+)/")
+"""In the path of a file that lies below the repository, and is an environment's."""
 SLOW = 0.2
 """Seconds after which the `repr` of a value is given up."""
 
@@ -59,7 +61,7 @@ class Describer(object):
         if filename not in self.paths:
             path = files.real(files.joined(self.root, filename))
             relative = path[len(self.root) :] if path.startswith(self.root) and files.exists(path) else None
-            if relative and re.search(r"(^|/)(site-packages|dist-packages|lib/python[0-9.]+)/", relative):
+            if relative and INSTALLED.search(relative):
                 relative = None
             self.paths[filename] = relative
         return self.paths[filename]

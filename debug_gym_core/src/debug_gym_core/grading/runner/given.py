@@ -5,8 +5,6 @@ reads, parses, caches or finds modules, or to write to a test and restore it.
 """
 
 import builtins
-import contextlib
-import importlib
 import sys
 import warnings
 from importlib.machinery import PathFinder, SourceFileLoader
@@ -28,7 +26,9 @@ _builtins = vars(builtins)
 _execute = exec
 _compile = compile  # type: Callable[..., Any]
 _modules = sys.modules
+_warned = vars(warnings)
 _find = PathFinder.find_spec
+_SILENT = ("ignore", None, Warning, None, 0)
 _space = vars(ModuleType)["__dict__"].__get__  # a class of modules may have another `__dict__`
 
 
@@ -102,8 +102,13 @@ class Finder(object):
             error: what
         """
 
-    def leave(self) -> None:
-        """Learn that it has run."""
+    def leave(self, module: "Any", path: str) -> None:
+        """Learn that it has run, or raised.
+
+        Args:
+            module: it
+            path: of its file
+        """
 
     def forget_others(self, path: str) -> None:
         """Have a module be imported anew that says it is of a file and was not loaded here; once a file.
@@ -181,7 +186,7 @@ class Loader(SourceFileLoader):
             self.finder.fail(module, self.path, error)
             raise
         finally:
-            self.finder.leave()
+            self.finder.leave(module, self.path)
         if "modules" in self.code.co_names:  # It may have put an object of its own in its place in `sys.modules`.
             self.finder.remember(_modules.get(self.name))
 
@@ -210,43 +215,24 @@ def module_code(text: bytes, path: str, compiled: "Compile") -> "Union[CodeType,
         path: of its file
         compiled: makes code of them
     """
-    with warnings.catch_warnings(), contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        warnings.simplefilter("ignore")
+    # No function is called that tested code could replace: it would see the text before it is compiled.
+    filters = _warned.get("filters")  # type: Any
+    silent = type(filters) is list
+    if silent:
+        filters.insert(0, _SILENT)
+    try:
         return compiled(text, path)
-    return None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    finally:
+        if silent:
+            filters[:] = [one for one in filters if one is not _SILENT]
 
 
 def plainly(text: "Union[bytes, AST]", path: str) -> "CodeType":
     """Compile a module as Python does."""
     code = _compile(text, path, "exec", dont_inherit=True)  # type: CodeType
     return code
-
-
-def rewritten(config: "Any") -> "Compile":
-    """What compiles a module as pytest does.
-
-    Args:
-        config: pytest's, early
-    """
-    import ast
-
-    from _pytest.assertion import rewrite
-
-    if not any(type(one) is rewrite.AssertionRewritingHook for one in sys.meta_path):
-        return plainly
-
-    rewrite_asserts = rewrite.rewrite_asserts  # type: Any
-    takes_text = rewrite_asserts.__code__.co_argcount > 3  # since pytest 5.0
-
-    def compiled(text: bytes, path: str) -> "CodeType":
-        tree = _compile(text, path, "exec", ast.PyCF_ONLY_AST, True)
-        if takes_text:
-            rewrite_asserts(tree, text, path, config)
-        else:
-            rewrite_asserts(tree, importlib.import_module("py").path.local(path), config)
-        return plainly(tree, path)
-
-    return compiled
 
 
 def within(code: "CodeType") -> "Iterator[CodeType]":

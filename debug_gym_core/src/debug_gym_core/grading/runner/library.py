@@ -33,6 +33,65 @@ COMMON = 12
 MOST = 300
 """What is looked at behind the names of one statement."""
 
+SPECIAL = frozenset(
+    [
+        "__new__",
+        "__init__",
+        "__getattribute__",
+        "__getattr__",
+        "__call__",
+        "__enter__",
+        "__exit__",
+        "__aenter__",
+        "__aexit__",
+        "__await__",
+        "__iter__",
+        "__next__",
+        "__aiter__",
+        "__anext__",
+        "__len__",
+        "__bool__",
+        "__contains__",
+        "__getitem__",
+        "__missing__",
+        "__reversed__",
+        "__hash__",
+        "__eq__",
+        "__ne__",
+        "__lt__",
+        "__le__",
+        "__gt__",
+        "__ge__",
+        "__str__",
+        "__repr__",
+        "__format__",
+        "__bytes__",
+        "__int__",
+        "__float__",
+        "__index__",
+        "__fspath__",
+        "__add__",
+        "__radd__",
+        "__sub__",
+        "__rsub__",
+        "__mul__",
+        "__rmul__",
+        "__truediv__",
+        "__rtruediv__",
+        "__floordiv__",
+        "__mod__",
+        "__and__",
+        "__or__",
+        "__xor__",
+        "__neg__",
+        "__abs__",
+        "__round__",
+        "__instancecheck__",
+        "__subclasscheck__",
+    ]
+)
+"""Methods of classes that no test names, and which answer it."""
+
 JOKES = frozenset(("antigravity", "this"))
 """Modules that do something where they are imported."""
 
@@ -54,10 +113,12 @@ class Library(object):
         sets: names that modules change themselves, by the ids of these
         singles: objects by the ids of their classes
         spaces: modules by the ids of their namespaces
+        special: special methods that classes have, and names of those that they have not, by the ids of the classes
     """
 
     __slots__ = (
-        "builtin", "closed", "index", "method", "named", "origins", "owners", "sets", "singles", "spaces", "wanted",
+        "builtin", "closed", "index", "method", "named", "origins", "owners", "sets", "singles", "spaces", "special",
+        "wanted",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -70,6 +131,7 @@ class Library(object):
         self.sets = {}  # type: dict[int, set[str]]
         self.singles = {}  # type: dict[int, list[Owner]]
         self.spaces = {}  # type: dict[int, Owner]
+        self.special = {}  # type: dict[int, tuple[list[Had], frozenset[str]]]
         self.builtin = type(len)  # type: Any
         self.method = type(self.remember)
 
@@ -168,6 +230,17 @@ class Library(object):
                         left.append(had)
         return list(found.values())[len(first) :]
 
+    def classes_of(self, names: "Iterable[str]") -> "list[Owner]":
+        """The classes that names stand for in the library, or that have them, and what these are made of."""
+        found = {}  # type: dict[int, Owner]
+        for name in names:
+            first = self.index.get(name, [])
+            if sum(one.value is not MISSING for one in first) <= COMMON:
+                values = [value for one in first for value in (one.value, one.owner.value)]
+                kinds = [base for one in values if issubclass(type(one), type) for base in mro_of(one) if is_made(base)]
+                found.update((id(one), self.owners[id(one)]) for one in kinds if id(one) in self.owners)
+        return list(found.values())
+
     def set_in(self, owner: Owner) -> "set[str]":
         """See `Owner.sets`; found once."""
         if id(owner) not in self.sets:
@@ -184,6 +257,19 @@ class Library(object):
         # A module may have kept anything of its own there.
         kind = type(now)
         return is_made(kind) and id(kind) not in self.owners and not self.is_theirs(kind, (TESTS, PLUGINS, LIBRARY))
+
+    def strange_special(self, kind: Owner) -> "Iterator[str]":
+        """The special methods of a class that are not what they were, as `__new__`."""
+        known = self.special.get(id(kind))
+        if known is None:
+            names = SPECIAL.intersection(kind.had)
+            known = self.special[id(kind)] = [self.had(kind, name) for name in sorted(names)], SPECIAL - names
+        for one in known[0]:
+            if self.is_strange(one):
+                yield str(one)
+        for name in known[1].intersection(kind.space):
+            if not self.may_be(kind.space[name], MISSING, name):
+                yield "{}.{}".format(kind.name, name)
 
     def original(self, module: str, inside: str) -> "Any":
         """What a module is, or has by a name that can be asked, as it was at first; `MISSING`: nobody knows."""

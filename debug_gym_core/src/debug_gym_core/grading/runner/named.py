@@ -1,8 +1,11 @@
 """What the text of a test module names: what statements use, imports bind and texts say."""
 
 import ast
+import builtins
 
-from .bindings import bound_by, parameters
+from .bindings import Bindings, bound_by, called, parameters
+from .library import JOKES, is_standard
+from .owners import TALKING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,11 +14,79 @@ if TYPE_CHECKING:
 
     Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
     Place = tuple[str, str]
+    Source = tuple[int, str]
 
 IMPORTS = (ast.Import, ast.ImportFrom)
 
 LATER = (ast.Lambda, ast.GeneratorExp)
 """What is evaluated elsewhere than it stands, and can have no statements of ours in it."""
+
+
+CASES = frozenset(("object", "TestCase", "IsolatedAsyncioTestCase"))
+"""Bases that leave methods as they are written."""
+
+PYTHONS = {name: value for name, value in vars(builtins).items() if name not in TALKING and not name.startswith("__")}
+"""Python's own by their names."""
+
+
+class Names(object):
+    """What the names of a module of the tests stand for, as its text says.
+
+    Attributes:
+        imported: those that it has from the library alone: of what module, and what they are there; nothing: it itself
+        functions: those of functions that it defines, once and as they are written
+        methods: likewise, those of methods, with the names of their classes
+        inherited: those of such methods, with the names of classes that have them of another alone
+        pythons: those of Python's own functions to which it gives nothing else
+        loads: modules of the library that it imports, and what may be such a module
+        sources: modules of which it imports names that nothing else binds
+        stars: modules of which it imports all names
+        later: names that are used by what variables of it stand for, when that is called
+    """
+
+    __slots__ = ("functions", "imported", "inherited", "later", "loads", "methods", "pythons", "sources", "stars")
+
+    def __init__(self, tree: ast.Module, bindings: Bindings, said: "Set[str]", later: "dict[str, set[str]]") -> None:
+        """Learn them.
+
+        Args:
+            tree: the module
+            bindings: see there
+            said: names that the module says in a text
+            later: names that are used by what its variables stand for, when that is called
+        """
+        first = set(map(id, top_level(tree.body)))
+        # Of what a function imports the test may ask whether it is there.
+        imports = [one for one in bindings.nodes if isinstance(one, IMPORTS)]
+        imports = [one for one in imports if id(one) in first or not says(one, said)]
+        named = list(imported_in(imports))
+        places = [(name, place) for name, place in named if is_standard(place[0]) and place[0] not in JOKES]
+        whole = [one.name for node in imports if isinstance(node, ast.Import) for one in node.names]
+        loads = {dotted(*place) for _, place in places}.union(place[0] for _, place in places)
+        self.loads = sorted(loads.union(one for one in whole if is_standard(one) and one not in JOKES))
+        self.later = later
+        self.stars = [place[0] for name, place in named if name == "*"]
+        self.imported = {name: place for name, place in places if bindings.bound[name] == 1}
+        self.sources = sources_in(bindings.nodes, bindings.bound)
+        plain = [one for one in plain_in(tree.body) if bindings.bound[one.name] == 1]
+        self.functions = frozenset(one.name for one in plain if not isinstance(one, ast.ClassDef))
+        self.methods = {}  # type: dict[str, list[str]]
+        self.inherited = {}  # type: dict[str, list[str]]
+        attributes = [one for one in bindings.nodes if isinstance(one, ast.Attribute)]
+        stored = {one.attr for one in attributes if isinstance(one.ctx, ast.Store)}
+        has = {name: set() for name in CASES}  # type: dict[str, set[str]]
+        for kind in plain:
+            bases = [called(one) for one in kind.bases] if isinstance(kind, ast.ClassDef) else []
+            if isinstance(kind, ast.ClassDef) and not kind.keywords and has.keys() >= set(bases):
+                bound = [name for one in kind.body for inner in ast.walk(one) for name in bound_by(inner)]
+                methods = [one.name for one in plain_in(kind.body) if not isinstance(one, ast.ClassDef)]
+                own = {name for name in methods if bound.count(name) == 1} - stored
+                others = set().union(*(has[one] for one in bases)).difference(bound)  # type: set[str]
+                has[kind.name] = own | others
+                for table, names in ((self.methods, own), (self.inherited, others)):
+                    for name in names:
+                        table.setdefault(name, []).append(kind.name)
+        self.pythons = frozenset(PYTHONS).difference(bindings.bound)
 
 
 def plain_in(body: "list[ast.stmt]") -> "Iterator[Definition]":
@@ -37,6 +108,24 @@ def imported_in(nodes: "Collection[ast.AST]") -> "Iterator[tuple[str, Place]]":
                 yield (one.asname, (one.name, "")) if one.asname else (top, (top, ""))
 
 
+def sources_in(nodes: "Collection[ast.AST]", bound: "Mapping[str, int]") -> "dict[str, Source]":
+    """The modules of which names are that imports bind, and nothing else does: how many packages above, and which.
+
+    Args:
+        nodes: all of a module
+        bound: how often each name is bound
+    """
+    found = {}  # type: dict[str, Source]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            found.update((one.asname or one.name, (node.level or 0, node.module or "")) for one in node.names)
+        elif isinstance(node, ast.Import):
+            for one in node.names:
+                top = one.name.partition(".")[0]
+                found[one.asname or top] = 0, one.name if one.asname else top
+    return {name: source for name, source in found.items() if bound.get(name) == 1}
+
+
 def names_in(statement: ast.AST) -> "Iterator[str]":
     """The names and attributes that a statement uses itself, and not in the statements that it is made of."""
     left = [statement]
@@ -49,8 +138,10 @@ def names_in(statement: ast.AST) -> "Iterator[str]":
             yield node.id
         elif isinstance(node, ast.alias):
             yield node.name
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
+        elif isinstance(node, IMPORTS):
+            yield "__import__"
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                yield node.module
         left += [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.stmt)]
 
 
@@ -151,3 +242,8 @@ def with_later(names: "Collection[str]", *tables: "Mapping[str, Set[str]]") -> "
         found |= more
         left += more
     return frozenset(found)
+
+
+def dotted(home: str, name: str) -> str:
+    """What is called by a name in a module, or that itself."""
+    return "{}.{}".format(home, name) if name else home

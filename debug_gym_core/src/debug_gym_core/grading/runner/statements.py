@@ -12,10 +12,11 @@ import re
 import sys
 from zlib import crc32
 
-from .bindings import Bindings, bound_by, called, written_text
-from .library import JOKES, Library, is_standard, load
-from .named import IMPORTS, imported_in, later_in, names_in, plain_in, said_in, says, texts_in, top_level, with_later
-from .owners import MISSING, TALKING
+from .bindings import Bindings, written_text
+from .library import Library, load
+from .loaded import Loaded
+from .named import PYTHONS, Names, dotted, later_in, names_in, said_in, texts_in, with_later
+from .owners import MISSING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,74 +36,14 @@ TOLD = 8
 OFTEN = 300
 """Looks in one test after which only one in sixteen is taken, of many more one in 256, as in a loop over millions."""
 
-CASES = frozenset(("object", "TestCase", "IsolatedAsyncioTestCase"))
-"""Bases that leave methods as they are written."""
-
-WIDE = re.compile("setUpClass|setup_class|setUpModule|setup_module|pytest_(?!runtest_).*")
-"""Functions that prepare several tests."""
+WIDE = re.compile(
+    "setUpClass|setup_class|setUpModule|setup_module"
+    "|pytest_(?!runtest_|fixture_|pyfunc_|assert|exception_|report_teststatus|warning_).*"
+)
+"""Functions that prepare several tests: hooks, but for those of each test."""
 
 _modules = sys.modules
-
-PYTHONS = {name: value for name, value in vars(builtins).items() if name not in TALKING and not name.startswith("__")}
-"""Python's own by their names."""
-
-
-class Names(object):
-    """What the names of a module of the tests stand for, as its text says.
-
-    Attributes:
-        imported: those that it has from the library alone: of what module, and what they are there; nothing: it itself
-        functions: those of functions that it defines, once and as they are written
-        methods: likewise, those of methods, with the names of their classes
-        inherited: those of such methods, with the names of classes that have them of another alone
-        pythons: those of Python's own functions to which it gives nothing else
-        loads: modules of the library that it imports, and what may be such a module
-        stars: modules of which it imports all names
-        later: names that are used by what variables of it stand for, when that is called
-    """
-
-    __slots__ = ("functions", "imported", "inherited", "later", "loads", "methods", "pythons", "stars")
-
-    def __init__(self, tree: ast.Module, bindings: Bindings, said: "Set[str]", later: "dict[str, set[str]]") -> None:
-        """Learn them.
-
-        Args:
-            tree: the module
-            bindings: see there
-            said: names that the module says in a text
-            later: names that are used by what its variables stand for, when that is called
-        """
-        first = set(map(id, top_level(tree.body)))
-        # Of what a function imports the test may ask whether it is there.
-        imports = [one for one in bindings.nodes if isinstance(one, IMPORTS)]
-        imports = [one for one in imports if id(one) in first or not says(one, said)]
-        named = list(imported_in(imports))
-        places = [(name, place) for name, place in named if is_standard(place[0]) and place[0] not in JOKES]
-        whole = [one.name for node in imports if isinstance(node, ast.Import) for one in node.names]
-        loads = {dotted(*place) for _, place in places}.union(place[0] for _, place in places)
-        self.loads = sorted(loads.union(one for one in whole if is_standard(one) and one not in JOKES))
-        self.later = later
-        self.stars = [place[0] for name, place in named if name == "*"]
-        self.imported = {name: place for name, place in places if bindings.bound[name] == 1}
-        plain = [one for one in plain_in(tree.body) if bindings.bound[one.name] == 1]
-        self.functions = frozenset(one.name for one in plain if not isinstance(one, ast.ClassDef))
-        self.methods = {}  # type: dict[str, list[str]]
-        self.inherited = {}  # type: dict[str, list[str]]
-        attributes = [one for one in bindings.nodes if isinstance(one, ast.Attribute)]
-        stored = {one.attr for one in attributes if isinstance(one.ctx, ast.Store)}
-        has = {name: set() for name in CASES}  # type: dict[str, set[str]]
-        for kind in plain:
-            bases = [called(one) for one in kind.bases] if isinstance(kind, ast.ClassDef) else []
-            if isinstance(kind, ast.ClassDef) and not kind.keywords and has.keys() >= set(bases):
-                bound = [name for one in kind.body for inner in ast.walk(one) for name in bound_by(inner)]
-                methods = [one.name for one in plain_in(kind.body) if not isinstance(one, ast.ClassDef)]
-                own = {name for name in methods if bound.count(name) == 1} - stored
-                others = set().union(*(has[one] for one in bases)).difference(bound)  # type: set[str]
-                has[kind.name] = own | others
-                for table, names in ((self.methods, own), (self.inherited, others)):
-                    for name in names:
-                        table.setdefault(name, []).append(kind.name)
-        self.pythons = frozenset(PYTHONS).difference(bindings.bound)
+_builtins = vars(builtins)
 
 
 class Uses(object):
@@ -116,15 +57,21 @@ class Uses(object):
         functions: functions of the module
         methods: methods, with the names of their classes
         inherited: likewise, those of other classes
+        kinds: classes of the library, of which it may use what no text names
+        others: names that its module has from others than the library
         pythons: Python's own functions
         stars: modules that may have given the module others of these names
     """
 
-    __slots__ = ("functions", "imported", "inherited", "library", "loaded", "methods", "owners", "pythons", "stars")
+    __slots__ = (
+        "functions", "imported", "inherited", "kinds", "library", "loaded", "methods", "others", "owners", "pythons",
+        "stars",
+    )  # fmt: skip
 
     def __init__(self, names: "frozenset[str]", module: Names, library: Library, said: "Set[str]") -> None:
         names = names - said
         self.library = library.having(names, said)
+        self.kinds = library.classes_of(names)
         self.owners = list({id(one.owner): one.owner for one in self.library}.values())
         known = [(name, library.original(name, "")) for name in sorted(names)]
         self.loaded = [(name, value) for name, value in known if value is not MISSING]
@@ -134,6 +81,7 @@ class Uses(object):
         self.functions = sorted(names & module.functions)
         self.methods = [(kind, name) for name in sorted(names) for kind in module.methods.get(name, ())]
         self.inherited = [(kind, name) for name in sorted(names) for kind in module.inherited.get(name, ())]
+        self.others = sorted(names.intersection(module.sources).difference(module.imported))
         self.pythons = sorted(names & module.pythons)
         self.stars = module.stars
 
@@ -149,6 +97,7 @@ class Statements(object):
         names: what each statement uses by name
         modules: what the names of its module stand for
         later: names that are used by what functions of the tests return, when that is called
+        loaded: what modules had when they were loaded
         looked: what each statement uses which ran
         before: what was strange since the last test
         at_load: likewise, as modules were loaded, by the ids of their globals
@@ -157,8 +106,8 @@ class Statements(object):
     """
 
     __slots__ = (
-        "always", "at_load", "before", "function", "lasting", "later", "library", "looked", "modules", "names", "own",
-        "said", "shadowed", "urandom",
+        "always", "at_load", "before", "function", "lasting", "later", "library", "loaded", "looked", "modules",
+        "names", "own", "said", "shadowed", "urandom",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -169,6 +118,7 @@ class Statements(object):
         self.names = []  # type: list[frozenset[str]]
         self.modules = []  # type: list[Names]
         self.later = {}  # type: dict[str, set[str]]
+        self.loaded = Loaded()
         self.looked = {}  # type: dict[int, Uses]
         self.before = set()  # type: set[str]
         self.at_load = {}  # type: dict[int, set[str]]
@@ -213,6 +163,16 @@ class Statements(object):
 
     # As tests run
 
+    def remember(self, space: "Space", numbers: "Iterable[int]") -> None:
+        """Take in what a module has that was loaded.
+
+        Args:
+            space: its globals
+            numbers: of its statements
+        """
+        for number in list(numbers)[:1]:
+            self.loaded.end(space, self.modules[number].sources, self.library.origins)
+
     def begin(self, test: "Any", space: "Space") -> None:
         """Tell a test what was strange before it, as in its fixtures, or as its module was loaded.
 
@@ -240,6 +200,8 @@ class Statements(object):
                 return
             test.used.add(number)
         found = self.found(number, frame.f_globals)
+        if frame.f_builtins is not _builtins:
+            found.append("__builtins__")
         for strange in [one.strange for one in under_way] or [self.told_of(frame, is_loading)] if found else ():
             strange.update(found)
 
@@ -289,6 +251,9 @@ class Statements(object):
         for owner in uses.owners:
             if owner.is_other():
                 yield owner.name
+        for kind in uses.kinds:
+            for name in self.library.strange_special(kind):
+                yield name
         for one in uses.library:
             if self.library.is_strange(one):
                 yield str(one)
@@ -299,16 +264,21 @@ class Statements(object):
             now = space.get(name, value)
             if now is not value and not may_be(now, value, name):
                 yield where
+        for name in uses.others:
+            value = self.loaded.had(space, name)
+            now = space.get(name, value)
+            if value is not MISSING and now is not value and not may_be(now, value, name):
+                yield name
         for name in uses.functions:
             if name in space and not self.is_own(space[name], name, space):
                 yield name
-        for kind, name in uses.methods:
-            inner = inside(space, kind)
+        for home, name in uses.methods:
+            inner = inside(space, home)
             if name in inner and not self.is_own(inner[name], name, space):
-                yield "{}.{}".format(kind, name)
-        for kind, name in uses.inherited:
-            if name in inside(space, kind):
-                yield "{}.{}".format(kind, name)
+                yield "{}.{}".format(home, name)
+        for home, name in uses.inherited:
+            if name in inside(space, home):
+                yield "{}.{}".format(home, name)
         for name in uses.pythons:
             there = space.get(name, PYTHONS[name])
             if there is not PYTHONS[name] and not self.library.has_given(uses.stars, name, there):
@@ -324,7 +294,8 @@ class Statements(object):
         """
         if type(value) is not self.function or value.__globals__ is not space:
             return False
-        return id(value.__code__) in self.own and value.__code__.co_name == name
+        is_written = id(value.__code__) in self.own and value.__code__.co_name == name
+        return is_written and not self.loaded.has_changed(value)
 
 
 def inside(space: "Space", name: str) -> "Space":
@@ -339,16 +310,11 @@ def listed(names: "Set[str]") -> str:
     return ", ".join(first + ["{} more ({:08x})".format(len(rest), crc32(" ".join(rest).encode()))] * bool(rest))
 
 
-def dotted(home: str, name: str) -> str:
-    """What is called by a name in a module, or that itself."""
-    return "{}.{}".format(home, name) if name else home
-
-
-def outliving(tree: ast.Module) -> "Iterator[str]":
-    """The names of functions whose work may be for more than the next test: fixtures of a class, module or session."""
+def outliving(tree: ast.Module) -> "Iterator[tuple[str, int]]":
+    """The functions whose work may be for more than the next test, as fixtures of a session; with their first lines."""
     for one in ast.walk(tree):
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
             named = [each for call in one.decorator_list for each in getattr(call, "keywords", ())]
             scopes = [each.value for each in named if each.arg == "scope"]
             if WIDE.fullmatch(one.name) or any(written_text(each) != "function" for each in scopes):
-                yield one.name
+                yield one.name, min([one.lineno, *(each.lineno for each in one.decorator_list)])

@@ -65,10 +65,11 @@ class Turner(Finder):
         self.expectations.statements.said.update(said)
 
         equal = {"__eq__"}
-        lasting = {}  # type: dict[str, frozenset[str]]
+        lasting = {}  # type: dict[str, frozenset[tuple[str, int]]]
         anything = any(b"ANY" in text for text in helpers.values())
 
         self.numbers = {}  # type: dict[str, Sequence[int]]
+        self.testing = set()  # type: set[str]
 
         def compiled_for(functions: "frozenset[str]") -> "Compile":
             def compiled(text: bytes, place: str) -> "CodeType":
@@ -79,8 +80,9 @@ class Turner(Finder):
                     names = self.expectations.statements.names
                     first = len(names)
                     turning.turn(tree, name, functions, self.expectations, anything)
+                    self.numbers[place] = range(first, len(names))
                     if functions:
-                        self.numbers[place] = range(first, len(names))
+                        self.testing.add(place)
                     return compile(tree, place, "exec", dont_inherit=True)
 
             return compiled
@@ -89,7 +91,7 @@ class Turner(Finder):
             self.compile({os.path.join(root, path): text for path, text in texts.items()}, compiled_for(functions))
         codes = [one for code in self.asked.values() for one in within(code)]
         self.expectations.statements.own = frozenset(map(id, codes))
-        longer = [one for one in codes if one.co_name in lasting[one.co_filename]]
+        longer = [one for one in codes if (one.co_name, one.co_firstlineno) in lasting[one.co_filename]]
         self.expectations.statements.lasting = frozenset(map(id, longer))
         self.expectations.anything.own = frozenset(id(one) for one in codes if one.co_name in equal)
 
@@ -97,6 +99,7 @@ class Turner(Finder):
         """Give a module what it asks in its globals."""
         Finder.enter(self, module)
         setattr(module, self.name, self.expectations)
+        self.expectations.statements.loaded.begin(vars(module))
         self.expectations.loading += 1
 
     def fail(self, module: "Any", path: str, error: Exception) -> None:
@@ -105,15 +108,16 @@ class Turner(Finder):
         Raises:
             Exception: there is something, and the module does not skip itself
         """
-        if isinstance(error, self.skip):
+        if path not in self.testing or isinstance(error, self.skip):
             return
         found = self.expectations.statements.all_strange(self.numbers.get(path, ()), vars(module))
         if found:
             raise self.expectations.failure(STRANGE + listed(found)) from None
 
-    def leave(self) -> None:
-        """Tests that are called from now on are run as tests."""
+    def leave(self, module: "Any", path: str) -> None:
+        """Tests that are called from now on are run as tests; what the module has now, it has to have then."""
         self.expectations.loading -= 1
+        self.expectations.statements.remember(vars(module), self.numbers.get(path, ()))
 
 
 @contextlib.contextmanager

@@ -11,10 +11,11 @@ from . import doctests
 from .canary import SURVIVED, Canaries, plain_repr
 from .describe import TEXT, Describer, one_line
 from .elsewhere import elsewhere
-from .given import Finder, read, rewritten
+from .given import Finder, read
 from .hooks import Hooks
 from .items import cannot_pass, code_of, instance_of, path_of, stable_ids
 from .origins import DECIDING
+from .rewriting import rewritten
 from .start import enter_workspace
 from .stopping import install
 from .stuck import watch as watch_stuck
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from .channel import Config, Send
     from .describe import Details
+    from .given import Compile
     from .tampering import Space
 
     Decorator = Callable[[Any], Any]
@@ -53,9 +55,9 @@ class Loading(object):
         self.turner = turner_of(config, failure, True) if config.get("turned") else None
         self.finder = self.turner or Finder()
 
-    def begin(self, early_config: "Any") -> None:
-        """Compile them, and find them before pytest's own finder, which is there by now."""
-        self.finder.compile(self.texts, rewritten(early_config))
+    def begin(self, compiled: "Compile") -> None:
+        """Compile them as pytest does, and find them before pytest's own finder, which is there by now."""
+        self.finder.compile(self.texts, compiled)
         if self.finder.codes:
             self.finder.install()
 
@@ -200,10 +202,11 @@ def make_plugin(
         @first
         def pytest_load_initial_conftests(self, early_config: "Any") -> None:
             watch.remember()
-            watch.origins.compiled.append(rewritten(early_config))
+            compiled = rewritten(early_config, watch.origins.plain_function_of)
+            watch.origins.compiled.append(compiled)
             hooks.remember(early_config)
             self.capture = early_config.pluginmanager.getplugin("capturemanager")
-            loading.begin(early_config)
+            loading.begin(compiled)
 
         @around
         def pytest_cmdline_main(self, config: "Any") -> "Iterator[None]":
