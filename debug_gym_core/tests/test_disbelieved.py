@@ -13,7 +13,7 @@ from grading_bench import ASSERTS as TESTS
 from grading_bench import BROKEN, ENTRYPOINT, FIXED, IDS, UNITTEST_IDS, UNITTESTS, Bench, Make
 from support import handful
 
-from debug_gym_core.grading import written
+from debug_gym_core.grading import modules_of_tests
 
 AT_FIRST_TEST = """
 import gc, sys
@@ -176,14 +176,14 @@ def test_a_test_that_is_expected_to_fail_and_passes_is_believed(make: Make) -> N
 def test_a_module_of_another_python_has_no_twins_and_is_named_once(
     make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plain = written.parse
+    plain = modules_of_tests.parse
 
     def parse(text: bytes) -> ast.Module:
         if b"test_more" in text:
             raise SyntaxError("invalid syntax")
         return plain(text)
 
-    monkeypatch.setattr(written, "parse", parse)
+    monkeypatch.setattr(modules_of_tests, "parse", parse)
     more = "import unittest\nclass TestMore(unittest.TestCase):\n    def test_more(self): self.assertEqual(2, 2.0)\n"
     bench = make({"calc.py": BROKEN, "test_calc.py": UNITTESTS, "test_more.py": more}, "python -m unittest")
     tests = (*UNITTEST_IDS, "test_more.TestMore.test_more")

@@ -185,13 +185,12 @@ class ReportedRun:
         with process:
             try:
                 process.send(json.dumps(self._config()).encode())
-                with self.interruption.ending(lambda: self._interrupt(process), unbegun=process.kill):
+                with self.interruption.ending(lambda: self._interrupt(process), unbegun=process.kill) as running:
                     timed_out = not self._listen(process, started + self.timeout)
-                    interrupted = self.interruption.asked
                 if timed_out:
                     self.asked = process.signal(stuck.SIGNAL)
                     self._listen(process, time.monotonic() + TELLING)
-                interrupted = interrupted and self.end is None
+                interrupted = running.ended and self.end is None
                 if timed_out or interrupted:
                     process.kill()
                 status = process.wait(GRACE)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from debug_gym_core.grading.beside import Beside
 from debug_gym_core.grading.measure import measure
+from debug_gym_core.grading.modules_of_tests import ModulesOfTests, find_modules, function_of
 from debug_gym_core.grading.reported_run import Turned
 from debug_gym_core.grading.runner.literals import blurred
 from debug_gym_core.grading.runner.statements import STRANGE
 from debug_gym_core.grading.twins import Twins
-from debug_gym_core.grading.written import Written, function_of, written
 from debug_gym_core.sandbox.python_code import parse
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.judge import Twinned
@@ -79,8 +79,8 @@ class TwinRun:
             SandboxLost: the sandbox went away
         """
         twinned, tests = self.twinned, self.asked.tests
-        modules, unread = written(twinned.sources)
-        named = Written({name: paths for test, paths in modules.items() for name in twinned.names(test)})
+        modules, unread = find_modules(twinned.sources)
+        named = ModulesOfTests({name: paths for test, paths in modules.items() for name in twinned.names(test)})
         inside = {test: paths for test in tests if test in twinned.tests and (paths := self._places(test, named))}
         doctests = [test for test in tests if test in self.doctests and test not in inside]
         if not inside and not doctests:
@@ -91,7 +91,7 @@ class TwinRun:
         run = measure(self.session, twinned.entrypoint, timeout=timeout, trusted=self.trusted, turned=turned).but(
             self.asked.known
         )
-        told, whole = self._told(run, {*inside, *doctests}, Written(modules)), _unloaded(run)
+        told, whole = self._told(run, {*inside, *doctests}, ModulesOfTests(modules)), _unloaded(run)
         have, doubts = [], {}
         for test in (*inside, *doctests):
             results = told.get(test, [])
@@ -108,7 +108,7 @@ class TwinRun:
                 doubts[test] = said[0]
         return Twins(len(have), doubts, run.lost, frozenset(have), unread)
 
-    def _places(self, test: str, named: Written) -> list[str]:
+    def _places(self, test: str, named: ModulesOfTests) -> list[str]:
         """The modules that a test may be written in."""
         within = test.partition("::")[2]
         ends = [f"{path}::{within}" for path in self.elsewhere.get(test, ()) if within]
@@ -125,11 +125,11 @@ class TwinRun:
                 self.session.write(path, blurred(text, parse(text), functions))
         return Turned(sources, functions, secrets.token_hex(8), secrets.token_hex(8), doctests, self.beside)
 
-    def _told(self, run: Measurement, asked: Collection[str], written: Written) -> dict[str, list[TestResult]]:
+    def _told(self, run: Measurement, asked: Collection[str], modules: ModulesOfTests) -> dict[str, list[TestResult]]:
         """What became of the twins, by the tests' ids; nothing where the run cannot be believed."""
         told: dict[str, list[TestResult]] = {}
         for result in () if run.tampered else run.tests:
-            if result.id in asked or result.id in self.doctests or written.of(result.id):
+            if result.id in asked or result.id in self.doctests or modules.of(result.id):
                 for name in self.twinned.names(result.id):
                     told.setdefault(name, []).append(result)
         return told

@@ -1,4 +1,4 @@
-"""Where the functions and methods are written that tests are."""
+"""Which modules the functions and methods are written in that tests are."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from collections.abc import Iterable, Mapping
 from debug_gym_core.sandbox.python_code import parse
 
 
-def written(sources: Mapping[str, bytes]) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """The modules of the functions and methods that are written in one of some, by the ids that a test has of them.
+def find_modules(sources: Mapping[str, bytes]) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Find the functions and methods that are written in modules.
 
-    Of those that cannot be read, why, by their paths.
+    Args:
+        sources: texts of the modules, by their paths
+
+    Returns:
+        the modules of each function, by the ids that a test has which is that function; and of the modules that cannot
+        be read, why, by their paths
     """
-    places: dict[str, list[str]] = {}
+    modules: dict[str, list[str]] = {}
     unread: dict[str, str] = {}
     for path, text in sources.items():
         parts = path.removesuffix(".py").split("/")
@@ -24,17 +29,22 @@ def written(sources: Mapping[str, bytes]) -> tuple[dict[str, list[str]], dict[st
             unread[path] = str(error)
             continue
         for name in names:
-            places[f"{path}::{name.replace('.', '::')}"] = [path]
+            modules[f"{path}::{name.replace('.', '::')}"] = [path]
             # unittest names a module from where it began to look for tests, which may be below the root.
             for first in range(len(parts)):
-                places.setdefault(".".join((*parts[first:], name)), []).append(path)
-    return places, unread
+                modules.setdefault(".".join((*parts[first:], name)), []).append(path)
+    return modules, unread
 
 
-class Written:
+class ModulesOfTests:
     """The modules that functions and methods are written in, by the ids that a test has of them."""
 
     def __init__(self, modules: Mapping[str, list[str]]) -> None:
+        """Know them.
+
+        Args:
+            modules: by ids, as `find_modules` finds them
+        """
         self._modules = modules
         self._longest = max(map(len, modules), default=0)
 
