@@ -8,6 +8,7 @@ from debug_gym_core.grading.masking import DrawnNames, mask, mask_temporary
 
 HOSTILE = ["=", "= ", "- ", "- Captured ", "_ ", "___ ", " ", "/", "/a", "/pytest-of-a", "/pytest-of-a/pytest-", " in "]
 HOSTILE += ["1", "1 passed, ", " tests collected", "1 tests collected", "no tests collected ", " at 0x", "rootdir:"]
+HOSTILE += ["/tmpab12cd3", "/tmp"]
 
 
 @pytest.mark.parametrize("before", ["", "1", "=== FAILURES ===\n"])
@@ -74,7 +75,7 @@ def test_temporary_directories_are_named_alike(path: str, masked: str) -> None:
 
 def test_names_that_tempfile_draws_are_numbered_as_they_are_met() -> None:
     names = DrawnNames()
-    assert names.mask("'tmpq0_abcde', '/tmp/tmpq0_abcde'") == "'tmpq0_abcde', '/tmp/tmp00000001'"
+    assert names.mask("'tmpq0_abcde', '/tmp/tmpq0_abcde'") == "'tmp00000001', '/tmp/tmp00000001'"
     assert names.mask("/tmp/tmpaaaaaaaa.txt tmpq0_abcde") == "/tmp/tmp00000002.txt tmp00000001"
     untouched = "tmp_counter /tmp/tmp_a /tmp/tmpLetters1 /tmp/tmp_counters src/tmp_helper0"
     assert names.mask(untouched) == untouched
@@ -83,3 +84,44 @@ def test_names_that_tempfile_draws_are_numbered_as_they_are_met() -> None:
     )
     masked = output.replace("tmpbbbbbbbb", "tmp00000003").replace("tmpq0_abcde", "tmp00000001")
     assert mask(output, names) == masked
+
+
+@pytest.mark.parametrize(
+    ("said", "masked"),
+    [
+        ("/tmp/pytest-of-user/pytest-0/test0/tmpab12cd34/a", "/tmp/pytest-of-user/pytest-0/test0/tmp00000001/a"),
+        ("open('/scratch/me/tmpab12cd34')", "open('/scratch/me/tmp00000001')"),
+        ("/tmp/tmpab12cd34/tmpef56gh78", "/tmp/tmp00000001/tmp00000002"),
+        ("/testbedroom/tmpab12cd34", "/testbedroom/tmp00000001"),
+        ("/testbed/tmp_helpers/a.py:3", "/testbed/tmp_helpers/a.py:3"),
+        ("tests/tmp_helpers/a.py", "tests/tmp_helpers/a.py"),
+        (
+            "/tmp/a-tmpab12cd34 /tmp/tmpab12cd345 /tmp/tmpab12cd3",
+            "/tmp/a-tmpab12cd34 /tmp/tmpab12cd345 /tmp/tmpab12cd3",
+        ),
+    ],
+)
+def test_drawn_names_are_known_by_their_place(said: str, masked: str) -> None:
+    assert DrawnNames().mask(said) == masked
+
+
+def test_a_name_that_stands_in_the_repository_was_drawn_by_nobody() -> None:
+    asked = []
+
+    def stands(name: str) -> bool:
+        asked.append(name)
+        return name == "tmp_results"
+
+    names = DrawnNames(stands)
+    assert names.mask("/tmp/tmp_results /tmp/tmp_results /tmp/tmpabcdefgh") == (
+        "/tmp/tmp_results /tmp/tmp_results /tmp/tmp00000001"
+    )
+    assert names.mask("/tmp/tmpab12cd34 tmp_results") == "/tmp/tmp00000002 tmp_results"
+    assert asked == ["tmp_results", "tmpabcdefgh"]
+
+
+def test_a_name_alone_is_left_in_lines_of_source() -> None:
+    output = "=== FAILURES ===\nE   /tmp/tmpfilename\n{0}E   assert {1}\n"
+    source = "    assert tmpfilename.read_text()\n>   assert tmpfilename\n"
+    masked = output.replace("/tmp/tmpfilename", "/tmp/tmp00000001")
+    assert mask(output.format(source, "tmpfilename")) == masked.format(source, "tmp00000001")

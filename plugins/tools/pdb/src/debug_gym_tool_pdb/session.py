@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import functools
 import json
 import signal
 import time
@@ -142,7 +143,8 @@ class DebugSession:
             SandboxError: the sandbox failed
         """
         entrypoint = self.entrypoint
-        self._shown = ShownTexts(self.session, masking.mask if entrypoint.runs_tests else None)
+        mask = functools.partial(masking.mask, names=masking.names_in(self.session))
+        self._shown = ShownTexts(self.session, mask if entrypoint.runs_tests else None)
         python = entrypoint.interpreter or self.session.python
         try:
             self._process = self.session.process(

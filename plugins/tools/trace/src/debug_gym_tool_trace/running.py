@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 import time
@@ -157,7 +158,8 @@ class Tracing:
 
     def _start(self) -> None:
         entrypoint = self.target.entrypoint
-        self._shown = ShownTexts(self.session, masking.mask if entrypoint.runs_tests else None)
+        mask = functools.partial(masking.mask, names=masking.names_in(self.session))
+        self._shown = ShownTexts(self.session, mask if entrypoint.runs_tests else None)
         python = entrypoint.interpreter or self.session.python
         try:
             self._process = self.session.process(
