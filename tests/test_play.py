@@ -305,6 +305,20 @@ def test_what_was_changed_in_a_directory_that_goes_is_said_to_be_lost(play: Call
     assert player.end() == 1
 
 
+def test_what_was_changed_and_has_no_room_is_said_to_be_lost_by_the_name_of_its_file(
+    play: Callable[..., Player],
+) -> None:
+    player = play()
+    player.prompt(0)
+    player.child.send(f"bash 'echo hello > new.txt'{ENTER}")
+    player.prompt(1)
+    (player.run / TASK / "patch.diff").symlink_to("/dev/full")
+    player.type(CTRL_C, "Ctrl-C again")
+    player.child.send(CTRL_C)
+    player.child.expect(r"could not be kept:\s+/")
+    assert player.end() == 130
+
+
 def test_ctrl_c_while_a_tool_runs_asks_first(play: Callable[..., Player]) -> None:
     player = play()
     player.prompt(0)

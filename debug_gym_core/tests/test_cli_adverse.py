@@ -132,6 +132,25 @@ def test_a_directory_that_goes_with_the_only_task_says_the_same(inside: Any, tmp
     assert "resolved 0 of 0, 1 not finished" in done.out
 
 
+REPLACED = (
+    "error: out/results.jsonl was replaced or removed while the run was played, so results since then are in no file, "
+    f"and their episodes are played again; go on with: debug-gym run --resume out --plugin-file {TOY}\n"
+)
+
+
+@pytest.mark.parametrize(
+    "goes", ["cp {0} {0}.2; mv {0}.2 {0}", *repeated("faults", "rm {0}")], ids=["replaced", "removed"]
+)
+def test_results_that_are_replaced_end_the_run_which_can_be_resumed(inside: Any, tmp_path: Path, goes: str) -> None:
+    once = f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; %s; }}"
+    command = once % goes.format(tmp_path / "out/results.jsonl")
+    done = inside("run", "toy", "-o", "out", "-p", f"agent.commands={{b: '{command}'}}")
+    assert (done.status, done.err) == (1, REPLACED)
+    assert "toy/a  resolved" in done.out and "toy/b: stopped" in done.out and "results in out" in done.out
+    done = inside("run", "--resume", "out")
+    assert "resolved 2 of 3" in done.out and "nothing to resume" not in done.err
+
+
 REMOVERS = '''
 import shutil
 
@@ -172,6 +191,43 @@ def test_a_directory_that_goes_before_the_first_episode_is_no_wrong_usage(
     done = inside("run", "toy", "-o", "out", "--agent", agent, "--plugin-file", "removers.py")
     assert (done.status, done.err) == (1, GONE) and done.out.startswith(said)
     assert not (tmp_path / "out").exists()
+
+
+INTERRUPTED = '''
+import shutil, signal
+from pathlib import Path
+
+from debug_gym_core import Agent, hookimpl
+
+
+class Leaver(Agent):
+    """Is interrupted before it plays, once it has removed the run."""
+
+    name = "leaver"
+    needs_llm = False
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        if Path("armed").exists():
+            shutil.rmtree("out", ignore_errors=True)
+            signal.raise_signal(signal.SIGINT)
+
+    def play(self, env, llm): ...
+
+
+@hookimpl
+def debug_gym_register_agents():
+    return [Leaver]
+'''
+
+
+def test_ctrl_c_before_the_episodes_names_no_command_for_a_directory_that_has_gone(inside: Any, tmp_path: Path) -> None:
+    (tmp_path / "leaver.py").write_text(INTERRUPTED)
+    plugin = ("--plugin-file", "leaver.py")
+    inside("run", "toy", "-o", "out", "--agent", "leaver", "--task", "a", *plugin)
+    (tmp_path / "armed").touch()
+    done = inside("run", "--resume", "out", "--force-all", *plugin)
+    assert (done.status, done.err) == (130, GONE)
 
 
 # names that are not UTF-8

@@ -338,7 +338,7 @@ class Vague(Mute):
     \"\"\"Cannot say what it costs, and keeps what it holds.\"\"\"
     name = "vague"
     def estimate(self, messages, tools, last=None): return None
-    def close(self): raise OSError("stays\\nopen")
+    def close(self): raise OSError("stays\\nopen" + "!" * 9000)
 
 class Unfit(ServiceLLM):
     \"\"\"Cannot say what it needs.\"\"\"
@@ -383,6 +383,7 @@ def test_what_a_plugin_returns_that_is_wrong_names_the_plugin(inside: Any, tmp_p
     ):
         done = inside("run", "toy", "--plugin-file", "wrong.py", *said, "-p", f"llm.name={llm}")
         assert words in done.out + done.err, (done.out, done.err)
+        assert len(max(done.err.splitlines(), key=len)) < 600
     (tmp_path / "llm.yaml").write_text("mine: {model: m, tags: [unfit], prices: {prompt: 0, completion: 0}}\n")
     words = "llm unfit: plugin file wrong.py cannot find what it needs: KeyError: 'key' (wrong.py:41 in prepare)"
     for command in (("llm", "check"), ("run", "toy", *said, "--llm", "mine")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -29,7 +30,7 @@ from debug_gym_core.runs.experiment import Experiment
 from debug_gym_core.runs.jobs import Job
 from debug_gym_core.runs.ledger import Ledger
 from debug_gym_core.runs.run import Run, replaced
-from debug_gym_core.runs.trajectory import read_results
+from debug_gym_core.runs.trajectory import Result, read_results
 from debug_gym_core.tasks.selection import select_tasks
 from debug_gym_core.tasks.task import Task
 from debug_gym_terminal_local import LocalTerminal
@@ -211,6 +212,38 @@ def test_what_a_process_of_the_same_number_left_is_not_taken_over(toy_plugins: P
         left.write_text('{"task": "toy/old", "agent": "x", "status": "unresolved"}\n')
         run.forget([], [])
     assert read_results(run.results_file) == []
+
+
+def test_results_are_kept_in_one_file_while_others_are_forgotten(toy_plugins: Plugins, tmp_path: Path) -> None:
+    def result(task: str) -> Result:
+        return Result(task, "x", None, "unresolved")
+
+    with Run.create(load("toy", plugins=toy_plugins), tmp_path / "run") as run:
+        run.record(result("toy/a"))
+        run.record(result("toy/b"))
+        run.forget([("toy/a", None)], [])
+        assert not run.removed and run.remains
+        run.record(result("toy/c"))
+        assert [one.task for one in read_results(run.results_file)] == ["toy/b", "toy/c"]
+        used = list(Path("/proc/self/fd").iterdir())
+        run.results["toy/d", None] = Result("toy/d", "x", None, "unresolved", reason="x" * 10_000)
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
+        try:
+            with pytest.raises(OSError, match="too large"):
+                run.forget([], [])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            signal.signal(signal.SIGXFSZ, ignored)
+        assert len(list(Path("/proc/self/fd").iterdir())) == len(used) and not run.removed
+        assert [one.task for one in read_results(run.results_file)] == ["toy/b", "toy/c"]
+
+
+def test_a_run_that_is_closed_is_not_taken_for_one_that_was_removed(toy_plugins: Plugins, tmp_path: Path) -> None:
+    with Run.create(load("toy", plugins=toy_plugins), tmp_path / "run") as run:
+        run.begin(1)
+    assert not run.removed
 
 
 def test_task_names_stay_in_the_directory(toy_plugins: Plugins, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ class Playing:
         except KeyboardInterrupt as interrupt:  # before or after the episodes; see `_play`
             if not self.run.stays:
                 raise
-            return self._stopped(interrupt)
+            return self._removed(interrupt) if self.run.removed else self._stopped(interrupt)
         except OSError:
             if not self.run.removed:
                 raise
@@ -169,9 +169,14 @@ class Playing:
         return INTERRUPTED if interrupt is None else interrupted_status(interrupt)
 
     def _removed(self, interrupt: BaseException | None) -> int:
-        """Say that nothing is left of the run but what is shown; returns the exit status."""
-        lost = "with its run.json, results.jsonl, trajectories and patches: there is nothing to resume"
-        say_error(f"{shown_path(self.run.directory)} was removed or moved while the run was played, {lost}")
+        """Say what is left of the run beside what is shown; returns the exit status."""
+        if self.run.remains:
+            lost = "so results since then are in no file, and their episodes are played again"
+            text = f"{shown_path(self.run.results_file)} was replaced or removed while the run was played, {lost}"
+            say_error(f"{text}; go on with: {self.resume}")
+        else:
+            lost = "with its run.json, results.jsonl, trajectories and patches: there is nothing to resume"
+            say_error(f"{shown_path(self.run.directory)} was removed or moved while the run was played, {lost}")
         return 1 if interrupt is None else interrupted_status(interrupt)
 
     @property
@@ -247,7 +252,7 @@ class Playing:
             self.conclude(run, display.console)
         else:
             cost = sum(one.cost for one in run.results.values())
-            where = None if removed else shown_path(run.directory)
+            where = None if removed and not run.remains else shown_path(run.directory)
             summary(results, left, seconds, experiment.spent, cost, where, display)
         if removed:
             return self._removed(interrupt)

@@ -20,7 +20,6 @@ from debug_gym_core.redaction import redacted
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
 from debug_gym_core.runs.ledger import Limits, OutOfBudget
 from debug_gym_core.runs.model_record import answering, recorded
-from debug_gym_core.runs.replacing import replaced
 from debug_gym_core.runs.trajectory import Event
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.usage import NOTHING, Usage
@@ -197,11 +196,7 @@ class KeptAnswers:
         """Drop what comes after this point."""
         self.close()
         del self._known[self._next :]
-        with replaced(self._path) as path:
-            lines = JsonLines(path)
-            for line in self._known:
-                lines.append(_marked(line))
-            lines.close()
+        JsonLines.anew(self._path, map(_marked, self._known)).close()
 
 
 def _marked(line: dict[str, Any]) -> dict[str, Any]:

@@ -392,4 +392,4 @@ def _close_quietly(used: RepoEnv | LLM) -> None:
         used.close()
     except (Exception, SystemExit) as error:
         what = f"model {used.name}" if isinstance(used, LLM) else f"the environment of {used.task.id}"
-        log.warning("closing %s failed: %s", what, cause_of(error), exc_info=True)
+        log.warning("closing %s failed: %.500s", what, cause_of(error), exc_info=True)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from debug_gym_core import strict_json
 from debug_gym_core.errors import UsageError
 from debug_gym_core.redaction import redacted
+from debug_gym_core.runs.replacing import replaced
 
 
 class JsonLines:
@@ -29,6 +30,24 @@ class JsonLines:
         self._path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         _remove_torn_line(self._descriptor)
+
+    @classmethod
+    def anew(cls, path: Path, data: Iterable[Mapping[str, Any]]) -> JsonLines:
+        """Put a file with these lines in the place of any that is there, and go on with it.
+
+        Raises:
+            OSError: it could not be written; the old one is as it was
+        """
+        with replaced(path) as temporary:
+            lines = cls(temporary)
+            try:
+                for one in data:
+                    lines.append(one)
+            except BaseException:
+                lines.close()
+                raise
+        lines._path = path
+        return lines
 
     def append(self, data: Mapping[str, Any]) -> None:
         """Write one line, at once and whole.
@@ -49,7 +68,9 @@ class JsonLines:
 
     @property
     def lost(self) -> bool:
-        """Whether its path leads to it no more, as it was removed or moved, or a directory above it was."""
+        """Whether its path leads to it no more: it, or a directory above it, was removed or moved; closed it is not."""
+        if self._descriptor < 0:
+            return False
         try:
             return not os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
         except (FileNotFoundError, NotADirectoryError):

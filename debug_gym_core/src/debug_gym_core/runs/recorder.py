@@ -36,7 +36,7 @@ class Recorder:
         self.run, self.job, self.attempt = run, job, attempt
         self._transcript = transcript
         self.env: RepoEnv | None = None
-        self._directory = directory
+        self._patch_file = directory / "patch.diff"
         _put_aside(directory)
         self._journal = Journal(directory / "trajectory.jsonl")
         self._steps = 0
@@ -95,7 +95,7 @@ class Recorder:
     def keep_patch(self, patch: bytes) -> None:
         """Write the patch.diff."""
         self._changed = bool(patch)
-        (self._directory / "patch.diff").write_bytes(patch)
+        self._patch_file.write_bytes(patch)
 
     def keep_nothing(self) -> None:
         """Write an empty patch.diff of a task that could not be begun."""
@@ -128,8 +128,9 @@ class Recorder:
             try:
                 self.keep_patch(kept[0])
             except OSError as error:
-                return f"what you changed could not be kept: {error.filename}: {error.strerror}"
-            return f"what you changed is kept: {self._directory / 'patch.diff'}"
+                where = error.filename or self._patch_file  # only opening a file names it
+                return f"what you changed could not be kept: {where}: {error.strerror}"
+            return f"what you changed is kept: {self._patch_file}"
         return "what you changed could not be kept: the workspace did not answer" if self._steps else ""
 
     def result(

@@ -19,7 +19,14 @@ from debug_gym_core.errors import UsageError
 from debug_gym_core.runs.json_lines import JsonLines
 from debug_gym_core.runs.provenance import commit, naming_absent, versions
 from debug_gym_core.runs.replacing import replaced
-from debug_gym_core.runs.run_directory import hold, refuse_other_contents, refuse_unwritable, remove, require_run
+from debug_gym_core.runs.run_directory import (
+    hold,
+    is_held,
+    refuse_other_contents,
+    refuse_unwritable,
+    remove,
+    require_run,
+)
 from debug_gym_core.runs.same_config import joined_tasks, refuse_other_config, refuse_other_model, refuse_without_files
 from debug_gym_core.runs.trajectory import Result, read_results
 
@@ -159,8 +166,13 @@ class Run:
 
     @property
     def removed(self) -> bool:
-        """Whether its results have no place any more: somebody removed or moved the directory while it is played."""
+        """Whether its results have no place any more: they, or the directory, were removed, moved or replaced."""
         return self._lines.lost
+
+    @property
+    def remains(self) -> bool:
+        """Whether there is still a run to go on with, whatever became of its results: the directory and run.json."""
+        return is_held(self.directory, self._lock_descriptor)
 
     @property
     def results_file(self) -> Path:
@@ -196,13 +208,9 @@ class Run:
         with self._mutex:
             for key in keys:
                 self.results.pop(key, None)
-            with replaced(self.results_file) as path:
-                lines = JsonLines(path)
-                for result in self.results.values():
-                    lines.append(result.as_json())
-                lines.close()
+            lines = JsonLines.anew(self.results_file, (result.as_json() for result in self.results.values()))
             self._lines.close()
-            self._lines = JsonLines(self.results_file)
+            self._lines = lines
             # Last, so that no result is left, whenever we are killed, of which patch and trajectory are gone.
             for task, repeat in afresh:
                 shutil.rmtree(self.task_directory(task, repeat), ignore_errors=True)

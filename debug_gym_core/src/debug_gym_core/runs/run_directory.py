@@ -100,3 +100,16 @@ def hold(directory: Path) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def is_held(directory: Path, descriptor: int) -> bool:
+    """Whether a directory is still the one that was held, and has the record of its run.
+
+    Args:
+        directory: the run's
+        descriptor: that `hold` returned
+    """
+    try:
+        return os.path.samestat((directory / LOCK).stat(), os.fstat(descriptor)) and (directory / "run.json").is_file()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
