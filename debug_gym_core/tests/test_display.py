@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import logging
+import os
+import pty
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from debug_gym_core.cli.display import LiveDisplay, PlainDisplay
+from debug_gym_core.cli.options import start_logging
 from debug_gym_core.cli.summary import summary
 from debug_gym_core.cli.tables import make_console, show_prose
 from debug_gym_core.runs.jobs import Job
@@ -147,6 +152,63 @@ def test_prose_is_wrapped_between_words_and_a_long_path_is_whole() -> None:
     piped = io.StringIO()
     show_prose(text, make_console(piped))
     assert piped.getvalue() == f"{text}\n"
+
+
+def test_a_warning_is_not_written_into_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    master, slave = pty.openpty()
+    handler = start_logging(0)
+    log = logging.getLogger("debug_gym.test_display")
+    read = b""
+    try:
+        with os.fdopen(slave, "w", encoding="utf-8") as terminal:
+            monkeypatch.setattr("sys.stderr", terminal)
+            monkeypatch.setenv("NO_COLOR", "1")
+            display = LiveDisplay(Console(file=terminal, force_terminal=True, width=60, color_system=None), 50, 0)
+            with display:
+                display.started(job("a_task"))
+                display._live.refresh()
+                log.warning("m: the service's answer is no JSON: <html>; it is asked again in 0.9 s")
+            log.warning("behind it")
+            terminal.write("the end")
+            terminal.flush()
+            while not read.endswith(b"the end"):
+                read += os.read(master, 4096)
+    finally:
+        logging.getLogger("debug_gym").removeHandler(handler)
+        os.close(master)
+    lines = read.decode().splitlines()
+    first = next(number for number, line in enumerate(lines) if "warning:" in line)
+    assert "under way" not in lines[first], "it is written behind the table, which is then drawn over it"
+    assert lines[first].endswith("warning: m: the service's answer is no JSON: <html>; it is")
+    assert lines[first + 1].startswith("asked again in 0.9 s") and lines[-2].endswith("warning: behind it")
+
+
+def test_a_warning_goes_to_standard_error_where_that_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handler = start_logging(0)
+    display, stream = live(60)
+    try:
+        with (tmp_path / "errors").open("w", encoding="utf-8") as errors:
+            monkeypatch.setattr("sys.stderr", errors)
+            with display:
+                logging.getLogger("debug_gym.test_display").warning("closed")
+    finally:
+        logging.getLogger("debug_gym").removeHandler(handler)
+    assert (tmp_path / "errors").read_text() == "warning: closed\n" and "closed" not in stream.getvalue()
+
+
+def test_notes_and_the_end_of_an_episode_are_wrapped_between_words() -> None:
+    stream = io.StringIO()
+    display = PlainDisplay(Console(file=stream, width=30, color_system=None), 50, 0)
+    display.note("what was found is told in a few words")
+    display.started(job("t"))
+    display.finished(job("t"), result("t"))
+    assert stream.getvalue().splitlines() == [
+        "note: what was found is told",
+        "in a few words",
+        "[1/0] toy/t: unresolved, score",
+        "1/10, 12 steps, 0 pdb, 100.5",
+        "s, $1.50",
+    ]
 
 
 def test_what_a_stopped_episode_has_spent_is_told() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from debug_gym_core.cli.figures import clock, count_text, money_text, plural, score_text
+from debug_gym_core.cli.options import echoed_by
 from debug_gym_core.cli.steps import Steps, error_line
+from debug_gym_core.cli.tables import show_prose
 from debug_gym_core.cli.task_table import table_of_tasks
 from debug_gym_core.progress import listening
 from debug_gym_core.runs.trajectory import Event, EventKind, Result
@@ -132,7 +135,7 @@ class Display:
             self.done += 1
             text = self.ended(job, result)
         if text:
-            self.line(Text(text))
+            self.prose(Text(text))
 
     def ended(self, job: Job, result: Result | None) -> str:
         """The line that tells that an episode has ended; empty: none."""
@@ -140,17 +143,24 @@ class Display:
 
     def note(self, text: str) -> None:
         """Tell a person something."""
-        self.line(Text.assemble(("note: ", "bold yellow"), text))
+        self.prose(Text.assemble(("note: ", "bold yellow"), text))
 
     def stopping(self) -> None:
         """Tell that the run is being stopped."""
-        self.line(Text(f"stopping; finished results are kept{self.hint}", "bold yellow"))
+        self.prose(Text(f"stopping; finished results are kept{self.hint}", "bold yellow"))
 
     def line(self, line: RenderableType) -> None:
-        """Write a line."""
+        """Write a line, which a terminal wraps where it ends."""
+        self._write(lambda: self.console.print(line, soft_wrap=True, highlight=False))
+
+    def prose(self, text: Text) -> None:
+        """Write a text, wrapped between words on a terminal."""
+        self._write(lambda: show_prose(text, self.console))
+
+    def _write(self, write: Callable[[], None]) -> None:
         with self._writing:
             try:
-                self.console.print(line, soft_wrap=True, highlight=False)
+                write()
             except BrokenPipeError:
                 self.reader_gone = True
                 self.stop()
@@ -188,12 +198,20 @@ class LiveDisplay(Display):
 
     def __enter__(self) -> Display:
         self._listening.enter_context(listening(self._progress))
+        if sys.stderr is not None and sys.stderr.isatty():
+            # There the table is drawn over what it does not know of. What rich puts in the place of standard error does
+            # not help: click finds the file behind it.
+            self._listening.enter_context(echoed_by(self._warned))
         self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()
         self._listening.close()
+
+    def _warned(self, text: str) -> None:
+        """Show what is logged above the table."""
+        self.prose(Text.from_ansi(text))
 
     def _progress(self, what: str, line: str | None) -> None:
         """Show below the table how far something is; its last line stays above it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +158,25 @@ class EchoHandler(logging.Handler):
         if record.levelno >= logging.WARNING:
             head = coloured(head, "red" if record.levelno >= logging.ERROR else "yellow")
         with contextlib.suppress(OSError, ValueError):
-            click.echo(f"{head} {printable(redact(record.getMessage()))}", err=True)
+            _writers[-1](f"{head} {printable(redact(record.getMessage()))}")
+
+
+_writers: list[Callable[[str], object]] = [functools.partial(click.echo, err=True)]
+"""What writes the lines of `EchoHandler`: the last one."""
+
+
+@contextlib.contextmanager
+def echoed_by(write: Callable[[str], object]) -> Iterator[None]:
+    """Have something else write the lines of `EchoHandler` in this block.
+
+    Args:
+        write: is given each, which may have colours
+    """
+    _writers.append(write)
+    try:
+        yield
+    finally:
+        _writers.remove(write)
 
 
 def _load(files: tuple[Path, ...], strict: bool, tolerant: bool) -> Plugins:

@@ -50,14 +50,16 @@ def make_console(stream: Any = None) -> Console:
 
 def show_prose(text: str | Text, console: Console) -> None:
     """Write a text, wrapped between words on a terminal; a longer word, such as a path, stays whole, to be copied."""
+    parts: list[Text] = []
     for line in (text if isinstance(text, Text) else Text(text)).split("\n", allow_blank=True):
         breaks = [0]
         for word in re.finditer(r"\S+", line.plain):
             if word.start() > breaks[-1] and cell_len(line.plain[breaks[-1] : word.end()]) > console.width:
                 breaks.append(word.start())
-        for part in line.divide(breaks[1:]):
-            part.rstrip()
-            console.print(part, soft_wrap=True, highlight=False)
+        parts += line.divide(breaks[1:])
+    for part in parts:
+        part.rstrip()
+    console.print(Text("\n").join(parts), soft_wrap=True, highlight=False)
 
 
 def new_table() -> Table:
