@@ -8,7 +8,7 @@ from debug_gym_core.grading.masking import DrawnNames, mask, mask_temporary
 
 HOSTILE = ["=", "= ", "- ", "- Captured ", "_ ", "___ ", " ", "/", "/a", "/pytest-of-a", "/pytest-of-a/pytest-", " in "]
 HOSTILE += ["1", "1 passed, ", " tests collected", "1 tests collected", "no tests collected ", " at 0x", "rootdir:"]
-HOSTILE += ["/tmpab12cd3", "/tmp"]
+HOSTILE += ["/tmpab12cd", "/tmp"]
 
 
 @pytest.mark.parametrize("before", ["", "1", "=== FAILURES ===\n"])
