@@ -92,6 +92,9 @@ SPECIAL = frozenset(
 )
 """Methods of classes that no test names, and which answer it."""
 
+DEBUGGERS = frozenset(("bdb", "cmd", "pdb"))
+"""Modules whose classes are made to talk elsewhere by who runs programs, as click does: they tell a test nothing."""
+
 JOKES = frozenset(("antigravity", "this"))
 """Modules that do something where they are imported."""
 
@@ -239,7 +242,7 @@ class Library(object):
                 values = [value for one in first for value in (one.value, one.owner.value)]
                 kinds = [base for one in values if issubclass(type(one), type) for base in mro_of(one) if is_made(base)]
                 found.update((id(one), self.owners[id(one)]) for one in kinds if id(one) in self.owners)
-        return list(found.values())
+        return [one for one in found.values() if one.name.partition(".")[0] not in DEBUGGERS]
 
     def set_in(self, owner: Owner) -> "set[str]":
         """See `Owner.sets`; found once."""
