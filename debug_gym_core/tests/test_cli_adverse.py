@@ -133,8 +133,8 @@ def test_a_directory_that_goes_with_the_only_task_says_the_same(inside: Any, tmp
 
 
 REPLACED = (
-    "error: out/results.jsonl was replaced or removed while the run was played, so results since then are in no file, "
-    f"and their episodes are played again; go on with: debug-gym run --resume out --plugin-file {TOY}\n"
+    "error: out/results.jsonl was replaced or removed while the run was played: episodes whose results it does not "
+    f"have are played again; go on with: debug-gym run --resume out --plugin-file {TOY}\n"
 )
 
 

@@ -105,21 +105,6 @@ def test_drawn_names_are_known_by_their_place(said: str, masked: str) -> None:
     assert DrawnNames().mask(said) == masked
 
 
-def test_a_name_that_stands_in_the_repository_was_drawn_by_nobody() -> None:
-    asked = []
-
-    def stands(name: str) -> bool:
-        asked.append(name)
-        return name == "tmp_results"
-
-    names = DrawnNames(stands)
-    assert names.mask("/tmp/tmp_results /tmp/tmp_results /tmp/tmpabcdefgh") == (
-        "/tmp/tmp_results /tmp/tmp_results /tmp/tmp00000001"
-    )
-    assert names.mask("/tmp/tmpab12cd34 tmp_results") == "/tmp/tmp00000002 tmp_results"
-    assert asked == ["tmp_results", "tmpabcdefgh"]
-
-
 def test_a_name_alone_is_left_in_lines_of_source() -> None:
     output = "=== FAILURES ===\nE   /tmp/tmpfilename\n{0}E   assert {1}\n"
     source = "    assert tmpfilename.read_text()\n>   assert tmpfilename\n"

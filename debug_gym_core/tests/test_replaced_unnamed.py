@@ -127,6 +127,7 @@ def test_what_answers_tests_is_what_it_was(make: Make) -> None:
 HONEST = """
 import importlib, sys
 import zipfile
+from unittest import mock
 import pytest
 import iniconfig
 from packaging import utils
@@ -149,6 +150,17 @@ def test_patched(monkeypatch):
     assert canonicalize_name("A_b") == "A_b"
     monkeypatch.setattr(utils, "canonicalize_name", calc.name)
     assert utils.canonicalize_name("A_b") == calc.name("A_b")
+
+def test_said():
+    with mock.patch.object(zipfile.ZipFile, "__init__", return_value=None):
+        assert zipfile.ZipFile("x").__class__.__name__ == calc.name("ZipFile")
+
+class Other:
+    __module__ = "shop"
+    def same(self, found): assert found == 5
+
+def test_class_of_another_module():
+    Other().same(calc.add(2, 3))
 
 def test_defaults():
     same.__defaults__ = same.__defaults__

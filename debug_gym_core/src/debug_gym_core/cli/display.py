@@ -121,9 +121,8 @@ class Display:
         """Something happened in an episode."""
         with self.mutex:
             self.rows[job].take(event)
-            lines = list(self.steps.lines(job, event)) if self.verbose else []
-        with self._writing:
-            for line in lines:
+        with self._writing:  # what plugins' tools log as their calls are told is written, too
+            for line in list(self.steps.lines(job, event)) if self.verbose else []:
                 self.line(line)
 
     def finished(self, job: Job, result: Result | None) -> None:
@@ -202,7 +201,11 @@ class LiveDisplay(Display):
             # There the table is drawn over what it does not know of. What rich puts in the place of standard error does
             # not help: click finds the file behind it.
             self._listening.enter_context(echoed_by(self._warned))
-        self._live.start()
+        try:
+            self._live.start()
+        except BaseException:
+            self._listening.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -171,8 +171,8 @@ class Playing:
     def _removed(self, interrupt: BaseException | None) -> int:
         """Say what is left of the run beside what is shown; returns the exit status."""
         if self.run.remains:
-            lost = "so results since then are in no file, and their episodes are played again"
-            text = f"{shown_path(self.run.results_file)} was replaced or removed while the run was played, {lost}"
+            lost = "episodes whose results it does not have are played again"
+            text = f"{shown_path(self.run.results_file)} was replaced or removed while the run was played: {lost}"
             say_error(f"{text}; go on with: {self.resume}")
         else:
             lost = "with its run.json, results.jsonl, trajectories and patches: there is nothing to resume"

@@ -2,8 +2,8 @@
 
 Dropped: pytest's header, and in tracebacks the frames of what runs it here. Masked: durations, and in pytest's failure
 reports (not in what the program printed) the addresses of objects, the numbers of pytest's temporary directories and
-the names that `tempfile` draws: `tmp` and eight of `a-z0-9_`, which stand in an absolute path outside of the repository
-and nowhere in its own texts. Once met so they are masked without their place as well, but for lines of source.
+the names that `tempfile` draws: `tmp` and eight of `a-z0-9_`, which stand in an absolute path outside of the
+repository. Once met so they are masked without their place as well, but for lines of source.
 
 The tested code prints what it likes, on lines of any length: the steps taken here grow with the text, not faster.
 """
@@ -11,20 +11,12 @@ The tested code prints what it likes, on lines of any length: the steps taken he
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from debug_gym_core.grading.runner.describe import without_addresses
-from debug_gym_core.sandbox.replies import CommandLost
-from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import ROOT
 
 WIDTH = 80
-
-MOST_ASKED = 20
-"""Names of one run that are looked for in the repository's texts; any more are taken for drawn."""
-
-LOOKING = 10.0
-"""Seconds that looking for one may take."""
 
 _PLATFORM = re.compile(r"platform \S+ -- Python \d[^ ]*, pytest-\d")
 _HEADER = re.compile(
@@ -42,27 +34,14 @@ _TEMPORARY = re.compile(r"/pytest-of-[^/\s]+/pytest-\d+")
 _PATH = re.compile(r"(?<![\w.+/-])/[\w.+/-]+")
 _INSIDE = re.compile(rf"{ROOT}(?![\w.+-])")
 _DRAWN = re.compile(r"\btmp[a-z0-9_]{8}\b")
-_WORD = re.compile(r"tmp[a-z_]+[0-9]*")
-_TEXTS = ("py", "pyi", "toml", "cfg", "ini")
 
 
 class DrawnNames:
-    """Names that `tempfile` drew in one run of tests, numbered as they are met, so that two of them stay two.
+    """Names that `tempfile` drew in one run of tests, numbered as they are met, so that two of them stay two."""
 
-    Drawn is what reads as `tempfile` draws it, stands in an absolute path outside of the repository, and in none of the
-    repository's own texts.
-    """
-
-    def __init__(self, stands: Callable[[str], bool] = lambda name: False) -> None:
-        """Know none.
-
-        Args:
-            stands: whether a name stands in the repository's texts, and was drawn by nobody; asked only of names that
-                somebody may have thought of, which are few of those that are drawn: without digits, or with some last
-        """
-        self._stands = stands
+    def __init__(self) -> None:
+        """Know none."""
         self._shown: dict[str, str] = {}
-        self._drawn = self._asked = 0
 
     def mask(self, text: str, *, source: bool = False) -> str:
         """Show the names of temporary files as numbers, alone too once their place was seen.
@@ -72,7 +51,7 @@ class DrawnNames:
             source: whether it may be a line of source, in which a name that stands alone is no file's
         """
         text = _PATH.sub(self._in_path, text)
-        if source or not self._drawn:
+        if source or not self._shown:
             return text
         return _DRAWN.sub(lambda found: self._shown.get(found[0], found[0]), text)
 
@@ -84,37 +63,7 @@ class DrawnNames:
         name = found[0]
         if path[found.start() - 1] != "/":
             return name
-        if name not in self._shown:
-            if self._is_thought_of(name):
-                self._shown[name] = name
-            else:
-                self._drawn += 1
-                self._shown[name] = f"tmp{self._drawn:08}"
-        return self._shown[name]
-
-    def _is_thought_of(self, name: str) -> bool:
-        if not _WORD.fullmatch(name) or self._asked == MOST_ASKED:
-            return False
-        self._asked += 1
-        return self._stands(name)
-
-
-def names_in(session: Session) -> DrawnNames:
-    """The names that `tempfile` draws in a sandbox, apart from those that stand in its repository's texts.
-
-    Args:
-        session: the sandbox
-    """
-
-    def stands(name: str) -> bool:
-        texts = (f"--include=*.{suffix}" for suffix in _TEXTS)
-        try:
-            found = session.run(["grep", "-rqwF", *texts, "-e", name, "."], timeout=LOOKING)
-        except (OSError, CommandLost):  # where there is no grep nobody knows
-            return False
-        return found.exit_status == 0
-
-    return DrawnNames(stands)
+        return self._shown.setdefault(name, f"tmp{len(self._shown) + 1:08}")
 
 
 def mask(output: str, names: DrawnNames | None = None) -> str:

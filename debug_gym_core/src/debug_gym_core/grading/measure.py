@@ -89,7 +89,7 @@ def _exit_status(
     return Measurement(
         tests=(),
         exit_status=result.exit_status,
-        output=masking.mask(session.mask(result.output), masking.names_in(session)),
+        output=masking.mask(session.mask(result.output)),
         output_cut=result.output_cut,
         timed_out=result.timed_out,
         interrupted=interrupted,

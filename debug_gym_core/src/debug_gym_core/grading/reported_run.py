@@ -161,11 +161,7 @@ class ReportedRun:
     forged: str = ""
     asked: bool = False
     printed: str | None = None
-    names: masking.DrawnNames = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Know where names may stand."""
-        self.names = masking.names_in(self.session)
+    names: masking.DrawnNames = field(default_factory=masking.DrawnNames)
 
     def measure(self) -> Measurement:
         """Run it; once.

@@ -38,14 +38,16 @@ class JsonLines:
         Raises:
             OSError: it could not be written; the old one is as it was
         """
-        with replaced(path) as temporary:
-            lines = cls(temporary)
-            try:
+        lines = None
+        try:
+            with replaced(path) as temporary:
+                lines = cls(temporary)
                 for one in data:
                     lines.append(one)
-            except BaseException:
+        except BaseException:
+            if lines is not None:
                 lines.close()
-                raise
+            raise
         lines._path = path
         return lines
 

@@ -103,12 +103,14 @@ def hold(directory: Path) -> int:
 
 
 def is_held(directory: Path, descriptor: int) -> bool:
-    """Whether a directory is still the one that was held, and has the record of its run.
+    """Whether a directory is still the one that is held, and has the record of its run.
 
     Args:
         directory: the run's
         descriptor: that `hold` returned
     """
+    if descriptor < 0:
+        return False
     try:
         return os.path.samestat((directory / LOCK).stat(), os.fstat(descriptor)) and (directory / "run.json").is_file()
     except (FileNotFoundError, NotADirectoryError):

@@ -261,17 +261,22 @@ class Library(object):
         kind = type(now)
         return is_made(kind) and id(kind) not in self.owners and not self.is_theirs(kind, (TESTS, PLUGINS, LIBRARY))
 
-    def strange_special(self, kind: Owner) -> "Iterator[str]":
-        """The special methods of a class that are not what they were, as `__new__`."""
+    def strange_special(self, kind: Owner, but: "Container[str]") -> "Iterator[str]":
+        """The special methods of a class that are not what they were, as `__new__`.
+
+        Args:
+            kind: the class
+            but: names that may stand for anything
+        """
         known = self.special.get(id(kind))
         if known is None:
             names = SPECIAL.intersection(kind.had)
             known = self.special[id(kind)] = [self.had(kind, name) for name in sorted(names)], SPECIAL - names
         for one in known[0]:
-            if self.is_strange(one):
+            if one.name not in but and self.is_strange(one):
                 yield str(one)
         for name in known[1].intersection(kind.space):
-            if not self.may_be(kind.space[name], MISSING, name):
+            if name not in but and not self.may_be(kind.space[name], MISSING, name):
                 yield "{}.{}".format(kind.name, name)
 
     def original(self, module: str, inside: str) -> "Any":

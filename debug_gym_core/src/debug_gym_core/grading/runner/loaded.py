@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .owners import Space
 
 _modules = sys.modules
+_inner = vars(type)["__dict__"].__get__  # a class of classes may have another `__dict__`
 
 
 class Loaded(object):
@@ -48,9 +49,9 @@ class Loaded(object):
         self.values[id(space)] = {
             name: space[name] for name, one in sources.items() if name in space and is_known(space, name, one, origins)
         }
-        kinds = [vars(one) for one in space.values() if issubclass(type(one), type)]
-        for owner in (space, *(one for one in kinds if one.get("__module__") == space.get("__name__"))):
-            for value in owner.values():
+        kinds = [_inner(one) for one in list(space.values()) if issubclass(type(one), type)]
+        for owner in (space, *kinds):
+            for value in list(owner.values()):
                 if type(value) is self.function and value.__globals__ is space:
                     self.functions[id(value)] = (value, value.__defaults__, named_of(value))
 
@@ -85,7 +86,8 @@ def is_known(space: "Space", name: str, source: "Source", origins: "Origins") ->
     """
     level, module = source
     if level:
-        above = str(space.get("__package__")).split(".")
+        package = space.get("__package__")
+        above = package.split(".") if type(package) is str else []
         module = ".".join(above[: len(above) - level + 1] + [module] * bool(module))
     home = space_of(space[name]) or space_of(_modules.get(module))
     return home is not None and origins.home_of(home, [], OTHER) != NOBODY

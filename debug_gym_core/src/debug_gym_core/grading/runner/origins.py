@@ -270,13 +270,16 @@ class Origins(object):
         """All code that a file has; one that cannot be read, or was written or moved since the run began, has none."""
         given = self.given.get(self.real(path))
         for way, compiled in enumerate(self.compiled if given is None else [plainly]):
-            if (path, way) not in self.codes:  # what pytest makes of a file takes long, and is seldom needed
-                self.codes[path, way] = self.compiled_of(path, compiled) if given is None else list(within(given))
-            for one in self.codes[path, way]:
+            found = self.codes.get((path, way))
+            if found is None:  # what pytest makes of a file takes long, and is seldom needed
+                found = self.compiled_of(path, compiled) if given is None else list(within(given))
+                if found is not None:
+                    self.codes[path, way] = found
+            for one in found or ():
                 yield one
 
-    def compiled_of(self, path: str, compiled: "Callable[[bytes, str], CodeType]") -> "list[CodeType]":
-        """The code of a file that was not given.
+    def compiled_of(self, path: str, compiled: "Callable[[bytes, str], CodeType]") -> "Union[list[CodeType], None]":
+        """The code of a file that was not given; None: it cannot be compiled, at least not now.
 
         Args:
             path: of it
@@ -293,7 +296,7 @@ class Origins(object):
         except (OSError, ValueError):
             return []
         code = module_code(text, path, compiled) if text is not None else None
-        return list(within(code)) if code is not None else []
+        return list(within(code)) if code is not None else None
 
 
 def homes_of(root: str, trusted: "Union[list[str], None]") -> "frozenset[tuple[int, int]]":

@@ -252,7 +252,7 @@ class Statements(object):
             if owner.is_other():
                 yield owner.name
         for kind in uses.kinds:
-            for name in self.library.strange_special(kind):
+            for name in self.library.strange_special(kind, self.said):
                 yield name
         for one in uses.library:
             if self.library.is_strange(one):

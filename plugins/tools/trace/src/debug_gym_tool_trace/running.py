@@ -158,7 +158,7 @@ class Tracing:
 
     def _start(self) -> None:
         entrypoint = self.target.entrypoint
-        mask = functools.partial(masking.mask, names=masking.names_in(self.session))
+        mask = functools.partial(masking.mask, names=masking.DrawnNames())
         self._shown = ShownTexts(self.session, mask if entrypoint.runs_tests else None)
         python = entrypoint.interpreter or self.session.python
         try:
