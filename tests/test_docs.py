@@ -175,6 +175,16 @@ def test_links_to_files_of_the_repository_lead_there(page: Path) -> None:
     assert broken == []
 
 
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("design/*.md")), ids=lambda page: page.name)
+def test_links_of_what_a_page_includes_are_pages_there(page: Path) -> None:
+    for name, options in re.findall(r"\{include\} (\S+)\n((?::.*\n)*)", page.read_text(encoding="utf-8")):
+        relative = re.search(r"^:relative-docs: (\S+)$", options, re.MULTILINE)
+        prefix = relative[1] if relative else "nothing is taken off"
+        text = re.sub(FENCE, "", (page.parent / name).read_text(encoding="utf-8"))
+        links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s:]+)\)", text)]
+        assert [link for link in links if not (link.startswith(prefix) and link.endswith(".md"))] == []
+
+
 def test_there_are_few_links_out_and_they_are_plain() -> None:
     found = {url for page in EVERYTHING for url in re.findall(r"https?://[^\s)>\"'`]+", page.read_text("utf-8"))}
     assert len(found) < 15, found
