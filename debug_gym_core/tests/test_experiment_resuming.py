@@ -232,7 +232,7 @@ def test_results_are_kept_in_one_file_while_others_are_forgotten(toy_plugins: Pl
         run.record(result("toy/a"))
         run.record(result("toy/b"))
         run.forget([("toy/a", None)], [])
-        assert not run.removed and run.remains
+        assert not run.results_gone and not run.gone
         run.record(result("toy/c"))
         assert [one.task for one in read_results(run.results_file)] == ["toy/b", "toy/c"]
         used = open_below(tmp_path)
@@ -246,14 +246,14 @@ def test_results_are_kept_in_one_file_while_others_are_forgotten(toy_plugins: Pl
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
             signal.signal(signal.SIGXFSZ, ignored)
-        assert open_below(tmp_path) == used and len(used) == 2 and not run.removed
+        assert open_below(tmp_path) == used and len(used) == 2 and not run.results_gone
         assert [one.task for one in read_results(run.results_file)] == ["toy/b", "toy/c"]
 
 
 def test_a_run_that_is_closed_is_not_taken_for_one_that_was_removed(toy_plugins: Plugins, tmp_path: Path) -> None:
     with Run.create(load("toy", plugins=toy_plugins), tmp_path / "run") as run:
         run.begin(1)
-    assert not run.removed
+    assert not run.results_gone and not run.gone
 
 
 def test_task_names_stay_in_the_directory(toy_plugins: Plugins, tmp_path: Path) -> None:

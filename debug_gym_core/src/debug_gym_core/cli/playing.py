@@ -137,11 +137,11 @@ class Playing:
         except KeyboardInterrupt as interrupt:  # before or after the episodes; see `_play`
             if not self.run.stays:
                 raise
-            return self._removed(interrupt) if self.run.removed else self._stopped(interrupt)
+            return self._gone(interrupt) if self.run.results_gone else self._stopped(interrupt)
         except OSError:
-            if not self.run.removed:
+            if not self.run.results_gone:
                 raise
-            return self._removed(None)
+            return self._gone(None)
 
     def _play_prepared(self) -> int:
         from debug_gym_core.cli.attended import AttendedDisplay, asking_twice
@@ -168,15 +168,15 @@ class Playing:
         say(f"stopped; go on with: {self.resume}", err=True)
         return INTERRUPTED if interrupt is None else interrupted_status(interrupt)
 
-    def _removed(self, interrupt: BaseException | None) -> int:
+    def _gone(self, interrupt: BaseException | None) -> int:
         """Say what is left of the run beside what is shown; returns the exit status."""
-        if self.run.remains:
-            lost = "episodes whose results it does not have are played again"
-            text = f"{shown_path(self.run.results_file)} was replaced or removed while the run was played: {lost}"
-            say_error(f"{text}; go on with: {self.resume}")
+        if self.run.gone:
+            what = "with its run.json, results.jsonl, trajectories and patches: there is nothing to resume"
+            say_error(f"{shown_path(self.run.directory)} was removed or moved while the run was played, {what}")
         else:
-            lost = "with its run.json, results.jsonl, trajectories and patches: there is nothing to resume"
-            say_error(f"{shown_path(self.run.directory)} was removed or moved while the run was played, {lost}")
+            what = "episodes whose results it does not have are played again"
+            text = f"{shown_path(self.run.results_file)} was replaced or removed while the run was played: {what}"
+            say_error(f"{text}; go on with: {self.resume}")
         return 1 if interrupt is None else interrupted_status(interrupt)
 
     @property
@@ -223,7 +223,7 @@ class Playing:
                 except KeyboardInterrupt as error:
                     return error
         except OSError as error:
-            if self.run.removed:
+            if self.run.results_gone:
                 return None
             if error.errno not in FULL:
                 raise
@@ -238,24 +238,24 @@ class Playing:
         """Say how the run ended, and what to do next; returns the exit status."""
         from debug_gym_core.cli.summary import summary
 
-        run, removed = self.run, self.run.removed
+        run, results_gone = self.run, self.run.results_gone
         results = [run.results[job.key] for job in experiment.jobs if job.key in run.results]
         left = len(experiment.jobs) - len(results)
         if display.reader_gone:
-            if removed:
-                self._removed(interrupt)
+            if results_gone:
+                self._gone(interrupt)
             elif left:
                 text = "stopped, as nobody reads the output any more; go on with"
                 say(f"{text}: {self.resume}", err=True)
             return READER_GONE
-        if self.conclude is not None and not removed:  # it reads what is kept
+        if self.conclude is not None and not results_gone:  # it reads what is kept
             self.conclude(run, display.console)
         else:
             cost = sum(one.cost for one in run.results.values())
-            where = None if removed and not run.remains else shown_path(run.directory)
+            where = None if results_gone and run.gone else shown_path(run.directory)
             summary(results, left, seconds, experiment.spent, cost, where, display)
-        if removed:
-            return self._removed(interrupt)
+        if results_gone:
+            return self._gone(interrupt)
         if interrupt is not None or experiment.stopped:
             return self._stopped(interrupt)
         return _status(experiment, results, left, self.resume)

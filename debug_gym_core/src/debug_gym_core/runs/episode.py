@@ -141,7 +141,7 @@ class Players:
         Returns:
             its result; None when the run was stopped or removed, its money is spent, or the model's service refuses all
         """
-        if self.refused or self.run.removed:
+        if self.refused or self.run.results_gone:
             return None
         answers = self._answers(job)
         if self.ledger.is_spent and not answers.is_file():  # what was answered before may be all that it needs
@@ -167,7 +167,7 @@ class Players:
                 # A component that wants to leave, or raises whatever else, ends its episode, not the run: this is no
                 # thread that an interrupt of the user's comes to.
                 except BaseException as error:
-                    if self.stopping.is_set() or self.run.removed:
+                    if self.stopping.is_set() or self.run.results_gone:
                         transcript.write("stopped", error)
                         return None
                     self.refused = self.refused or isinstance(error, LLMRefused)
@@ -205,7 +205,7 @@ class Players:
 
     def stop_if_asked(self) -> None:
         """Leave the episode when the run is being stopped, or nothing of it would be kept."""
-        if self.stopping.is_set() or self.run.removed:
+        if self.stopping.is_set() or self.run.results_gone:
             raise EpisodeStopped
 
     def end_run(self) -> NoReturn:

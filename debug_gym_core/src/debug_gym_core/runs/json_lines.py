@@ -69,7 +69,7 @@ class JsonLines:
             raise
 
     @property
-    def lost(self) -> bool:
+    def gone(self) -> bool:
         """Whether its path leads to it no more: it, or a directory above it, was removed or moved; closed it is not."""
         if self._descriptor < 0:
             return False

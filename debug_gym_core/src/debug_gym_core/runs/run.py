@@ -165,14 +165,14 @@ class Run:
         return self._made is None
 
     @property
-    def removed(self) -> bool:
-        """Whether its results have no place any more: they, or the directory, were removed, moved or replaced."""
-        return self._lines.lost
+    def results_gone(self) -> bool:
+        """Whether results have no place any more: the file, or the directory, was removed, moved or replaced."""
+        return self._lines.gone
 
     @property
-    def remains(self) -> bool:
-        """Whether there is still a run to go on with, whatever became of its results: the directory and run.json."""
-        return is_held(self.directory, self._lock_descriptor)
+    def gone(self) -> bool:
+        """Whether there is no run to go on with any more: its directory or run.json is gone; closed it is not."""
+        return self._lock_descriptor >= 0 and not is_held(self.directory, self._lock_descriptor)
 
     @property
     def results_file(self) -> Path:

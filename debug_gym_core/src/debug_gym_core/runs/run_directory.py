@@ -109,8 +109,6 @@ def is_held(directory: Path, descriptor: int) -> bool:
         directory: the run's
         descriptor: that `hold` returned
     """
-    if descriptor < 0:
-        return False
     try:
         return os.path.samestat((directory / LOCK).stat(), os.fstat(descriptor)) and (directory / "run.json").is_file()
     except (FileNotFoundError, NotADirectoryError):
