@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from fixing import make_project
+from person_at_terminal import Play, playing
 from setups import Make, opening, settings_of
 from support import reason_not_to_use, terminals
 
@@ -46,6 +47,12 @@ def project(sandbox: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
         monkeypatch.setenv(f"GIT_{name}_NAME", "a person")
         monkeypatch.setenv(f"GIT_{name}_EMAIL", "person@example.org")
     return make_project(tmp_path / "project")
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Iterator[Play]:
+    """Have a person play at a terminal, with the arguments that they type after `debug-gym`."""
+    yield from playing(tmp_path)
 
 
 # Setting up

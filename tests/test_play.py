@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import re
-import shutil
-import signal
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pexpect
 import pytest
+from person_at_terminal import CTRL_C, CTRL_D, CTRL_R, ENTER, TAB, TASK, UP, Play, called
 from support import COMMAND, run_debug_gym
 
 pytestmark = pytest.mark.people
 
-GOES_ON = r"""exec("while 1:\n try: import time; time.sleep(9)\n except: 0")"""
-"""A command of pdb's that Ctrl-C does not stop."""
-TAB, ENTER, CTRL_C, CTRL_D, CTRL_R, UP = "\t", "\r", "\x03", "\x04", "\x12", "\x1b[A"
-TASK = "mini_nightmare/counter"
 FIX = """\
         while True:
             with self._lock:
@@ -36,75 +27,7 @@ FIX = """\
 COLOUR = r"\x1b\[(?:[0-9;]*;)?[39][0-7]m"
 
 
-class Player:
-    """Somebody at a terminal who plays."""
-
-    def __init__(self, directory: Path, *arguments: str, columns: int = 80, **environment: str) -> None:
-        self.directory = directory
-        self.run = directory / "run"
-        kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES")}
-        self.screen = io.StringIO()
-        self.child: pexpect.spawn[str] = pexpect.spawn(
-            str(COMMAND),
-            [*(arguments or ("play", TASK)), "-o", str(self.run)],
-            cwd=str(directory),
-            env={**kept, "TERM": "xterm-256color", "XDG_STATE_HOME": str(directory / "state"), **environment},
-            dimensions=(24, columns),
-            encoding="utf-8",
-            timeout=120,
-        )
-        self.child.logfile_read = self.screen
-
-    def type(self, keys: str, until: str) -> str:
-        """Press keys and wait for what they bring about; what was seen before it."""
-        self.child.send(keys)
-        self.child.expect(until)
-        return str(self.child.before) + str(self.child.after)
-
-    def interrupt(self) -> None:
-        """Press Ctrl-C until there is something that it stops."""
-        self.child.send(CTRL_C)
-        while self.child.expect(["interrupted; if it goes on, Ctrl-C again stops the run", "; else wait for the tool"]):
-            self.child.send(CTRL_C)
-
-    def prompt(self, step: int) -> str:
-        """Wait for the prompt after a step."""
-        self.child.expect(rf"step {step}/\d+ \|[^\r]*\r")
-        status = str(self.child.after)
-        self.child.expect("debug-gym[^>]*>")
-        return status
-
-    def end(self) -> int:
-        """Wait for the end; the exit status."""
-        self.child.expect(pexpect.EOF)
-        self.child.close()
-        return int(self.child.exitstatus if self.child.exitstatus is not None else -1)
-
-    def actions(self, name: str = "trajectory.jsonl") -> list[dict[str, Any]]:
-        """What the environment was asked to do."""
-        lines = (self.run / TASK / name).read_text().splitlines()
-        events = [json.loads(line) for line in lines]
-        return [event["action"] for event in events if event["kind"] == "step" and event["step"]]
-
-
-@pytest.fixture
-def play(tmp_path: Path) -> Iterator[Callable[..., Player]]:
-    players: list[Player] = []
-
-    def start(*arguments: str, **options: Any) -> Player:
-        players.append(Player(tmp_path, *arguments, **options))
-        return players[-1]
-
-    yield start
-    for player in players:
-        player.child.close(force=True)
-
-
-def called(action: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    return action["name"], action["arguments"]
-
-
-def test_a_person_finds_and_fixes_the_bug(play: Callable[..., Player]) -> None:
+def test_a_person_finds_and_fixes_the_bug(play: Play) -> None:
     player = play()
     player.prompt(0)
     player.type(f"vi{TAB}", "view")
@@ -150,7 +73,7 @@ def test_a_person_finds_and_fixes_the_bug(play: Callable[..., Player]) -> None:
     assert "while True" in (player.run / TASK / "patch.diff").read_text()
 
 
-def test_lines_can_be_edited_in_place(play: Callable[..., Player]) -> None:
+def test_lines_can_be_edited_in_place(play: Play) -> None:
     player = play()
     player.prompt(0)
     player.child.send(f"rewrite{TAB}cou{TAB}")  # typing replaces the first field, Tab goes to the next
@@ -167,7 +90,7 @@ def test_lines_can_be_edited_in_place(play: Callable[..., Player]) -> None:
     )
 
 
-def test_forms_menus_and_pasted_text(play: Callable[..., Player]) -> None:
+def test_forms_menus_and_pasted_text(play: Play) -> None:
     player = play()
     player.prompt(0)
     player.child.send(f"rewrite{TAB}{ENTER}")  # a field that is needed is not filled in: nothing is sent
@@ -189,176 +112,7 @@ def test_forms_menus_and_pasted_text(play: Callable[..., Player]) -> None:
     assert third == ("rewrite", {"path": "new.py", "start": 1, "new_code": "if y:\n\t# tab\n"})
 
 
-def test_ctrl_c_at_every_prompt(play: Callable[..., Player]) -> None:
-    player = play()
-    player.prompt(0)
-    player.child.send(f"frobnicate{CTRL_C}view test.py 1:2{ENTER}")  # clears the line
-    player.prompt(1)
-    player.child.send(f"rewrite x.py <<<{ENTER}a = 1{ENTER}{CTRL_C}eval{ENTER}")  # also one of several lines
-    player.prompt(2)
-    player.type(f"view {TAB}", "line_numbers=")  # also with the menu open
-    player.child.send(f"{CTRL_C}view test.py 3:4{ENTER}")
-    player.prompt(3)
-    player.type(f"{CTRL_R}test", "I-search")  # in a search it ends that
-    player.child.send(f"{CTRL_C}{CTRL_C}view test.py 5:6{ENTER}")
-    player.prompt(4)
-    player.type(f"pdb{ENTER}", "debug-gym pdb>")
-    player.child.send(CTRL_C)
-    player.prompt(4)
-    player.type(CTRL_C, "Ctrl-C again stops the run")
-    player.child.send(f"view test.py 7:8{ENTER}")  # a second thought
-    player.prompt(5)
-    player.type(CTRL_C, "Ctrl-C again stops the run")
-    player.type(CTRL_C, f"debug-gym run --resume {player.run.name}")
-    assert player.end() == 130
-    assert [name for name, _ in map(called, player.actions())] == ["view", "eval", "view", "view", "view"]
-    assert not (player.run / "results.jsonl").read_text()
-
-
-@pytest.mark.parametrize("terminal", ["dumb", ""])
-def test_ctrl_c_where_lines_are_all_that_there_is(play: Callable[..., Player], terminal: str) -> None:
-    player = play(TERM=terminal)
-    banner = player.prompt(0)
-    assert "Tab" not in player.screen.getvalue() + banner
-    player.type("frobnicate", "frobnicate")
-    player.type(CTRL_C, "debug-gym>")  # drops the line
-    player.child.send("view test.py 1:2\n")
-    player.prompt(1)
-    player.type("rewrite x.py <<<\n", r"\.\.\.")
-    player.type("a = 1\n", r"\.\.\.")
-    player.type(CTRL_C, "debug-gym>")  # and the text
-    player.child.send("view test.py 3:4\n")
-    player.prompt(2)
-    player.type("pdb\n", "debug-gym pdb>")
-    player.type(CTRL_C, "debug-gym>")  # and leaves the mode
-    player.child.send("pdb import signal; signal.pause()\n")
-    player.type("", "signal.pause")
-    player.child.expect("\r\n")
-    player.interrupt()  # a signal again while a tool runs
-    player.prompt(3)
-    player.child.send(f"pdb {GOES_ON}\n")
-    player.type("", "except: 0")
-    player.child.expect("\r\n")
-    player.interrupt()
-    player.type(CTRL_C, "debug-gym run --resume")
-    assert player.end() == 130
-    assert "interrupted" not in player.screen.getvalue().partition("signal.pause")[0]
-    assert [name for name, _ in map(called, player.actions())] == ["view", "view", "pdb"]
-
-
-def test_ctrl_c_at_an_empty_line_of_a_dumb_terminal(play: Callable[..., Player]) -> None:
-    player = play(TERM="dumb")
-    player.prompt(0)
-    player.type(CTRL_C, "quit .or Ctrl-D. ends the episode")
-    player.child.send("view test.py 1:2\n")  # a second thought
-    player.prompt(1)
-    player.type(CTRL_C, "Ctrl-C again stops the run")
-    player.type(CTRL_C, "debug-gym run --resume")
-    assert player.end() == 130
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_what_was_changed_outlives_a_stop(play: Callable[..., Player], number: signal.Signals) -> None:
-    player = play()
-    player.prompt(0)
-    player.child.send(f"rewrite new.py <<<{ENTER}a = 1{ENTER}>>>{ENTER}")
-    player.prompt(1)
-    player.child.send(f"pdb {GOES_ON}{ENTER}")
-    player.type("", "except: 0")
-    if number is signal.SIGINT:
-        player.interrupt()
-    player.child.kill(number)
-    player.child.expect("what you changed is kept:")
-    player.child.expect("debug-gym run --resume")
-    assert player.end() == (143 if number is signal.SIGTERM else 130)
-    assert "+a = 1" in (player.run / TASK / "patch.diff").read_text()
-
-
-def test_what_was_changed_outlives_a_stop_at_the_prompt_and_going_on(play: Callable[..., Player]) -> None:
-    player = play()
-    player.prompt(0)
-    player.child.send(f"rewrite new.py <<<{ENTER}a = 1{ENTER}>>>{ENTER}")
-    player.prompt(1)
-    player.type(CTRL_C, "Ctrl-C again")
-    player.child.send(CTRL_C)
-    assert player.end() == 130
-    assert "+a = 1" in (player.run / TASK / "patch.diff").read_text()
-    again = pexpect.spawn(str(COMMAND), ["run", "--resume", str(player.run)], encoding="utf-8", timeout=120)
-    again.expect("step 0/")
-    again.expect("debug-gym>")
-    again.send(CTRL_D)
-    again.expect(pexpect.EOF)
-    again.close()
-    assert "+a = 1" in (player.run / TASK / "abandoned-1.diff").read_text()
-    assert not (player.run / TASK / "patch.diff").read_text()
-
-
-def test_what_was_changed_in_a_directory_that_goes_is_said_to_be_lost(play: Callable[..., Player]) -> None:
-    player = play()
-    player.prompt(0)
-    player.child.send(f"bash 'echo hello > new.txt'{ENTER}")
-    player.prompt(1)
-    shutil.rmtree(player.run)
-    player.child.send(f"bash 'cat new.txt'{ENTER}")
-    player.child.expect("what you changed could not be kept")
-    player.child.expect("removed or moved while the run was played")
-    assert player.end() == 1
-
-
-def test_what_was_changed_and_has_no_room_is_said_to_be_lost_by_the_name_of_its_file(
-    play: Callable[..., Player],
-) -> None:
-    player = play()
-    player.prompt(0)
-    player.child.send(f"bash 'echo hello > new.txt'{ENTER}")
-    player.prompt(1)
-    (player.run / TASK / "patch.diff").symlink_to("/dev/full")
-    player.type(CTRL_C, "Ctrl-C again")
-    player.child.send(CTRL_C)
-    player.child.expect(r"could not be kept:\s+/")
-    assert player.end() == 130
-
-
-def test_ctrl_c_while_a_tool_runs_asks_first(play: Callable[..., Player]) -> None:
-    player = play()
-    player.prompt(0)
-    player.child.send(f"pdb import signal; print('runs', flush=True); signal.pause(){ENTER}")
-    player.type("", "signal.pause")
-    player.interrupt()
-    player.type(CTRL_C, "debug-gym run --resume")
-    assert player.end() == 130
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_takes_the_prompt_away(play: Callable[..., Player], number: signal.Signals) -> None:
-    player = play()
-    player.prompt(0)
-    player.type("vie", "vie")
-    player.child.kill(number)
-    if number is signal.SIGINT:
-        player.child.expect("Ctrl-C again")
-        player.child.kill(number)
-    player.child.expect("debug-gym run --resume")
-    assert player.end() == (143 if number is signal.SIGTERM else 130)
-
-
-def test_a_stopped_session_goes_on_with_resume(play: Callable[..., Player]) -> None:
-    player = play()
-    player.prompt(0)
-    player.type(CTRL_C, "Ctrl-C again")
-    player.child.send(CTRL_C)
-    assert player.end() == 130
-    again = pexpect.spawn(str(COMMAND), ["run", "--resume", str(player.run)], encoding="utf-8", timeout=120)
-    again.expect("step 0/")
-    again.expect("debug-gym>")
-    again.send(CTRL_D)
-    again.expect("resolved 0 of 1")
-    again.expect(pexpect.EOF)
-    again.close()
-    assert again.exitstatus == 0
-
-
-def test_mistakes_and_help_cost_no_step(play: Callable[..., Player]) -> None:
+def test_mistakes_and_help_cost_no_step(play: Play) -> None:
     player = play()
     player.prompt(0)
     for keys, answer in {
@@ -381,7 +135,7 @@ def test_mistakes_and_help_cost_no_step(play: Callable[..., Player]) -> None:
     assert player.actions() == []
 
 
-def test_history_is_kept_and_private(play: Callable[..., Player], tmp_path: Path) -> None:
+def test_history_is_kept_and_private(play: Play, tmp_path: Path) -> None:
     player = play()
     player.prompt(0)
     player.child.send(f"view test.py 1:2{ENTER}")
@@ -406,7 +160,7 @@ def test_history_is_kept_and_private(play: Callable[..., Player], tmp_path: Path
     assert [given["start"] for _, given in map(called, again.actions())] == [3, 1]
 
 
-def test_without_a_place_for_history(play: Callable[..., Player], tmp_path: Path) -> None:
+def test_without_a_place_for_history(play: Play, tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file in its place")
     player = play()
     status = player.prompt(0)
@@ -418,7 +172,7 @@ def test_without_a_place_for_history(play: Callable[..., Player], tmp_path: Path
     assert player.screen.getvalue().count("what you type is not kept") == 1
 
 
-def test_colour_and_its_absence(play: Callable[..., Player], tmp_path: Path) -> None:
+def test_colour_and_its_absence(play: Play, tmp_path: Path) -> None:
     for number, environment in enumerate(({}, {"NO_COLOR": "1"}, {"TERM": "dumb"})):
         player = play(**environment)
         player.child.expect("step 0/")
@@ -437,7 +191,7 @@ def test_colour_and_its_absence(play: Callable[..., Player], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("columns", [40, 80])
-def test_narrow_terminals(play: Callable[..., Player], columns: int) -> None:
+def test_narrow_terminals(play: Play, columns: int) -> None:
     player = play(columns=columns)
     player.prompt(0)
     for line in player.screen.getvalue().split("\n"):
@@ -450,7 +204,7 @@ def test_narrow_terminals(play: Callable[..., Player], columns: int) -> None:
     assert player.end() == 0
 
 
-def test_what_a_program_prints_cannot_steer_the_terminal(play: Callable[..., Player]) -> None:
+def test_what_a_program_prints_cannot_steer_the_terminal(play: Play) -> None:
     player = play()
     player.prompt(0)
     player.child.send(f"rewrite test.py <<<{ENTER}")
@@ -464,7 +218,7 @@ def test_what_a_program_prints_cannot_steer_the_terminal(play: Callable[..., Pla
     assert "\\x1b]0;" in player.screen.getvalue()
 
 
-def test_run_with_a_person_plays_one_after_the_other(play: Callable[..., Player]) -> None:
+def test_run_with_a_person_plays_one_after_the_other(play: Play) -> None:
     names = ("--task", "counter", "--task", "grader")
     player = play("run", "mini_nightmare", *names, "-n", "4", "--agent", "tool_agent", "--llm", "human")
     for name in ("counter", "grader"):
