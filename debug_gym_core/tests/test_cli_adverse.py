@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_plugin import write_agent
 from support import repeated
 
 from debug_gym_core.cli.options import EchoHandler
@@ -151,78 +152,22 @@ def test_results_that_are_replaced_end_the_run_which_can_be_resumed(inside: Any,
     assert "resolved 3 of 3" in done.out and done.err == ""
 
 
-REMOVERS = '''
-import shutil
-
-from debug_gym_core import Agent, hookimpl
-
-
-class Remover(Agent):
-    """Removes the run it is to play in."""
-
-    name = "remover"
-    needs_llm = False
-
-    def __init__(self, **settings):
-        super().__init__(**settings)
-        shutil.rmtree("out", ignore_errors=True)
-
-    def play(self, env, llm): ...
-
-
-@hookimpl
-def debug_gym_register_agents():
-    return [Remover]
-
-
-@hookimpl
-def debug_gym_run_started(run):
-    shutil.rmtree(run.directory, ignore_errors=True)
-'''
-
-
 @pytest.mark.parametrize(
     ("agent", "said"), [("remover", ""), ("fixer", "\nresolved 0 of 0, 3 not played")], ids=["prepared", "begun"]
 )
 def test_a_directory_that_goes_before_the_first_episode_is_no_wrong_usage(
     inside: Any, tmp_path: Path, agent: str, said: str
 ) -> None:
-    (tmp_path / "removers.py").write_text(REMOVERS)
+    removing = 'shutil.rmtree("out", ignore_errors=True)'
+    write_agent(tmp_path / "removers.py", "remover", made=removing, begun=removing)
     done = inside("run", "toy", "-o", "out", "--agent", agent, "--plugin-file", "removers.py")
     assert (done.status, done.err) == (1, GONE) and done.out.startswith(said)
     assert not (tmp_path / "out").exists()
 
 
-INTERRUPTED = '''
-import shutil, signal
-from pathlib import Path
-
-from debug_gym_core import Agent, hookimpl
-
-
-class Leaver(Agent):
-    """Is interrupted before it plays, once it has removed the run."""
-
-    name = "leaver"
-    needs_llm = False
-
-    def __init__(self, **settings):
-        super().__init__(**settings)
-        if Path("armed").exists():
-            shutil.rmtree("out", ignore_errors=True)
-            signal.raise_signal(signal.SIGINT)
-
-    def play(self, env, llm): ...
-
-
-@hookimpl
-def debug_gym_register_agents():
-    return [Leaver]
-'''
-
-
 def test_ctrl_c_before_the_episodes_names_no_command_for_a_directory_that_has_gone(inside: Any, tmp_path: Path) -> None:
-    (tmp_path / "leaver.py").write_text(INTERRUPTED)
+    leaving = 'if Path("armed").exists():\n    shutil.rmtree("out")\n    signal.raise_signal(signal.SIGINT)'
+    write_agent(tmp_path / "leaver.py", "leaver", made=leaving)
     plugin = ("--plugin-file", "leaver.py")
     inside("run", "toy", "-o", "out", "--agent", "leaver", "--task", "a", *plugin)
     (tmp_path / "armed").touch()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_plugin import write_agent
 from support import repeated
 
 TOY = Path(__file__).parent / "toy_plugin.py"
@@ -72,44 +73,20 @@ def test_interrupt_keeps_what_was_done_and_says_how_to_go_on(
     assert (tmp_path / "played").read_text() == "a 0\nb 0\nb 0\nc 0\n"
 
 
-MOMENTS = '''
-import os
-import signal
-
-from debug_gym_core import Agent, hookimpl
-
-
+MOMENT = """
 def now(moment):
     if os.environ["MOMENT"] == moment:
         os.kill(os.getpid(), int(os.environ["SIGNAL"]))
 
-
-class Interrupted(Agent):
-    """Not for long."""
-
-    name = "interrupted"
-    needs_llm = False
-
-    def __init__(self, **settings):
-        super().__init__(**settings)
-        now("prepared")
-
-    def play(self, env, llm): ...
-
-
-@hookimpl
-def debug_gym_register_agents():
-    return [Interrupted]
-
-
-@hookimpl
-def debug_gym_run_started(run):
-    now("begun")
-
-
 now("loaded")
-'''
-"""A plugin that has a signal come while plugins are loaded, when the run is there, or as it begins."""
+"""
+
+
+@pytest.fixture
+def moments(tmp_path: Path) -> None:
+    """A plugin that has a signal come while plugins are loaded, when the run is there, or as it begins."""
+    write_agent(tmp_path / "moments.py", "interrupted", loaded=MOMENT, made='now("prepared")', begun='now("begun")')
+
 
 UNBEGUN = "stopped before anything was played"
 
@@ -131,10 +108,10 @@ UNBEGUN = "stopped before anything was played"
         ),
     ],
 )
+@pytest.mark.usefixtures("moments")
 def test_who_stops_a_run_that_has_hardly_begun_is_told_so(
     gym: Any, environment: dict[str, str], tmp_path: Path, moment: str, number: int, status: int, said: str
 ) -> None:
-    (tmp_path / "moments.py").write_text(MOMENTS)
     environment.update(MOMENT=moment, SIGNAL=str(int(number)))
     before = signal.signal(number, signal.SIG_DFL)  # nohup may have had the tests ignore it
     try:
@@ -153,10 +130,10 @@ def test_ctrl_c_while_the_program_is_imported_shows_no_traceback(gym: Any, tmp_p
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+@pytest.mark.usefixtures("moments")
 def test_ctrl_c_ends_a_command_that_plays_nothing_new_with_a_word(
     gym: Any, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    (tmp_path / "moments.py").write_text(MOMENTS)
     environment.update(MOMENT="loaded", SIGNAL=str(int(signal.SIGINT)))
     done = gym("replay", "out", "--plugin-file", "moments.py")
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
@@ -165,10 +142,10 @@ def test_ctrl_c_ends_a_command_that_plays_nothing_new_with_a_word(
 @pytest.mark.parametrize(
     ("words", "status"), [("replay out --plugin-file moments.py", 130), *repeated("people", ("replay --unknown", 2))]
 )
+@pytest.mark.usefixtures("moments")
 def test_errors_that_nobody_reads_change_no_status(
     environment: dict[str, str], tmp_path: Path, words: str, status: int
 ) -> None:
-    (tmp_path / "moments.py").write_text(MOMENTS)
     environment.update(MOMENT="loaded", SIGNAL=str(int(signal.SIGINT)))
     reader, both = os.pipe()  # as in `2>&1 | cat`, where Ctrl-C ends cat
     os.close(reader)
