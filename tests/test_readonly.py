@@ -237,7 +237,7 @@ def test_what_is_not_readonly_can_be_changed_as_ever(shared: RepoEnv) -> None:
     undo(shared)
 
 
-@pytest.mark.terminals
+@pytest.mark.grading
 def test_grading_agrees_with_the_episode(env: RepoEnv) -> None:
     env.workspace.write_bytes("app.py", b"def double(number):\n    return number * 2\n")
     env.workspace.write_bytes("pkg/inner/more.py", b"1\n")
@@ -336,7 +336,7 @@ def applied(old: bytes, edits: list[tuple[int, int, int]]) -> int:
 # Ignored files
 
 
-@pytest.mark.terminals
+@pytest.mark.debugger
 def test_the_source_of_ignored_files_is_not_shown(env: RepoEnv) -> None:
     call = "import sys\nsys.path.insert(0, 'hidden')\nfrom secret import reveal\n"
     call += "\n\ndef double(number):\n    return reveal(number)\n"

@@ -63,7 +63,7 @@ def test_no_key_is_left_anywhere(serve: Serve, wire_plugins: Plugins, tmp_path: 
     assert "WIRE_KEY" not in steps[1], "the sandbox has it"
 
 
-@pytest.mark.services
+@pytest.mark.faults
 def test_a_run_that_was_killed_pays_for_no_call_twice(serve: Serve, wire_plugins: Plugins, tmp_path: Path) -> None:
     """Killed while the third of four calls is under way: two are used again, and the result is that of one run."""
     killed = threading.Event()
