@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import repeated, run_debug_gym
+from support import call_debug_gym, repeated, run_debug_gym
 
 from debug_gym_agents.debug_agent import Debug5Agent, DebugAgent, RewriteAgent
 from debug_gym_agents.tool_agent import ToolAgent
@@ -213,7 +213,6 @@ def test_a_server_that_takes_no_tools_needs_no_word_in_the_entry(
     assert sum(bool(body.get("tools")) for body in bodies) == (1 if model is Refusing else len(bodies))
 
 
-@pytest.mark.services
 def test_check_says_that_a_server_takes_no_tools_and_asks_without(tmp_path: Path) -> None:
     def answer(request: Request) -> Reply:
         return error_reply(400, "m does not support tools") if request.body.get("tools") else chat_reply("I am ready.")
@@ -222,7 +221,7 @@ def test_check_says_that_a_server_takes_no_tools_and_asks_without(tmp_path: Path
         (tmp_path / "llm.yaml").write_text(
             f"mine: {{model: m, tags: [openai], endpoint: '{server.url}/v1', api_key: k}}\n"
         )
-        done = run_debug_gym(["llm", "check", "mine", "--llm-config", "llm.yaml"], cwd=tmp_path)
+        done = call_debug_gym(["llm", "check", "mine", "--llm-config", "llm.yaml"], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     note, answered = done.stdout.splitlines()
     assert note.startswith("note: mine (m): m does not support tools (400); it is asked for actions in text (")

@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from support import python_in, repeated, terminals
+from support import handful, python_in, repeated, terminals
 
 from debug_gym_core import Measurement, RepoEnv, Session, Task, ToolCall
 from debug_gym_core.errors import GradingError, SandboxLost
@@ -272,8 +272,7 @@ def test_nothing_is_forgiven_where_there_are_no_twins(make: Make) -> None:
     assert not env.grade().resolved and env.grade().reason.startswith(ADDED)
 
 
-@pytest.mark.grading
-@pytest.mark.parametrize("when", ["its tests ran", *repeated("faults", "its files are kept")])
+@pytest.mark.parametrize("when", handful("faults", ["its tests ran", "its files are kept"], "its files are kept"))
 def test_a_step_that_is_done_again_changes_a_file_once(make: Make, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     env = make(auto_eval_on_rewrite=True)
     looker, at = (env._files, 2) if when == "its tests ran" else (env._dropped, 1)
@@ -374,6 +373,16 @@ def test_submit_says_what_was_dropped(make: Make) -> None:
         "Submitted: 1 of 2 tests pass on a clean copy; the task is not resolved.\n"
         "Grading drops the change of test_calc.py (it is a test file)."
     )
+
+
+def test_the_step_that_makes_a_file_too_large_for_the_patch_says_so_once(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "FILE_LIMIT", 1000)
+    env = make()
+    told = "Grading drops the change of large.txt (2001 bytes are too many)"
+    assert said(env, "bash", command="head -c 2001 /dev/zero > large.txt")["env"] == told
+    assert "env" not in said(env, "bash", command="true")
 
 
 @pytest.mark.grading

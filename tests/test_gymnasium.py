@@ -18,6 +18,7 @@ import gymnasium
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
+from support import repeated
 
 import debug_gym_core
 import debug_gym_core.envs
@@ -170,8 +171,7 @@ def test_a_reset_has_no_options(env: RepoEnv) -> None:
         assert env.reset(seed=0, options=nothing)[1]["step"] == 0
 
 
-@pytest.mark.people
-@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("kind", ["sync", *repeated("people", "async")])
 def test_vector_environments_step(kind: str, sandbox: str) -> None:
     makers = [
         partial(debug_gym_core.make, f"mini_nightmare/{task}", terminal=sandbox, **PLAIN) for task in ("purr", "grader")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from support import repeated
 
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config import loading
@@ -39,6 +39,13 @@ def plugins() -> Plugins:
 
 @pytest.fixture
 def plugin(plugins: Plugins) -> Iterator[ModuleType]:
+    with module_of(plugins) as module:
+        yield module
+
+
+@contextlib.contextmanager
+def module_of(plugins: Plugins) -> Iterator[ModuleType]:
+    """The plugin's module, which leaves nothing."""
     module = sys.modules[plugins.get("tools", "mend").__module__]
     yield module
     if module.Hooked._directory is not None:
@@ -69,8 +76,16 @@ def test_components_of_every_kind_play_together(plugins: Plugins, plugin: Module
     assert (tmp_path / "names").read_text() == "hooked/two\nhooked/one\n"
 
 
-def test_observers_are_told_in_order(plugins: Plugins, plugin: ModuleType, tmp_path: Path) -> None:
-    play(plugins, tmp_path, "benchmark.tasks=[two]")
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ModuleType, Path]]:
+    """What a run of one task told the plugin, and its directory."""
+    plugins = load_plugins(files=[PLUGIN])
+    with module_of(plugins) as module:
+        yield module, play(plugins, tmp_path_factory.mktemp("played"), "benchmark.tasks=[two]")
+
+
+def test_observers_are_told_in_order(played: tuple[ModuleType, Path]) -> None:
+    plugin, _ = played
     observers = [facts for facts in plugin.TOLD if not facts[0].startswith("on_")]
     steps = [facts for facts in observers if facts[0] == "episode_stepped" and facts[1] == "step"]
     assert observers[0] == ("run_started", True, 0)
@@ -81,11 +96,8 @@ def test_observers_are_told_in_order(plugins: Plugins, plugin: ModuleType, tmp_p
     assert observers[-2:] == [("episode_finished", "hooked/two", "resolved"), ("run_finished", 1, 1)]
 
 
-@pytest.mark.people
-def test_events_are_told_in_order_and_their_answers_are_read(
-    plugins: Plugins, plugin: ModuleType, tmp_path: Path
-) -> None:
-    directory = play(plugins, tmp_path, "benchmark.tasks=[two]")
+def test_events_are_told_in_order_and_their_answers_are_read(played: tuple[ModuleType, Path]) -> None:
+    plugin, directory = played
     assert [facts for facts in plugin.TOLD if facts[0].startswith("on_")] == [
         ("on_reset", "hooked/two"),
         ("on_evaluated", ["failed", "passed"], 1),
@@ -106,25 +118,16 @@ def test_events_are_told_in_order_and_their_answers_are_read(
     assert seen[3] == "submitted\n\n[listen]\nheard of the submission\n\n[listen]\nheard of the step"
 
 
-@pytest.mark.people
-@pytest.mark.parametrize(
-    "hook",
-    ["episode_stepped", *repeated("faults", "run_started", "episode_started", "episode_finished", "run_finished")],
-)
-def test_an_observer_that_fails_stops_nobody(
-    plugins: Plugins, plugin: ModuleType, tmp_path: Path, caplog: pytest.LogCaptureFixture, hook: str
+def test_hooks_and_events_that_fail_stop_nobody(
+    plugins: Plugins, plugin: ModuleType, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plugin.FAILING.add(hook)
-    play(plugins, tmp_path, "benchmark.tasks=[two]")
+    """What failed of an event is read by the agent."""
+    hooks = ("run_started", "episode_started", "episode_stepped", "episode_finished", "run_finished")
+    plugin.FAILING.update({*hooks, "on_file_changed"})
+    directory = play(plugins, tmp_path, "benchmark.tasks=[two]")
     assert told(plugin, "episode_finished") == [("episode_finished", "hooked/two", "resolved")]
     complaints = [record.getMessage() for record in caplog.records if "fails" in record.getMessage()]
-    assert complaints == [f"debug_gym_{hook} of plugin hooks_plugin.py failed: RuntimeError: {hook} fails"]
-
-
-@pytest.mark.people
-def test_an_event_that_fails_is_read_as_such(plugins: Plugins, plugin: ModuleType, tmp_path: Path) -> None:
-    plugin.FAILING.add("on_file_changed")
-    directory = play(plugins, tmp_path, "benchmark.tasks=[two]")
+    failed = "debug_gym_{0} of plugin hooks_plugin.py failed: RuntimeError: {0} fails"
+    assert sorted(complaints) == sorted(failed.format(hook) for hook in hooks)
     text = (directory / "hooked" / "two" / "trajectory.jsonl").read_text()
     assert "listen's on_file_changed failed: RuntimeError: on_file_changed fails" in text
-    assert told(plugin, "episode_finished") == [("episode_finished", "hooked/two", "resolved")]

@@ -41,7 +41,6 @@ def test_a_trusted_agent_runs_on_local_with_one_line_that_says_so(
     assert json.loads((tmp_path / "out/results.jsonl").read_text())["resolved"] is True
 
 
-@pytest.mark.people
 def test_an_agent_that_a_model_drives_refuses_and_says_what_to_install(
     without_bubblewrap: dict[str, str], tmp_path: Path
 ) -> None:

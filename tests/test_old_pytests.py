@@ -30,7 +30,7 @@ and hooks of its own. 7 and 8 put functions around some hooks.
 """
 
 IN_GATE = "8.4.2"
-"""What most who are not on the newest release have, and what the gate tries beside that."""
+"""What most who are not on the newest release have, and what the gate runs tests with beside that."""
 
 FILES = {
     "calc.py": "def add(a, b):\n    return a - b\n",
@@ -107,11 +107,12 @@ def told(env: Any, tool: str, **arguments: object) -> str:
     return str(env.step({"name": tool, "arguments": arguments})[0]["text"])
 
 
-@pytest.mark.interpreters
-def test_it_is_run_debugged_and_graded(python: Path, sandbox: str, tmp_path: Path) -> None:
+@pytest.fixture
+def env(python: Path, sandbox: str, tmp_path: Path) -> Any:
+    """The files above, run by that interpreter."""
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
-    env: Any = debug_gym_core.make(
+    return debug_gym_core.make(
         "repo",
         path=str(tmp_path),
         entrypoint="python -m pytest -q",
@@ -119,6 +120,18 @@ def test_it_is_run_debugged_and_graded(python: Path, sandbox: str, tmp_path: Pat
         tools=["eval", "pdb", "rewrite"],
         terminal=sandbox,
     )
+
+
+def test_its_tests_are_run_and_their_failures_told(env: Any) -> None:
+    with env:
+        assert env.reset()[1]["max_score"] == 5
+        observed = told(env, "eval")
+        assert "FAILED test_calc.py::test_add: AssertionError: assert 0 == 4" in observed
+        assert "1 failed, 4 passed, 1 skipped, 1 xfailed in <time>" in observed
+
+
+@pytest.mark.interpreters
+def test_it_is_run_debugged_and_graded(env: Any) -> None:
     with env:
         assert env.reset()[1]["max_score"] == 5
         observed = told(env, "eval")

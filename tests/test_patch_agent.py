@@ -12,6 +12,18 @@ from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.sample import ENTRYPOINT
 
 
+def test_a_prediction_is_graded_by_a_run(sandbox: str, tmp_path: Path) -> None:
+    task = default_plugins().get("benchmarks", "mini_nightmare")().load("purr")
+    prediction = {"instance_id": "purr", "model_patch": task.gold_patch.decode()}
+    (tmp_path / "theirs.jsonl").write_text(json.dumps(prediction) + "\n")
+    words = ["run", "mini_nightmare", "--terminal", sandbox, "-p", f"env.entrypoint={ENTRYPOINT} test.py"]
+    words += ["--agent", "patch_agent", "--task", "purr", "-p", "agent.patches=theirs.jsonl", "-o", "graded"]
+    done = call_debug_gym([*words, "-p", "env.twins=never"], tmp_path)
+    assert "resolved 1 of 1" in done.stdout, done.stdout + done.stderr
+    kept = (tmp_path / "graded" / "mini_nightmare" / "purr" / "patch.diff").read_text()
+    assert "+        if self.hunger > STARVING:\n" in kept
+
+
 @pytest.mark.benchmarks
 def test_predictions_are_graded_by_a_run(sandbox: str, tmp_path: Path) -> None:
     task = default_plugins().get("benchmarks", "mini_nightmare")().load("counter")

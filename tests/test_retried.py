@@ -39,7 +39,6 @@ def test_one_that_passes_at_last_is_named_and_nothing_is_red(tmp_path: Path) -> 
     assert said[-1] == "FLAKY test_it.py::test_at_last"
 
 
-@pytest.mark.faults
 def test_one_that_fails_each_time_is_red(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(FLAKY.format(needed=2) + "def test_broken(): assert False\n")
     status, said = retried(tmp_path)

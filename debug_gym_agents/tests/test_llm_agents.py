@@ -100,6 +100,21 @@ def checked(messages: Sequence[Message]) -> None:
 # What a model is told
 
 
+@pytest.mark.parametrize("agent", [DebugAgent, RewriteAgent])
+def test_the_first_prompt_holds_what_is_known_and_of_the_debugger_where_there_is_one(
+    agent: type[Agent], make: Callable[..., RepoEnv]
+) -> None:
+    llm = ScriptedLLM([])
+    agent().play(make(), llm)
+    first = "\n".join(message.content for message in llm.seen[0])
+    for part in ("The total of some prices is wrong.", "-m pytest -q", "2 of them", "shop.py", "test_shop.py (ro)"):
+        assert part in first
+    assert "# Last evaluation\nnone yet" in first and "secret" not in first
+    there = agent is DebugAgent
+    assert ("pdb" in first, "# Breakpoints\nnone" in first, "debugger" in first) == (there, there, there)
+    assert ("pdb" in [tool["name"] for tool in llm.offered[0]]) is there
+
+
 @pytest.mark.services
 def test_the_prompt_holds_all_that_is_known(make: Callable[..., RepoEnv]) -> None:
     env = make()
@@ -212,6 +227,15 @@ def test_by_default_it_is_five(make: Callable[..., RepoEnv]) -> None:
 
 
 # The modern loop
+
+
+def test_several_calls_a_turn(make: Callable[..., RepoEnv]) -> None:
+    env = make()
+    llm = Talker([calling(ToolCall("listdir", {}, "1"), ToolCall("nothing", {}, "2"), touch(3))])
+    ToolAgent().play(env, llm)
+    results = {message.call_id: message.content for message in llm.seen[1] if message.role == "tool"}
+    assert list(results) == ["1", "2", "touch-3"] and (env.steps, env.rewrites) == (3, 1)
+    assert "shop.py" in results["1"] and "there is no tool 'nothing'" in results["2"]
 
 
 @pytest.mark.services
@@ -368,6 +392,15 @@ def test_a_person_leaves_when_they_want(agent: type[Agent], make: Callable[..., 
 
 
 # Models without function calling
+
+
+def test_a_model_without_function_calling_writes_its_calls(make: Callable[..., RepoEnv]) -> None:
+    said = ["Let me see.\n```\nview shop.py 4 5\n```", '{"name": "listdir", "arguments": {}}', "done"]
+    env = make()
+    inner = Talker([Message("assistant", text) for text in said], function_calling=False)
+    DebugAgent().play(env, with_text_calls(inner, env))
+    assert env.steps == 2 and "def total" in inner.seen[1][-1].content and "test_shop.py" in inner.seen[2][-1].content
+    assert all(not message.calls and message.role != "tool" for messages in inner.seen for message in messages)
 
 
 @pytest.mark.services

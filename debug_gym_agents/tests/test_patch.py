@@ -77,14 +77,15 @@ def test_predictions_are_read_as_harnesses_take_them(
     assert applied(make_env(), tmp_path / name) == (None, True)
 
 
-@pytest.mark.benchmarks
 def test_the_patches_of_a_run_are_graded_again(make_env: Callable[..., RepoEnv], run: Path) -> None:
-    assert graded(make_env(), run) == (None, True)
+    env = make_env()
+    assert applied(env, run) == (None, True)
     (run / TASK / "patch.diff").unlink()
-    assert graded(make_env(), run) == ("no_patch", False)
+    env.reset()
+    assert applied(env, run) == ("no_patch", False)
     (run / TASK / "1").mkdir()
     with pytest.raises(UsageError, match=r"has several episodes of sample/shop; its files predictions\*\.jsonl"):
-        graded(make_env(), run)
+        applied(env, run)
 
 
 @pytest.mark.parametrize("patch", [None, *repeated("grading", "", "\n")])

@@ -120,18 +120,17 @@ def test_what_all_stand_on_is_loaded_whatever_is_chosen(inside: Any, monkeypatch
     assert {name for name, state in data.items() if state == "loaded"} == {"core", "terminal-local", "toy_plugin.py"}
 
 
-@pytest.mark.people
 @pytest.mark.parametrize(
     ("origin", "line"),
     [
-        (None, "acme-tool==1.5"),
-        ({"url": "file:///a%20b/tool", "dir_info": {"editable": True}}, "-e file:///a%20b/tool"),
         (
             {"url": "https://x.org/x.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}, "subdirectory": "t"},
             "acme-tool @ git+https://x.org/x.git@c0ffee#subdirectory=t",
         ),
         *repeated(
             "people",
+            (None, "acme-tool==1.5"),
+            ({"url": "file:///a%20b/tool", "dir_info": {"editable": True}}, "-e file:///a%20b/tool"),
             ({"url": "file:///a%20b/tool", "dir_info": {}}, "acme-tool @ file:///a%20b/tool"),
             ({"url": "file:///w/t.whl", "archive_info": {}}, "acme-tool @ file:///w/t.whl"),
             (
@@ -249,13 +248,15 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     command_entry_points.cache_clear()
 
 
-@pytest.mark.people
 @pytest.mark.parametrize(
     ("variable", "names", "states"),
     [
         ("DEBUG_GYM_DISABLE_PLUGINS", "bad", {"bad": False, "hello": True}),
-        ("DEBUG_GYM_DISABLE_PLUGINS", "acme", {"bad": False, "hello": False}),
-        ("DEBUG_GYM_PLUGINS", "core,terminal-local,hello", {"bad": False, "hello": True}),
+        *repeated(
+            "people",
+            ("DEBUG_GYM_DISABLE_PLUGINS", "acme", {"bad": False, "hello": False}),
+            ("DEBUG_GYM_PLUGINS", "core,terminal-local,hello", {"bad": False, "hello": True}),
+        ),
     ],
 )
 def test_commands_are_left_out_as_other_plugins_are(

@@ -112,6 +112,12 @@ def test_listing_what_a_resumed_run_would_play_changes_nothing(inside: Any, tmp_
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept} == kept
 
 
+def test_a_run_goes_on_with_the_models_that_it_has_kept(inside: Any, tmp_path: Path) -> None:
+    inside("run", "toy", "--agent", "breaker", "--task", "a", "-o", "out", "--llm-config", "first.yaml")
+    inside("run", "--resume", "out")
+    assert json.loads((tmp_path / "out/run.json").read_text())["config"]["llm_config_file_path"].endswith("first.yaml")
+
+
 @pytest.mark.people
 def test_a_run_goes_on_with_the_models_that_it_has_kept_or_that_are_named_now(
     inside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

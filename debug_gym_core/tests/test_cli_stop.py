@@ -91,15 +91,14 @@ def moments(tmp_path: Path) -> None:
 UNBEGUN = "stopped before anything was played"
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize(
     ("moment", "number", "status", "said"),
     [
-        ("loaded", signal.SIGTERM, 143, UNBEGUN),
         ("prepared", signal.SIGHUP, 129, UNBEGUN),
-        ("begun", signal.SIGTERM, 143, "stopped; go on with: debug-gym run --resume made/out "),
         *repeated(
-            "people",
+            "faults",
+            ("loaded", signal.SIGTERM, 143, UNBEGUN),
+            ("begun", signal.SIGTERM, 143, "stopped; go on with: debug-gym run --resume made/out "),
             ("loaded", signal.SIGINT, 130, UNBEGUN),
             ("loaded", signal.SIGHUP, 129, UNBEGUN),
             ("prepared", signal.SIGINT, 130, UNBEGUN),
@@ -186,7 +185,6 @@ def test_who_gives_no_answer_is_told_that_the_command_is_stopped(
     assert (process.returncode, said) == (130, b"\nstopped\n")
 
 
-@pytest.mark.faults
 def test_a_killed_run_goes_on(blocked: Any, inside: Any, tmp_path: Path) -> None:
     process = blocked()
     process.kill()
@@ -205,7 +203,6 @@ def test_a_second_run_in_the_same_directory_is_refused(blocked: Any, inside: Any
     assert done.status == 2 and f"in use by another debug-gym (process {process.pid})" in done.err
 
 
-@pytest.mark.people
 def test_debug_pauses_after_each_step(gym: Any, tmp_path: Path) -> None:
     commands = ["--task", "a", "--task", "b", "-p", "agent.commands={a: echo hello}", "-o", "out", "--debug"]
     done = gym("run", "toy", *commands, input="what\nc\nc\nq\n")

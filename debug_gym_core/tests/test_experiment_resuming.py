@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import repeated
 from toy_runs import UNSAFE, Onlooker, by_task, lines
 
 from debug_gym_core.components.catalogue import Plugins
@@ -32,8 +33,7 @@ def test_finished_tasks_are_kept_and_errors_are_played_again(play: Any, tmp_path
     assert played.read_text() == "a 0\nb 0\na 0\nb 0\n"
 
 
-@pytest.mark.services
-@pytest.mark.parametrize(("force", "asked"), [({}, 2), ({"force_all": True}, 3)])
+@pytest.mark.parametrize(("force", "asked"), [({}, 2), *repeated("services", ({"force_all": True}, 3))])
 def test_answers_of_an_episode_that_failed_are_not_paid_for_twice(
     play: Any, tmp_path: Path, force: dict[str, bool], asked: int
 ) -> None:

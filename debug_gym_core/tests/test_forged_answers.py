@@ -352,27 +352,26 @@ class T(unittest.TestCase):
 """
 
 
-@pytest.mark.grading
 @pytest.mark.parametrize(
     ("entrypoint", "files", "test"),
     [
+        (
+            "python -m unittest discover -s tests/unit",
+            {"tests/unit/test_a.py": 1, "tests/unit/help.py": 0},
+            "test_a.T.test_it",
+        ),
         *repeated(
             "grading",
-            (
-                "python -m unittest discover -s tests/unit",
-                {"tests/unit/test_a.py": 1, "tests/unit/help.py": 0},
-                "test_a.T.test_it",
-            ),
             (
                 "python -m unittest discover -s checks -p check_a.py",
                 {"checks/check_a.py": 1, "checks/help.py": 0, "check_a.py": 0},
                 "check_a.T.test_it",
             ),
-        ),
-        (
-            f"{ENTRYPOINT} packages/foo/tests",
-            {"packages/foo/tests/test_a.py": 1, "packages/foo/pyproject.toml": 2, "tests/test_a.py": 0},
-            "tests/test_a.py::T::test_it",
+            (
+                f"{ENTRYPOINT} packages/foo/tests",
+                {"packages/foo/tests/test_a.py": 1, "packages/foo/pyproject.toml": 2, "tests/test_a.py": 0},
+                "tests/test_a.py::T::test_it",
+            ),
         ),
     ],
 )
@@ -426,18 +425,28 @@ def test_a_test_that_does_not_count_is_no_other_files(make: Make) -> None:
     assert not found.resolved and set(found.doubts) == set(counted), found
 
 
-@pytest.mark.grading
 @pytest.mark.parametrize("entrypoint", ["python -m unittest", *repeated("grading", ENTRYPOINT)])
-def test_a_test_of_which_a_part_is_skipped_or_stopped_has_not_passed(make: Make, entrypoint: str) -> None:
-    bench, ids = believing(make, IN_PARTS, entrypoint)
-    for one, other in (
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
         ("raise unittest.SkipTest", "pytest.skip()"),
-        ("pytest.xfail()", "pytest.xfail()"),
-        ("raise unittest.case._ShouldStop", "raise type('Stop', (unittest.case._ShouldStop,), {})"),
-    ):
-        code = f"import unittest, pytest\ndef double(a): {one}\ndef add(a, b): {other}\n"
-        found = bench.grade({"calc.py": code}, ids, twins="never")
-        assert (found.resolved, found.score) == (False, 0), found
+        *repeated(
+            "grading",
+            ("pytest.xfail()", "pytest.xfail()"),
+            ("raise unittest.case._ShouldStop", "raise type('Stop', (unittest.case._ShouldStop,), {})"),
+        ),
+    ],
+    ids=["skipped", "expected to fail", "stopped"],
+)
+def test_a_test_of_which_a_part_is_skipped_or_stopped_has_not_passed(
+    make: Make, one: str, other: str, entrypoint: str
+) -> None:
+    bench = make({"calc.py": BROKEN, "test_calc.py": IN_PARTS}, entrypoint)
+    ids = ids_in("test_calc", IN_PARTS, by_unittest="unittest" in entrypoint)
+    assert bench.grade({"calc.py": FIXED}, ids, twins="never").resolved
+    code = f"import unittest, pytest\ndef double(a): {one}\ndef add(a, b): {other}\n"
+    found = bench.grade({"calc.py": code}, ids, twins="never")
+    assert (found.resolved, found.score) == (False, 0), found
 
 
 @pytest.mark.parametrize("entrypoint", ["python -m unittest", *repeated("grading", ENTRYPOINT)])

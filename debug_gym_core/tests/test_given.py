@@ -393,6 +393,13 @@ def test_tests_that_are_found_through_links(make: Make, tmp_path: Path, link: st
     assert (result.resolved, dict(result.dropped)) == (False, {"zone/test_it.py": "it is a test file"})
 
 
+def test_what_a_link_to_tests_leads_to_is_restored(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "test_link.py").symlink_to("cases.py")
+    bench = make({"calc.py": BROKEN, "cases.py": LATER}, ENTRYPOINT)
+    result = bench.grade({"cases.py": LATER.replace("calc.add(2, 3)", "5")}, ["test_link.py::test_add"])
+    assert (result.score, dict(result.dropped)) == (0, {"cases.py": "it is a test file"})
+
+
 @pytest.mark.grading
 def test_what_a_link_to_tests_leads_to_belongs_to_them(make: Make, tmp_path: Path) -> None:
     (tmp_path / "test_link.py").symlink_to("cases.py")

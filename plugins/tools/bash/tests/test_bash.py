@@ -318,9 +318,12 @@ def test_long_output_is_bounded(say: Say) -> None:
 
 
 @pytest.mark.faults
-def test_long_commands_and_what_no_shell_takes(say: Say) -> None:
+def test_long_commands(say: Say) -> None:
     assert say(f"echo '{'x' * 2_000_000}' | wc -c").text == "2000001"
     assert say("cat <<'END' | wc -l\n" + "it's a line\n" * 100_000 + "END").text == "100000"
+
+
+def test_what_no_shell_takes_is_said(say: Say) -> None:
     for command, problem in [("a\0b", "NUL"), ("echo \ud800", "surrogate pair at character 6")]:
         seen = say(command)
         assert seen.error and problem in seen.text
