@@ -194,7 +194,21 @@ def test_a_setting_below_a_value_is_told_where_it_was_said(
         ("on: {name: x}\n", "a key must be a word"),
         ("env: &a {python: *a}\n", "contains itself"),
         ("env: {python: \x07}\n", ":1:15: special characters are not allowed"),
-        ("env: !!python/object:os.system {}\n", "could not determine a constructor"),
+        ("env: !!python/object:os.system {}\n", ":1:6: a tag (!...) has no meaning here; put a text"),
+        (
+            "env: {}\n---\nrun: {}\n",
+            ":2:1: a second document begins here; there may be only one; take out",
+        ),
+        ("env: {python: a}\n...\nrun: {}\n", ":3:1: what is before this is whole already"),
+        ("env: {python: *}\n", ":1:16: * names an anchor, and there is none of this name; put a text that begins"),
+        ("env:\n\tpython: a\n", ":2:1: a tab cannot indent; indent with blanks"),
+        ("env: {python: @a}\n", ":1:15: no text begins with this character; put the text in quotes"),
+        ('env: {python: "\\q"}\n', ": no text in double quotes has this escape"),
+        ("tools:\n  [view, eval\n", ":2:3: a list in [ ] has no end, or lacks a comma; write [one, other]"),
+        ("env: {python: a\n", ":1:6: a mapping in { } has no end, or lacks a comma"),
+        ("env: python: a\n", ":1:12: no value can begin with this colon"),
+        ("env: {}\nrun\n", ":2:1: a key has no colon behind it; write key: value"),
+        ("env:\n  python: a\n ignore: []\n", ":3:2: this is indented unlike what it belongs to"),
         ("env: {python: !!timestamp 2024-13-45}\n", ":1:15: this cannot be read as timestamp"),
         (f"env: {{run_timeout: {'9' * 5000}}}\n", ":1:20: this cannot be read as int"),
     ],
@@ -219,12 +233,15 @@ KEY = "sk-0123456789abcdef"
     [
         (f"{KEY}\n", "this is one text"),
         (f"- {KEY}\n", "this is a list"),
-        (f"me: {{api_key: *{KEY}}}\n", ":1:15: found undefined alias"),
-        (f"me: {{api_key: !{KEY} x}}\n", ":1:15: could not determine a constructor for the tag"),
-        (f"me: {{api_key: !{KEY}!x y}}\n", ":1:15: found undefined tag handle, while parsing a node"),
-        (f"me: [&{KEY} a, &{KEY} b]\n", ":1:30: second occurrence, found duplicate anchor; first occurrence"),
-        (f"me: {{api_key: !!int {KEY}}}\n", ":1:15: this cannot be read as int"),
-        (f"me:\n  api_key: '{KEY}\n", "found unexpected end of stream"),
+        (f"me: {{api_key: *{KEY}}}\n", ":1:15: * names an anchor, and there is none of this name"),
+        (f"me: {{api_key: !{KEY} x}}\n", ":1:15: a tag (!...) has no meaning here; put a text that begins with !"),
+        (f"me: {{api_key: !{KEY}!x y}}\n", ":1:15: a tag (!...) has no meaning here"),
+        (f"me: [&{KEY} a, &{KEY} b]\n", ":1:30: two anchors (&...) have one name"),
+        *[
+            (f"me: {{api_key: !!{kind} {KEY}}}\n", f":1:15: this cannot be read as {kind}")
+            for kind in ("int", "bool", "timestamp")
+        ],
+        (f"me:\n  api_key: '{KEY}\n", ":2:12: a text in quotes has no end"),
         (f"me: {{a:{KEY}, a:{KEY}}}\n", ":1: me.a:*** is there twice"),
         ("me: {1234567890: x}\n", ":1: a key must be a word; put it in quotes: a text"),
         (
@@ -254,7 +271,10 @@ def test_no_error_repeats_what_may_be_a_key(quiz_plugins: Plugins, write_config:
     [
         (f"llm.api_key:{KEY}", "-p llm.api_key:***: say key.path=value"),
         (KEY, "-p ***: say key.path=value"),
-        (f"llm.api_key=*{KEY}", "-p llm.api_key: found undefined alias; put the value in quotes"),
+        (
+            f"llm.api_key=*{KEY}",
+            "-p llm.api_key: * names an anchor, and there is none of this name; put",
+        ),
         (f"llm.temperature={KEY}", "-p llm.temperature: say a number"),
         ("llm.temperature=hot", '-p llm.temperature: say a number (got "hot")'),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from debug_gym_core.config.yaml_words import problem_of
 from debug_gym_core.errors import UsageError
 from debug_gym_core.redaction import may_be_key, name_alone
 
@@ -33,7 +33,12 @@ class _Loader(yaml.SafeLoader):
         """See `yaml.SafeLoader`."""
         try:
             return super().construct_object(node, deep)
-        except (ValueError, OverflowError):  # such as an integer of thousands of digits; the words repeat the value
+        except (
+            ValueError,
+            OverflowError,
+            KeyError,
+            AttributeError,
+        ):  # the words repeat the value, as `!!bool x` has it
             problem = f"this cannot be read as {node.tag.rpartition(':')[2]}"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
@@ -183,9 +188,9 @@ def read_text(text: str, name: str) -> Layer:
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         raise UsageError(f"{name}:{line}:{column}: {error.reason} (character #x{error.character:04x})") from error
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        words = _without_names(", ".join(filter(None, (error.problem, error.context))))
+        problem = problem_of(error)
+        place = "" if problem.line is None else f":{problem.line + 1}:{problem.column + 1}"
+        words = "; ".join(filter(None, (problem.what, problem.remedy)))
         raise UsageError(f"{name}{place}: {words}") from None  # not as its cause, whose text shows the line
 
 
@@ -238,8 +243,8 @@ def parse_override(text: str) -> Override:
     except RecursionError as error:
         raise UsageError(f"-p {key}: {TOO_DEEP}") from error
     except yaml.YAMLError as error:
-        problem = _without_names(getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML")
-        raise UsageError(f"-p {key}: {problem}; put the value in quotes: -p {key}='\"...\"'") from None
+        what = problem_of(error).what
+        raise UsageError(f"-p {key}: {what}; put the value in quotes: -p {key}='\"...\"'") from None
 
 
 def tool_name(item: Any) -> str | None:
@@ -324,11 +329,6 @@ def _walk(node: yaml.Node, path: KeyPath, layer: Layer, above: tuple[int, ...]) 
 
 def _place(layer: Layer, node: yaml.Node) -> str:
     return f"{layer.name}:{node.start_mark.line + 1}"
-
-
-def _without_names(problem: str) -> str:
-    """Words of the YAML library's without the name of an anchor or a tag, which a key in no quotes may seem to be."""
-    return re.sub(r"""\b(alias|anchor|tag|handle) (['"]).*?\2""", r"\1", problem)
 
 
 def _shown(value: Any) -> str:
