@@ -448,5 +448,7 @@ def test_remedies_by_words() -> None:
 def test_text_for_a_person() -> None:
     assert shortened("a\n\x1b[31mb\t c") == "a [31mb c"
     assert len(shortened("x" * 1000)) == 300
-    assert hide("key sk-1 and sk-12", ["sk-1", "sk-12", ""]) == "key *** and ***"
-    assert hide("b ab", ["b", "ab"]) == "*** ***"
+    assert hide("key sk-123456 and sk-1234567", ["sk-123456", "sk-1234567", ""]) == "key *** and ***"
+    assert hide("sk-1, secret; xsk-12, secrets", ["sk-1", "secret"]) == "***, ***; xsk-12, secrets"
+    for placeholder in ("a", "none", "EMPTY", "ollama", "not-needed"):
+        assert hide(f"no model {placeholder}", [placeholder]) == f"no model {placeholder}"

@@ -26,6 +26,7 @@ _LONG = 16
 PLACEHOLDERS = frozenset((
     "not-needed", "not_needed", "notneeded", "no-key-needed", "not-used", "lm-studio", "placeholder", "anything",
     "no-key-required", "sk-no-key-required", "local-key", "dummy-key", "fake-key", "your-api-key", "api-key",
+    "none", "null", "empty", "dummy", "fake", "test", "ollama", "vllm",
 ))  # fmt: skip
 """What people write, in small letters, where a server wants a key and checks none; models write it into code."""
 
@@ -35,13 +36,23 @@ QUERY = "a query is generate_kwargs: {extra_query: {name: value}}"
 _secrets: set[str] = set()
 
 
+def is_key(text: str, least: int = LEAST) -> bool:
+    """Whether what is given as a key is one: masked everywhere, a placeholder would take the program's words apart.
+
+    Args:
+        text: it
+        least: characters that a key has
+    """
+    return len(text) >= least and text.lower() not in PLACEHOLDERS
+
+
 def remember(secret: str) -> None:
     """Never write this text again.
 
     Args:
         secret: a key; one that is too short to be one, or stands for none, is not kept
     """
-    if len(secret) >= LEAST and secret.lower() not in PLACEHOLDERS:
+    if is_key(secret):
         _secrets.update((secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]))
 
 

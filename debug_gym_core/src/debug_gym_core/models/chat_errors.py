@@ -11,9 +11,13 @@ from typing import Any
 
 from debug_gym_core.errors import ContextOverflow, LLMError, LLMRefused, LLMRejected, LLMUnavailable, ToolsRefused
 from debug_gym_core.models.chat_format import mapping, text_of
+from debug_gym_core.redaction import MASK, is_key
 
 LONGEST = 300
 """Characters of what a service says that an error repeats."""
+
+_SHORT = 4
+"""Characters from which on a short key is masked as a word."""
 
 CROWDED = (429, 529)
 ASK_AGAIN = (408, 409, 425)
@@ -148,7 +152,14 @@ def shortened(text: str) -> str:
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
-    """The text with `***` where a secret stands."""
+    """The text with `***` where a secret stands.
+
+    What is short for a key is masked where it is a word by itself; a letter or two, or a placeholder such as `ollama`,
+    nowhere: the service's own words would be taken apart.
+    """
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        text = text.replace(secret, "***")
+        if is_key(secret):
+            text = text.replace(secret, MASK)
+        elif is_key(secret, _SHORT):
+            text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", MASK, text)
     return text
