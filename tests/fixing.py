@@ -75,14 +75,14 @@ def state(directory: Path) -> dict[str, bytes]:
     return found
 
 
-def at_a_terminal(cwd: Path, arguments: list[str]) -> pexpect.spawn[str]:
+def at_a_terminal(cwd: Path, arguments: list[str], columns: int = 100) -> pexpect.spawn[str]:
     kept = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
     return pexpect.spawn(
         str(COMMAND),
         arguments,
         cwd=str(cwd),
         env={**kept, "TERM": "xterm", "NO_COLOR": "1"},
-        dimensions=(40, 100),
+        dimensions=(40, columns),
         encoding="utf-8",
         timeout=120,
     )

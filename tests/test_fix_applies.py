@@ -40,6 +40,13 @@ def test_yes_applies_the_change_and_touches_nothing_else(project: Path) -> None:
     assert state(project) == fixed(before)
 
 
+def test_the_question_is_wrapped_between_words(project: Path) -> None:
+    child = at_a_terminal(project, words(Path(), RIGHT), columns=40)
+    child.expect(r"Apply it to\r\n/\S+/project\? \[y/N\]: ")
+    child.sendline("n")
+    assert ended(child)[1] == 0
+
+
 @pytest.mark.parametrize("answer", ["n\n", "\n", CTRL_C])
 @pytest.mark.people
 def test_anything_else_applies_nothing_and_says_how_to(project: Path, answer: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import logging
 import os
@@ -208,6 +209,33 @@ def test_notes_and_the_end_of_an_episode_are_wrapped_between_words() -> None:
         "[1/0] toy/t: unresolved, score",
         "1/10, 12 steps, 0 pdb, 100.5",
         "s, $1.50",
+    ]
+
+
+def test_steps_are_wrapped_between_words_and_what_is_pasted_is_not() -> None:
+    stream = io.StringIO()
+    display = PlainDisplay(Console(file=stream, width=40, color_system=None), 50, 1)
+    display.started(job("t"))
+    text = "BankTest.test_deposit failed: 40 is not what was expected\n      see line 12 of bank.py for its cause"
+    code = "rewrite bank.py <<<\ndef deposit(amount): return amount + balance\n>>>"
+    for action in ("pdb b bank_account_code.py:12, amount == 40", code):
+        data = {"action": action, "observation": {"text": text}}
+        display.event(job("t"), dataclasses.replace(step(3), data={**step(3).data, **data}))
+    said = [
+        "    BankTest.test_deposit failed: 40 is",
+        "    not what was expected",
+        "          see line 12 of bank.py for its",
+        "          cause",
+    ]
+    assert stream.getvalue().splitlines() == [
+        "toy/t: starting",
+        "toy/t 3/50 pdb b",
+        "  bank_account_code.py:12, amount == 40",
+        "  (score 1/10, 0.1 s)",
+        *said,
+        "toy/t 3/50 rewrite  (score 1/10, 0.1 s)",
+        *code.split("\n"),
+        *said,
     ]
 
 

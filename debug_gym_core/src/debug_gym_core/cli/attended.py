@@ -86,9 +86,9 @@ def asking_twice(display: AttendedDisplay, interrupt: Interrupt) -> Callable[[in
         asked = happened, stops
         lost = "stops the run: patch kept, nothing graded"
         if stops:
-            display.line(f"\ninterrupted; if it goes on, Ctrl-C again {lost}")
+            display.prose(f"\ninterrupted; if it goes on, Ctrl-C again {lost}")
         else:
-            display.line(f"\nCtrl-C again interrupts the tool, if it can by then, or {lost}; else wait for the tool")
+            display.prose(f"\nCtrl-C again interrupts the tool, if it can by then, or {lost}; else wait for the tool")
 
     return handle
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
 import time
@@ -18,7 +19,7 @@ from rich.text import Text
 from debug_gym_core.cli.figures import clock, count_text, money_text, plural, score_text
 from debug_gym_core.cli.options import echoed_by
 from debug_gym_core.cli.steps import Steps, error_line
-from debug_gym_core.cli.tables import show_prose
+from debug_gym_core.cli.tables import show_line, show_prose
 from debug_gym_core.cli.task_table import table_of_tasks
 from debug_gym_core.progress import listening
 from debug_gym_core.runs.trajectory import Event, EventKind, Result
@@ -123,7 +124,7 @@ class Display:
             self.rows[job].take(event)
         with self._writing:  # what plugins' tools log as their calls are told is written, too
             for line in list(self.steps.lines(job, event)) if self.verbose else []:
-                self.line(line)
+                self._write(functools.partial(show_line, line, self.console))
 
     def finished(self, job: Job, result: Result | None) -> None:
         """An episode has ended."""
@@ -152,7 +153,7 @@ class Display:
         """Write a line, which a terminal wraps where it ends."""
         self._write(lambda: self.console.print(line, soft_wrap=True, highlight=False))
 
-    def prose(self, text: Text) -> None:
+    def prose(self, text: str | Text) -> None:
         """Write a text, wrapped between words on a terminal."""
         self._write(lambda: show_prose(text, self.console))
 

@@ -75,7 +75,8 @@ def patch(account: Account, *, whole: bool) -> Iterator[Text]:
     lines = text.rstrip("\n").split("\n")
     shown = lines if whole or len(lines) <= PATCH else lines[: PATCH - 1]
     for line in shown:
-        yield Text(printable(_cut(line)), DIFF.get(line[:1], "") if line[:3] not in ("+++", "---") else "bold")
+        style = DIFF.get(line[:1], "") if line[:3] not in ("+++", "---") else "bold"
+        yield Text(printable(_cut(line)), style, no_wrap=True)
     if len(shown) < len(lines):
         place = shown_path(account.episode.directory / "patch.diff")
         yield Text(f"(and {plural(len(lines) - len(shown), 'more line')} in {place})", "dim")
@@ -89,7 +90,7 @@ def _head(part: Part) -> Iterator[Text]:
     style = "bold" if part.kind == "step" else STYLES[part.kind]
     yield Text.assemble((number, STYLES[part.kind]), (_cut(first), style), about)
     for line in further:
-        yield Text(_cut(line), style)
+        yield Text(_cut(line), style, no_wrap=True)
 
 
 def _said(text: str, rest: str) -> Iterator[Text]:

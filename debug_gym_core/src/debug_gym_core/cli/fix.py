@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -249,7 +251,7 @@ def _offer(change: Change, directory: Path, at_once: bool) -> None:
     else:
         question = f"{'Apply it' if change.passes else 'Apply it all the same'} to {directory}?"
         try:
-            wanted = click.confirm(question, default=False, err=True) if sys.stdin.isatty() else _piped(question)
+            wanted = _typed(question) if sys.stdin.isatty() else _piped(question)
         except click.Abort as abort:
             say(f"\nnot applied; {kept}")
             raise click.exceptions.Exit(interrupted_status(abort)) from None
@@ -259,6 +261,21 @@ def _offer(change: Change, directory: Path, at_once: bool) -> None:
         return
     apply(change.patch, directory)
     say(f"applied to {directory}")
+
+
+def _typed(question: str) -> bool:
+    """The answer of a person at the terminal, to a question that is wrapped between words.
+
+    Raises:
+        click.Abort: Ctrl-C or Ctrl-D
+    """
+    choice = "\0[y/N]:"  # what click puts behind it, which stays on the line of the last word
+    width = shutil.get_terminal_size().columns - len(" y")
+    wrapper = textwrap.TextWrapper(max(width, 20), break_long_words=False, break_on_hyphens=False)
+    *before, last = wrapper.wrap(question + choice)
+    for line in before:
+        say(line, err=True)
+    return click.confirm(last.removesuffix(choice), default=False, err=True)
 
 
 def _piped(question: str) -> bool | None:

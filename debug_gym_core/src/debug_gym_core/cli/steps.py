@@ -84,7 +84,8 @@ class Steps:
             # At the left edge, so that what is copied from here can be pasted as it is.
             tool = action[0].partition(" ")[0]
             yield Text.assemble((head, "bold cyan"), " ", (printable(tool), "bold"), f"  {about}")
-            yield from _body("\n".join(action), None if self.whole else LONG_ACTION, indent="", style="bold")
+            limit = None if self.whole else LONG_ACTION
+            yield from _body("\n".join(action), limit, indent="", style="bold", no_wrap=True)
         text = data["observation"]["text"]
         if data["step"] or self.whole:
             yield from _body(text, None if self.whole else SHORT)
@@ -196,13 +197,16 @@ def _changed(before: str, now: str) -> Iterator[Text]:
         yield Text(f"    ({plural(tail, 'line')} as in the last prompt)", "dim")
 
 
-def _body(text: str, limit: int | None, *, indent: str = "    ", style: str = "") -> Iterator[Text]:
+def _body(
+    text: str, limit: int | None, *, indent: str = "    ", style: str = "", no_wrap: bool = False
+) -> Iterator[Text]:
     lines = text.rstrip("\n").split("\n")
     shown = lines if limit is None or len(lines) <= limit else lines[: limit - 1]
     for number, line in enumerate(shown):
         margin = indent if number == 0 else " " * len(indent)
         cut = len(line) - LONG_LINE if limit is not None else 0
         more = f" (and {cut} more characters; -vv shows them)" if cut > 0 else ""
-        yield Text(f"{margin}{printable(line[:LONG_LINE] if more else line)}{more}" if line else margin.rstrip(), style)
+        said = f"{margin}{printable(line[:LONG_LINE] if more else line)}{more}"
+        yield Text(said if line else margin.rstrip(), style, no_wrap=no_wrap)
     if len(shown) < len(lines):
         yield Text(f"    (and {len(lines) - len(shown)} more lines; -vv shows them)", "dim")

@@ -15,6 +15,9 @@ from rich.text import Text
 
 from debug_gym_core.cli import drop_output, printable
 
+HANG = 2
+"""Columns before what is wrapped of a line that begins at the left edge."""
+
 UNBOUNDED = 10**4
 """Columns of what is no terminal: a program that reads lines must not find them wrapped."""
 
@@ -50,16 +53,50 @@ def make_console(stream: Any = None) -> Console:
 
 def show_prose(text: str | Text, console: Console) -> None:
     """Write a text, wrapped between words on a terminal; a longer word, such as a path, stays whole, to be copied."""
-    parts: list[Text] = []
-    for line in (text if isinstance(text, Text) else Text(text)).split("\n", allow_blank=True):
-        breaks = [0]
-        for word in re.finditer(r"\S+", line.plain):
-            if word.start() > breaks[-1] and cell_len(line.plain[breaks[-1] : word.end()]) > console.width:
-                breaks.append(word.start())
-        parts += line.divide(breaks[1:])
-    for part in parts:
-        part.rstrip()
+    lines = (text if isinstance(text, Text) else Text(text)).split("\n", allow_blank=True)
+    parts = [wrapped(line, console.width) for line in lines]
     console.print(Text("\n").join(parts), soft_wrap=True, highlight=False)
+
+
+def show_line(line: Text, console: Console) -> None:
+    """Write a line of what was done or said, as `wrapped_line` makes it."""
+    console.print(wrapped_line(line, console.width), soft_wrap=True, highlight=False)
+
+
+def wrapped_line(line: Text, width: int) -> Text:
+    """A line of what was done or said, wrapped between words; what is told to stay whole is left to the terminal.
+
+    Args:
+        line: what is wrapped of it stays as far from the left edge as it is, or stands a little further if it is there
+        width: columns of the terminal
+    """
+    if line.no_wrap:
+        return line
+    indent = len(line.plain) - len(line.plain.lstrip(" "))
+    return wrapped(line, width, min(indent or HANG, width // 2))
+
+
+def wrapped(line: Text, width: int, hang: int = 0) -> Text:
+    """A line wrapped between words; a word that is longer than a line stays whole.
+
+    Args:
+        line: one line
+        width: columns of the terminal
+        hang: columns that are left free before what is wrapped
+    """
+    if "\t" in line.plain:
+        line = line.copy()
+        line.expand_tabs(8)
+    breaks = [0]
+    for word in re.finditer(r"\S+", line.plain):
+        room = width - (hang if breaks[-1] else 0)
+        before = line.plain[breaks[-1] : word.start()]
+        if before.strip() and cell_len(line.plain[breaks[-1] : word.end()]) > room:
+            breaks.append(word.start())
+    parts = list(line.divide(breaks[1:]))
+    for part in parts[:-1]:
+        part.rstrip()
+    return Text("\n" + " " * hang).join(parts)
 
 
 def new_table() -> Table:

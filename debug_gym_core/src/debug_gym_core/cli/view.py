@@ -138,12 +138,14 @@ def _show(lines: Iterable[Text], console: Console) -> None:
     """Write lines, page by page on a terminal that they do not fit on."""
     from rich.text import Text
 
+    from debug_gym_core.cli.tables import wrapped_line
+
     if not console.is_terminal:
         for line in lines:
             click.echo(printable(line.plain))  # a console takes its time over a long text
         return
     with console.capture() as caught:
-        console.print(Text("\n").join(lines), soft_wrap=True)
+        console.print(Text("\n").join(wrapped_line(line, console.width) for line in lines), soft_wrap=True)
     text = caught.get()
     rows = sum(max(1, -(-len(line) // console.width)) for line in text.split("\n"))
     if rows < console.height:
