@@ -47,6 +47,18 @@ def test_the_question_is_wrapped_between_words(project: Path) -> None:
     assert ended(child)[1] == 0
 
 
+@pytest.mark.parametrize(("mode", "made", "wanted"), [(0o600, 0, 0o600), (0o2664, 0, 0o2664), (0o640, 0o100, 0o750)])
+def test_a_file_keeps_its_permissions(tmp_path: Path, mode: int, made: int, wanted: int) -> None:
+    before, after = FileState(b"a\n", 0o644, "file"), FileState(b"b\n", 0o644 | made, "file")
+    change, file = tmp_path / "change", tmp_path / "project" / "a.txt"
+    change.write_bytes(patch.make({"a.txt": before}, {"a.txt": after}))
+    file.parent.mkdir()
+    file.write_bytes(before.data)
+    file.chmod(mode)
+    apply_patch(change, file.parent)
+    assert (file.read_bytes(), file.stat().st_mode & 0o7777) == (b"b\n", wanted)
+
+
 @pytest.mark.parametrize("answer", ["n\n", "\n", CTRL_C])
 @pytest.mark.people
 def test_anything_else_applies_nothing_and_says_how_to(project: Path, answer: str) -> None:

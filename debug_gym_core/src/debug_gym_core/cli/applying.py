@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shlex
+import stat
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from debug_gym_core import hermetic_git
 from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.errors import DebugGymError, RequirementError
+
+EXECUTABLE, READABLE = 0o111, 0o444
+"""The bits of permissions that say so, of everybody."""
 
 
 def apply(patch: Path, directory: Path) -> None:
@@ -23,8 +28,12 @@ def apply(patch: Path, directory: Path) -> None:
         RequirementError: git is not installed
         DebugGymError: it does not fit, as the files were changed meanwhile
     """
+    from debug_gym_core.workspace.patch import touched
+
     command = ["git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", str(patch.absolute())]
-    _refuse_to_wait(patch, directory)
+    files = [directory / path for path in touched(patch.read_bytes())]
+    _refuse_to_wait(patch, files, directory)
+    permissions = {file: mode for file in files if (mode := _permissions(file)) is not None}
     try:
         with tempfile.TemporaryDirectory() as empty:
             # A repository's own settings name programs, such as filters, that git would run on its files. And where
@@ -43,6 +52,29 @@ def apply(patch: Path, directory: Path) -> None:
         raise DebugGymError(
             f"nothing was applied, {directory} has changed meanwhile: {said}\nThe change is kept: {shown_path(patch)}"
         )
+    for file, before in permissions.items():
+        _restore(file, before)
+
+
+def _permissions(file: Path) -> int | None:
+    """The permissions of a file; None where there is none, or something else."""
+    try:
+        mode = file.lstat().st_mode
+    except OSError:
+        return None
+    return stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
+
+
+def _restore(file: Path, before: int) -> None:
+    """Give a file the permissions back that it had, but for whether it is executable: git makes a new one of it."""
+    now = _permissions(file)
+    if now is None:
+        return
+    wanted = before & ~EXECUTABLE
+    if now & stat.S_IXUSR:
+        wanted |= before & EXECUTABLE if before & stat.S_IXUSR else (before & READABLE) >> 2
+    if wanted != now:
+        file.chmod(wanted)
 
 
 def by_hand(patch: Path, directory: Path) -> str:
@@ -61,15 +93,13 @@ def by_hand(patch: Path, directory: Path) -> str:
     return shlex.join(["git", "-C", str(where), "apply", *more, str(patch.absolute())])
 
 
-def _refuse_to_wait(patch: Path, directory: Path) -> None:
+def _refuse_to_wait(patch: Path, files: Iterable[Path], directory: Path) -> None:
     """Refuse to apply a patch where git would wait for whoever writes into a pipe.
 
     Raises:
         DebugGymError: there is one in place of git's own file
     """
-    from debug_gym_core.workspace.patch import touched
-
-    for place in sorted({above for path in touched(patch.read_bytes()) for above in (directory / path).parents}):
+    for place in sorted({above for file in files for above in file.parents}):
         file = place / ".gitattributes"
         if place.is_relative_to(directory) and file.is_fifo():
             raise DebugGymError(
