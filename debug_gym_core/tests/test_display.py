@@ -86,6 +86,23 @@ def test_rows_beyond_the_screen_are_counted() -> None:
     assert lines[-1] == "1 of 40 done  0:00  29 under way  1 unresolved  (24 not shown)"
 
 
+@pytest.mark.parametrize(
+    ("width", "words"),
+    [
+        (60, "1 of 40 done  0:00  1 under way  1 unresolved  $1.50"),
+        (45, "1 of 40 done  1 unresolved  $1.50"),
+        (30, "1 of 40 done  1 unresolved"),
+    ],
+)
+def test_the_line_below_the_table_leaves_out_what_does_not_fit(width: int, words: str) -> None:
+    display, _ = live(width)
+    for name in ("a", "b"):
+        display.started(job(name))
+    display.rows[job("a")].cost = 1.5
+    display.finished(job("a"), result("a"))
+    assert drawn(display)[-1] == words
+
+
 @pytest.mark.people
 def test_many_threads_write_while_the_table_is_drawn() -> None:
     display, stream = live(80, verbose=1)

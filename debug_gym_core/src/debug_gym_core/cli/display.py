@@ -250,12 +250,28 @@ class LiveDisplay(Display):
     def _status(self, running: int, hidden: int) -> Text:
         """The last line: how far the run is."""
         states = [row.state for row in self.rows.values() if row.ended is not None]
-        words = [f"{self.done} of {self.total} done", clock(time.monotonic() - self.began), f"{running} under way"]
-        words += [f"{states.count(state)} {state}" for state in ("resolved", "unresolved", "error") if state in states]
+        ended = [f"{states.count(state)} {state}" for state in ("resolved", "unresolved", "error") if state in states]
         cost = sum(row.cost for row in self.rows.values())
-        words += [money_text(cost)] if cost else []
-        words += [f"({hidden} not shown)"] if hidden else []
-        return Text("  ".join(words), style="bold", no_wrap=True, overflow="ellipsis")
+        others = {
+            "elapsed": clock(time.monotonic() - self.began),
+            "running": f"{running} under way",
+            "ended": "  ".join(ended),
+            "cost": money_text(cost) if cost else "",
+            "hidden": f"({hidden} not shown)" if hidden else "",
+        }
+        for spared in (
+            "",
+            "elapsed",
+            "running",
+            "hidden",
+            "cost",
+            "ended",
+        ):  # where there is little room, in this order
+            others.pop(spared, None)
+            line = "  ".join([f"{self.done} of {self.total} done", *filter(None, others.values())])
+            if len(line) <= self.console.width:
+                break
+        return Text(line, style="bold", no_wrap=True, overflow="ellipsis")
 
 
 def describe(result: Result | None) -> str:
