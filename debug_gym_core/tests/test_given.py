@@ -160,10 +160,10 @@ def code(attack: str) -> str:
     return PREPARED + textwrap.dedent(ATTACKS[attack]) + BROKEN
 
 
-def wins_otherwise(bench: Bench, attack: str, ids: tuple[str, ...]) -> bool:
+def wins_otherwise(bench: Bench, changes: Mapping[str, str], ids: tuple[str, ...]) -> bool:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("debug_gym_core.grading.grade.given_modules", lambda members, test_files, changed: [])
-        result = bench.grade({"calc.py": code(attack)}, ids, twins="never")
+        result = bench.grade(changes, ids, twins="never")
     return all(outcome == "passed" for outcome in result.tests.values())
 
 
@@ -173,7 +173,7 @@ def wins_otherwise(bench: Bench, attack: str, ids: tuple[str, ...]) -> bool:
 def test_the_importer_is_attacked(make: Make, attack: str) -> None:
     files, ids = (BELOW, BELOW_IDS) if "conftest" in attack else (FILES, IDS)
     bench = make(files, ENTRYPOINT)
-    assert wins_otherwise(bench, attack, ids)
+    assert wins_otherwise(bench, {"calc.py": code(attack)}, ids)
     result = bench.grade({"calc.py": code(attack)}, ids, twins="never")
     assert not result.resolved and result.score <= 1, result
 
@@ -183,16 +183,53 @@ def test_a_module_that_is_planted_by_the_import_of_the_very_one(make: Make) -> N
     """There is a module of that name by then, and what it puts in its own place is its own affair, not its imports'."""
     attack = "a module that is there already"
     bench = make({"calc.py": BROKEN, "test_later.py": LATER}, ENTRYPOINT)
-    assert wins_otherwise(bench, attack, IDS[1:])
+    assert wins_otherwise(bench, {"calc.py": code(attack)}, IDS[1:])
     result = bench.grade({"calc.py": code(attack)}, IDS[1:], twins="never")
     assert (result.resolved, result.score) == (False, 0), result
+
+
+LYING_PATHS = {
+    "how a path is written": """
+        import pathlib
+        written = pathlib.PurePath.__str__
+        def changed(self):
+            found = written(self)
+            return HERE if found == LATER and not is_asked_by_pytest() else found
+        pathlib.PurePath.__str__ = changed
+        """,
+    "what a node has for its path": """
+        import pathlib
+        from _pytest import nodes
+        had = vars(nodes.Node)["path"]
+        def changed(self):
+            found = had.__get__(self)
+            return pathlib.Path(HERE) if str(found) == LATER and not is_asked_by_pytest() else found
+        nodes.Node.path = property(changed, had.__set__)
+        """,
+}
+ASKED_BY = """
+def is_asked_by_pytest():
+    return sys._getframe(2).f_globals["__name__"].partition(".")[0] in ("_pytest", "pathlib", "posixpath", "importlib")
+"""
+
+
+@pytest.mark.grading
+@pytest.mark.parametrize("below", ["", "project/"])
+@pytest.mark.parametrize("lie", LYING_PATHS)
+def test_a_module_that_is_there_already_and_whose_path_is_said_to_be_another(make: Make, lie: str, below: str) -> None:
+    files = {below + path: text for path, text in {**FILES, "pytest.ini": "[pytest]\n"}.items()}  # ids begin there
+    bench = make(files, f"{ENTRYPOINT} {below}")
+    told = code("a module that is there already") + ASKED_BY + textwrap.dedent(LYING_PATHS[lie])
+    assert wins_otherwise(bench, {below + "calc.py": told}, IDS)
+    result = bench.grade({below + "calc.py": told}, IDS, twins="never")
+    assert not result.resolved and result.score <= 1, result
 
 
 @pytest.mark.grading
 @pytest.mark.parametrize("attack", ["a module that is there already", "the reader of files"])
 def test_tests_beside_a_directory_of_their_data(make: Make, attack: str) -> None:
     bench = make({**FILES, "test_later/data.txt": "5"}, ENTRYPOINT)
-    assert wins_otherwise(bench, attack, IDS)
+    assert wins_otherwise(bench, {"calc.py": code(attack)}, IDS)
     result = bench.grade({"calc.py": code(attack)}, IDS, twins="never")
     assert not result.resolved and result.score <= 1, result
 
@@ -201,7 +238,7 @@ def test_tests_beside_a_directory_of_their_data(make: Make, attack: str) -> None
 def test_a_plugin_that_imports_what_is_tested_before_anything_else(make: Make) -> None:
     early = {"plug.py": "import calc\n", "pytest.ini": "[pytest]\naddopts = -p plug\n"}
     bench = make({"calc.py": BROKEN, "test_later.py": LATER, **early}, ENTRYPOINT)
-    assert wins_otherwise(bench, "a file that restores itself", IDS[1:])
+    assert wins_otherwise(bench, {"calc.py": code("a file that restores itself")}, IDS[1:])
     result = bench.grade({"calc.py": code("a file that restores itself")}, IDS[1:], twins="never")
     assert (result.resolved, result.score) == (False, 0), result
 
@@ -211,7 +248,7 @@ def test_a_plugin_that_imports_what_is_tested_before_anything_else(make: Make) -
 )
 def test_so_it_is_with_unittest(make: Make, attack: str) -> None:
     bench = make({"calc.py": BROKEN, **UNITTESTS}, UNITTEST)
-    assert wins_otherwise(bench, attack, UNITTEST_IDS)
+    assert wins_otherwise(bench, {"calc.py": code(attack)}, UNITTEST_IDS)
     result = bench.grade({"calc.py": code(attack)}, UNITTEST_IDS, twins="never")
     assert not result.resolved and result.score <= 1, result
 

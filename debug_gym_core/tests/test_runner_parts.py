@@ -350,7 +350,7 @@ REPLACED = {
     "files": "real",
     "given": "plainly",
     "hooks": "implementations",
-    "items": "path_of",
+    "items": "cannot_pass",
     "library": "is_like",
     "literals": "changed",
     "loaded": "named_of",

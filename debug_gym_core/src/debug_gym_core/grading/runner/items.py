@@ -24,11 +24,6 @@ def stable_ids(items: "Iterable[Any]") -> "dict[Any, str]":
     return names
 
 
-def path_of(node: "Any") -> str:
-    """The file or directory of something that was collected."""
-    return str(getattr(node, "path", None) or node.fspath)
-
-
 def instance_of(item: "Any") -> "Any":
     """The instance of its class that a test runs with; None for a function."""
     return getattr(item, "instance", None) or getattr(item, "_testcase", None)

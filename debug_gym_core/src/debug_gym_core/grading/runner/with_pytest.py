@@ -7,13 +7,13 @@ import gc
 import sys
 from functools import partial
 
-from . import doctests
+from . import doctests, files
 from .canary import SURVIVED, Canaries, plain_repr
 from .describe import TEXT, Describer, one_line
 from .elsewhere import elsewhere
 from .given import Finder, read
 from .hooks import Hooks
-from .items import cannot_pass, code_of, instance_of, path_of, stable_ids
+from .items import cannot_pass, code_of, instance_of, stable_ids
 from .origins import DECIDING
 from .rewriting import rewritten
 from .start import enter_workspace
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 class Loading(object):
     """What the test modules are loaded from: the files as they are before any tested code runs, or turned.
 
+    Whose files those are is told by the ids of tests, which the host believes: a path of pytest's can say anything.
+
     Args:
         config: what the host asks for
         failure: makes the failure of a test whose expectations hold
@@ -54,18 +56,33 @@ class Loading(object):
         self.doctests = frozenset((config.get("turned") or {}).get("doctests", ()))
         self.turner = turner_of(config, failure, True) if config.get("turned") else None
         self.finder = self.turner or Finder()
+        self.root = ""
 
-    def begin(self, compiled: "Compile") -> None:
-        """Compile them as pytest does, and find them before pytest's own finder, which is there by now."""
+    def begin(self, compiled: "Compile", root: str) -> None:
+        """Compile them as pytest does, and find them before pytest's own finder, which is there by now.
+
+        Args:
+            compiled: makes code of a text and a path
+            root: the directory that pytest's ids begin at
+        """
+        self.root = root
         self.finder.compile(self.texts, compiled)
         if self.finder.codes:
             self.finder.install()
 
-    def secure(self, path: str) -> None:
-        """Let a file be loaded whatever was done to how modules are found."""
+    def secure(self, name: str) -> None:
+        """Let a file be loaded whatever was done to how modules are found.
+
+        Args:
+            name: its id
+        """
         if self.finder.codes:
             self.finder.install()
-            self.finder.forget_others(path)
+            self.finder.forget_others(self.place_of(name))
+
+    def place_of(self, name: str) -> str:
+        """The path of the file that an id begins with."""
+        return files.plain(files.joined(self.root, name.partition("::")[0]))
 
     def turn_doctests(self, items: "Iterable[Any]", skipped: "Callable[[str], BaseException]") -> None:
         """Have doctests asked what the test modules ask, if these are turned."""
@@ -73,9 +90,13 @@ class Loading(object):
             asked = self.turner.expectations
             doctests.turn(items, self.doctests, asked.failure, skipped, asked.secret)
 
-    def replaced(self, items: "Iterable[Any]") -> "list[str]":
-        """Files from which there are tests that were loaded from something else."""
-        pairs = ((path_of(one), getattr(one, "module", None)) for one in items)
+    def replaced(self, ids: "Mapping[Any, str]") -> "list[str]":
+        """Files from which there are tests that were loaded from something else.
+
+        Args:
+            ids: of the tests
+        """
+        pairs = ((self.place_of(name), getattr(one, "module", None)) for one, name in ids.items())
         return sorted({path for path, module in pairs if self.finder.is_other(path, module)})
 
 
@@ -206,7 +227,7 @@ def make_plugin(
             watch.origins.compiled.append(compiled)
             hooks.remember(early_config)
             self.capture = early_config.pluginmanager.getplugin("capturemanager")
-            loading.begin(compiled)
+            loading.begin(compiled, str(getattr(early_config, "rootpath", None) or early_config.rootdir))
 
         @around
         def pytest_cmdline_main(self, config: "Any") -> "Iterator[None]":
@@ -241,7 +262,7 @@ def make_plugin(
 
         @around
         def pytest_make_collect_report(self, collector: "Any") -> "Generator[None, Any, None]":
-            loading.secure(path_of(collector))
+            loading.secure(collector.nodeid)
             outcome = yield
             report = outcome.get_result() if outcome.excinfo is None else None
             if report is not None and report.outcome == "failed":
@@ -257,9 +278,9 @@ def make_plugin(
             self.collects = None
             watch.check("during collection")
             hooks.check(session.config, self)
-            for path in loading.replaced(session.items):
-                watch.report("the tests of {} were not loaded from it".format(describer.inside(path)))
             self.ids = stable_ids(session.items)
+            for path in loading.replaced(self.ids):
+                watch.report("the tests of {} were not loaded from it".format(describer.inside(path)))
             ids = [self.ids[item] for item in session.items]
             expected = [self.ids[item] for item in session.items if cannot_pass(item)] if mode == "collect" else []
             foreign = elsewhere(describer) if mode == "collect" else []
