@@ -185,6 +185,7 @@ def test_tests_of_another_copy_are_said_to_be_that(repository: Path, runner: str
     (repository / "src/click/__init__.py").write_text("")
     (repository / "types.py").write_text("# no copy of the standard library's\n")
     test = "import unittest, click, types\nclass A(unittest.TestCase):\n    def test_a(self):\n        assert 0\n"
+    test += "import os\nos.path.isfile = os.path.samefile = lambda *_: False\n"  # who is run has no say in it
     (repository / "test_a.py").write_text(test)
     told: list[str] = []
     given: dict[str, Any] = {"path": repository, "terminal": "local", "allow_unsandboxed": True, "notify": told.append}

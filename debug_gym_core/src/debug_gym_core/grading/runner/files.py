@@ -64,17 +64,25 @@ def may_be_written_since(path: str, began: float) -> bool:
     return is_new and not _statvfs(path).f_flag & _READ_ONLY
 
 
-def identity_of(directory: str) -> "tuple[int, int]":
-    """What stays the same of a directory under whatever name, and no other one has.
+def identity_of(path: str) -> "tuple[int, int]":
+    """What stays the same of a directory or file under whatever name, and no other one has.
 
     Args:
-        directory: its path
+        path: of it
 
     Raises:
         OSError: there is none
     """
-    found = _stat(directory or ".")
+    found = _stat(path or ".")
     return found.st_dev, found.st_ino
+
+
+def is_same(path: str, other: str) -> bool:
+    """Whether two paths lead to one directory or file."""
+    try:
+        return identity_of(path) == identity_of(other)
+    except (OSError, ValueError):
+        return False
 
 
 def joined(directory: str, path: str) -> str:
@@ -131,3 +139,12 @@ def real(path: str) -> str:
         found = "" if link.startswith("/") else found
         left += link.split("/")[::-1]
     return found or "/"
+
+
+_HOME = split(os.__file__)[0]
+_HOMES = (_HOME + "/", real(_HOME) + "/")
+
+
+def is_pythons(path: str) -> bool:
+    """Whether a path is that of a file of Python's own library."""
+    return path.startswith(_HOMES) and "-packages/" not in path

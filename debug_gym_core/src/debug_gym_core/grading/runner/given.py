@@ -123,7 +123,7 @@ class Finder(object):
         self.cleared.add(path)
         end = files.split(path)[1]
         for name, module in list(_modules.items()):
-            file = _file_of(module)
+            file = file_of(module)
             if file.endswith(end) and not self.is_genuine(module) and files.real(file) == path:
                 del _modules[name]
 
@@ -144,7 +144,7 @@ class Finder(object):
             module: what has the name
         """
         inside = name.replace(".", "/") + ".py"
-        file = _file_of(module)
+        file = file_of(module)
         if not file:
             return any(one.endswith("/" + inside) and self.is_other(one, module) for one in [*self.codes, *self.asked])
         if self.is_other(file, module):
@@ -249,8 +249,8 @@ def space_of(module: object) -> "Union[Mapping[str, Any], None]":
     return _space(module) if issubclass(type(module), ModuleType) else None
 
 
-def _file_of(module: "Any") -> str:
-    """The file that a module says it is of; empty when it says none."""
+def file_of(module: object) -> str:
+    """The file that a module says it is of; empty when it says none, or is no module."""
     space = space_of(module)
     file = space.get("__file__") if space is not None else None
     return file if type(file) is str else ""

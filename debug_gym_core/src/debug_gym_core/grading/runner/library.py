@@ -6,14 +6,14 @@ Of the modules these are those that are there before any tested code runs, and w
 
 import contextlib
 import importlib
-import os
 import sys
 import warnings
 from importlib.util import find_spec
 
+from . import files
 from .bindings import STANDARD
 from .given import space_of, within
-from .origins import LIBRARY, PLUGINS, TAKING_PART, TESTS, Origins, is_made
+from .origins import LIBRARY, PLUGINS, TAKING_PART, TESTS, Origins, is_like, is_made
 from .owners import MISSING, Had, Owner, Single, is_enumerated, mro_of
 
 TYPE_CHECKING = False
@@ -97,8 +97,6 @@ DEBUGGERS = frozenset(("bdb", "cmd", "pdb"))
 
 JOKES = frozenset(("antigravity", "this"))
 """Modules that do something where they are imported."""
-
-HOME = os.path.dirname(os.__file__) + os.sep
 
 _modules = sys.modules
 
@@ -318,7 +316,7 @@ class Library(object):
         if function is not None:
             code, home = function.__code__, self.origins.origin_of(now, TAKING_PART)
             if home is PLUGINS or (home is LIBRARY and not is_pythons(code)):  # pytest replaces `pdb.set_trace`
-                return is_like(name, code.co_name)
+                return is_like(name, code)
             own = self.origins.plain_function_of(value)
             is_same = own is not None and (type(now), written_at(code)) == (type(value), written_at(own.__code__))
             return home is TESTS or (home is LIBRARY and is_same)
@@ -360,14 +358,9 @@ def is_built_in(value: "Any") -> bool:
     return not callable(value) or type(value) is type(len) or issubclass(type(value), type)
 
 
-def is_like(name: str, other: str) -> bool:
-    """Whether a function is called as what it stands for."""
-    return name.replace("_", "").lower() in other.replace("_", "").lower()
-
-
 def is_pythons(code: "CodeType") -> bool:
     """Whether a function is of Python's own library, where it is known to be that or pytest's."""
-    return code.co_filename.startswith((HOME, "<frozen")) and "site-packages" not in code.co_filename
+    return code.co_filename.startswith("<frozen") or files.is_pythons(code.co_filename)
 
 
 def written_at(code: "CodeType") -> "tuple[str, str]":
@@ -386,5 +379,5 @@ def load(name: str) -> None:
     with contextlib.suppress(Exception), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of one that is no longer recommended, the test is told
         found = find_spec(name.partition(".")[0])
-        if found is not None and (not found.has_location or str(found.origin).startswith(HOME)):
+        if found is not None and (not found.has_location or files.is_pythons(str(found.origin))):
             importlib.import_module(name)

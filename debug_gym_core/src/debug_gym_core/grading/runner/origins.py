@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Space = Mapping[str, Any]
 
-STANDARD = os.path.dirname(os.__file__) + os.sep
-
 TESTS, PLUGINS, LIBRARY, NOBODY = "test infrastructure", "other installed code", "Python or pytest", "the tested code"
 """Where a function or class comes from."""
 
@@ -208,7 +206,7 @@ class Origins(object):
             return NOBODY
         if inside is not None:
             return TESTS
-        return LIBRARY if path.startswith(STANDARD) and "site-packages" not in path else PLUGINS
+        return LIBRARY if files.is_pythons(path) else PLUGINS
 
     def has(self, path: str, code: "CodeType") -> bool:
         """Whether a file has some code.
@@ -338,6 +336,20 @@ def held_in(cell: "Any") -> "Iterable[Any]":
 def call_of(value: "Any") -> "Any":
     """What its class has as `__call__`; None: it has none."""
     return next((vars(base)["__call__"] for base in type(value).__mro__ if "__call__" in vars(base)), None)
+
+
+def is_like(name: str, code: "CodeType") -> bool:
+    """Whether a function is called as what it stands for, but for what differs where one is written for another.
+
+    Args:
+        name: of what it stands for
+        code: the function's
+    """
+    return _plain(name) in _plain(code.co_name)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def is_made(kind: "Any") -> bool:

@@ -16,6 +16,7 @@ from .origins import (
     Origins,
     call_of,
     content_of,
+    is_like,
 )
 from .predicates import Predicates, find, table
 
@@ -233,7 +234,7 @@ class Watch(object):
         function = self.origins.plain_function_of(space[name])
         if origin is TESTS and kind in (ASKED, DECIDING) and function is not None:
             # Tests replace by what is meant for it; any function of theirs may do nothing.
-            return plain_name(name) not in plain_name(function.__code__.co_name)
+            return not is_like(name, function.__code__)
         return origin not in MAY_REPLACE[kind]
 
     def kind_of(self, name: str, where: str) -> str:
@@ -358,11 +359,6 @@ class Watch(object):
             kind, text = problem = (kind, text) if len(self.problems) < MOST_PROBLEMS else (CHANGED, "and more")
             self.problems.append(problem)
             self.send("problem", of=kind, text=text)
-
-
-def plain_name(name: str) -> str:
-    """A name without what differs where one function is written for another."""
-    return name.replace("_", "").lower()
 
 
 def says_what_holds(where: str, name: str) -> bool:
