@@ -350,6 +350,7 @@ REPLACED = {
     "files": "real",
     "given": "plainly",
     "hooks": "implementations",
+    "imports": "imports_in",
     "items": "cannot_pass",
     "library": "is_standard",
     "literals": "changed",

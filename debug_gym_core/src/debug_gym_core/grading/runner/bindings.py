@@ -5,6 +5,8 @@ import os
 import re
 import sys
 
+from .imports import imports_in
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -45,10 +47,16 @@ class Bindings(object):
     Args:
         tree: the module
         anything: whether it may have `mock.ANY` from another one, of the tests' too
+
+    Attributes:
+        nodes: all of the module
+        imports: the names that its imports bind, see `Import`
+        bound: how often each name is bound
     """
 
     def __init__(self, tree: ast.Module, anything: bool = False) -> None:
         self.nodes = tuple(ast.walk(tree))
+        self.imports = tuple(imports_in(self.nodes))
         self.gets_anything = anything
         self.has_anything = anything or any(map(_is_named_any, self.nodes))
         self.bound = {}  # type: dict[str, int]
@@ -171,14 +179,8 @@ class Bindings(object):
         Args:
             but: packages whose names are left out
         """
-        found = []  # type: list[str]
-        for node in self.nodes:
-            if isinstance(node, (ast.Import, ast.ImportFrom)) and not (isinstance(node, ast.ImportFrom) and node.level):
-                for one in node.names:
-                    home = getattr(node, "module", "") or one.name
-                    if not OF_TESTS.search(home) and home.partition(".")[0] not in but:
-                        found += bound_by(one)
-        return self._only(found)
+        others = [one for one in self.imports if not one.level and not OF_TESTS.search(one.module)]
+        return self._only(one.name for one in others if one.module.partition(".")[0] not in but)
 
     def _answers(self) -> "frozenset[str]":
         """Names to which nothing is bound but what functions return that are imported, and what is in that."""

@@ -376,8 +376,11 @@ def is_standard(name: "Any") -> bool:
 
 def load(name: str) -> None:
     """Import a module of the library, unless another one has its name, or it is not for this platform."""
+    top = name.partition(".")[0]
+    if top in JOKES:
+        return
     with contextlib.suppress(Exception), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of one that is no longer recommended, the test is told
-        found = find_spec(name.partition(".")[0])
+        found = find_spec(top)
         if found is not None and (not found.has_location or files.is_pythons(str(found.origin))):
             importlib.import_module(name)

@@ -43,7 +43,7 @@ class Loaded(object):
 
         Args:
             space: its globals
-            sources: see `sources_in`
+            sources: see `Names`
             origins: knows whose modules are
         """
         self.values[id(space)] = {
@@ -81,7 +81,7 @@ def is_known(space: "Space", name: str, source: "Source", origins: "Origins") ->
     Args:
         space: the module's globals
         name: it
-        source: see `sources_in`
+        source: see `Names`
         origins: see `Loaded.end`
     """
     level, module = source

@@ -35,6 +35,7 @@ from . import (  # noqa: F401 (all of them are watched)
     files,
     given,
     hooks,
+    imports,
     items,
     library,
     literals,

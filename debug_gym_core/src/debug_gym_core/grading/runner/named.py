@@ -4,7 +4,8 @@ import ast
 import builtins
 
 from .bindings import Bindings, bound_by, called, parameters
-from .library import JOKES, is_standard
+from .imports import IMPORTS
+from .library import is_standard
 from .owners import TALKING
 
 TYPE_CHECKING = False
@@ -12,11 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterator, Mapping, Set
     from typing import Union
 
-    Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
-    Place = tuple[str, str]
-    Source = tuple[int, str]
+    from .imports import Import
 
-IMPORTS = (ast.Import, ast.ImportFrom)
+    Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
+    Source = tuple[int, str]
 
 LATER = (ast.Lambda, ast.GeneratorExp)
 """What is evaluated elsewhere than it stands, and can have no statements of ours in it."""
@@ -39,7 +39,8 @@ class Names(object):
         inherited: those of such methods, with the names of classes that have them of another alone
         pythons: those of Python's own functions to which it gives nothing else
         loads: modules of the library that it imports, and what may be such a module
-        sources: modules of which it imports names that nothing else binds
+        sources: the modules of which names are that imports bind, and nothing else does: how many packages above, and
+            which
         stars: modules of which it imports all names
         later: names that are used by what variables of it stand for, when that is called
     """
@@ -56,19 +57,17 @@ class Names(object):
             later: names that are used by what its variables stand for, when that is called
         """
         first = set(map(id, top_level(tree.body)))
+        once = {name for name, times in bindings.bound.items() if times == 1}
+        self.sources = {one.name: (one.level, one.home) for one in bindings.imports if one.name in once}
         # Of what a function imports the test may ask whether it is there.
-        imports = [one for one in bindings.nodes if isinstance(one, IMPORTS)]
-        imports = [one for one in imports if id(one) in first or not says(one, said)]
-        named = list(imported_in(imports))
-        places = [(name, place) for name, place in named if is_standard(place[0]) and place[0] not in JOKES]
-        whole = [one.name for node in imports if isinstance(node, ast.Import) for one in node.names]
-        loads = {dotted(*place) for _, place in places}.union(place[0] for _, place in places)
-        self.loads = sorted(loads.union(one for one in whole if is_standard(one) and one not in JOKES))
+        asked = {id(one.node) for one in bindings.imports if says(one, said)} - first
+        named = [one for one in bindings.imports if not one.level and id(one.node) not in asked]
+        library = [one for one in named if is_standard(one.home)]
+        self.loads = sorted({name for one in library for name in (one.module, one.home, dotted(one.home, one.inside))})
         self.later = later
-        self.stars = [place[0] for name, place in named if name == "*"]
-        self.imported = {name: place for name, place in places if bindings.bound[name] == 1}
-        self.sources = sources_in(bindings.nodes, bindings.bound)
-        plain = [one for one in plain_in(tree.body) if bindings.bound[one.name] == 1]
+        self.stars = [one.home for one in named if one.name == "*"]
+        self.imported = {one.name: (one.home, one.inside) for one in library if one.name in once}
+        plain = [one for one in plain_in(tree.body) if one.name in once]
         self.functions = frozenset(one.name for one in plain if not isinstance(one, ast.ClassDef))
         self.methods = {}  # type: dict[str, list[str]]
         self.inherited = {}  # type: dict[str, list[str]]
@@ -94,36 +93,6 @@ def plain_in(body: "list[ast.stmt]") -> "Iterator[Definition]":
     for one in body:
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not one.decorator_list:
             yield one
-
-
-def imported_in(nodes: "Collection[ast.AST]") -> "Iterator[tuple[str, Place]]":
-    """The names that imports bind anywhere in a module, of what module, and what they are there; nothing: it itself."""
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for one in node.names:
-                yield one.asname or one.name, (node.module, one.name)
-        elif isinstance(node, ast.Import):
-            for one in node.names:
-                top = one.name.partition(".")[0]
-                yield (one.asname, (one.name, "")) if one.asname else (top, (top, ""))
-
-
-def sources_in(nodes: "Collection[ast.AST]", bound: "Mapping[str, int]") -> "dict[str, Source]":
-    """The modules of which names are that imports bind, and nothing else does: how many packages above, and which.
-
-    Args:
-        nodes: all of a module
-        bound: how often each name is bound
-    """
-    found = {}  # type: dict[str, Source]
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom):
-            found.update((one.asname or one.name, (node.level or 0, node.module or "")) for one in node.names)
-        elif isinstance(node, ast.Import):
-            for one in node.names:
-                top = one.name.partition(".")[0]
-                found[one.asname or top] = 0, one.name if one.asname else top
-    return {name: source for name, source in found.items() if bound.get(name) == 1}
 
 
 def names_in(statement: ast.AST) -> "Iterator[str]":
@@ -164,9 +133,9 @@ def texts_in(nodes: "Collection[ast.AST]") -> "Iterator[str]":
             yield text
 
 
-def says(node: ast.AST, texts: "Set[str]") -> bool:
-    """Whether a module that an import names is one that a text does."""
-    return any(not texts.isdisjoint((home, home.partition(".")[0])) for _, (home, _) in imported_in([node]))
+def says(one: "Import", texts: "Set[str]") -> bool:
+    """Whether the module that an import names is one that a text does."""
+    return not one.level and not texts.isdisjoint((one.home, one.home.partition(".")[0]))
 
 
 def said_in(nodes: "Collection[ast.AST]", imported: "Container[str]") -> "Iterator[str]":
