@@ -27,6 +27,9 @@ from debug_gym_core.runs.trajectory import Event, EventKind, Result
 if TYPE_CHECKING:
     from debug_gym_core.runs.jobs import Job
 
+SPARED = ("", "elapsed", "running", "hidden", "cost", "ended")
+"""What the last line of the live table leaves out where there is little room, one more each time."""
+
 
 @dataclass
 class Row:
@@ -259,14 +262,7 @@ class LiveDisplay(Display):
             "cost": money_text(cost) if cost else "",
             "hidden": f"({hidden} not shown)" if hidden else "",
         }
-        for spared in (
-            "",
-            "elapsed",
-            "running",
-            "hidden",
-            "cost",
-            "ended",
-        ):  # where there is little room, in this order
+        for spared in SPARED:
             others.pop(spared, None)
             line = "  ".join([f"{self.done} of {self.total} done", *filter(None, others.values())])
             if len(line) <= self.console.width:
