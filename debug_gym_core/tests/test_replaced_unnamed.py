@@ -30,6 +30,16 @@ LIES = {
         """,
         ["zipfile.ZipFile.__new__"],
     ),
+    "what making them takes by default": (
+        "    rows = calc.f()\n    assert csv.DictReader(rows).fieldnames == ['a']",
+        """
+        import csv
+        def f():
+            csv.DictReader.__init__.__defaults__ = (["a"], None, None, "excel")
+            return ["b", "1"]
+        """,
+        ["csv.DictReader.__init__"],
+    ),
     "how they are compared": (
         "    found = calc.f()\n    assert not ipaddress.IPv6Address('::1') < found",
         """
@@ -112,7 +122,7 @@ def f():
 }
 
 HEAD = """
-import fractions, ipaddress, zipfile
+import csv, fractions, ipaddress, zipfile
 import iniconfig
 from packaging.utils import canonicalize_name as canonical
 import calc as calc

@@ -14,7 +14,7 @@ from . import files
 from .bindings import STANDARD
 from .given import space_of, within
 from .origins import LIBRARY, PLUGINS, TAKING_PART, TESTS, Origins, is_like, is_made
-from .owners import MISSING, Had, Owner, Single, is_enumerated, mro_of
+from .owners import MISSING, Had, Owner, Single, is_enumerated, keep, mro_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Library(object):
     """
 
     __slots__ = (
-        "builtin", "closed", "index", "method", "named", "origins", "owners", "sets", "singles", "spaces", "special",
+        "builtin", "closed", "index", "named", "origins", "owners", "sets", "singles", "spaces", "special",
         "wanted",
     )  # fmt: skip
 
@@ -134,7 +134,6 @@ class Library(object):
         self.spaces = {}  # type: dict[int, Owner]
         self.special = {}  # type: dict[int, tuple[list[Had], frozenset[str]]]
         self.builtin = type(len)  # type: Any
-        self.method = type(self.remember)
 
     def remember(self, origins: Origins) -> None:
         """Take in the modules that are there, and their classes.
@@ -145,7 +144,7 @@ class Library(object):
         self.origins = origins
         for name, module in list(_modules.items()):
             if is_standard(name) and space_of(module) is not None:
-                self.keep(module, name)
+                keep(self.owners, module, name, self.origins.plain_function_of, is_standard_class)
                 self.named.setdefault(name, self.owners[id(module)])
         modules = [one for one in self.owners.values() if not one.mro]
         self.spaces = {id(one.space): one for one in modules}
@@ -162,29 +161,16 @@ class Library(object):
                 if owner.is_asked(name):
                     self.index[name] += self.inherited(owner, name)
 
-    def keep(self, value: "Any", name: str) -> None:
-        """Take in a module or class, with the classes in it; once."""
-        if id(value) in self.owners:
-            return
-        owner = self.owners[id(value)] = Owner(value, name, self.origins.plain_function_of)
-        for one in list(owner.had.values()):
-            if issubclass(type(one), type) and is_standard(vars(one).get("__module__", "builtins")):
-                self.keep(one, "{}.{}".format(one.__module__, one.__qualname__))
-
     def inherited(self, owner: Owner, name: str) -> "Iterator[Had]":
         """A module or class that has a name, and the classes made of that one which do not have it themselves."""
-        yield self.had(owner, name)
+        yield Had(owner, name)
         left = type.__subclasses__(owner.value) if owner.mro else []
         while left:
             kind = left.pop()
             known = self.owners.get(id(kind))
             if known is not None and name not in known.had:
-                yield Had(known, name, MISSING, None)
+                yield Had(known, name)
                 left += type.__subclasses__(kind)
-
-    def had(self, owner: Owner, name: str) -> Had:
-        """What a module or class had by a name that it has itself."""
-        return Had(owner, name, owner.had[name], self.origins.plain_function_of(owner.had[name]))
 
     # As tests run
 
@@ -214,7 +200,7 @@ class Library(object):
             one = left.pop(0)
             if one.function is None:
                 continue
-            function, code = one.function
+            function, code = one.function.value, one.function.code
             names = {name for inner in within(code) for name in inner.co_names if not name.startswith("__")}
             home = self.spaces.get(id(function.__globals__))
             used = [home.had[name] for name in names & home.had.keys()] if home is not None else []
@@ -225,7 +211,7 @@ class Library(object):
             for owner in [place for place in (home, *places, *singles) if place is not None]:
                 for name in names.intersection(owner.had).difference(() if owner.mro else self.set_in(owner)):
                     key = id(owner), name
-                    had = found.get(key) or self.had(owner, name)
+                    had = found.get(key) or Had(owner, name)
                     if key not in found and (had.is_asked or owner is home):
                         found[key] = had
                         left.append(had)
@@ -250,7 +236,7 @@ class Library(object):
 
     def is_strange(self, one: Had) -> bool:
         """Whether what the library had is not what it was, and may not be what it is."""
-        now = one.owner.space.get(one.name, MISSING)
+        now = one.now()
         if now is one.value:
             return one.is_rewritten()
         if one.is_asked:
@@ -269,7 +255,7 @@ class Library(object):
         known = self.special.get(id(kind))
         if known is None:
             names = SPECIAL.intersection(kind.had)
-            known = self.special[id(kind)] = [self.had(kind, name) for name in sorted(names)], SPECIAL - names
+            known = self.special[id(kind)] = [Had(kind, name) for name in sorted(names)], SPECIAL - names
         for one in known[0]:
             if one.name not in but and self.is_strange(one):
                 yield str(one)
@@ -372,6 +358,11 @@ def is_standard(name: "Any") -> bool:
     """Whether a module is one of Python's own, by its name."""
     top = name.partition(".")[0] if type(name) is str else ""
     return top in STANDARD and top not in ELSEWHERE
+
+
+def is_standard_class(kind: type) -> bool:
+    """Whether a class is of one of Python's own modules, by what it says."""
+    return is_standard(vars(kind).get("__module__", "builtins"))
 
 
 def load(name: str) -> None:

@@ -35,10 +35,10 @@ class Owner(object):
 
     Attributes:
         had: what it has by which name
-        codes: those of the functions among it
+        functions: what the functions among it were
     """
 
-    __slots__ = ("codes", "had", "kind", "mro", "name", "space", "value")
+    __slots__ = ("functions", "had", "kind", "mro", "name", "space", "value")
 
     def __init__(self, value: "Any", name: str, function_of: "Callable[[Any], Any]") -> None:
         self.value = value
@@ -46,13 +46,14 @@ class Owner(object):
         self.space = vars(value)  # type: Space
         self.had = dict(self.space)
         functions = [(name, function_of(one)) for name, one in self.had.items()]
-        self.codes = {name: function.__code__ for name, function in functions if function is not None}
+        self.functions = {name: Function(one) for name, one in functions if one is not None}
         self.kind = type(value)
         self.mro = mro_of(value) if issubclass(self.kind, type) else ()
 
     def sets(self) -> "set[str]":
         """The names to which functions of a module give something else themselves, as `logging.setLoggerClass` does."""
-        return {name for code in self.codes.values() for one in within(code) for name in stored_by(one)}
+        codes = [known.code for known in self.functions.values()]
+        return {name for code in codes for one in within(code) for name in stored_by(one)}
 
     def is_asked(self, name: str) -> bool:
         """Whether a test may ask something of what it, or a base class, has by a name."""
@@ -62,6 +63,29 @@ class Owner(object):
     def is_other(self) -> bool:
         """Whether names are looked up elsewhere now."""
         return type(self.value) is not self.kind or (self.mro != () and mro_of(self.value) is not self.mro)
+
+
+class Function(object):
+    """What a Python function was, which may be written anew.
+
+    Args:
+        value: it
+    """
+
+    __slots__ = ("code", "defaults", "named", "value")
+
+    def __init__(self, value: "Any") -> None:
+        self.value = value
+        self.code = value.__code__
+        self.defaults = value.__defaults__
+        self.named = value.__kwdefaults__ and dict(value.__kwdefaults__)
+
+    def is_rewritten(self) -> bool:
+        """Whether it does something else now."""
+        if self.value.__code__ is not self.code or self.value.__defaults__ is not self.defaults:
+            return True
+        now, named = self.value.__kwdefaults__ or {}, self.named or {}
+        return len(now) != len(named) or any(now.get(name) is not value for name, value in named.items())
 
 
 class Single(Owner):
@@ -83,33 +107,31 @@ class Had(object):
     Args:
         owner: the module or class
         name: the name
+
+    Attributes:
         value: what it was; `MISSING`: that of a base class
-        function: the Python function that this is, or None
+        function: what the Python function was that this is, or None
     """
 
-    __slots__ = ("defaults", "function", "is_asked", "name", "named", "owner", "value")
+    __slots__ = ("function", "is_asked", "name", "owner", "value")
 
-    def __init__(self, owner: Owner, name: str, value: "Any", function: "Any") -> None:
+    def __init__(self, owner: Owner, name: str) -> None:
         self.owner = owner
         self.name = name
-        self.value = value
-        self.function = function and (function, owner.codes[name])
-        self.defaults = function and function.__defaults__
-        self.named = tuple(sorted((function.__kwdefaults__ or {}).items())) if function else ()
+        self.value = owner.had.get(name, MISSING)
+        self.function = owner.functions.get(name)
         self.is_asked = owner.is_asked(name)
 
     def __str__(self) -> str:
         return "{}.{}".format(self.owner.name, self.name)
 
+    def now(self) -> "Any":
+        """What it has now."""
+        return self.owner.space.get(self.name, MISSING)
+
     def is_rewritten(self) -> bool:
-        """Whether it is the same function, which does something else."""
-        if self.function is None:
-            return False
-        function, code = self.function
-        if function.__code__ is not code or function.__defaults__ is not self.defaults:
-            return True
-        named = function.__kwdefaults__ or {}
-        return len(named) != len(self.named) or any(named.get(name) is not value for name, value in self.named)
+        """Whether it was a function which does something else now."""
+        return self.function is not None and self.function.is_rewritten()
 
 
 def stored_by(code: "CodeType") -> "Iterator[str]":
@@ -143,3 +165,27 @@ def is_asked(where: str, name: str, value: "Any") -> bool:
     if name in LIVELY or (where == "builtins" and name in TALKING):
         return False
     return callable(value) or hasattr(type(value), "__get__") or space_of(value) is not None
+
+
+def keep(
+    owners: "dict[int, Owner]",
+    value: "Any",
+    name: str,
+    function_of: "Callable[[Any], Any]",
+    is_kept: "Callable[[type], bool]",
+) -> None:
+    """Take in a module or class, with the classes in it and in those; once.
+
+    Args:
+        owners: what is taken in, by id
+        value: it
+        name: what it is called
+        function_of: see `Owner`
+        is_kept: whether a class in it is
+    """
+    if id(value) in owners:
+        return
+    owner = owners[id(value)] = Owner(value, name, function_of)
+    for one in list(owner.had.values()):
+        if issubclass(type(one), type) and is_kept(one):
+            keep(owners, one, "{}.{}".format(one.__module__, one.__qualname__), function_of, is_kept)

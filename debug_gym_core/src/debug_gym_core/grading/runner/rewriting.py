@@ -5,7 +5,7 @@ import importlib
 import sys
 
 from .given import plainly
-from .owners import TALKING, Had, Owner
+from .owners import TALKING, Had, keep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,11 +42,10 @@ def rewritten(config: "Any", function_of: "Callable[[Any], Any]") -> "Compile":
     takes_text = rewrite_asserts.__code__.co_argcount > 3  # since pytest 5.0
     local = None if takes_text else importlib.import_module("py").path.local
     parts = [rewrite, *(importlib.import_module(name) for name in MODULES)]
-    had = [one for part in parts for one in parts_of(part, function_of)]
-    had += [one for one in parts_of(builtins, function_of) if one.name not in OTHERS]
+    had = [one for part in [*parts, builtins] for one in parts_of(part, function_of)]
 
     def compiled(text: bytes, path: str) -> "CodeType":
-        if not all(one.owner.space.get(one.name) is one.value and not one.is_rewritten() for one in had):
+        if not all(one.now() is one.value and not one.is_rewritten() for one in had):
             raise ValueError("what modules are rewritten by is not what it was")
         tree = _compile(text, path, "exec", ast.PyCF_ONLY_AST, True)
         if local is None:
@@ -59,17 +58,17 @@ def rewritten(config: "Any", function_of: "Callable[[Any], Any]") -> "Compile":
 
 
 def parts_of(module: "Any", function_of: "Callable[[Any], Any]") -> "Iterator[Had]":
-    """What a module has that can be called, and what its classes have.
+    """What a module has that can be called, and what its classes have, but for `OTHERS`.
 
     Args:
         module: it
         function_of: see `rewritten`
     """
-    owners = [Owner(module, module.__name__, function_of)]
-    kinds = [one for one in vars(module).values() if issubclass(type(one), type)]
-    owners += [Owner(one, one.__name__, function_of) for one in kinds if vars(one).get("__module__") == module.__name__]
-    for owner in owners:
+    owners = {}  # type: dict[int, Any]
+    home = module.__name__
+    keep(owners, module, home, function_of, lambda kind: vars(kind).get("__module__") == home)
+    others = OTHERS if module is builtins else ()
+    for owner in owners.values():
         for name, value in owner.had.items():
-            function = function_of(value)
-            if function is not None or (callable(value) and not name.startswith("__")):
-                yield Had(owner, name, value, function)
+            if name in owner.functions or (callable(value) and not name.startswith("__") and name not in others):
+                yield Had(owner, name)
