@@ -33,67 +33,16 @@ COMMON = 12
 MOST = 300
 """What is looked at behind the names of one statement."""
 
-SPECIAL = frozenset(
-    [
-        "__new__",
-        "__init__",
-        "__getattribute__",
-        "__getattr__",
-        "__call__",
-        "__enter__",
-        "__exit__",
-        "__aenter__",
-        "__aexit__",
-        "__await__",
-        "__iter__",
-        "__next__",
-        "__aiter__",
-        "__anext__",
-        "__len__",
-        "__bool__",
-        "__contains__",
-        "__getitem__",
-        "__missing__",
-        "__reversed__",
-        "__hash__",
-        "__eq__",
-        "__ne__",
-        "__lt__",
-        "__le__",
-        "__gt__",
-        "__ge__",
-        "__str__",
-        "__repr__",
-        "__format__",
-        "__bytes__",
-        "__int__",
-        "__float__",
-        "__index__",
-        "__fspath__",
-        "__add__",
-        "__radd__",
-        "__sub__",
-        "__rsub__",
-        "__mul__",
-        "__rmul__",
-        "__truediv__",
-        "__rtruediv__",
-        "__floordiv__",
-        "__mod__",
-        "__and__",
-        "__or__",
-        "__xor__",
-        "__neg__",
-        "__abs__",
-        "__round__",
-        "__instancecheck__",
-        "__subclasscheck__",
-    ]
-)
+SPECIAL = frozenset((
+    "__new__", "__init__", "__getattribute__", "__getattr__", "__call__", "__enter__", "__exit__", "__aenter__",
+    "__aexit__", "__await__", "__iter__", "__next__", "__aiter__", "__anext__", "__len__", "__bool__",
+    "__contains__", "__getitem__", "__missing__", "__reversed__", "__hash__", "__eq__", "__ne__", "__lt__",
+    "__le__", "__gt__", "__ge__", "__str__", "__repr__", "__format__", "__bytes__", "__int__", "__float__",
+    "__index__", "__fspath__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__",
+    "__rtruediv__", "__floordiv__", "__mod__", "__and__", "__or__", "__xor__", "__neg__", "__abs__", "__round__",
+    "__instancecheck__", "__subclasscheck__",
+))  # fmt: skip
 """Methods of classes that no test names, and which answer it."""
-
-DEBUGGERS = frozenset(("bdb", "cmd", "pdb"))
-"""Modules whose classes are made to talk elsewhere by who runs programs, as click does: they tell a test nothing."""
 
 JOKES = frozenset(("antigravity", "this"))
 """Modules that do something where they are imported."""
@@ -226,7 +175,7 @@ class Library(object):
                 values = [value for one in first for value in (one.value, one.owner.value)]
                 kinds = [base for one in values if issubclass(type(one), type) for base in mro_of(one) if is_made(base)]
                 found.update((id(one), self.owners[id(one)]) for one in kinds if id(one) in self.owners)
-        return [one for one in found.values() if one.name.partition(".")[0] not in DEBUGGERS]
+        return list(found.values())
 
     def set_in(self, owner: Owner) -> "set[str]":
         """See `Owner.sets`; found once."""

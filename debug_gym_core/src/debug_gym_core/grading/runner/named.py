@@ -6,7 +6,7 @@ import builtins
 from .bindings import Bindings, bound_by, called, parameters
 from .imports import IMPORTS
 from .library import is_standard
-from .owners import TALKING
+from .owners import REPLACED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ LATER = (ast.Lambda, ast.GeneratorExp)
 CASES = frozenset(("object", "TestCase", "IsolatedAsyncioTestCase"))
 """Bases that leave methods as they are written."""
 
-PYTHONS = {name: value for name, value in vars(builtins).items() if name not in TALKING and not name.startswith("__")}
+_ASKED = [name for name in vars(builtins) if not name.startswith("__") and name not in REPLACED["builtins"]]
+PYTHONS = {name: vars(builtins)[name] for name in _ASKED}
 """Python's own by their names."""
 
 

@@ -13,11 +13,21 @@ if TYPE_CHECKING:
 
     Space = Mapping[str, Any]
 
-LIVELY = frozenset(("excepthook", "displayhook", "unraisablehook", "breakpointhook", "showwarning", "formatwarning"))
-"""What programs are meant to replace."""
-
-TALKING = frozenset(("print", "input", "help", "exit", "quit", "copyright", "credits", "license", "breakpoint", "_"))
-"""Of Python's own functions those that they replace to talk in another way: these tell a test nothing."""
+# fmt: off
+REPLACED = {
+    # What programs are meant to replace, wherever it is.
+    "": frozenset((
+        "excepthook", "displayhook", "unraisablehook", "breakpointhook", "showwarning", "formatwarning",
+    )),
+    # What they replace to talk in another way.
+    "builtins": frozenset((
+        "print", "input", "help", "exit", "quit", "copyright", "credits", "license", "breakpoint", "_",
+    )),
+    # Who runs programs, as click does, has it talk elsewhere.
+    "pdb.Pdb": frozenset(("__init__",)),
+}
+# fmt: on
+"""What whoever likes to may replace, by the names of what has it: it tells a test nothing."""
 
 MISSING = object()
 STORE_GLOBAL, EXTENDED_ARG = opmap["STORE_GLOBAL"], opmap["EXTENDED_ARG"]
@@ -162,7 +172,7 @@ def is_asked(where: str, name: str, value: "Any") -> bool:
         name: its own
         value: it
     """
-    if name in LIVELY or (where == "builtins" and name in TALKING):
+    if name in REPLACED[""] or name in REPLACED.get(where, ()):
         return False
     return callable(value) or hasattr(type(value), "__get__") or space_of(value) is not None
 

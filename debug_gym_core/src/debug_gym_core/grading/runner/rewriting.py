@@ -5,7 +5,7 @@ import importlib
 import sys
 
 from .given import plainly
-from .owners import TALKING, Had, keep
+from .owners import REPLACED, Had, keep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MODULES = ("ast", "itertools")
 """Of Python's library what pytest rewrites by."""
 
-OTHERS = TALKING | {"open"}
+OTHERS = REPLACED["builtins"] | {"open"}
 """Of Python's own functions those that tests like to replace, and by which it does not."""
 
 _compile = compile  # type: Callable[..., Any]

@@ -18,6 +18,7 @@ from .origins import (
     content_of,
     is_like,
 )
+from .owners import REPLACED
 from .predicates import Predicates, find, table
 
 TYPE_CHECKING = False
@@ -75,12 +76,7 @@ VITAL = table(
 )
 """Looked at around each test: an owner and names in it; those that a version does not have are passed over."""
 
-# fmt: off
-CHANGEABLE_BUILTINS = frozenset((
-    "print", "open", "input", "__import__", "breakpoint", "help", "exit", "quit", "copyright", "credits", "license",
-    "compile", "exec", "eval", "id", "_",
-))
-# fmt: on
+CHANGEABLE_BUILTINS = REPLACED["builtins"] | {"open", "__import__", "compile", "exec", "eval", "id"}
 FAMILIES = ("_pytest", "pluggy", "unittest")
 ASSERTIONS = ("assert", "fail")
 """How the names of unittest's methods begin that say whether an expectation holds."""
