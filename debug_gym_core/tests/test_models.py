@@ -342,13 +342,26 @@ def test_a_variable_that_is_not_set_is_named(tmp_path: Path, plugins: Plugins, m
 
 
 def test_a_backend_that_is_not_installed_is_named(tmp_path: Path, plugins: Plugins) -> None:
-    found = models(
-        tmp_path, "a: {model: m, tags: [fast]}\nb: {model: m, tags: [azure openai]}\nc: {model: m, tags: [anthropic]}\n"
-    )
+    tags = ["fast, pdb", "azure openai", "anthropic"]  # pdb is what a tool is called whose plugin is turned off, too
+    lines = [f"{name}: {{model: m, tags: [{text}]}}\n" for name, text in zip("abc", tags, strict=True)]
+    found = models(tmp_path, "".join(lines))
     for name, package in (("a", "openai"), ("b", "azure-openai"), ("c", "anthropic")):
         # Where it is installed it is turned off by the variable of the fixture `plugins`.
         with pytest.raises(RequirementError, match=rf"[ (]debug-gym-llm-{package}( |$)"):
             found.make(name, plugins, {})
+
+
+def test_a_backend_that_failed_is_named_and_no_other_is_sent_its_key(tmp_path: Path) -> None:
+    (tmp_path / "birds.py").write_text('raise ImportError("no beak")\nname = "magpie"\n')
+    plugins = load_plugins(files=[WIRE, tmp_path / "birds.py"])
+    found = models(tmp_path, "mine: {model: m, tags: [Magpie]}\nother: {model: m, tags: [wire, magpie]}\n")
+    cause = r"llm 'magpie': plugin file .*birds\.py failed: ImportError: no beak"
+    with pytest.raises(PluginError, match=rf"llm\.yaml:1: mine: {cause}"):
+        found.backend("mine", plugins)
+    assert found.backend("other", plugins).name == "wire"
+    for configured in (found, Models()):
+        error = unknown("magpie", configured, plugins)
+        assert isinstance(error, PluginError) and re.match(cause, str(error))
 
 
 def test_a_model_without_an_entry_names_the_nearest(tmp_path: Path, plugins: Plugins) -> None:

@@ -217,7 +217,8 @@ class Plugins:
 
     def _unknown(self, kind: str, singular: str, name: str) -> Exception:
         home = HOMES[kind].get(name)
-        others = set(HOMES[kind].values()) - {home}  # azure-openai is not the home of openai
+        # azure-openai is not the home of openai, and no other of ours brings what a third party may
+        others = {one for homes in HOMES.values() for one in homes.values()} - {home}
         for record in self.records:
             if record.state != "loaded" and record.distribution not in others and _speaks_of(record, name):
                 if record.state == "failed":

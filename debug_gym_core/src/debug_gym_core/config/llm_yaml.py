@@ -17,7 +17,7 @@ from debug_gym_core.components.catalogue import log
 from debug_gym_core.components.component import construct, explain, validated
 from debug_gym_core.config.layers import KeyPath, Layer, leaves, read_file
 from debug_gym_core.config.spellings import ENTRY
-from debug_gym_core.errors import PluginError, RequirementError, UsageError
+from debug_gym_core.errors import PluginError, RequirementError, UnknownName, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.places import expanded
 from debug_gym_core.redaction import SECRET, name_alone, redact, remember
@@ -73,6 +73,7 @@ class Models:
 
         Raises:
             UsageError: the entry is wrong
+            PluginError: the backend's plugin failed
             RequirementError: the backend is not installed
         """
         tags = self.values(name).get("tags") or ()
@@ -86,6 +87,7 @@ class Models:
 
         chosen = next((key for key in HOMES["llms"] if key in wanted or key.replace("-", " ") in wanted), None)
         if chosen is None:
+            self._refuse_unloaded(name, tags, plugins)
             self._refuse_misspelt(name, tags, {*HOMES["llms"], *plugins.llms})
             chosen = BACKEND
         try:
@@ -93,6 +95,14 @@ class Models:
         except UsageError as error:
             raise RequirementError(f"{self.layer.origin((name,))}: {error}") from None
         return found
+
+    def _refuse_unloaded(self, name: str, tags: Sequence[Any], plugins: Plugins) -> None:
+        """Refuse a tag of a backend whose plugin is not loaded: its key would be sent to the service of another."""
+        named = [str(tag) for tag in tags]
+        for tag in dict.fromkeys([*named, *(tag.casefold() for tag in named)]):
+            error = unloaded(tag, plugins)
+            if error is not None:
+                raise type(error)(f"{self.layer.origin((name, 'tags'))}: {name}: {error}")
 
     def _refuse_misspelt(self, name: str, tags: Sequence[Any], backends: set[str]) -> None:
         """Refuse a tag that is nearly a backend's: its key would be sent to the service of another."""
@@ -257,8 +267,24 @@ def read_models(given: Path | None = None) -> Models:
     return Models(path, read_file(path))
 
 
-def unknown(name: str, models: Models, plugins: Plugins) -> UsageError | RequirementError:
-    """The error for a model that has no entry: a wrong name where there is an llm.yaml, else something that is missing.
+def unloaded(name: str, plugins: Plugins) -> PluginError | UsageError | None:
+    """The error for a backend whose plugin failed or is disabled; None: no such plugin would bring it.
+
+    Args:
+        name: what it is called
+        plugins: what is installed
+    """
+    try:
+        plugins.get("llms", name)
+    except UnknownName:
+        return None
+    except (PluginError, UsageError) as error:
+        return error
+    return None
+
+
+def unknown(name: str, models: Models, plugins: Plugins) -> PluginError | UsageError | RequirementError:
+    """The error for a model that has no entry: a plugin that failed, a wrong name, or a missing llm.yaml.
 
     Args:
         name: what was asked for
@@ -267,6 +293,9 @@ def unknown(name: str, models: Models, plugins: Plugins) -> UsageError | Require
     """
     from debug_gym_core.models.service import ServiceLLM
 
+    error = unloaded(name, plugins)
+    if error is not None:
+        return error
     free = [key for key, cls in plugins.llms.items() if not issubclass(cls, ServiceLLM)]
     close = nearest(name, [*models.names, *free])
     if models.path:
