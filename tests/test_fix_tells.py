@@ -48,7 +48,8 @@ def test_ctrl_c_while_it_plays_leaves_all_as_it_was_and_says_how_to_go_on(projec
         said, status = ended(child)
         assert status == 130 and state(project) == before
         # What it says is true: the same in that directory goes on, pays for no answer twice, and asks what to apply.
-        directory = said.replace("\r\n", "").split("stopped; go on with: the same debug-gym fix, with -o ", 1)[1]
+        said = said.replace("go on with:\r\n", "go on with: ").replace("\r\n", "")
+        directory = said.split("stopped; go on with: the same debug-gym fix, with -o ", 1)[1]
         assert (tmp_path / directory / "repo" / project.name / "trajectory.jsonl").is_file(), said
         child = at_a_terminal(tmp_path, [*asking, "-o", directory])
         child.expect(r"Apply it to .*\[y/N\]: ")

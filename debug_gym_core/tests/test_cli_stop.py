@@ -233,8 +233,9 @@ def test_debug_goes_on_while_the_pipe_stays_open(environment: dict[str, str], tm
 @pytest.mark.people
 def test_debug_ends_with_ctrl_c_at_its_prompt(environment: dict[str, str], tmp_path: Path) -> None:
     command = [*PROGRAM, "run", "toy", "-o", "out", "--plugin-file", str(TOY), "--debug"]
-    written = on_terminal(command, environment, tmp_path, 80, r"\(debug-gym\) ")
-    assert "go on with: debug-gym run --resume out" in written and written.endswith("<status 130>")
+    written = on_terminal(command, environment, tmp_path, 40, r"\(debug-gym\) ")
+    assert "stopped; go on with:\r\ndebug-gym run --resume out --plugin-file " in written  # whole, to be copied
+    assert written.endswith("<status 130>")
     assert "sh printf 42 > answer" in written
 
 
@@ -277,7 +278,7 @@ def test_live_table_and_ctrl_c_on_a_terminal(environment: dict[str, str], tmp_pa
     assert re.search(header, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written)), written
     assert "elapsed" in written and "playing" in written and "resolved" in written
     assert "resolved 1 of 1, 1 not finished, 1 not played" in written
-    assert "go on with: debug-gym run --resume out" in written
+    assert re.search(r"go on with:\s+debug-gym run --resume out", written)
     assert written.endswith("<status 130>")
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import signal
+import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -165,7 +168,7 @@ class Playing:
 
     def _stopped(self, interrupt: BaseException | None) -> int:
         """Say how to go on with a run that was stopped; returns the exit status."""
-        say(f"stopped; go on with: {self.resume}", err=True)
+        _say_next("stopped; go on with", self.resume)
         return INTERRUPTED if interrupt is None else interrupted_status(interrupt)
 
     def _gone(self, interrupt: BaseException | None) -> int:
@@ -246,7 +249,7 @@ class Playing:
                 self._gone(interrupt)
             elif left:
                 text = "stopped, as nobody reads the output any more; go on with"
-                say(f"{text}: {self.resume}", err=True)
+                _say_next(text, self.resume)
             return READER_GONE
         if self.conclude is not None and not results_gone:  # it reads what is kept
             self.conclude(run, display.console)
@@ -264,20 +267,30 @@ class Playing:
 def _status(experiment: Experiment, results: list[Any], left: int, resume: str) -> int:
     failed = [result for result in results if result.status == "error"]
     if left and experiment.refused:
-        say(f"the model's service refuses every request, see the error above; not played: {left}", err=True)
+        _say_next(f"the model's service refuses every request, see the error above; not played: {left}")
     kinds = [class_of(result.error["kind"]) or DebugGymError for result in failed]
     corrected = [result for result, kind in zip(failed, kinds, strict=True) if issubclass(kind, SETTLED)]
     if len(corrected) < len(failed):
         first = "correct what the error names, then " if any(issubclass(kind, MENDED) for kind in kinds) else ""
-        say(f"{first}play again what could not be run: {resume}", err=True)
+        _say_next(f"{first}play again what could not be run", resume)
     if corrected:
         which = corrected[0].task if len(corrected) == 1 else f"{len(corrected)} tasks"
         text = f"{which}: correct what the error names; this run keeps its settings, so other settings need a new one"
-        say(text, err=True)
+        _say_next(text)
     bound = experiment.spent_bound
     if left and bound is not None:
-        text = f"the run has spent what it may ({bound}); not finished: {left}; give it more: {resume} -p {bound}=MORE"
-        say(text, err=True)
+        text = f"the run has spent what it may ({bound}); not finished: {left}; give it more"
+        _say_next(text, f"{resume} -p {bound}=MORE")
     if failed and len(failed) == len(results) and all(issubclass(kind, MISSING) for kind in kinds):
         return 4
     return 1 if failed or left else 0
+
+
+def _say_next(text: str, command: str = "") -> None:
+    """Say what to do next: on a terminal wrapped between words, but for a command, which stays whole to be copied."""
+    line = f"{text}: {command}" if command else text
+    width = shutil.get_terminal_size().columns
+    if sys.stderr.isatty() and len(line) > width:
+        wrapper = textwrap.TextWrapper(max(width, 20), break_long_words=False, break_on_hyphens=False)
+        line = "\n".join([*wrapper.wrap(f"{text}:" if command else text), *([command] if command else [])])
+    say(line, err=True)

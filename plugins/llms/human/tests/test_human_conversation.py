@@ -15,11 +15,11 @@ from typing import cast
 import pytest
 from support import repeated
 
-from debug_gym_core import Message, ToolCall
+from debug_gym_core import Message, Observation, ToolCall
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_llm_human import Human
 from debug_gym_llm_human.history import LARGEST, KeptHistory
-from debug_gym_llm_human.layout import as_text, printable, status, wrapped
+from debug_gym_llm_human.layout import as_text, observation, printable, prose, status, wrapped
 
 Play = Callable[[str], list[ToolCall]]
 
@@ -240,6 +240,21 @@ def test_text_is_wrapped_at_words() -> None:
     assert all(len(one) <= 40 for one in lines)
     assert all(one.startswith("  ") for one in lines[1:])
     assert " ".join(one.strip() for one in lines) == line
+
+
+def test_examples_and_code_are_not_wrapped() -> None:
+    example = "  pdb command=c entrypoint='python -m pytest -q'"
+    text = f"The debugger runs the program, stops it and looks inside.\n\nExamples:\n{example}"
+    wanted = ["The debugger runs the program, stops it", "and looks inside.", "", "Examples:", example]
+    assert prose(text, 40) == wanted
+    assert prose(f"example:{example}", 40) == [f"example:{example}"]
+    error = Observation("view", f"view: there is no file nosuch.py; did you mean such.py?\n{example}", error=True)
+    assert as_text(observation([error], 40)).splitlines() == [
+        "[view]",
+        "view: there is no file nosuch.py; did",
+        "you mean such.py?",
+        example,
+    ]
 
 
 def test_history_is_bounded(tmp_path: Path) -> None:

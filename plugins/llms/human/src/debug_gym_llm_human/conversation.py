@@ -244,12 +244,12 @@ class Conversation:
         tool = self._tools.get(name)
         if tool is not None:
             example = usage.example(tool)
-            self._say(f"usage: {usage.usage(tool)}" + (f"\nexample: {example}" if example else ""))
+            self._say(f"usage: {usage.usage(tool)}" + (f"\n{layout.EXAMPLE}{example}" if example else ""))
         elif self._stop and (name in PDB_COMMANDS or name.startswith("!")):
             self._say("for the debugger say pdb and the command; pdb alone takes every line as one")
         elif self._env is not None and name in self._env.plugins.tools:
             self._say(f"{name} is installed, but not one of this episode's tools; add it to `tools` in the config")
 
     def _say(self, text: str, style: str = "") -> None:
-        lines = [part for line in text.split("\n") for part in layout.wrapped(line, self._prompt.width)]
+        lines = layout.prose(text, self._prompt.width)
         self._prompt.show([(style, f"{layout.printable(line)}\n") for line in lines])

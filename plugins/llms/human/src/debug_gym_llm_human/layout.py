@@ -30,6 +30,9 @@ STYLES = {
 }
 """The styles by name, as prompt_toolkit writes them."""
 
+EXAMPLES, EXAMPLE = ("Example:", "Examples:"), "example: "
+"""The heading of a help's last lines, and what begins a line of its own: they are there to be typed."""
+
 _DIFFS = frozenset(("rewrite", "edit"))
 _OUTCOMES = {"PASSED": "good", "XFAIL": "good", "FAILED": "bad", "ERROR": "bad", "XPASS": "bad", "SKIPPED": "faint"}
 
@@ -55,6 +58,8 @@ def observation(spoken: Sequence[Observation], width: int) -> Fragments:
         lines = bound(one.text).split("\n")
         if one.source == "env":
             lines = [part for line in lines for part in wrapped(line, width)]
+        elif one.error:  # what is below its first line may be code
+            lines[:1] = wrapped(lines[0], width)
         for line in lines:
             result += _line(one, line.removesuffix("\r"))
     return result
@@ -113,6 +118,16 @@ def wrapped(line: str, width: int) -> list[str]:
     hang = len(before.group()) if before else 0
     indent = " " * (hang if hang <= width // 2 else 4)
     return textwrap.wrap(line, max(width, 20), subsequent_indent=indent, break_long_words=False) or [line]
+
+
+def prose(text: str, width: int) -> list[str]:
+    """Lines of our own words in the width of the terminal; examples stay as they are typed."""
+    result: list[str] = []
+    typed = False
+    for line in text.split("\n"):
+        typed = typed or line in EXAMPLES
+        result += [line] if typed or line.startswith(EXAMPLE) else wrapped(line, width)
+    return result
 
 
 def stopped_at(spoken: Iterable[Observation], before: str) -> str:
