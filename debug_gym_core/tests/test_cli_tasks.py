@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from debug_gym_core.cli.tasks import _left_out
 
 TOY = Path(__file__).parent / "toy_plugin.py"
@@ -56,15 +58,21 @@ def test_titles_are_shown_whole_where_a_program_reads_them(inside: Any) -> None:
     assert first == {"task": "toy/a", "title": title, "excluded": None}
 
 
-def test_lines_fit_a_terminal(tmp_path: Path, environment: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("columns", "first"),
+    [
+        (40, ["toy/a  Answers the question of life,…"]),
+        (30, ["toy/a", "  Answers the question of", "  life, the universe and", "  everything else"]),
+    ],
+)
+def test_lines_fit_a_terminal(tmp_path: Path, environment: dict[str, str], columns: int, first: list[str]) -> None:
     command = shlex.join([*PROGRAM, "tasks", "toy", "-p", "benchmark.titled=true", "--plugin-file", str(TOY)])
     done = subprocess.run(
-        ["script", "-qec", f"stty cols 40; {command}", "/dev/null"],
+        ["script", "-qec", f"stty cols {columns}; {command}", "/dev/null"],
         capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=60, stdin=subprocess.DEVNULL,
     )  # fmt: skip
-    assert done.stdout.replace("\r", "").splitlines()[:3] == [
-        "toy/a  Answers the question of life,…", "toy/b", "toy/c",
-    ]  # fmt: skip
+    lines = done.stdout.replace("\r", "").splitlines()
+    assert lines[: len(first) + 2] == [*first, "toy/b", "toy/c"]
 
 
 def test_names_alone_are_a_file_of_tasks(inside: Any, tmp_path: Path) -> None:

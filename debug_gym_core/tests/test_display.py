@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from debug_gym_core.cli.display import LiveDisplay, PlainDisplay
+from debug_gym_core.cli.llm import _table
 from debug_gym_core.cli.options import start_logging
 from debug_gym_core.cli.summary import summary
 from debug_gym_core.cli.tables import make_console, show_prose
@@ -158,6 +159,26 @@ def test_the_summary_fits(width: int) -> None:
     assert all(len(line.rstrip()) <= width for line in lines if "error toy/b" not in line)
     assert "error toy/b: the sandbox is gone" in lines
     assert lines[0].split()[:3] == ["task", "status", "score"]
+
+
+@pytest.mark.parametrize(
+    ("width", "header"),
+    [
+        (80, "name backend model context $ in/out state"),
+        (50, "name backend model $ in/out state"),
+        (40, "name backend model state"),
+        (20, "name state"),
+    ],
+)
+def test_a_narrow_terminal_shows_no_figure_of_a_model_in_part(width: int, header: str) -> None:
+    about = {"backend": "anthropic", "model": "claude-x", "context_limit": 200}
+    row = {"name": "claude", **about, "prices": {"prompt": 3.0, "completion": 15.0}, "problem": None}
+    console = Console(file=io.StringIO(), width=width)
+    with console.capture() as caught:
+        console.print(_table([row], None, width))
+    first, second = caught.get().splitlines()
+    assert first.split() == header.split() and "…" not in second
+    assert ("3.0/15.0" in second) == ("in/out" in header)
 
 
 def test_prose_is_wrapped_between_words_and_a_long_path_is_whole() -> None:

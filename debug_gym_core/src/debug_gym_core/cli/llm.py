@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,17 @@ from debug_gym_core.cli import Command, guarded, prepare_streams, say_error
 from debug_gym_core.cli.options import common, llm_config
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.llm_yaml import Models
     from debug_gym_core.errors import DebugGymError
+
+SPARE = ("context", "$ in/out", "backend", "model")
+"""Columns of the list that are left out first on a narrow terminal."""
+
+STATE = 20
+"""Columns that what is wrong with a model has at least, before others are left out."""
 
 TEMPLATE = """\
 # The language models of debug-gym: one entry per model, chosen with --llm NAME.
@@ -134,21 +143,39 @@ def list_(llm_config: Path | None, as_json: bool, plugins: Plugins, verbose: int
     if not rows:
         click.echo(_without_models(models))
         return status
-    from debug_gym_core.cli.tables import make_console, new_table, show_table
+    from debug_gym_core.cli.tables import make_console, show_table
 
-    table = new_table()
-    for title in ("name", "backend", "model", "context", "$ in/out", "state"):
-        table.add_column(title)
+    console = make_console()
+    click.echo(f"{models.path}:")
+    show_table(_table(rows, models.path, console.width), console)
+    return status
+
+
+def _table(rows: Sequence[Mapping[str, Any]], path: Path | None, width: int) -> Table:
+    """The table of models; where there is little room, without what one can do without, and no figure is cut."""
+    from debug_gym_core.cli.tables import new_table
+
+    columns: dict[str, list[str]] = {name: [] for name in ("name", "backend", "model", "context", "$ in/out", "state")}
     for row in rows:
         prices, limit = row["prices"] or {}, row["context_limit"]
         context = f"{limit:g}k" if limit else ""
         cost = f"{prices.get('prompt')}/{prices.get('completion')}" if prices else ""
         # The file's name was written above the table, its lines are what differs.
-        state = (row["problem"] or "ready").replace(f"{models.path}:", "line ", 1)
-        table.add_row(row["name"], row["backend"] or "", row["model"] or "", context, cost, state)
-    click.echo(f"{models.path}:")
-    show_table(table, make_console())
-    return status
+        state = (row["problem"] or "ready").replace(f"{path}:", "line ", 1)
+        cells = (row["name"], row["backend"] or "", row["model"] or "", context, cost, state)
+        for cells_of_one, cell in zip(columns.values(), cells, strict=True):
+            cells_of_one.append(cell)
+    widths = {name: max(map(len, (name, *cells))) for name, cells in columns.items()}
+    widths["state"] = min(widths["state"], STATE)  # of a problem more is wrapped
+    for name in SPARE:
+        if sum(widths.values()) + 2 * len(widths) > width:
+            del widths[name]
+    table = new_table()
+    for name in widths:
+        table.add_column(name, no_wrap=name not in ("name", "state"), overflow="fold")
+    for number in range(len(rows)):
+        table.add_row(*(columns[name][number] for name in widths))
+    return table
 
 
 @command.command(

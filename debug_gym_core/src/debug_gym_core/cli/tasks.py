@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import textwrap
 from typing import TYPE_CHECKING
 
 import click
@@ -24,7 +25,10 @@ NAMED = 5
 """Tasks that are named of those that are left out for the same reason."""
 
 LEAST = 24
-"""Columns that are left for words about a task, at least: a narrow terminal wraps the line."""
+"""Columns that are left for words about a task, at least: on a narrower terminal they stand below it."""
+
+INDENT = "  "
+"""Before words that stand below their task."""
 
 
 @click.command(
@@ -89,9 +93,14 @@ def _show_lines(words: Mapping[str, str]) -> None:
     """Write a line a task; on a terminal one that fits."""
     width = max((len(task) for task in words), default=0)
     fits = sys.stdout.isatty() and any(words.values())
-    room = max(LEAST, shutil.get_terminal_size().columns - width - 2) if fits else None
+    columns = shutil.get_terminal_size().columns
+    room = columns - width - 2
     for task, text in words.items():
-        say(f"{task.ljust(width)}  {_cut(text, room)}" if text else task)
+        if fits and text and room < LEAST:  # below, whole
+            say(task)
+            say(textwrap.fill(text, max(columns, LEAST), initial_indent=INDENT, subsequent_indent=INDENT))
+        else:
+            say(f"{task.ljust(width)}  {_cut(text, room if fits else None)}" if text else task)
 
 
 def _left_out(benchmark: str, excluded: Mapping[str, str]) -> Iterator[str]:
