@@ -177,6 +177,8 @@ def test_another_entrypoint_has_other_tests(environments: Environments) -> None:
     env = make(environments)
     other = RepoEnv(env.task, [], "local", trusted=True, entrypoint="python -m unittest test_double")
     assert (other.task.tests, other.task.pass_to_pass) == ((), ())
+    named = RepoEnv(env.task, [], "local", trusted=True, entrypoint=env.task.entrypoint)
+    assert named.task == env.task  # its own is no other one
 
 
 class Says(Judge):

@@ -91,7 +91,7 @@ def with_settings(task: Task, settings: EnvSection) -> Task:
         "readonly": (*task.readonly, *settings.readonly),
         "allowed": (*task.allowed, *settings.allowed),
     }
-    if settings.entrypoint:
+    if settings.entrypoint and settings.entrypoint != task.entrypoint:
         changes.update(entrypoint=settings.entrypoint, environment={}, tests=(), pass_to_pass=(), max_score=None)
         changes["known_to_fail"] = False
     if settings.debug_entrypoint:
