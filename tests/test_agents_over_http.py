@@ -23,7 +23,7 @@ from debug_gym_core.testing.model_server import ModelServer, Reply, Request
 from debug_gym_core.testing.sample import ENTRYPOINT
 
 TASKS = ["counter", pytest.param("purr", marks=pytest.mark.benchmarks)]
-AGENTS = [DebugAgent, ToolAgent, *repeated("people", RewriteAgent, Debug5Agent)]
+AGENTS = [ToolAgent, *repeated("people", DebugAgent, RewriteAgent, Debug5Agent)]
 DEFAULT = ("view", "listdir", "rewrite", "eval", "pdb")
 
 

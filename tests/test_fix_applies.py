@@ -40,6 +40,7 @@ def test_yes_applies_the_change_and_touches_nothing_else(project: Path) -> None:
     assert state(project) == fixed(before)
 
 
+@pytest.mark.people
 def test_the_question_is_wrapped_between_words(project: Path) -> None:
     child = at_a_terminal(project, words(Path(), RIGHT), columns=40)
     child.expect(r"Apply it to\r\n/\S+/project\? \[y/N\]: ")

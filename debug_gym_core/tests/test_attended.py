@@ -34,7 +34,7 @@ def test_ctrl_c_interrupts_what_runs_and_asks_before_it_stops_the_run() -> None:
         return under_way[0] if step in (None, under_way[0]) else None
 
     said: list[str] = []
-    display: Any = SimpleNamespace(line=said.append, happened=0)
+    display: Any = SimpleNamespace(prose=said.append, happened=0)
     press, again, last = (partial(asking_twice(display, interrupt), 2, None) for _ in range(3))
     press()
     under_way[0] = None  # which hears nothing any more

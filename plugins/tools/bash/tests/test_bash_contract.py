@@ -11,6 +11,7 @@ from debug_gym_tool_bash import Bash
 
 class TestBash(ToolContract):
     tool = Bash
+    repeats = {"faults": ["test_wrong_arguments_are_answered"]}  # noqa: RUF012
     # Wrong commands, such as those that lack a quotation mark, wait for it in vain.
     settings: ClassVar[Mapping[str, Any]] = {"timeout": 2}
     terminal = "bubblewrap"
