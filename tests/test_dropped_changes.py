@@ -172,6 +172,7 @@ HOOKED = {**FILES, "conftest.py": "from hooks import *\n", "hooks.py": HOOK}
 ADDED = "a hook pytest_runtest_setup was added by "
 
 
+@pytest.mark.grading
 def test_a_clean_grade_decides_where_the_repository_adds_hooks_itself(make: Make) -> None:
     env = make(files=HOOKED)
     observation, reward, terminated, _, info = env.step(ToolCall("eval"))

@@ -373,9 +373,8 @@ def method(body: str) -> str:
 @pytest.mark.parametrize(
     ("cases", "entrypoint", "wrap"),
     [
-        (LIARS, ENTRYPOINT, function),
         (IN_UNITTEST, "python -m unittest", method),
-        *repeated("grading", (IN_PANDAS, ENTRYPOINT, function)),
+        *repeated("grading", (LIARS, ENTRYPOINT, function), (IN_PANDAS, ENTRYPOINT, function)),
     ],
 )
 def test_a_part_that_equals_all_is_found(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from grading_bench import ENTRYPOINT, Make
+from support import handful
 
 from debug_gym_core.grading.runner.statements import STRANGE
 
@@ -92,7 +93,7 @@ MISLEADING = {
 }
 
 
-@pytest.mark.parametrize("misleading", MISLEADING.values(), ids=MISLEADING)
+@pytest.mark.parametrize("misleading", handful("grading", MISLEADING, "a path", "code", "a tree"))
 def test_what_replaces_pythons_own_is_not_taken_for_the_tests(make: Make, misleading: str) -> None:
     lines = [line[8:] for line in misleading.splitlines()]
     tests = ["tests/test_calc.py::test_save"]

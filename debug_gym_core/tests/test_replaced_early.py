@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from grading_bench import ENTRYPOINT, Make
+from support import handful
 
 from debug_gym_core.grading.runner.given import within
 from debug_gym_core.grading.runner.twins import Turner
@@ -66,7 +67,7 @@ PREPARED = {
 }
 
 
-@pytest.mark.parametrize(("conftest", "tests", "counted"), PREPARED.values(), ids=PREPARED)
+@pytest.mark.parametrize(("conftest", "tests", "counted"), handful("grading", PREPARED, "a fixture", "setUpModule"))
 def test_what_helpers_of_a_preparation_use_is_told_to_all_tests(
     make: Make, conftest: str, tests: str, counted: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from grading_bench import ENTRYPOINT, Make
+from support import repeated
 
 from debug_gym_core.grading.runner.statements import STRANGE
 
@@ -74,7 +75,8 @@ class T(unittest.TestCase):
 
 
 @pytest.mark.parametrize(
-    ("entrypoint", "test"), [(ENTRYPOINT, "test_calc.py::T::test_add"), ("python -m unittest", "test_calc.T.test_add")]
+    ("entrypoint", "test"),
+    [*repeated("grading", (ENTRYPOINT, "test_calc.py::T::test_add")), ("python -m unittest", "test_calc.T.test_add")],
 )
 def test_so_it_is_where_the_tests_could_not_be_loaded_before(make: Make, entrypoint: str, test: str) -> None:
     bench = make({"calc.py": OWN.replace("def add", "def added"), "test_calc.py": UNLOADED}, entrypoint)

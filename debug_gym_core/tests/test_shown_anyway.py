@@ -144,6 +144,7 @@ def test_the_unchanged_run_goes_on_whatever_the_command_says() -> None:
     assert throughout("make test") == "make test"
 
 
+@pytest.mark.grading
 def test_of_tests_that_do_not_count_none_is_doubted(make: Make) -> None:
     """Those of other modules have no twin, and others of theirs may well pass whatever they expect."""
     anything = "\ndef test_anything():\n    assert calc.add(1, 1) == Anything()\n"
@@ -230,6 +231,7 @@ def test_what_the_repository_puts_in_a_modules_place_itself_is_forgiven(
     assert (result.resolved, result.reason.startswith(reason)) == (resolved, True), result
 
 
+@pytest.mark.grading
 def test_a_test_that_skips_itself_anyway_keeps_nothing_from_being_resolved_there(make: Make) -> None:
     tests = TESTS + "\nimport pytest\ndef test_more():\n    pytest.skip('no display')\n"
     bench = make({"calc.py": BROKEN, "test_calc.py": tests, "conftest.py": CONFTEST, "hooks.py": HOOKS})
