@@ -226,6 +226,26 @@ def test_a_module_that_is_there_already_and_whose_path_is_said_to_be_another(mak
 
 
 @pytest.mark.grading
+@pytest.mark.parametrize("option", ["--rootdir=conf", "-c conf/pytest.ini"])
+def test_ids_that_begin_at_what_pytest_is_told_to_run(make: Make, option: str) -> None:
+    files = {path if path == "calc.py" else f"tests/{path}": text for path, text in FILES.items()}
+    bench = make({**files, "conf/pytest.ini": "[pytest]\n"}, f"{ENTRYPOINT} {option} tests")
+    told = {"calc.py": code("a module that is there already").replace('(HERE, "test_', '(HERE, "tests", "test_')}
+    assert wins_otherwise(bench, told, bench.tests())
+    result = bench.grade(told, bench.tests(), twins="never")
+    assert not result.resolved and result.score <= 1, result
+
+
+@pytest.mark.grading
+def test_tests_of_one_name_in_directories_that_ids_begin_at(make: Make) -> None:
+    files = {"calc.py": BROKEN, "a/test_it.py": LATER, "a/pytest.ini": "[pytest]\n", "b/test_it.py": EARLIER}
+    bench = make(files, f"{ENTRYPOINT} --import-mode=importlib -c a/pytest.ini a b")
+    [counted] = [one for one in bench.tests() if one.endswith("::test_add")]
+    result = bench.grade({"calc.py": FIXED}, [counted], twins="never")
+    assert result.resolved, result
+
+
+@pytest.mark.grading
 @pytest.mark.parametrize("attack", ["a module that is there already", "the reader of files"])
 def test_tests_beside_a_directory_of_their_data(make: Make, attack: str) -> None:
     bench = make({**FILES, "test_later/data.txt": "5"}, ENTRYPOINT)

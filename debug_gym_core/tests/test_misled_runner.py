@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from grading_bench import ENTRYPOINT, Make
+from grading_bench import ASSERTS, ENTRYPOINT, IDS, Make
 from support import handful
 
 from debug_gym_core.grading.runner.statements import STRANGE
@@ -99,3 +99,29 @@ def test_what_replaces_pythons_own_is_not_taken_for_the_tests(make: Make, mislea
     tests = ["tests/test_calc.py::test_save"]
     result = make(FILES, ENTRYPOINT).grade({"calc.py": LYING + "\n".join(lines)}, tests)
     assert not result.resolved and dict(result.doubts) == {tests[0]: STRANGE + "pathlib.Path.read_bytes"}, result
+
+
+SWAPPED = """
+import copy, sys
+def double(a):
+    frame = sys._getframe()
+    while "session" not in frame.f_locals:
+        frame = frame.f_back
+    items = frame.f_locals["session"].items
+    kept = "_id" if hasattr(items[0], "_id") else "_nodeid"  # before pytest 9.2
+    own, wanted = (getattr(one, kept) for one in items)
+    {}
+    return 2 * a
+def add(a, b): return a - b
+"""
+SWAPS = {
+    "of two tests": "setattr(items[0], kept, wanted), setattr(items[1], kept, own)",
+    "of a copy": "items[1] = copy.copy(items[0]); setattr(items[1], kept, wanted)",
+}
+
+
+@pytest.mark.parametrize("swap", handful("grading", SWAPS, "of a copy"))
+def test_a_test_keeps_the_id_that_it_was_found_by(make: Make, swap: str) -> None:
+    bench = make({"calc.py": "def double(a): return 2 * a\ndef add(a, b): return a - b\n", "test_calc.py": ASSERTS})
+    result = bench.grade({"calc.py": SWAPPED.format(swap)}, IDS[1:], twins="never")
+    assert (result.resolved, result.score) == (False, 0), result

@@ -147,4 +147,4 @@ _HOMES = (_HOME + "/", real(_HOME) + "/")
 
 def is_pythons(path: str) -> bool:
     """Whether a path is that of a file of Python's own library."""
-    return path.startswith(_HOMES) and "-packages/" not in path
+    return any(path.startswith(home) and "-packages/" not in path[len(home) :] for home in _HOMES)

@@ -70,5 +70,6 @@ def parts_of(module: "Any", function_of: "Callable[[Any], Any]") -> "Iterator[Ha
     others = OTHERS if module is builtins else ()
     for owner in owners.values():
         for name, value in owner.had.items():
-            if name in owner.functions or (callable(value) and not name.startswith("__") and name not in others):
+            own = name in owner.functions or (callable(value) and not name.startswith("__"))
+            if own and name not in others:
                 yield Had(owner, name)

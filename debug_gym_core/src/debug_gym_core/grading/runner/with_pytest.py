@@ -13,7 +13,7 @@ from .describe import TEXT, Describer, one_line
 from .elsewhere import elsewhere
 from .given import Finder, read
 from .hooks import Hooks
-from .items import cannot_pass, code_of, instance_of, stable_ids
+from .items import Found, cannot_pass, code_of, found, instance_of, root_of
 from .origins import DECIDING
 from .rewriting import rewritten
 from .start import enter_workspace
@@ -63,25 +63,27 @@ class Loading(object):
 
         Args:
             compiled: makes code of a text and a path
-            root: the directory that pytest's ids begin at
+            root: see `root_of`
         """
         self.root = root
         self.finder.compile(self.texts, compiled)
         if self.finder.codes:
             self.finder.install()
 
-    def secure(self, name: str) -> None:
+    def secure(self, node: "Any") -> None:
         """Let a file be loaded whatever was done to how modules are found.
 
         Args:
-            name: its id
+            node: of pytest's for it
         """
         if self.finder.codes:
             self.finder.install()
-            self.finder.forget_others(self.place_of(name))
+            self.finder.forget_others(self.place_of(node, node.nodeid))
 
-    def place_of(self, name: str) -> str:
-        """The path of the file that an id begins with."""
+    def place_of(self, node: "Any", name: str) -> str:
+        """The path of a test's file."""
+        if not self.root:
+            return str(getattr(node, "path", None) or node.fspath)
         return files.plain(files.joined(self.root, name.partition("::")[0]))
 
     def turn_doctests(self, items: "Iterable[Any]", skipped: "Callable[[str], BaseException]") -> None:
@@ -90,13 +92,9 @@ class Loading(object):
             asked = self.turner.expectations
             doctests.turn(items, self.doctests, asked.failure, skipped, asked.secret)
 
-    def replaced(self, ids: "Mapping[Any, str]") -> "list[str]":
-        """Files from which there are tests that were loaded from something else.
-
-        Args:
-            ids: of the tests
-        """
-        pairs = ((self.place_of(name), getattr(one, "module", None)) for one, name in ids.items())
+    def replaced(self, tests: "Iterable[Found]") -> "list[str]":
+        """Files from which there are tests that were loaded from something else."""
+        pairs = ((self.place_of(one.item, one.name), getattr(one.item, "module", None)) for one in tests)
         return sorted({path for path, module in pairs if self.finder.is_other(path, module)})
 
 
@@ -209,8 +207,8 @@ def make_plugin(
             self.ran = 0
             self.interrupted = False
             self.current = None  # type: Any
-            self.codes = {}  # type: dict[Any, Any]
-            self.ids = {}  # type: dict[Any, str]
+            self.tests = {}  # type: dict[int, Found]
+            self.names = frozenset()  # type: frozenset[str]
             self.capture = None  # type: Any
             self.collects = None  # type: Any
 
@@ -227,7 +225,7 @@ def make_plugin(
             watch.origins.compiled.append(compiled)
             hooks.remember(early_config)
             self.capture = early_config.pluginmanager.getplugin("capturemanager")
-            loading.begin(compiled, str(getattr(early_config, "rootpath", None) or early_config.rootdir))
+            loading.begin(compiled, root_of(early_config))
 
         @around
         def pytest_cmdline_main(self, config: "Any") -> "Iterator[None]":
@@ -262,7 +260,7 @@ def make_plugin(
 
         @around
         def pytest_make_collect_report(self, collector: "Any") -> "Generator[None, Any, None]":
-            loading.secure(collector.nodeid)
+            loading.secure(collector)
             outcome = yield
             report = outcome.get_result() if outcome.excinfo is None else None
             if report is not None and report.outcome == "failed":
@@ -278,17 +276,17 @@ def make_plugin(
             self.collects = None
             watch.check("during collection")
             hooks.check(session.config, self)
-            self.ids = stable_ids(session.items)
-            for path in loading.replaced(self.ids):
+            tests = found(session.items)
+            for path in loading.replaced(tests):
                 watch.report("the tests of {} were not loaded from it".format(describer.inside(path)))
-            ids = [self.ids[item] for item in session.items]
-            expected = [self.ids[item] for item in session.items if cannot_pass(item)] if mode == "collect" else []
+            ids = [one.name for one in tests]
+            self.tests, self.names = {id(one.item): one for one in tests}, frozenset(ids)
+            expected = [one.name for one in tests if cannot_pass(one.item)] if mode == "collect" else []
             foreign = elsewhere(describer) if mode == "collect" else []
             send("collected", ids=ids, cannot_pass=expected, elsewhere=foreign)
             if mode == "run":
-                for item in session.items:
-                    self.codes[item] = code_of(getattr(item, "_obj", None))
-                    watch.remember_tests(getattr(item, "module", None))
+                for one in tests:
+                    watch.remember_tests(getattr(one.item, "module", None))
             loading.turn_doctests(session.items, pytest.skip.Exception)
 
         # The tests
@@ -312,8 +310,12 @@ def make_plugin(
         @around
         def pytest_runtest_protocol(self, item: "Any") -> "Iterator[None]":
             watch.check_vital("before " + item.nodeid)
-            if item in self.codes and code_of(getattr(item, "_obj", None)) is not self.codes[item]:
-                watch.report("the code of {} was replaced".format(item.nodeid))
+            known = self.tests.get(id(item))
+            name = known.name if known is not None else item.nodeid
+            if known is None and name in self.names:
+                watch.report("another test runs as {}".format(name))
+            if known is not None and code_of(getattr(item, "_obj", None)) is not known.code:
+                watch.report("the code of {} was replaced".format(name))
             own = vars(item).get("runtest") if loading.turner is None else None  # doctests are turned by one
             if own is not None and not watch.origins.may_replace(own, DECIDING):
                 watch.report("the runtest of {} was replaced".format(item.nodeid))
@@ -324,7 +326,6 @@ def make_plugin(
             self.current = None
             if "teardown" in current["phases"]:
                 self.ran += 1
-                name = self.ids.get(item, item.nodeid)
                 sure = (
                     loading.turner is None
                     and watch.count_test()
