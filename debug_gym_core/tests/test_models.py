@@ -364,6 +364,26 @@ def test_a_backend_that_failed_is_named_and_no_other_is_sent_its_key(tmp_path: P
         assert isinstance(error, PluginError) and re.match(cause, str(error))
 
 
+def test_a_plugin_that_failed_and_only_says_a_word_takes_no_tag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core")
+    (tmp_path / "birds.py").write_text('raise ImportError("no beak")\nMODES = ["chat"]\n')
+    found = models(tmp_path, "mine: {model: m, tags: [chat]}\n")
+    with pytest.raises(RequirementError, match="llm 'openai'"):
+        found.backend("mine", load_plugins(files=[tmp_path / "birds.py"]))
+
+
+def test_a_backend_that_two_bring_is_said_with_its_distribution(tmp_path: Path) -> None:
+    for name in ("crows.py", "rooks.py"):
+        (tmp_path / name).write_text(PICKY.replace("picky", "caw"))
+    plugins = load_plugins(files=[tmp_path / "crows.py", tmp_path / "rooks.py"])
+    found = models(tmp_path, f"a: {{model: m, tags: [caw]}}\nb: {{model: m, tags: ['{tmp_path}/rooks.py:caw']}}\n")
+    with pytest.raises(PluginError, match=r"llm\.yaml:1: a: llm 'caw' is provided twice; say .*crows\.py:caw or .*"):
+        found.backend("a", plugins)
+    assert found.backend("b", plugins).brought_by == f"plugin file {tmp_path}/rooks.py"
+
+
 def test_a_model_without_an_entry_names_the_nearest(tmp_path: Path, plugins: Plugins) -> None:
     found = models(tmp_path, "gpt-4o: {model: m, tags: [wire]}\n")
     assert "has no entry 'gpt-4'; did you mean 'gpt-4o'?" in str(unknown("gpt-4", found, plugins))

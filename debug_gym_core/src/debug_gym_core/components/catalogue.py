@@ -240,7 +240,8 @@ def _speaks_of(record: PluginRecord, name: str) -> bool:
     known = [text.lower().replace("_", "-") for text in (record.name, record.distribution)]
     if any(text == wanted or text.endswith(f"-{wanted}") for text in known):
         return True
-    return any(quoted in _text(file) for file in _sources(record) for quoted in (f'"{plain}"', f"'{plain}'"))
+    given = re.compile(rf"""^\s*(?:name|tags)\b[^=\n]*=.*["']{re.escape(plain)}["']""", re.MULTILINE)
+    return any(given.search(_text(file)) for file in _sources(record))
 
 
 def _text(file: Path) -> str:

@@ -87,7 +87,9 @@ class Models:
 
         chosen = next((key for key in HOMES["llms"] if key in wanted or key.replace("-", " ") in wanted), None)
         if chosen is None:
-            self._refuse_unloaded(name, tags, plugins)
+            brought = self._brought(name, tags, plugins)
+            if brought is not None:
+                return brought
             self._refuse_misspelt(name, tags, {*HOMES["llms"], *plugins.llms})
             chosen = BACKEND
         try:
@@ -96,13 +98,23 @@ class Models:
             raise RequirementError(f"{self.layer.origin((name,))}: {error}") from None
         return found
 
-    def _refuse_unloaded(self, name: str, tags: Sequence[Any], plugins: Plugins) -> None:
-        """Refuse a tag of a backend whose plugin is not loaded: its key would be sent to the service of another."""
+    def _brought(self, name: str, tags: Sequence[Any], plugins: Plugins) -> type[LLM] | None:
+        """The backend that a tag names by its distribution, too; None: no tag does.
+
+        Raises:
+            PluginError: a tag is of a backend whose plugin failed, or of two
+            UsageError: it is of one whose plugin is disabled; its key would be sent to the service of another
+        """
         named = [str(tag) for tag in tags]
         for tag in dict.fromkeys([*named, *(tag.casefold() for tag in named)]):
-            error = unloaded(tag, plugins)
-            if error is not None:
-                raise type(error)(f"{self.layer.origin((name, 'tags'))}: {name}: {error}")
+            try:
+                found: type[LLM] = plugins.get("llms", tag)
+            except UnknownName:
+                continue
+            except (PluginError, UsageError) as error:
+                raise type(error)(f"{self.layer.origin((name, 'tags'))}: {name}: {error}") from None
+            return found
+        return None
 
     def _refuse_misspelt(self, name: str, tags: Sequence[Any], backends: set[str]) -> None:
         """Refuse a tag that is nearly a backend's: its key would be sent to the service of another."""
@@ -267,22 +279,6 @@ def read_models(given: Path | None = None) -> Models:
     return Models(path, read_file(path))
 
 
-def unloaded(name: str, plugins: Plugins) -> PluginError | UsageError | None:
-    """The error for a backend whose plugin failed or is disabled; None: no such plugin would bring it.
-
-    Args:
-        name: what it is called
-        plugins: what is installed
-    """
-    try:
-        plugins.get("llms", name)
-    except UnknownName:
-        return None
-    except (PluginError, UsageError) as error:
-        return error
-    return None
-
-
 def unknown(name: str, models: Models, plugins: Plugins) -> PluginError | UsageError | RequirementError:
     """The error for a model that has no entry: a plugin that failed, a wrong name, or a missing llm.yaml.
 
@@ -293,8 +289,11 @@ def unknown(name: str, models: Models, plugins: Plugins) -> PluginError | UsageE
     """
     from debug_gym_core.models.service import ServiceLLM
 
-    error = unloaded(name, plugins)
-    if error is not None:
+    try:
+        plugins.get("llms", name)
+    except UnknownName:
+        pass
+    except (PluginError, UsageError) as error:
         return error
     free = [key for key, cls in plugins.llms.items() if not issubclass(cls, ServiceLLM)]
     close = nearest(name, [*models.names, *free])
