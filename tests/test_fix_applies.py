@@ -55,9 +55,12 @@ def test_a_file_keeps_its_permissions(tmp_path: Path, mode: int, made: int, want
     change.write_bytes(patch.make({"a.txt": before}, {"a.txt": after}))
     file.parent.mkdir()
     file.write_bytes(before.data)
+    owner = (1234, 1235) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    os.chown(file, *owner)
     file.chmod(mode)
     apply_patch(change, file.parent)
     assert (file.read_bytes(), file.stat().st_mode & 0o7777) == (b"b\n", wanted)
+    assert (file.stat().st_uid, file.stat().st_gid) == owner
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", CTRL_C])

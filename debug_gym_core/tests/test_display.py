@@ -19,7 +19,7 @@ from debug_gym_core.cli.display import LiveDisplay, PlainDisplay
 from debug_gym_core.cli.llm import _table
 from debug_gym_core.cli.options import start_logging
 from debug_gym_core.cli.summary import summary
-from debug_gym_core.cli.tables import make_console, show_prose
+from debug_gym_core.cli.tables import make_console, show_line, show_prose
 from debug_gym_core.runs.jobs import Job
 from debug_gym_core.runs.trajectory import Event, Result, Tokens
 from debug_gym_core.usage import Usage
@@ -189,8 +189,9 @@ def test_prose_is_wrapped_between_words_and_a_long_path_is_whole() -> None:
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     assert lines == ["score 0/2, graded in", "a fresh sandbox,", "[10] steps in", path, "and more"]
     piped = io.StringIO()
-    show_prose(text, make_console(piped))
-    assert piped.getvalue() == f"{text}\n"
+    for show in (show_prose, show_line):
+        show(Text(text * 200), make_console(piped))  # longer than any line of a terminal
+    assert piped.getvalue() == f"{text * 200}\n" * 2
 
 
 def test_a_warning_is_not_written_into_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +238,7 @@ def test_a_warning_goes_to_standard_error_where_that_is_a_file(tmp_path: Path, m
 
 def test_notes_and_the_end_of_an_episode_are_wrapped_between_words() -> None:
     stream = io.StringIO()
-    display = PlainDisplay(Console(file=stream, width=30, color_system=None), 50, 0)
+    display = PlainDisplay(Console(file=stream, force_terminal=True, width=30, color_system=None), 50, 0)
     display.note("what was found is told in a few words")
     display.started(job("t"))
     display.finished(job("t"), result("t"))
@@ -252,7 +253,7 @@ def test_notes_and_the_end_of_an_episode_are_wrapped_between_words() -> None:
 
 def test_steps_are_wrapped_between_words_and_what_is_pasted_is_not() -> None:
     stream = io.StringIO()
-    display = PlainDisplay(Console(file=stream, width=40, color_system=None), 50, 1)
+    display = PlainDisplay(Console(file=stream, force_terminal=True, width=40, color_system=None), 50, 1)
     display.started(job("t"))
     text = "BankTest.test_deposit failed: 40 is not what was expected\n      see line 12 of bank.py for its cause"
     code = "rewrite bank.py <<<\ndef deposit(amount): return amount + balance\n>>>"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shlex
 import stat
 import subprocess
@@ -33,7 +35,7 @@ def apply(patch: Path, directory: Path) -> None:
     command = ["git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", str(patch.absolute())]
     files = [directory / path for path in touched(patch.read_bytes())]
     _refuse_to_wait(patch, files, directory)
-    permissions = {file: mode for file in files if (mode := _permissions(file)) is not None}
+    known = {file: state for file in files if (state := _state(file)) is not None}
     try:
         with tempfile.TemporaryDirectory() as empty:
             # A repository's own settings name programs, such as filters, that git would run on its files. And where
@@ -52,28 +54,35 @@ def apply(patch: Path, directory: Path) -> None:
         raise DebugGymError(
             f"nothing was applied, {directory} has changed meanwhile: {said}\nThe change is kept: {shown_path(patch)}"
         )
-    for file, before in permissions.items():
-        _restore(file, before)
+    for file, before in known.items():
+        with contextlib.suppress(OSError):  # what git made of it stays, as the change is applied
+            _restore(file, before)
 
 
-def _permissions(file: Path) -> int | None:
-    """The permissions of a file; None where there is none, or something else."""
+def _state(file: Path) -> os.stat_result | None:
+    """Whose a file is, and its permissions; None where there is none, or something else."""
     try:
-        mode = file.lstat().st_mode
+        found = file.lstat()
     except OSError:
         return None
-    return stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
+    return found if stat.S_ISREG(found.st_mode) else None
 
 
-def _restore(file: Path, before: int) -> None:
-    """Give a file the permissions back that it had, but for whether it is executable: git makes a new one of it."""
-    now = _permissions(file)
+def _restore(file: Path, before: os.stat_result) -> None:
+    """Give a file back whose it was, and its permissions but for whether it is executable: git makes a new one of it.
+
+    Where it cannot be its owner's and group's again, it has the permissions of a new file: they mean others now.
+    """
+    now = _state(file)
     if now is None:
         return
-    wanted = before & ~EXECUTABLE
-    if now & stat.S_IXUSR:
-        wanted |= before & EXECUTABLE if before & stat.S_IXUSR else (before & READABLE) >> 2
-    if wanted != now:
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        os.chown(file, before.st_uid, before.st_gid, follow_symlinks=False)
+    had = stat.S_IMODE(before.st_mode)
+    wanted = had & ~EXECUTABLE
+    if now.st_mode & stat.S_IXUSR:
+        wanted |= had & EXECUTABLE if had & stat.S_IXUSR else (had & READABLE) >> 2
+    if wanted != stat.S_IMODE(now.st_mode):
         file.chmod(wanted)
 
 

@@ -46,7 +46,7 @@ def top(account: Account) -> Iterator[Text]:
 def notes(account: Account) -> Iterator[Text]:
     """What is wrong with the files, and what else there is."""
     for text in account.remarks():
-        yield Text.assemble(("note: ", "bold yellow"), printable(text))
+        yield Text.assemble(("note: ", "bold yellow"), printable(text), no_wrap=True)  # with commands to copy
 
 
 def body(parts: Iterable[Part], *, whole: bool, again: str) -> Iterator[Text]:
@@ -99,7 +99,7 @@ def _said(text: str, rest: str) -> Iterator[Text]:
         yield from _indented(lines, whole=not rest)
         return
     yield from _indented(lines[:HEAD], whole=False)
-    yield Text(f"    (... {len(lines) - HEAD - TAIL} lines are left out; all of them: {rest})", "dim")
+    yield Text(f"    (... {len(lines) - HEAD - TAIL} lines are left out; all of them: {rest})", "dim", no_wrap=True)
     yield from _indented(lines[-TAIL:], whole=False)
 
 

@@ -269,6 +269,8 @@ def _typed(question: str) -> bool:
     Raises:
         click.Abort: Ctrl-C or Ctrl-D
     """
+    if not sys.stderr.isatty():
+        return click.confirm(question, default=False, err=True)
     choice = "\0[y/N]:"  # what click puts behind it, which stays on the line of the last word
     width = shutil.get_terminal_size().columns - len(" y")
     wrapper = textwrap.TextWrapper(max(width, 20), break_long_words=False, break_on_hyphens=False)

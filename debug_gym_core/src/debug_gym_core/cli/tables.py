@@ -53,14 +53,19 @@ def make_console(stream: Any = None) -> Console:
 
 def show_prose(text: str | Text, console: Console) -> None:
     """Write a text, wrapped between words on a terminal; a longer word, such as a path, stays whole, to be copied."""
-    lines = (text if isinstance(text, Text) else Text(text)).split("\n", allow_blank=True)
-    parts = [wrapped(line, console.width) for line in lines]
-    console.print(Text("\n").join(parts), soft_wrap=True, highlight=False)
+    words = text if isinstance(text, Text) else Text(text)
+    if console.is_terminal:
+        lines = words.split("\n", allow_blank=True)
+        words = Text("\n").join(wrapped(line, console.width) for line in lines)
+    console.print(words, soft_wrap=True, highlight=False)
 
 
 def show_line(line: Text, console: Console) -> None:
-    """Write a line of what was done or said, as `wrapped_line` makes it."""
-    console.print(wrapped_line(line, console.width), soft_wrap=True, highlight=False)
+    """Write a line of what was done or said, on a terminal as `wrapped_line` makes it."""
+    if console.is_terminal and not line.no_wrap:
+        parts = line.split("\n", allow_blank=True)
+        line = Text("\n").join(wrapped_line(part, console.width) for part in parts)
+    console.print(line, soft_wrap=True, highlight=False)
 
 
 def wrapped_line(line: Text, width: int) -> Text:

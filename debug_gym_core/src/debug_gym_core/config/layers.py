@@ -33,12 +33,8 @@ class _Loader(yaml.SafeLoader):
         """See `yaml.SafeLoader`."""
         try:
             return super().construct_object(node, deep)
-        except (
-            ValueError,
-            OverflowError,
-            KeyError,
-            AttributeError,
-        ):  # the words repeat the value, as `!!bool x` has it
+        # The words repeat the value, as of `!!bool x`.
+        except (ValueError, OverflowError, LookupError, AttributeError):
             problem = f"this cannot be read as {node.tag.rpartition(':')[2]}"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 

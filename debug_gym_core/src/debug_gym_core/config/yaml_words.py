@@ -32,7 +32,7 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
     ("undefined alias|scanning an alias", "* names an anchor, and there is none of this name", _QUOTED.format("*")),
     ("duplicate anchor", "two anchors (&...) have one name", _QUOTED.format("&")),
     ("scanning an anchor", "an anchor (&...) needs a name", _QUOTED.format("&")),
-    (r"character '\\t'", "a tab cannot indent", "indent with blanks"),
+    (r"character '\\t'", "no tab can stand here", "write blanks"),
     ("cannot start any token", "no text begins with this character", "put the text in quotes"),
     ("end of stream", "a text in quotes has no end", "end it with the quote that it begins with"),
     ("escape", "no text in double quotes has this escape (\\...)", "put the text in single quotes"),
@@ -40,6 +40,7 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
     ("flow mapping", "a mapping in { } has no end, or lacks a comma", "write {key: value, other: value}"),
     ("mapping values", "no value can begin with this colon", "put a text with one in quotes; indent keys alike"),
     ("expected ':'", "a key has no colon behind it", "write key: value"),
+    ("<block end>, but found '<scalar>'", "the text before this has ended", "put all of it in one pair of quotes"),
     ("expected <block end>", "this is indented unlike what it belongs to", "indent items, and keys, alike"),
 )
 """What the library says, what that is in other words, and what to do about it."""
