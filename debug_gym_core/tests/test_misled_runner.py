@@ -103,25 +103,34 @@ def test_what_replaces_pythons_own_is_not_taken_for_the_tests(make: Make, mislea
 
 SWAPPED = """
 import copy, sys
-def double(a):
-    frame = sys._getframe()
+def pytests():
+    frame = sys._getframe().f_back
     while "session" not in frame.f_locals:
         frame = frame.f_back
-    items = frame.f_locals["session"].items
-    kept = "_id" if hasattr(items[0], "_id") else "_nodeid"  # before pytest 9.2
-    own, wanted = (getattr(one, kept) for one in items)
+    return frame.f_locals["session"]
+def named(test, name):
+    setattr(test, "_id" if hasattr(test, "_id") else "_nodeid", name)  # before pytest 9.2
+    return test
+ONE, OTHER = "test_calc.py::test_double", "test_calc.py::test_add"
+{}
+def double(a):
+    items = pytests().items
     {}
     return 2 * a
 def add(a, b): return a - b
 """
 SWAPS = {
-    "of two tests": "setattr(items[0], kept, wanted), setattr(items[1], kept, own)",
-    "of a copy": "items[1] = copy.copy(items[0]); setattr(items[1], kept, wanted)",
+    "of two tests": ("", "named(items[0], OTHER), named(items[1], ONE)"),
+    "of a copy": ("", "items[1] = named(copy.copy(items[0]), OTHER)"),
+    "of one that is left out": (
+        "pytests().config.option.deselect = [OTHER]",
+        "items.append(named(copy.copy(items[0]), OTHER)) if len(items) == 1 else None",
+    ),
 }
 
 
-@pytest.mark.parametrize("swap", handful("grading", SWAPS, "of a copy"))
-def test_a_test_keeps_the_id_that_it_was_found_by(make: Make, swap: str) -> None:
+@pytest.mark.parametrize(("early", "late"), handful("grading", SWAPS, "of a copy"))
+def test_a_test_keeps_the_id_that_it_was_found_by(make: Make, early: str, late: str) -> None:
     bench = make({"calc.py": "def double(a): return 2 * a\ndef add(a, b): return a - b\n", "test_calc.py": ASSERTS})
-    result = bench.grade({"calc.py": SWAPPED.format(swap)}, IDS[1:], twins="never")
+    result = bench.grade({"calc.py": SWAPPED.format(early, late)}, IDS[1:], twins="never")
     assert (result.resolved, result.score) == (False, 0), result

@@ -208,7 +208,6 @@ def make_plugin(
             self.interrupted = False
             self.current = None  # type: Any
             self.tests = {}  # type: dict[int, Found]
-            self.names = frozenset()  # type: frozenset[str]
             self.capture = None  # type: Any
             self.collects = None  # type: Any
 
@@ -280,7 +279,7 @@ def make_plugin(
             for path in loading.replaced(tests):
                 watch.report("the tests of {} were not loaded from it".format(describer.inside(path)))
             ids = [one.name for one in tests]
-            self.tests, self.names = {id(one.item): one for one in tests}, frozenset(ids)
+            self.tests = {id(one.item): one for one in tests}
             expected = [one.name for one in tests if cannot_pass(one.item)] if mode == "collect" else []
             foreign = elsewhere(describer) if mode == "collect" else []
             send("collected", ids=ids, cannot_pass=expected, elsewhere=foreign)
@@ -311,11 +310,8 @@ def make_plugin(
         def pytest_runtest_protocol(self, item: "Any") -> "Iterator[None]":
             watch.check_vital("before " + item.nodeid)
             known = self.tests.get(id(item))
-            name = known.name if known is not None else item.nodeid
-            if known is None and name in self.names:
-                watch.report("another test runs as {}".format(name))
             if known is not None and code_of(getattr(item, "_obj", None)) is not known.code:
-                watch.report("the code of {} was replaced".format(name))
+                watch.report("the code of {} was replaced".format(known.name))
             own = vars(item).get("runtest") if loading.turner is None else None  # doctests are turned by one
             if own is not None and not watch.origins.may_replace(own, DECIDING):
                 watch.report("the runtest of {} was replaced".format(item.nodeid))
@@ -324,14 +320,15 @@ def make_plugin(
                 item.repr_failure = item._repr_failure_py = plain_repr
             yield
             self.current = None
-            if "teardown" in current["phases"]:
+            # Of one that was not found nothing is told: it may say that it is any other one.
+            if known is not None and "teardown" in current["phases"]:
                 self.ran += 1
                 sure = (
                     loading.turner is None
                     and watch.count_test()
                     and watch.is_as_before(hooks.others(item.config, self))
                 )
-                self.tell_test(name, verdict(current["phases"]), current["details"], sure)
+                self.tell_test(known.name, verdict(current["phases"]), current["details"], sure)
 
         @first
         def pytest_fixture_setup(self, fixturedef: "Any") -> None:
