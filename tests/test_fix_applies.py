@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -48,19 +49,43 @@ def test_the_question_is_wrapped_between_words(project: Path) -> None:
     assert ended(child)[1] == 0
 
 
-@pytest.mark.parametrize(("mode", "made", "wanted"), [(0o600, 0, 0o600), (0o2664, 0, 0o2664), (0o640, 0o100, 0o750)])
-def test_a_file_keeps_its_permissions(tmp_path: Path, mode: int, made: int, wanted: int) -> None:
+OWNER = (1234, 1235) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+
+
+def applied(directory: Path, mode: int, made: int = 0) -> os.stat_result:
+    """What becomes of a file of these permissions when a change is applied to it, which may make it executable."""
     before, after = FileState(b"a\n", 0o644, "file"), FileState(b"b\n", 0o644 | made, "file")
-    change, file = tmp_path / "change", tmp_path / "project" / "a.txt"
+    change, file = directory / "change", directory / "project" / "a.txt"
     change.write_bytes(patch.make({"a.txt": before}, {"a.txt": after}))
     file.parent.mkdir()
     file.write_bytes(before.data)
-    owner = (1234, 1235) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
-    os.chown(file, *owner)
+    os.chown(file, *OWNER)
     file.chmod(mode)
     apply_patch(change, file.parent)
-    assert (file.read_bytes(), file.stat().st_mode & 0o7777) == (b"b\n", wanted)
-    assert (file.stat().st_uid, file.stat().st_gid) == owner
+    assert file.read_bytes() == after.data
+    return file.stat()
+
+
+@pytest.mark.parametrize(("mode", "made", "wanted"), [(0o600, 0, 0o600), (0o2664, 0, 0o2664), (0o640, 0o100, 0o750)])
+def test_a_file_keeps_its_permissions(tmp_path: Path, mode: int, made: int, wanted: int) -> None:
+    found = applied(tmp_path, mode, made)
+    assert (found.st_mode & 0o7777, found.st_uid, found.st_gid) == (wanted, *OWNER)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only its files can become another user's")
+def test_a_file_that_cannot_be_its_owners_again_is_open_to_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = os.chown
+
+    def refused(path: Any, *owner: int, follow_symlinks: bool = True) -> None:
+        if not follow_symlinks:  # as for who is not root
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        given(path, *owner)
+
+    monkeypatch.setattr(os, "chown", refused)
+    found = applied(tmp_path, 0o4660)
+    assert (found.st_mode & 0o7777, found.st_uid) == (0o640, 0)
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", CTRL_C])

@@ -203,7 +203,7 @@ def test_a_setting_below_a_value_is_told_where_it_was_said(
         ("env: {python: *}\n", ":1:16: * names an anchor, and there is none of this name; put a text that begins"),
         ("env:\n\tpython: a\n", ":2:1: no tab can stand here; write blanks"),
         ("env:\n  python:\ta\n", ":2:10: no tab can stand here; write blanks"),
-        ('env:\n  entrypoint: "python" -m pytest\n', ":2:24: the text before this has ended; put all of it in one"),
+        ('env:\n  entrypoint: "python" -m pytest\n', ":2:24: the value before this has ended; put a text of both"),
         ('env: {python: !!int ""}\n', ":1:15: this cannot be read as int"),
         ("env: {python: @a}\n", ":1:15: no text begins with this character; put the text in quotes"),
         ('env: {python: "\\q"}\n', ": no text in double quotes has this escape"),

@@ -368,7 +368,7 @@ def test_a_plugin_that_failed_and_only_says_a_word_takes_no_tag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core")
-    (tmp_path / "birds.py").write_text('raise ImportError("no beak")\nMODES = ["chat"]\n')
+    (tmp_path / "birds.py").write_text('raise ImportError("no beak")\ndef debug_gym_register_tools(): "chat"\n')
     found = models(tmp_path, "mine: {model: m, tags: [chat]}\n")
     with pytest.raises(RequirementError, match="llm 'openai'"):
         found.backend("mine", load_plugins(files=[tmp_path / "birds.py"]))
@@ -378,7 +378,7 @@ def test_a_backend_that_two_bring_is_said_with_its_distribution(tmp_path: Path) 
     for name in ("crows.py", "rooks.py"):
         (tmp_path / name).write_text(PICKY.replace("picky", "caw"))
     plugins = load_plugins(files=[tmp_path / "crows.py", tmp_path / "rooks.py"])
-    found = models(tmp_path, f"a: {{model: m, tags: [caw]}}\nb: {{model: m, tags: ['{tmp_path}/rooks.py:caw']}}\n")
+    found = models(tmp_path, f"a: {{model: m, tags: [caw]}}\nb: {{model: m, tags: [caw, '{tmp_path}/rooks.py:caw']}}\n")
     with pytest.raises(PluginError, match=r"llm\.yaml:1: a: llm 'caw' is provided twice; say .*crows\.py:caw or .*"):
         found.backend("a", plugins)
     assert found.backend("b", plugins).brought_by == f"plugin file {tmp_path}/rooks.py"

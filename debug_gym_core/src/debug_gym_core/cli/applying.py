@@ -71,17 +71,20 @@ def _state(file: Path) -> os.stat_result | None:
 def _restore(file: Path, before: os.stat_result) -> None:
     """Give a file back whose it was, and its permissions but for whether it is executable: git makes a new one of it.
 
-    Where it cannot be its owner's and group's again, it has the permissions of a new file: they mean others now.
+    Where it cannot be its owner's and group's again, nobody may do more with it than before.
     """
     now = _state(file)
     if now is None:
         return
-    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
-        os.chown(file, before.st_uid, before.st_gid, follow_symlinks=False)
     had = stat.S_IMODE(before.st_mode)
     wanted = had & ~EXECUTABLE
     if now.st_mode & stat.S_IXUSR:
         wanted |= had & EXECUTABLE if had & stat.S_IXUSR else (had & READABLE) >> 2
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        try:
+            os.chown(file, before.st_uid, before.st_gid, follow_symlinks=False)
+        except OSError:
+            wanted &= now.st_mode
     if wanted != stat.S_IMODE(now.st_mode):
         file.chmod(wanted)
 

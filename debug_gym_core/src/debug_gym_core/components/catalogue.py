@@ -220,7 +220,7 @@ class Plugins:
         # azure-openai is not the home of openai, and no other of ours brings what a third party may
         others = {one for homes in HOMES.values() for one in homes.values()} - {home}
         for record in self.records:
-            if record.state != "loaded" and record.distribution not in others and _speaks_of(record, name):
+            if record.state != "loaded" and record.distribution not in others and _speaks_of(record, kind, name):
                 if record.state == "failed":
                     return PluginError(f"{singular} {name!r}: {record} failed: {record.cause}")
                 if record.state == "disabled":
@@ -233,15 +233,20 @@ class Plugins:
         return UnknownName(f"unknown {singular} {name!r}{suggestion}")
 
 
-def _speaks_of(record: PluginRecord, name: str) -> bool:
-    """Whether a plugin that is not loaded would provide a component: its own names or its source say so."""
+def _speaks_of(record: PluginRecord, kind: str, name: str) -> bool:
+    """Whether a plugin that is not loaded would provide a component: its own names or its source say so.
+
+    Where its source names hooks that register components, one has to be of this kind: others may say any word.
+    """
     plain = name.rpartition(":")[2]
     wanted = plain.lower().replace("_", "-")
     known = [text.lower().replace("_", "-") for text in (record.name, record.distribution)]
     if any(text == wanted or text.endswith(f"-{wanted}") for text in known):
         return True
-    given = re.compile(rf"""^\s*(?:name|tags)\b[^=\n]*=.*["']{re.escape(plain)}["']""", re.MULTILINE)
-    return any(given.search(_text(file)) for file in _sources(record))
+    texts = [_text(file) for file in _sources(record)]
+    registers = set(re.findall(r"\bdebug_gym_register_(\w+)", "\n".join(texts)))
+    said = any(quoted in text for text in texts for quoted in (f'"{plain}"', f"'{plain}'"))
+    return said and (not registers or kind in registers)
 
 
 def _text(file: Path) -> str:

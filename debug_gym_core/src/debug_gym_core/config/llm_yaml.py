@@ -105,7 +105,7 @@ class Models:
             PluginError: a tag is of a backend whose plugin failed, or of two
             UsageError: it is of one whose plugin is disabled; its key would be sent to the service of another
         """
-        named = [str(tag) for tag in tags]
+        named = sorted(map(str, tags), key=lambda tag: ":" not in tag)
         for tag in dict.fromkeys([*named, *(tag.casefold() for tag in named)]):
             try:
                 found: type[LLM] = plugins.get("llms", tag)

@@ -40,7 +40,7 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
     ("flow mapping", "a mapping in { } has no end, or lacks a comma", "write {key: value, other: value}"),
     ("mapping values", "no value can begin with this colon", "put a text with one in quotes; indent keys alike"),
     ("expected ':'", "a key has no colon behind it", "write key: value"),
-    ("<block end>, but found '<scalar>'", "the text before this has ended", "put all of it in one pair of quotes"),
+    ("<block end>, but found '<scalar>'", "the value before this has ended", "put a text of both in quotes"),
     ("expected <block end>", "this is indented unlike what it belongs to", "indent items, and keys, alike"),
 )
 """What the library says, what that is in other words, and what to do about it."""
