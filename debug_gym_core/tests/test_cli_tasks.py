@@ -63,6 +63,7 @@ def test_titles_are_shown_whole_where_a_program_reads_them(inside: Any) -> None:
     [
         (40, ["toy/a  Answers the question of life,…"]),
         (30, ["toy/a", "  Answers the question of", "  life, the universe and", "  everything else"]),
+        (14, ["toy/a", "  Answers the", "  question of", "  life, the", "  universe and", "  everything", "  else"]),
     ],
 )
 def test_lines_fit_a_terminal(tmp_path: Path, environment: dict[str, str], columns: int, first: list[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -269,15 +268,16 @@ def _typed(question: str) -> bool:
     Raises:
         click.Abort: Ctrl-C or Ctrl-D
     """
-    if not sys.stderr.isatty():
-        return click.confirm(question, default=False, err=True)
-    choice = "\0[y/N]:"  # what click puts behind it, which stays on the line of the last word
-    width = shutil.get_terminal_size().columns - len(" y")
-    wrapper = textwrap.TextWrapper(max(width, 20), break_long_words=False, break_on_hyphens=False)
-    *before, last = wrapper.wrap(question + choice)
-    for line in before:
-        say(line, err=True)
-    return click.confirm(last.removesuffix(choice), default=False, err=True)
+    if sys.stderr.isatty():
+        from rich.text import Text
+
+        from debug_gym_core.cli.tables import wrapped
+
+        room = shutil.get_terminal_size().columns - len(" [y/N]: y")  # which click puts behind it, and the answer
+        before, _, question = wrapped(Text(question), room).plain.rpartition("\n")
+        if before:
+            say(before, err=True)
+    return click.confirm(question, default=False, err=True)
 
 
 def _piped(question: str) -> bool | None:

@@ -6,7 +6,6 @@ import contextlib
 import shutil
 import signal
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -288,9 +287,14 @@ def _status(experiment: Experiment, results: list[Any], left: int, resume: str) 
 
 def _say_next(text: str, command: str = "") -> None:
     """Say what to do next: on a terminal wrapped between words, but for a command, which stays whole to be copied."""
-    line = f"{text}: {command}" if command else text
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    from debug_gym_core.cli.tables import wrapped
+
+    parts = [f"{text}:", command] if command else [text]
+    line = " ".join(parts)
     width = shutil.get_terminal_size().columns
-    if sys.stderr.isatty() and len(line) > width:
-        wrapper = textwrap.TextWrapper(max(width, 20), break_long_words=False, break_on_hyphens=False)
-        line = "\n".join([*wrapper.wrap(f"{text}:" if command else text), *([command] if command else [])])
+    if sys.stderr.isatty() and cell_len(line) > width:
+        line = "\n".join([wrapped(Text(parts[0]), width).plain, *parts[1:]])
     say(line, err=True)

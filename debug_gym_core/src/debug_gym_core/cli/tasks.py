@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import textwrap
 from typing import TYPE_CHECKING
 
 import click
@@ -26,9 +25,6 @@ NAMED = 5
 
 LEAST = 24
 """Columns that are left for words about a task, at least: on a narrower terminal they stand below it."""
-
-INDENT = "  "
-"""Before words that stand below their task."""
 
 
 @click.command(
@@ -98,9 +94,18 @@ def _show_lines(words: Mapping[str, str]) -> None:
     for task, text in words.items():
         if fits and text and room < LEAST:  # below, whole
             say(task)
-            say(textwrap.fill(text, max(columns, LEAST), initial_indent=INDENT, subsequent_indent=INDENT))
+            say(_below(text, columns))
         else:
             say(f"{task.ljust(width)}  {_cut(text, room if fits else None)}" if text else task)
+
+
+def _below(text: str, columns: int) -> str:
+    """A text as it stands below its task."""
+    from rich.text import Text
+
+    from debug_gym_core.cli.tables import HANG, wrapped_line
+
+    return wrapped_line(Text(" " * HANG + text), columns).plain
 
 
 def _left_out(benchmark: str, excluded: Mapping[str, str]) -> Iterator[str]:
