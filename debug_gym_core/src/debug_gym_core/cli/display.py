@@ -19,7 +19,7 @@ from rich.text import Text
 from debug_gym_core.cli.figures import clock, count_text, money_text, plural, score_text
 from debug_gym_core.cli.options import echoed_by
 from debug_gym_core.cli.steps import Steps, error_line
-from debug_gym_core.cli.tables import show_line, show_prose
+from debug_gym_core.cli.tables import GAP, show_line, show_prose, without_spared
 from debug_gym_core.cli.task_table import table_of_tasks
 from debug_gym_core.progress import listening
 from debug_gym_core.runs.trajectory import Event, EventKind, Result
@@ -27,8 +27,8 @@ from debug_gym_core.runs.trajectory import Event, EventKind, Result
 if TYPE_CHECKING:
     from debug_gym_core.runs.jobs import Job
 
-SPARED = ("", "elapsed", "running", "hidden", "cost", "ended")
-"""What the last line of the live table leaves out where there is little room, one more each time."""
+SPARED = ("elapsed", "running", "hidden", "cost", "ended")
+"""What the last line of the live table leaves out first where there is little room."""
 
 
 @dataclass
@@ -255,6 +255,7 @@ class LiveDisplay(Display):
         states = [row.state for row in self.rows.values() if row.ended is not None]
         ended = [f"{states.count(state)} {state}" for state in ("resolved", "unresolved", "error") if state in states]
         cost = sum(row.cost for row in self.rows.values())
+        done = f"{self.done} of {self.total} done"
         others = {
             "elapsed": clock(time.monotonic() - self.began),
             "running": f"{running} under way",
@@ -262,11 +263,9 @@ class LiveDisplay(Display):
             "cost": money_text(cost) if cost else "",
             "hidden": f"({hidden} not shown)" if hidden else "",
         }
-        for spared in SPARED:
-            others.pop(spared, None)
-            line = "  ".join([f"{self.done} of {self.total} done", *filter(None, others.values())])
-            if len(line) <= self.console.width:
-                break
+        widths = {name: len(text) for name, text in others.items() if text}
+        shown = without_spared(widths, SPARED, self.console.width - len(done))
+        line = (" " * GAP).join([done, *(others[name] for name in shown)])
         return Text(line, style="bold", no_wrap=True, overflow="ellipsis")
 
 

@@ -153,7 +153,7 @@ def list_(llm_config: Path | None, as_json: bool, plugins: Plugins, verbose: int
 
 def _table(rows: Sequence[Mapping[str, Any]], path: Path | None, width: int) -> Table:
     """The table of models; where there is little room, without what one can do without, and no figure is cut."""
-    from debug_gym_core.cli.tables import new_table
+    from debug_gym_core.cli.tables import new_table, without_spared
 
     columns: dict[str, list[str]] = {name: [] for name in ("name", "backend", "model", "context", "$ in/out", "state")}
     for row in rows:
@@ -167,14 +167,12 @@ def _table(rows: Sequence[Mapping[str, Any]], path: Path | None, width: int) -> 
             cells_of_one.append(cell)
     widths = {name: max(map(len, (name, *cells))) for name, cells in columns.items()}
     widths["state"] = min(widths["state"], STATE)  # of a problem more is wrapped
-    for name in SPARE:
-        if sum(widths.values()) + 2 * len(widths) > width:
-            del widths[name]
+    shown = without_spared(widths, SPARE, width)
     table = new_table()
-    for name in widths:
+    for name in shown:
         table.add_column(name, no_wrap=name not in ("name", "state"), overflow="fold")
     for number in range(len(rows)):
-        table.add_row(*(columns[name][number] for name in widths))
+        table.add_row(*(columns[name][number] for name in shown))
     return table
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from rich.cells import cell_len
@@ -17,6 +17,9 @@ from debug_gym_core.cli import drop_output, printable
 
 HANG = 2
 """Columns before what is wrapped of a line that begins at the left edge."""
+
+GAP = 2
+"""Columns between the parts of a line that stand side by side."""
 
 UNBOUNDED = 10**4
 """Columns of what is no terminal: a program that reads lines must not find them wrapped."""
@@ -104,9 +107,25 @@ def wrapped(line: Text, width: int, hang: int = 0) -> Text:
     return Text("\n" + " " * hang).join(parts)
 
 
+def without_spared(widths: Mapping[str, int], spared: Iterable[str], width: int) -> dict[str, int]:
+    """The parts of a line, such as columns of a table, that have room: what one can spare is left out, one by one.
+
+    Args:
+        widths: columns of the screen that each part takes, by its name; two are free before or behind each
+        spared: names of parts, the first left out first, as long as there is too little room
+        width: columns of the screen that there are
+    """
+    kept = dict(widths)
+    for name in spared:
+        if sum(kept.values()) + GAP * len(kept) <= width:
+            break
+        kept.pop(name, None)
+    return kept
+
+
 def new_table() -> Table:
     """A table without lines, the header bold."""
-    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
 
 
 def show_table(table: Table, console: Console) -> None:

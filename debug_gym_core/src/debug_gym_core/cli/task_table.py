@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from debug_gym_core.cli.tables import new_table
+from debug_gym_core.cli.tables import GAP, new_table, without_spared
 
 COLOURS = {
     "resolved": "green",
@@ -69,19 +69,15 @@ def fitted_table(
     widths = {name: max(map(len, [name, LEAST.get(name, ""), *cells])) for name, cells in columns.items()}
 
     def room() -> int:
-        return width - sum(widths.values()) - 2 * len(widths)
+        return width - sum(widths.values()) - GAP * len(widths)
 
-    for name in SPARE:
-        if name in widths and room() < NARROWEST:
-            del widths[name]
+    widths = without_spared(widths, SPARE, width - NARROWEST)
     longest = max(map(len, [heading, *names]))
     least = min(longest, SHORTEST)
     for name in words:
         if name in widths and room() < least:
             widths[name] = max(min(widths[name], SHORTEST), widths[name] - (least - room()))
-    for name in DEARER:
-        if name in widths and room() < least:
-            del widths[name]
+    widths = without_spared(widths, DEARER, width - least)
     table = new_table()
     wide = max(4, min(room(), longest))
     names = [_cut(name, wide) for name in names]
