@@ -52,23 +52,24 @@ def test_the_question_is_wrapped_between_words(project: Path) -> None:
 OWNER = (1234, 1235) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
 
 
-def applied(directory: Path, mode: int, made: int = 0) -> os.stat_result:
-    """What becomes of a file of these permissions when a change is applied to it, which may make it executable."""
-    before, after = FileState(b"a\n", 0o644, "file"), FileState(b"b\n", 0o644 | made, "file")
+def applied(directory: Path, mode: int, made: int = 0, name: str = "a.txt") -> os.stat_result:
+    """What becomes of a file of these permissions by a change, which may make it executable or give it a new name."""
+    before, after = FileState(b"1\n2\n3\n"), FileState(b"1\n2\n4\n", 0o644 | made)
     change, file = directory / "change", directory / "project" / "a.txt"
-    change.write_bytes(patch.make({"a.txt": before}, {"a.txt": after}))
+    change.write_bytes(patch.make({"a.txt": before}, {name: after}))
     file.parent.mkdir()
     file.write_bytes(before.data)
     os.chown(file, *OWNER)
     file.chmod(mode)
     apply_patch(change, file.parent)
-    assert file.read_bytes() == after.data
-    return file.stat()
+    assert file.with_name(name).read_bytes() == after.data and (name == file.name or not file.exists())
+    return file.with_name(name).stat()
 
 
+@pytest.mark.parametrize("name", ["a.txt", "b \u00e9.txt"], ids=["changed", "renamed"])
 @pytest.mark.parametrize(("mode", "made", "wanted"), [(0o600, 0, 0o600), (0o2664, 0, 0o2664), (0o640, 0o100, 0o750)])
-def test_a_file_keeps_its_permissions(tmp_path: Path, mode: int, made: int, wanted: int) -> None:
-    found = applied(tmp_path, mode, made)
+def test_a_file_keeps_its_permissions(tmp_path: Path, mode: int, made: int, wanted: int, name: str) -> None:
+    found = applied(tmp_path, mode, made, name)
     assert (found.st_mode & 0o7777, found.st_uid, found.st_gid) == (wanted, *OWNER)
 
 

@@ -111,9 +111,27 @@ def test_a_renamed_file_is_told_as_one() -> None:
 
 
 def test_permissions_stay_as_far_as_git_does_not_say_otherwise() -> None:
-    before = {"f": FileState(b"a\n", 0o600), "g": FileState(b"", 0o640)}
-    patch = patches.make(before, {"f": FileState(b"b\n", 0o600), "g": FileState(b"", 0o755)})
-    assert patches.apply(patch, before) == {"f": FileState(b"b\n", 0o600), "g": FileState(b"", 0o751)}
+    before = {"f": FileState(b"a\n", 0o600), "g": FileState(b"", 0o640), "h": FileState(b"", 0o751)}
+    after = {"f": FileState(b"b\n", 0o600), "g": FileState(b"", 0o755), "h": FileState(b"", 0o644)}
+    changed = {"f": FileState(b"b\n", 0o600), "g": FileState(b"", 0o750), "h": FileState(b"", 0o640)}
+    assert patches.apply(patches.make(before, after), before) == changed
+
+
+@pytest.mark.parametrize(("made", "wanted"), [(0o644, 0o640), (0o755, 0o750)])
+@pytest.mark.parametrize("new", ["pkg/new.py", 'caf\u00e9 "\udce9"\t\\1'])
+def test_a_renamed_file_keeps_its_permissions(new: str, made: int, wanted: int) -> None:
+    for old, now in (("old.py", new), (new, "old.py")):
+        before, data = {old: FileState(LONG, 0o640)}, LONG + b"more\n"
+        patch = patches.make(before, {now: FileState(data, made)})
+        assert patches.renamed(patch) == {now: old}
+        assert patches.apply(patch, {**before, now: None}) == {old: None, now: FileState(data, wanted)}
+
+
+def test_what_a_patch_begins_with_may_look_like_a_renamed_file() -> None:
+    patch = b'rename from "\\x\\u1234\nrename to \xff\n' + patches.make(
+        {"f": FileState(b"a\n")}, {"f": FileState(b"b\n")}
+    )
+    assert patches.apply(patch, {"f": FileState(b"a\n", 0o600)}) == {"f": FileState(b"b\n", 0o600)}
 
 
 def test_a_plain_diff_applies() -> None:

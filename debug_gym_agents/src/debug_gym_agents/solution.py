@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from debug_gym_core import LLM, Agent, Observation, ToolCall
 from debug_gym_core.errors import TaskError
+from debug_gym_core.workspace.patch import unquoted
 
 if TYPE_CHECKING:
     from debug_gym_core import RepoEnv, Task
@@ -96,14 +97,7 @@ def first_change(patch: bytes) -> str:
                 return f"{path}:{line}"
             line += 1
         elif text.startswith("--- "):
-            path = _unquoted(text[4:].split("\t")[0]).removeprefix("a/")
+            path = unquoted(text[4:].split("\t")[0]).removeprefix("a/")
         if match := re.match(r"@@ -(\d+)", text):
             line = int(match[1])
     raise TaskError("the gold patch changes no line of an existing file; the task must name its stops")
-
-
-def _unquoted(name: str) -> str:
-    """A path as git writes it: quoted, with its bytes escaped, where it has others than those of ASCII."""
-    if not name.startswith('"'):
-        return name
-    return name[1:-1].encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "surrogateescape")

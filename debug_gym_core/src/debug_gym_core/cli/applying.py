@@ -15,9 +15,6 @@ from debug_gym_core import hermetic_git
 from debug_gym_core.cli.shown_paths import shown_path
 from debug_gym_core.errors import DebugGymError, RequirementError
 
-EXECUTABLE, READABLE = 0o111, 0o444
-"""The bits of permissions that say so, of everybody."""
-
 
 def apply(patch: Path, directory: Path) -> None:
     """Apply a patch to the files of a directory, all of it or nothing.
@@ -30,12 +27,13 @@ def apply(patch: Path, directory: Path) -> None:
         RequirementError: git is not installed
         DebugGymError: it does not fit, as the files were changed meanwhile
     """
-    from debug_gym_core.workspace.patch import touched
+    from debug_gym_core.workspace.patch import renamed, touched
 
     command = ["git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", str(patch.absolute())]
-    files = [directory / path for path in touched(patch.read_bytes())]
-    _refuse_to_wait(patch, files, directory)
-    known = {file: state for file in files if (state := _state(file)) is not None}
+    data = patch.read_bytes()
+    files = {path: directory / path for path in touched(data)}
+    _refuse_to_wait(patch, files.values(), directory)
+    known = {path: _state(file) for path, file in files.items()}
     try:
         with tempfile.TemporaryDirectory() as empty:
             # A repository's own settings name programs, such as filters, that git would run on its files. And where
@@ -54,9 +52,12 @@ def apply(patch: Path, directory: Path) -> None:
         raise DebugGymError(
             f"nothing was applied, {directory} has changed meanwhile: {said}\nThe change is kept: {shown_path(patch)}"
         )
-    for file, before in known.items():
-        with contextlib.suppress(OSError):  # what git made of it stays, as the change is applied
-            _restore(file, before)
+    old_names = renamed(data)
+    for path, file in files.items():
+        before = known.get(old_names.get(path, path))
+        if before is not None:
+            with contextlib.suppress(OSError):  # what git made of it stays, as the change is applied
+                _restore(file, before)
 
 
 def _state(file: Path) -> os.stat_result | None:
@@ -73,13 +74,12 @@ def _restore(file: Path, before: os.stat_result) -> None:
 
     Where it cannot be its owner's and group's again, nobody may do more with it than before.
     """
+    from debug_gym_core.workspace.patch import permissions
+
     now = _state(file)
     if now is None:
         return
-    had = stat.S_IMODE(before.st_mode)
-    wanted = had & ~EXECUTABLE
-    if now.st_mode & stat.S_IXUSR:
-        wanted |= had & EXECUTABLE if had & stat.S_IXUSR else (had & READABLE) >> 2
+    wanted = permissions(stat.S_IMODE(before.st_mode), executable=bool(now.st_mode & stat.S_IXUSR))
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
         try:
             os.chown(file, before.st_uid, before.st_gid, follow_symlinks=False)

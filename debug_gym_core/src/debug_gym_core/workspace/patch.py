@@ -51,6 +51,9 @@ _GITS_LINKS = re.compile(
 )
 _UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
+_RENAMED = re.compile(rb"^rename from (.+)\nrename to (.+)$", re.MULTILINE)
+"""No line of a hunk or of a binary file begins so."""
+
 # `git apply` takes the name of an empty file from this line, and cannot tell where it ends when a directory's name ends
 # with a space, unless it is quoted. No line of a hunk or of a binary file begins so.
 _SPACE_BEFORE_SLASH = re.compile(rb"^diff --git a/(.* /.*) b/\1$", re.MULTILINE)
@@ -94,6 +97,22 @@ def touched(patch: bytes) -> list[str]:
     return sorted(paths)
 
 
+def renamed(patch: bytes) -> dict[str, str]:
+    """The old names of files that a patch renames, by their new ones.
+
+    Args:
+        patch: as `git diff` writes it
+    """
+    return {unquoted(decode(new)): unquoted(decode(old)) for old, new in _RENAMED.findall(patch)}
+
+
+def unquoted(name: str) -> str:
+    """A path as git writes it in a patch: in C-style quotes, with bytes escaped, where it needs them."""
+    if not name.startswith('"'):
+        return name
+    return decode(encode(name[1:-1]).decode("unicode_escape", "replace").encode("latin-1", "replace"))
+
+
 def apply(patch: bytes, files: Mapping[str, FileState | None]) -> dict[str, FileState | None]:
     """Apply a patch to files.
 
@@ -115,10 +134,11 @@ def apply(patch: bytes, files: Mapping[str, FileState | None]) -> dict[str, File
         listing = store.git(["ls-files", "-s", "-z"])
         entries = [line.split(b"\t", 1) for line in listing.split(b"\0") if line]
         contents = store.contents([fields.split()[1] for fields, _ in entries])
+    old_names = renamed(patch)
     result: dict[str, FileState | None] = {path: None for path, state in files.items() if state is not None}
     for (fields, name), data in zip(entries, contents, strict=True):
         path, mode = decode(name), fields.split()[0].decode()
-        result[path] = _state(data, mode, files.get(path))
+        result[path] = _state(data, mode, files.get(old_names.get(path, path)))
     return {path: state for path, state in result.items() if state != files.get(path)}
 
 
@@ -127,11 +147,21 @@ def _state(data: bytes, mode: str, before: FileState | None) -> FileState:
     if mode == _LINK:
         return FileState(data, 0o777, "link")
     executable = mode == _EXECUTABLE
-    if before is not None and before.kind == "file" and before.executable == executable:
-        return FileState(data, before.mode)
-    if before is not None and before.kind == "file":
-        return FileState(data, before.mode | 0o111 if executable else before.mode & ~0o111)
-    return FileState(data, 0o755 if executable else 0o644)
+    known = before.mode if before is not None and before.kind == "file" else 0o644
+    return FileState(data, permissions(known, executable=executable))
+
+
+def permissions(before: int, *, executable: bool) -> int:
+    """The permissions of a file that a patch has changed or renamed.
+
+    Args:
+        before: those that it had
+        executable: whether its owner may execute it now, which is all that git knows: where that is new, so may who may
+            read it
+    """
+    if bool(before & 0o100) == executable:
+        return before
+    return before | 0o100 | (before & 0o444) >> 2 if executable else before & ~0o111
 
 
 def takes_name(path: str, *, link: bool = False) -> bool:
