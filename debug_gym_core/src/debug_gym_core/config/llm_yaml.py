@@ -107,13 +107,11 @@ class Models:
         """
         named = sorted(map(str, tags), key=lambda tag: ":" not in tag)
         for tag in dict.fromkeys([*named, *(tag.casefold() for tag in named)]):
-            try:
-                found: type[LLM] = plugins.get("llms", tag)
-            except UnknownName:
-                continue
-            except (PluginError, UsageError) as error:
-                raise type(error)(f"{self.layer.origin((name, 'tags'))}: {name}: {error}") from None
-            return found
+            found = _looked_up(tag, plugins)
+            if isinstance(found, Exception):
+                raise type(found)(f"{self.layer.origin((name, 'tags'))}: {name}: {found}")
+            if found is not None:
+                return found
         return None
 
     def _refuse_misspelt(self, name: str, tags: Sequence[Any], backends: set[str]) -> None:
@@ -279,6 +277,17 @@ def read_models(given: Path | None = None) -> Models:
     return Models(path, read_file(path))
 
 
+def _looked_up(name: str, plugins: Plugins) -> type[LLM] | PluginError | UsageError | None:
+    """The backend of a name, or why there is none: its plugin failed or is disabled, or two have it; None: unknown."""
+    try:
+        found: type[LLM] = plugins.get("llms", name)
+    except UnknownName:
+        return None
+    except (PluginError, UsageError) as error:
+        return error
+    return found
+
+
 def unknown(name: str, models: Models, plugins: Plugins) -> PluginError | UsageError | RequirementError:
     """The error for a model that has no entry: a plugin that failed, a wrong name, or a missing llm.yaml.
 
@@ -289,12 +298,9 @@ def unknown(name: str, models: Models, plugins: Plugins) -> PluginError | UsageE
     """
     from debug_gym_core.models.service import ServiceLLM
 
-    try:
-        plugins.get("llms", name)
-    except UnknownName:
-        pass
-    except (PluginError, UsageError) as error:
-        return error
+    found = _looked_up(name, plugins)
+    if isinstance(found, Exception):
+        return found
     free = [key for key, cls in plugins.llms.items() if not issubclass(cls, ServiceLLM)]
     close = nearest(name, [*models.names, *free])
     if models.path:
