@@ -164,13 +164,15 @@ def test_a_run_of_local_is_not_trusted_for_what_it_says(run: Path) -> None:
     ],
     ids=["network", "volume", "source", "path", "python"],
 )
-def test_what_a_run_says_of_this_machine_is_not_believed(
+def test_what_a_run_says_of_this_machine_is_not_believed_and_a_line_says_how_it_is(
     run: Path, section: str, values: dict[str, Any], said: str
 ) -> None:
     configure(run, section, **values)
     done = CliRunner().invoke(main, ["replay", str(run), "--step", "1"])
     assert done.exit_code == 2 and said in done.stderr, done.output
-    assert done.stderr.endswith("--trust believes this\n")
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"error: {run}/run.json may be somebody else's, so what it says of this machine is not ")
+    assert line.endswith("; if the run is yours, add --trust")
 
 
 @pytest.mark.people

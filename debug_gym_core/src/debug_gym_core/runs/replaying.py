@@ -184,7 +184,8 @@ class Replayer:
             found += backend.check_settings(section.settings_for(backend)).weakened()
         if found:
             said = "; ".join(dict.fromkeys(found))
-            raise UsageError(f"{self.run / 'run.json'}: {said}\nThe run may be somebody else's: --trust believes this")
+            whose = f"{self.run / 'run.json'} may be somebody else's, so what it says of this machine is not believed"
+            raise UsageError(f"{whose}: {said}; if the run is yours, add --trust")
 
     def _play(self, episode: Episode, trajectory: Trajectory, stop_after: int | None) -> Outcome:
         saved = _whole(trajectory.steps)
