@@ -111,6 +111,13 @@ def pytests():
 def named(test, name):
     setattr(test, "_id" if hasattr(test, "_id") else "_nodeid", name)  # before pytest 9.2
     return test
+def unknown(tests):
+    known = dict.fromkeys(tests)
+    for one in tests:
+        own = {{"__hash__": lambda self: self.hashed}}  # in no dict that it was put into
+        one.hashed, one.__class__ = 0, type(type(one))("Own", (type(one),), own)
+        while one in known:
+            one.hashed += 1
 ONE, OTHER = "test_calc.py::test_double", "test_calc.py::test_add"
 {}
 def double(a):
@@ -120,7 +127,7 @@ def double(a):
 def add(a, b): return a - b
 """
 SWAPS = {
-    "of two tests": ("", "named(items[0], OTHER), named(items[1], ONE)"),
+    "of two tests": ("", "unknown(items), named(items[0], OTHER), named(items[1], ONE)"),
     "of a copy": ("", "items[1] = named(copy.copy(items[0]), OTHER)"),
     "of one that is left out": (
         "pytests().config.option.deselect = [OTHER]",
