@@ -26,6 +26,7 @@ from support import repeated
 from debug_gym_core.errors import TaskError
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.measure import measure
+from debug_gym_core.grading.twins import When
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.results import Grade
 
@@ -318,7 +319,8 @@ def test_names_that_speak_of_addresses_stay(make: Make) -> None:
     assert bench.tests() == tuple(f"test_calc.py::test_add[jump at 0x{one}]" for one in ("deadbeef", "decade"))
 
 
-def test_tests_that_are_named_by_addresses_are_the_same_in_each_run(make: Make) -> None:
+@pytest.mark.parametrize(("twins", "asked"), [("never", None), *repeated("grading", ("auto", 2))])
+def test_tests_that_are_named_by_addresses_are_the_same_in_each_run(make: Make, twins: When, asked: int | None) -> None:
     tests = """
 import calc, pytest
 class Case:
@@ -333,8 +335,8 @@ def test_add(case):
         "test_calc.py::test_add[<test_calc.Case object>]",
         "test_calc.py::test_add[<test_calc.Case object>]#2",
     )
-    result = bench.grade({"calc.py": FIXED}, ids, twins="never")
-    assert (result.resolved, result.score) == (True, 2)
+    result = bench.grade({"calc.py": FIXED}, ids, twins=twins)
+    assert (result.resolved, result.score, result.twins, result.doubts) == (True, 2, asked, {})
 
 
 def test_hooks_of_several_conftests_are_the_tests_own(make: Make) -> None:
