@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shlex
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fixing import CALC, CTRL_C, RIGHT, TESTS, WRONG, at_a_terminal, ended, fixed, git, state, words
-from support import run_debug_gym
+from support import ORDINARY_USER, run_debug_gym
 
 from debug_gym_core import ToolCall
 from debug_gym_core.cli.applying import apply as apply_patch
@@ -52,41 +53,49 @@ def test_the_question_is_wrapped_between_words(project: Path) -> None:
 OWNER = (1234, 1235) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
 
 
-def applied(directory: Path, mode: int, made: int = 0, name: str = "a.txt") -> os.stat_result:
-    """What becomes of a file of these permissions by a change, which may make it executable or give it a new name."""
+def changed(
+    directory: Path, mode: int, made: int = 0, name: str = "a.txt", owner: tuple[int, int] = OWNER
+) -> tuple[Path, Path]:
+    """A change to a file of these permissions, which may make it executable or give it a new name, and the file."""
     before, after = FileState(b"1\n2\n3\n"), FileState(b"1\n2\n4\n", 0o644 | made)
     change, file = directory / "change", directory / "project" / "a.txt"
     change.write_bytes(patch.make({"a.txt": before}, {name: after}))
     file.parent.mkdir()
     file.write_bytes(before.data)
-    os.chown(file, *OWNER)
+    os.chown(file, *owner)
     file.chmod(mode)
-    apply_patch(change, file.parent)
-    assert file.with_name(name).read_bytes() == after.data and (name == file.name or not file.exists())
-    return file.with_name(name).stat()
+    return change, file
 
 
 @pytest.mark.parametrize("name", ["a.txt", "b \u00e9.txt"], ids=["changed", "renamed"])
 @pytest.mark.parametrize(("mode", "made", "wanted"), [(0o600, 0, 0o600), (0o2664, 0, 0o2664), (0o640, 0o100, 0o750)])
 def test_a_file_keeps_its_permissions(tmp_path: Path, mode: int, made: int, wanted: int, name: str) -> None:
-    found = applied(tmp_path, mode, made, name)
+    change, before = changed(tmp_path, mode, made, name)
+    apply_patch(change, before.parent)
+    file = before.with_name(name)
+    found = file.stat()
+    assert file.read_bytes() == b"1\n2\n4\n" and (name == before.name or not before.exists())
     assert (found.st_mode & 0o7777, found.st_uid, found.st_gid) == (wanted, *OWNER)
 
 
+AS_AN_ORDINARY_USER = f"""
+import os, pathlib, sys
+from debug_gym_core.cli.applying import apply
+from debug_gym_core.workspace import patch  # such a user may not read root's Python
+os.setgroups([]), os.setgid({ORDINARY_USER}), os.setuid({ORDINARY_USER})
+apply(*map(pathlib.Path, sys.argv[1:]))
+"""
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only its files can become another user's")
-def test_a_file_that_cannot_be_its_owners_again_is_open_to_nobody_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = os.chown
-
-    def refused(path: Any, *owner: int, follow_symlinks: bool = True) -> None:
-        if not follow_symlinks:  # as for who is not root
-            raise PermissionError(errno.EPERM, "Operation not permitted")
-        given(path, *owner)
-
-    monkeypatch.setattr(os, "chown", refused)
-    found = applied(tmp_path, 0o4660)
-    assert (found.st_mode & 0o7777, found.st_uid) == (0o640, 0)
+def test_a_file_that_cannot_be_its_owners_again_is_open_to_nobody_else() -> None:
+    with tempfile.TemporaryDirectory() as temporary:  # such a user may not enter pytest's
+        change, file = changed(Path(temporary), 0o4660, owner=(0, ORDINARY_USER))
+        for directory in temporary, file.parent:
+            os.chown(directory, ORDINARY_USER, ORDINARY_USER)
+        subprocess.run([sys.executable, "-c", AS_AN_ORDINARY_USER, change, file.parent], check=True)
+        found = file.stat()
+        assert (found.st_mode & 0o7777, found.st_uid, file.read_bytes()) == (0o640, ORDINARY_USER, b"1\n2\n4\n")
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", CTRL_C])
