@@ -392,11 +392,9 @@ def test_a_file_that_is_too_large_for_the_patch_is_not_lost_in_silence(
 ) -> None:
     monkeypatch.setattr(changes, "FILE_LIMIT", 1000)
     env = make()
+    env.step(ToolCall("bash", {"command": "head -c 2001 /dev/zero > large.txt"}))
     why = "large.txt (2001 bytes are too many)"
-    assert (
-        said(env, "bash", command="head -c 2001 /dev/zero > large.txt")["env"] == f"Grading drops the change of {why}"
-    )
-    assert "env" not in said(env, "bash", command="true") and why in said(env, "eval")["eval"]
+    assert why in said(env, "eval")["eval"]
     env.step(ToolCall("edit", {**FIX, "new": "a + b if len(open('large.txt').read()) else 0"}))
     text = said(env, "eval")["eval"]
     assert text.startswith(
