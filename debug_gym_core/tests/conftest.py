@@ -233,6 +233,14 @@ def wire_plugins() -> Iterator[Plugins]:
 
 
 @pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person's home without settings."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("LLM_CONFIG_FILE_PATH", raising=False)
+    return tmp_path / "home"
+
+
+@pytest.fixture
 def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     yield from serving(tmp_path, monkeypatch)
 
