@@ -5,12 +5,11 @@ Each row wins where they are loaded as Python and pytest do, which is seen first
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
-from grading_bench import BROKEN, ENTRYPOINT, FIXED, Bench, Make
+from attacked_imports import ATTACKS, EARLIER, FILES, IDS, LATER, UNITTESTS, code, wins_otherwise
+from grading_bench import BROKEN, ENTRYPOINT, FIXED, Make
 from support import has
 
 from debug_gym_core.grading.measure import measure
@@ -19,134 +18,11 @@ from debug_gym_core.sandbox.session import Session
 from debug_gym_core.sandbox.terminal import SandboxSpec
 from debug_gym_terminal_local import LocalTerminal
 
-PREPARED = """
-import builtins, importlib.abc, importlib.machinery, importlib.util, os, sys, types
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-LATER = os.path.join(HERE, "test_later.py")
-
-def text():
-    with open(LATER) as file:
-        return file.read()
-
-def bent():
-    return text().replace("2, 3", "4, -1")
-
-def write(path, new):
-    with open(path, "w") as file:
-        file.write(new)
-
-class Loader(importlib.machinery.SourceFileLoader):
-    def get_code(self, name):
-        return compile(bent(), LATER, "exec")
-
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name == "test_later":
-            return importlib.util.spec_from_file_location(name, LATER, loader=Loader(name, LATER))
-"""
-"""`bent` is a test that the broken code passes."""
-
-ATTACKS = {
-    "the parser": """
-        import ast
-        parse = ast.parse
-        def changed(source, *args, **kwargs):
-            if b"add(2, 3)" in (source if isinstance(source, bytes) else str(source).encode()):
-                source = bent()
-            return parse(source, *args, **kwargs)
-        ast.parse = changed
-        """,
-    "the reader of files": """
-        import pathlib
-        read = pathlib.Path.read_bytes
-        def changed(self):
-            return bent().encode() if self.name == "test_later.py" else read(self)
-        pathlib.Path.read_bytes = changed
-        """,
-    "the compiler": """
-        compiler = builtins.compile
-        def changed(source, path, *args, **kwargs):
-            return compiler(bent() if str(path) == LATER else source, path, *args, **kwargs)
-        builtins.compile = changed
-        """,
-    "a finder before all others": """
-        sys.meta_path.insert(0, Finder())
-        """,
-    "the finder of paths": """
-        find = importlib.machinery.PathFinder.find_spec
-        def changed(name, path=None, target=None):
-            if name == "test_later":
-                return importlib.util.spec_from_file_location(name, LATER, loader=Loader(name, LATER))
-            return find(name, path, target)
-        importlib.machinery.PathFinder.find_spec = changed
-        sys.meta_path[:] = [importlib.machinery.PathFinder]
-        """,
-    "the cache of finders": """
-        class Loader(importlib.abc.Loader):
-            def exec_module(self, module):
-                exec(compile(bent(), LATER, "exec"), vars(module))
-        class Finder:
-            def find_spec(self, name, target=None):
-                if name == "test_later":
-                    return importlib.util.spec_from_file_location(name, LATER, loader=Loader())
-            def invalidate_caches(self):
-                pass
-        sys.path_importer_cache[HERE] = Finder()
-        """,
-    "a module that is there already": """
-        module = types.ModuleType("test_later")
-        module.__file__ = LATER
-        exec(compile(bent(), LATER, "exec"), vars(module))
-        sys.modules["test_later"] = module
-        """,
-    "a file that restores itself": """
-        write(LATER, "open(%r, 'w').write(%r)\\n%s" % (LATER, text(), bent()))
-        """,
-    "bytecode": """
-        import marshal
-        from _pytest.assertion import rewrite
-        head = importlib.util.MAGIC_NUMBER + b"\\3\\0\\0\\0" + importlib.util.source_hash(text().encode())
-        places = [importlib.util.cache_from_source(LATER)]
-        places.append(os.path.join(os.path.dirname(places[0]), "test_later" + rewrite.PYC_TAIL))
-        for place in places:
-            os.makedirs(os.path.dirname(place), exist_ok=True)
-            with open(place, "wb") as file:
-                file.write(head + marshal.dumps(compile(bent(), LATER, "exec")))
-        """,
-    "a new list of finders": """
-        sys.meta_path = [Finder()] + sys.meta_path
-        """,
-    "a conftest below": """
-        write(os.path.join(HERE, "zone", "conftest.py"), "import sys\\nsys.modules['calc'].add = lambda a, b: a + b\\n")
-        """,
-}
 UNITTEST = "python -m unittest"
 IN_THE_GATE = ("the parser", "a finder before all others", "a file that restores itself")
 
-EARLIER = """
-import calc
-
-def test_double():
-    assert calc.double(3) == 6
-"""
-LATER = """
-import calc
-
-def test_add():
-    assert calc.add(2, 3) == 5
-"""
-FILES = {"calc.py": BROKEN, "test_earlier.py": EARLIER, "test_later.py": LATER}
-IDS = ("test_earlier.py::test_double", "test_later.py::test_add")
 BELOW = {"calc.py": BROKEN, "test_earlier.py": EARLIER, "zone/conftest.py": "", "zone/test_later.py": LATER}
 BELOW_IDS = (IDS[0], "zone/test_later.py::test_add")
-UNITTESTS = {
-    name: f"import unittest\nimport calc\n\nclass Test(unittest.TestCase):\n    def test_it(self):\n        {line}\n"
-    for name, line in (
-        ("test_earlier.py", "self.assertEqual(calc.double(3), 6)"),
-        ("test_later.py", "self.assertEqual(calc.add(2, 3), 5)"),
-    )
-}
 UNITTEST_IDS = ("test_earlier.Test.test_it", "test_later.Test.test_it")
 ON_UNITTEST = (
     "a finder before all others",
@@ -154,17 +30,6 @@ ON_UNITTEST = (
     "a file that restores itself",
     "bytecode",
 )
-
-
-def code(attack: str) -> str:
-    return PREPARED + textwrap.dedent(ATTACKS[attack]) + BROKEN
-
-
-def wins_otherwise(bench: Bench, changes: Mapping[str, str], ids: tuple[str, ...]) -> bool:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("debug_gym_core.grading.grade.given_modules", lambda members, test_files, changed: [])
-        result = bench.grade(changes, ids, twins="never")
-    return all(outcome == "passed" for outcome in result.tests.values())
 
 
 @pytest.mark.parametrize(
@@ -186,72 +51,6 @@ def test_a_module_that_is_planted_by_the_import_of_the_very_one(make: Make) -> N
     assert wins_otherwise(bench, {"calc.py": code(attack)}, IDS[1:])
     result = bench.grade({"calc.py": code(attack)}, IDS[1:], twins="never")
     assert (result.resolved, result.score) == (False, 0), result
-
-
-LYING_PATHS = {
-    "how a path is written": """
-        import pathlib
-        written = pathlib.PurePath.__str__
-        def changed(self):
-            found = written(self)
-            return HERE if found == LATER and not is_asked_by_pytest() else found
-        pathlib.PurePath.__str__ = changed
-        """,
-    "what a node has for its path": """
-        import pathlib
-        from _pytest import nodes
-        had = vars(nodes.Node)["path"]
-        def changed(self):
-            found = had.__get__(self)
-            return pathlib.Path(HERE) if str(found) == LATER and not is_asked_by_pytest() else found
-        nodes.Node.path = property(changed, had.__set__)
-        """,
-}
-ASKED_BY = """
-def is_asked_by_pytest():
-    return sys._getframe(2).f_globals["__name__"].partition(".")[0] in ("_pytest", "pathlib", "posixpath", "importlib")
-"""
-
-
-@pytest.mark.grading
-@pytest.mark.parametrize("below", ["", "project/"])
-@pytest.mark.parametrize("lie", LYING_PATHS)
-def test_a_module_that_is_there_already_and_whose_path_is_said_to_be_another(make: Make, lie: str, below: str) -> None:
-    files = {below + path: text for path, text in {**FILES, "pytest.ini": "[pytest]\n"}.items()}  # ids begin there
-    bench = make(files, f"{ENTRYPOINT} {below}")
-    told = code("a module that is there already") + ASKED_BY + textwrap.dedent(LYING_PATHS[lie])
-    assert wins_otherwise(bench, {below + "calc.py": told}, IDS)
-    result = bench.grade({below + "calc.py": told}, IDS, twins="never")
-    assert not result.resolved and result.score <= 1, result
-
-
-@pytest.mark.grading
-@pytest.mark.parametrize("option", ["--rootdir=conf", "-c conf/pytest.ini"])
-def test_ids_that_begin_at_what_pytest_is_told_to_run(make: Make, option: str) -> None:
-    files = {path if path == "calc.py" else f"tests/{path}": text for path, text in FILES.items()}
-    bench = make({**files, "conf/pytest.ini": "[pytest]\n"}, f"{ENTRYPOINT} {option} tests")
-    told = {"calc.py": code("a module that is there already").replace('(HERE, "test_', '(HERE, "tests", "test_')}
-    assert wins_otherwise(bench, told, bench.tests())
-    result = bench.grade(told, bench.tests(), twins="never")
-    assert not result.resolved and result.score <= 1, result
-
-
-@pytest.mark.grading
-def test_tests_of_one_name_in_directories_that_ids_begin_at(make: Make) -> None:
-    files = {"calc.py": BROKEN, "a/test_it.py": LATER, "a/pytest.ini": "[pytest]\n", "b/test_it.py": EARLIER}
-    bench = make(files, f"{ENTRYPOINT} --import-mode=importlib -c a/pytest.ini a b")
-    [counted] = [one for one in bench.tests() if one.endswith("::test_add")]
-    result = bench.grade({"calc.py": FIXED}, [counted], twins="never")
-    assert result.resolved, result
-
-
-@pytest.mark.grading
-@pytest.mark.parametrize("attack", ["a module that is there already", "the reader of files"])
-def test_tests_beside_a_directory_of_their_data(make: Make, attack: str) -> None:
-    bench = make({**FILES, "test_later/data.txt": "5"}, ENTRYPOINT)
-    assert wins_otherwise(bench, {"calc.py": code(attack)}, IDS)
-    result = bench.grade({"calc.py": code(attack)}, IDS, twins="never")
-    assert not result.resolved and result.score <= 1, result
 
 
 @pytest.mark.grading
@@ -409,87 +208,6 @@ def test_assertions_are_rewritten_unless_the_command_says_otherwise(make: Make, 
     bench = make({"calc.py": BROKEN, "test_it.py": test}, ENTRYPOINT + options)
     result = bench.grade({"calc.py": FIXED}, ["test_it.py::test_it"], twins="never")
     assert (result.resolved, result.reason) == (True, "")
-
-
-@pytest.mark.grading
-def test_links_to_tests(make: Make, tmp_path: Path) -> None:
-    (tmp_path / "test_link.py").symlink_to("test_later.py")
-    (tmp_path / "linked").symlink_to("zone")
-    bench = make({"calc.py": BROKEN, "test_later.py": LATER, "zone/test_far.py": LATER}, ENTRYPOINT)
-    ids = bench.tests()
-    assert "test_link.py::test_add" in ids
-    result = bench.grade({"calc.py": FIXED}, ids)
-    assert (result.resolved, result.score, result.doubts, result.reason) == (True, len(ids), {}, "")
-
-
-WARNS = """
-import warnings
-import calc
-def test_add():
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        assert calc.add(2, 3) == 5
-    assert seen[0].filename == __file__
-"""
-
-
-@pytest.mark.grading
-@pytest.mark.parametrize("link", ["tests", "tests/test_it.py"])
-def test_tests_that_are_found_through_links(make: Make, tmp_path: Path, link: str) -> None:
-    (tmp_path / link).parent.mkdir(exist_ok=True)
-    (tmp_path / link).symlink_to("zone" if link == "tests" else "../zone/test_it.py")
-    warns = "import warnings\n" + BROKEN.replace("return a - b", "warnings.warn('old', stacklevel=2); return a - b")
-    bench = make({"calc.py": warns, "conftest.py": "import calc\n", "zone/test_it.py": WARNS}, f"{ENTRYPOINT} tests")
-    ids = ["tests/test_it.py::test_add"]
-    result = bench.grade({"calc.py": warns.replace("a - b", "a + b")}, ids)
-    assert (result.resolved, result.doubts, result.twins, result.reason) == (True, {}, 1, "")
-    equal = warns.replace("a - b", "Equal()") + "class Equal:\n    def __eq__(self, other): return True\n"
-    assert not bench.grade({"calc.py": equal}, ids).resolved
-    written = "\nwith open('tests/test_it.py', 'w') as file: file.write('def test_add(): pass')\n"
-    result = bench.grade({"calc.py": warns + written, "zone/test_it.py": WARNS.replace("== 5", "")}, ids, twins="never")
-    assert (result.resolved, dict(result.dropped)) == (False, {"zone/test_it.py": "it is a test file"})
-
-
-def test_what_a_link_to_tests_leads_to_is_restored(make: Make, tmp_path: Path) -> None:
-    (tmp_path / "test_link.py").symlink_to("cases.py")
-    bench = make({"calc.py": BROKEN, "cases.py": LATER}, ENTRYPOINT)
-    result = bench.grade({"cases.py": LATER.replace("calc.add(2, 3)", "5")}, ["test_link.py::test_add"])
-    assert (result.score, dict(result.dropped)) == (0, {"cases.py": "it is a test file"})
-
-
-@pytest.mark.grading
-def test_what_a_link_to_tests_leads_to_belongs_to_them(make: Make, tmp_path: Path) -> None:
-    (tmp_path / "test_link.py").symlink_to("cases.py")
-    (tmp_path / "conftest.py").symlink_to("base.py")
-    base, early = "def pytest_runtest_setup(): pass", "import calc\ndef test_double(): assert calc.double(2) == 4"
-    files = {"calc.py": BROKEN, "cases.py": LATER, "base.py": base, "test_early.py": early}
-    bench = make(files, ENTRYPOINT)
-    result = bench.grade({"cases.py": LATER.replace("calc.add(2, 3)", "5")}, ["test_link.py::test_add"])
-    assert (result.score, dict(result.dropped)) == (0, {"cases.py": "it is a test file"})
-    replaced = """
-        import atexit
-        with open("cases.py") as file:
-            old = file.read()
-        def write(text):
-            with open("cases.py", "w") as file:
-                file.write(text)
-        atexit.register(write, old)
-        write("def test_add(): pass")
-        """
-    result = bench.grade({"calc.py": BROKEN + textwrap.dedent(replaced)}, bench.tests(), twins="never")
-    assert result.tests == {"test_early.py::test_double": "passed", "test_link.py::test_add": "failed"}
-    assert bench.grade({"calc.py": FIXED}, bench.tests(), twins="never").resolved
-
-
-@pytest.mark.grading
-def test_two_test_modules_of_one_name(make: Make) -> None:
-    files = {"calc.py": BROKEN}
-    for place in ("tests", "backend/tests"):
-        files |= {f"{place}/__init__.py": "", f"{place}/test_later.py": UNITTESTS["test_later.py"]}
-    bench = make(files, "python -m unittest discover -s backend")
-    ids = bench.tests()
-    result = bench.grade({"calc.py": FIXED}, ids, twins="never")
-    assert (result.score, result.reason, len(ids)) == (1, "", 1)
 
 
 CHANGES_LATER_TESTS = """
