@@ -78,12 +78,8 @@ class TestZero(unittest.TestCase):
 """,
 }
 
-MARKED = pytest.mark.interpreters
 
-
-@pytest.fixture(
-    scope="module", params=[pytest.param(one, marks=[MARKED] if one != IN_GATE else []) for one in RELEASES]
-)
+@pytest.fixture(scope="module", params=RELEASES)
 def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An interpreter with that release."""
     uv = shutil.which("uv")
@@ -122,6 +118,7 @@ def env(python: Path, sandbox: str, tmp_path: Path) -> Any:
     )
 
 
+@pytest.mark.parametrize("python", [IN_GATE], indirect=True)
 def test_its_tests_are_run_and_their_failures_told(env: Any) -> None:
     with env:
         assert env.reset()[1]["max_score"] == 5
