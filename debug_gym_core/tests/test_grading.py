@@ -294,8 +294,7 @@ def test_add(a):
     bench.task = dataclasses.replace(bench.task, tests=IDS)
     code = BROKEN.replace("return a - b", "raise unittest.SkipTest") if skips else BROKEN
     assert not bench.grade({"calc.py": "import unittest\n" + code}, IDS).resolved
-    if skips:
-        assert bench.grade({"calc.py": FIXED}, IDS).resolved
+    assert bench.grade({"calc.py": FIXED}, IDS, twins="auto" if skips else "never").resolved
 
 
 def test_what_passes_and_skips_without_the_change_shows_no_bug(make: Make) -> None:
