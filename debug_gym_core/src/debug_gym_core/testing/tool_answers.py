@@ -83,7 +83,9 @@ class AnswerTests(ToolTests):
         """Whatever the arguments are: an observation, which names what is wrong and shows a right call."""
         good = self.good()
         right = example(self.tool)
+        worked = False
         for attempt in attempts(self.tool.schema()["parameters"], good):
+            commands = env.session.commands
             seen = self.attempt(env, attempt)
             if attempt.wrong is not None:
                 label = f"{self.tool.name} with {attempt.label}"
@@ -91,7 +93,10 @@ class AnswerTests(ToolTests):
                 assert attempt.wrong in seen.text, f"{label}: the answer does not name it: {seen.text[:500]}"
                 assert right in seen.text, f"{label}: the answer has no example: {seen.text[:500]}"
             elif not seen.error:
-                env.reset(seed=0)
+                worked = True
+                self.put_back(env, commands)
+        if worked:
+            env.reset(seed=0)
         for nonsense in (5, "text", ["a"], True):
             seen = self.attempt(env, Attempt(f"{nonsense!r} as arguments", nonsense))
             assert seen.error and right in seen.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import re
@@ -120,6 +121,25 @@ class ToolTests(ComponentContract):
             self.answer(env, one)
             seen.append(dict(env.step("no such tool")[0]) | {"said": json.dumps([o.as_json() for o in self.said])})
         return seen
+
+    def put_back(self, env: RepoEnv, commands: int) -> None:
+        """Have the repository as it was before a call: its files, or by a new episode, which costs more.
+
+        Args:
+            env: the environment
+            commands: that had been started in the sandbox: what the call has started may go on
+        """
+        pristine = env.task.repository
+        if pristine is not None and env.session.commands == commands:
+            with contextlib.suppress(ActionError, OSError):
+                for path in env.workspace.changes():
+                    if (pristine / path).exists():
+                        env.workspace.write_bytes(path, (pristine / path).read_bytes())
+                    else:
+                        env.workspace.remove(path)
+            if not env.workspace.changes():
+                return
+        env.reset(seed=0)
 
     def attempt(self, env: RepoEnv, attempt: Attempt) -> Observation:
         """Try arguments, in a new episode when the last one is over."""
