@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import examples, repeated
+from support import examples
 
 from debug_gym_core.errors import ActionError
 from debug_gym_core.sandbox.grep import Found, Glob, InvalidPattern, Query
@@ -82,16 +82,19 @@ def test_bytes_that_are_no_utf8_are_latin_1(session: Session) -> None:
         ("latin-1", "café \\d K"),
         ("shift_jis", "表 \\d K"),  # the second byte of this character is a backslash
         ("iso2022_jp", "表 \\d K"),
-        *repeated("faults", ("gbk", "誠\\d K"), ("iso2022_jp_2", "ς\\d K"), ("cp1252", "€\x81 \\d K")),
+        ("iso2022_jp_2", "ς\\d K"),
+        ("gbk", "誠\\d K"),
+        ("cp1252", "€\x81 \\d K"),
     ],
 )
 def test_python_source_is_searched_in_the_encoding_that_it_declares(session: Session, encoding: str, line: str) -> None:
     data = b"\x81".join(part.encode(encoding) for part in line.split("\x81"))
-    source = f"# coding: {encoding}\r\n".encode() + data + b"\r\n" + b"x\n" * PIECE + data
+    between = [b"x" * 63] * (PIECE // 32)  # twice as much as is read at once
+    source = b"\r\n".join([f"# coding: {encoding}".encode(), data, b"\n".join([*between, data])])
     for name in ("a.py", "a.txt"):
         session.write(name, source)
     text = line.replace("\x81", "\udc81")
-    expected = [("a.py", 2, text), ("a.py", 3 + PIECE, text)]
+    expected = [("a.py", 2, text), ("a.py", 3 + len(between), text)]
     assert rows(search(session, line[:2], regex=False))[:2] == expected
     assert rows(search(session, re.escape(line[0]) + r".*\\d k$", case_sensitive=False))[:2] == expected
     assert rows(search(session, r"\\d", path="a.py")) == expected
