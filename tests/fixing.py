@@ -75,10 +75,12 @@ def state(directory: Path) -> dict[str, bytes]:
     return found
 
 
-def at_a_terminal(cwd: Path, arguments: list[str], columns: int = 100) -> pexpect.spawn[str]:
+def at_a_terminal(
+    cwd: Path, arguments: list[str], columns: int = 100, program: str = str(COMMAND)
+) -> pexpect.spawn[str]:
     kept = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
     return pexpect.spawn(
-        str(COMMAND),
+        program,
         arguments,
         cwd=str(cwd),
         env={**kept, "TERM": "xterm", "NO_COLOR": "1"},

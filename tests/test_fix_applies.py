@@ -42,9 +42,15 @@ def test_yes_applies_the_change_and_touches_nothing_else(project: Path) -> None:
     assert state(project) == fixed(before)
 
 
-@pytest.mark.people
-def test_the_question_is_wrapped_between_words(project: Path) -> None:
-    child = at_a_terminal(project, words(Path(), RIGHT), columns=40)
+ASKS = """
+import pathlib, sys
+from debug_gym_core.cli import fix
+fix._offer(fix.Change(pathlib.Path("change"), True), pathlib.Path(sys.argv[1]), False)
+"""
+
+
+def test_the_question_is_wrapped_between_words(tmp_path: Path) -> None:
+    child = at_a_terminal(tmp_path, ["-c", ASKS, str(tmp_path / "project")], columns=40, program=sys.executable)
     child.expect(r"Apply it to\r\n/\S+/project\? \[y/N\]: ")
     child.sendline("n")
     assert ended(child)[1] == 0
