@@ -31,14 +31,15 @@ def without_bubblewrap(tmp_path: Path) -> dict[str, str]:
 def test_a_trusted_agent_runs_on_local_with_one_line_that_says_so(
     without_bubblewrap: dict[str, str], tmp_path: Path
 ) -> None:
-    arguments = ["run", "mini_nightmare", "--agent", "solution_agent", "--task", "purr", "-o", "out"]
+    arguments = ["run", "mini_nightmare", "--agent", "noop_agent", "--task", "purr", "-o", "out"]
     arguments += ["-p", f"env.entrypoint={ENTRYPOINT} test.py"]
     result = run_debug_gym(arguments, tmp_path, without_bubblewrap)
     assert result.returncode == 0, result.stderr
     lines = [line for line in (result.stdout + result.stderr).splitlines() if "without isolation" in line]
     assert len(lines) == 1, result.stdout + result.stderr
     assert "bubblewrap" in lines[0]
-    assert json.loads((tmp_path / "out/results.jsonl").read_text())["resolved"] is True
+    row = json.loads((tmp_path / "out/results.jsonl").read_text())
+    assert (row["status"], row["grading"]) == ("unresolved", "clean")
 
 
 def test_an_agent_that_a_model_drives_refuses_and_says_what_to_install(
