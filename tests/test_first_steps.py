@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support import call_debug_gym, repeated, run_debug_gym
+from support import call_debug_gym, repeated
 
 from debug_gym_core.testing.sample import ENTRYPOINT
 
@@ -18,10 +18,10 @@ def test_a_config_to_start_from_is_one_that_runs(tmp_path: Path) -> None:
     repository = tmp_path / "mine"
     repository.mkdir()
     (repository / "test_mine.py").write_text("def test_mine():\n    assert 1 == 2\n")
-    shown = run_debug_gym(["config", "show", "repo"], tmp_path)
+    shown = call_debug_gym(["config", "show", "repo"], tmp_path)
     assert shown.returncode == 0, shown.stderr
     (tmp_path / "my.yaml").write_text(shown.stdout.replace("path: null", "path: mine"))
-    result = run_debug_gym(["run", "my.yaml", "--agent", "noop_agent", "-o", "out"], tmp_path)
+    result = call_debug_gym(["run", "my.yaml", "--agent", "noop_agent", "-o", "out"], tmp_path)
     assert result.returncode == 0, result.stderr
     row = json.loads((tmp_path / "out/results.jsonl").read_text())
     assert (row["task"], row["score"], row["max_score"]) == ("repo/mine", 0, 1)
