@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from unittest import mock
 
+from debug_gym_core.grading.anyway import Unchanged
 from debug_gym_core.grading.collect import collect
 from debug_gym_core.grading.grade import _Clean, grade
 from debug_gym_core.grading.twins import UNASKED, When
@@ -116,6 +117,7 @@ class Bench:
             self.spec = SandboxSpec("test", python=os.environ.get("DEBUG_GYM_TEST_PYTHON"))
         self.snapshot = Snapshot.take(directory)
         self.task = Task("bench", "mark", directory, entrypoint, allowed=tuple(allowed))
+        self.unchanged = Unchanged()
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
@@ -167,6 +169,7 @@ class Bench:
                 timeout=timeout,
                 rules=Rules.of(self.snapshot),
                 twins=twins,
+                unchanged=self.unchanged,
             )
 
     def disbelieved(self, changes: Mapping[str, str], tests: Sequence[str] = IDS) -> Grade:
