@@ -324,6 +324,37 @@ def test_a_run_ends_when_the_service_refuses_every_request(status: int, sandbox:
 
 
 @pytest.mark.faults
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_resumed_run_sends_what_came_beside_the_calls(stream: bool, sandbox: str, tmp_path: Path) -> None:
+    """The service is strict as Gemini is, and was away when the run was begun."""
+    signed = {"google": {"thought_signature": "c2lnbmVk"}}
+    away = True
+
+    def answer(request: Request) -> Reply:
+        calls = [call for one in request.body["messages"] for call in one.get("tool_calls", ())]
+        if any(call.get("extra_content") != signed for call in calls):
+            return error_reply(400, "Function call is missing a thought_signature in functionCall parts.")
+        if away and calls:
+            return error_reply(500, "Come back later.")
+        if len(calls) == 2:
+            return chat_reply("I leave it as it is.", stream=stream)
+        identity = f"call-{len(calls)}"
+        return chat_reply(None, [ToolCall("eval", {}, identity)], beside={identity: signed}, stream=stream)
+
+    with ModelServer(answer) as server:
+        entry = {"model": "served", "endpoint": f"{server.url}/v1", "max_retries": 0, "stream": stream}
+        (tmp_path / "llm.yaml").write_text(json.dumps({"mine": entry}))
+        words = ["run", "mini_nightmare/counter", "--agent", "tool_agent", "--llm", "mine", "--terminal", sandbox]
+        done = run_debug_gym([*words, "--llm-config", "llm.yaml", "-o", "out"], tmp_path)
+        assert done.returncode == 1 and len(server.requests) == 2, done.stderr
+        away = False
+        done = run_debug_gym(["run", "--resume", "out"], tmp_path)
+        assert done.returncode == 0 and len(server.requests) == 4, done.stderr
+    sent = [[one for one in request.body["messages"] if one["role"] == "assistant"] for request in server.requests]
+    assert sent[2] == sent[1] and [len(turns) for turns in sent] == [0, 1, 1, 2]
+
+
+@pytest.mark.faults
 def test_what_a_service_takes_for_wrong_is_to_be_corrected_first(sandbox: str, tmp_path: Path) -> None:
     with ModelServer(lambda request: error_reply(400, "top_k is no parameter.")) as server:
         (tmp_path / "llm.yaml").write_text(json.dumps({"mine": {"model": "served", "endpoint": f"{server.url}/v1"}}))

@@ -30,7 +30,7 @@ LOADED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 FIELDS = (
     *("choices", "message", "content", "tool_calls", "function", "arguments", "name", "id", "usage", "prompt_tokens"),
     *("finish_reason", "delta", "index", "output", "type", "text", "call_id", "summary", "input_tokens", "refusal"),
-    *("reasoning_content", "error"),
+    *("reasoning_content", "error", "extra_content"),
 )
 
 JSON = st.recursive(
@@ -175,6 +175,44 @@ def test_thinking_goes_back_under_its_name_where_it_led_to_calls() -> None:
     assert "reasoning" not in to_messages([message], key="x", reasoning=False)[0]
     plain = read_answer(answer({"content": "yes", "reasoning": "hm"}), key="x").message
     assert to_messages([plain], key="x") == [{"role": "assistant", "content": "yes"}]
+
+
+def test_what_comes_beside_a_call_goes_back_with_it_and_nothing_else_does() -> None:
+    """Whatever ids the service has given; it is no thinking, which the setting is about."""
+    signed = [{"google": {"thought_signature": text}} for text in ("s1", "s2\ud83d")]
+    call = {"id": "1", "function": {"name": "view", "arguments": "{}"}}
+    calls = [call | {"extra_content": signed[0], "more": 1}, call | {"extra_content": signed[1]}, call]
+    read = read_answer(answer({"content": None, "tool_calls": calls}), key="x", taken=["1"]).message
+    assert len({call.id for call in read.calls} | {"1"}) == 4
+    for reasoning in (True, False):
+        (sent,) = to_messages([read], key="x", reasoning=reasoning)
+        more = [set(one) - {"id", "type", "function"} for one in sent["tool_calls"]]
+        assert more == [{"extra_content"}, {"extra_content"}, set()]
+        assert sent["tool_calls"][0]["extra_content"] == signed[0]
+        assert sent["tool_calls"][1]["extra_content"] == {"google": {"thought_signature": "s2?"}}
+    assert all("extra_content" not in one for one in to_messages([read], key="y")[0]["tool_calls"])
+    for nothing in (None, {}, "", json.loads(nested(101))):
+        without = read_answer(answer({"tool_calls": [call | {"extra_content": nothing}]}), key="x").message
+        assert not without.provider
+
+
+def test_what_comes_beside_a_call_is_found_in_whichever_piece_of_it() -> None:
+    """As Gemini streams: whole calls, all with the same index; or as OpenAI does, in pieces."""
+    signed = {"google": {"thought_signature": "s"}}
+    whole = [
+        call_delta("{}", index=0, id="a", name="view", extra_content=signed),
+        call_delta("{}", index=0, id="b", name="eval"),
+    ]
+    pieces = [
+        call_delta("{", index=0, id="a", name="view"),
+        call_delta("}", index=0, extra_content=signed),
+        call_delta("", index=0, extra_content=None),
+        call_delta("{}", index=1, id="b", name="eval"),
+    ]
+    for chunks in (whole, pieces):
+        message = read_answer(gather([*chunks, delta({}, "tool_calls")]), key="x").message
+        (sent,) = to_messages([message], key="x")
+        assert [one.get("extra_content") for one in sent["tool_calls"]] == [signed, None]
 
 
 def test_calls_without_ids() -> None:

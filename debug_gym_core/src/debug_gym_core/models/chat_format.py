@@ -23,6 +23,9 @@ Finish = Literal["stop", "length", "refused"]
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 """Fields of an answer in which services show the model's thinking; they are given back as they came."""
 
+BESIDE = "extra_content"
+"""What services put beside a call and want back with it, such as Gemini's signature of the thought that led to it."""
+
 FINISH: Mapping[str, Finish] = {
     "length": "length",
     "max_tokens": "length",
@@ -102,12 +105,17 @@ def _to_message(message: Message, key: str, reasoning: bool) -> dict[str, Any]:
     if not message.calls:
         silent = message.role == "assistant" and not content  # it has only thought; an empty message is refused
         return {"role": message.role, "content": WORDLESS if silent else content}
+    kept = mapping(message.provider.get(key))
+    beside = mapping(kept.get(BESIDE))
     calls = [
-        {"id": call.id or "", "type": "function", "function": {"name": sent_name(call), "arguments": sent(call)}}
+        {
+            **{"id": call.id or "", "type": "function"},
+            **({BESIDE: beside[call.id]} if call.id and call.id in beside else {}),
+            "function": {"name": sent_name(call), "arguments": sent(call)},
+        }
         for call in message.calls
     ]
-    kept = mapping(message.provider.get(key)) if reasoning else {}
-    thinking = {name: kept[name] for name in REASONING if name in kept}
+    thinking = {name: kept[name] for name in REASONING if reasoning and name in kept}
     return {"role": message.role, "content": content or None, "tool_calls": calls, **thinking}
 
 
@@ -165,6 +173,10 @@ def read_answer(
     if not (content or calls or thinking or refusal or reason):
         raise MalformedAnswer("is empty")
     kept = {name: message[name] for name in REASONING if message.get(name)}
+    extras = [(made.id, call.get(BESIDE)) for made, call in zip(calls, found, strict=True)]
+    beside = {identity: _cleaned(extra) for identity, extra in extras if extra and _fits(extra)}
+    if beside:
+        kept[BESIDE] = beside
     said = Message("assistant", content or refusal, calls, provider={key: kept} if kept and key else {})
     return Completion(said, read_usage(mapping(body).get("usage")), finish, thinking)
 
@@ -320,6 +332,8 @@ def _gather_call(delta: Mapping[str, Any], calls: list[dict[str, Any]], places: 
         calls.append(call)
         places[index] = call
     call["id"] = call["id"] or identity
+    if delta.get(BESIDE):
+        call[BESIDE] = delta[BESIDE]
     gathered = call["function"]
     gathered["name"] = gathered["name"] or function.get("name")
     arguments = function.get("arguments")

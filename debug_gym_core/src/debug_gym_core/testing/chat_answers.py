@@ -126,6 +126,17 @@ class AnswerTests(ChatTests):
             assert service.server.requests[-1].body["include"] == ["reasoning.encrypted_content"]
         assert json.loads(json.dumps(completion.message.provider)) == completion.message.provider
 
+    def test_what_comes_beside_a_call(self, service: Service) -> None:
+        """It goes back with that call, as the signatures of Gemini have to; it is nothing of the Responses API's."""
+        if service.api == "chat":
+            signed = {"google": {"thought_signature": "c2lnbmVk"}}
+            said = service.asked(service.reply(None, [ZURICH, BERN], beside={"call-2": signed})).message
+            assert json.loads(json.dumps(said.provider)) == said.provider
+            answers = [Message("tool", "sunny", call_id="call-1"), Message("tool", "rain", call_id="call-2")]
+            service.asked(service.reply("done"), [*ASKED, said, *answers])
+            assert [call.get("extra_content") for call in service.sent[2]["tool_calls"]] == [None, signed]
+            assert "extra_content" not in service.sent[2]["tool_calls"][0]
+
     def test_thinking_aloud(self, service: Service) -> None:
         """The answer begins after the token."""
         service.llm = service.made(reasoning_end_token="</think>")

@@ -24,6 +24,7 @@ def chat_reply(
     usage: Usage | None = USAGE,
     stream: bool = False,
     reasoning: str = "",
+    beside: Mapping[str, Any] | None = None,
     refusal: str | None = None,
     finish: str | None = None,
     delay: float = 0.0,
@@ -37,6 +38,7 @@ def chat_reply(
         usage: None: the service does not tell
         stream: as events, in pieces; say here what the request's `stream` says
         reasoning: sent as `reasoning_content`
+        beside: sent as `extra_content` beside a call, by the call's id
         refusal: sent as such
         finish: the `finish_reason`; None: `tool_calls` or `stop`
         delay: as `Reply`
@@ -47,7 +49,11 @@ def chat_reply(
         message["reasoning_content"] = reasoning
     if calls:
         message["tool_calls"] = [
-            {"id": _id(call), "type": "function", "function": {"name": call.name, "arguments": _arguments(call)}}
+            {
+                **{"id": _id(call), "type": "function"},
+                **({"extra_content": beside[call.id]} if beside and call.id and call.id in beside else {}),
+                "function": {"name": call.name, "arguments": _arguments(call)},
+            }
             for call in calls
         ]
     finish = finish or ("tool_calls" if calls else "stop")
