@@ -10,6 +10,8 @@ from debug_gym_core.agents.history import History
 from debug_gym_core.models.llm import Message
 from debug_gym_core.tools.action import ToolCall
 
+NOTE = len("\n\n[The 999 oldest steps are left out.]")
+
 OPENING = (Message("system", "Fix it."), Message("user", "The task."))
 
 
@@ -129,7 +131,42 @@ def test_a_share_trims_in_large_pieces_so_that_the_next_turns_need_none() -> Non
     history = filled(50)
     limit = size(history.messages) - 1
     assert history.trim(limit, size, share=0.5) > 20
-    assert size(history.messages) <= limit / 2
+    assert size(history.messages) <= (limit + size([*OPENING, *history.steps[-1]])) / 2 + NOTE
+
+
+def long_opening(*lengths: int, opening: int = 600) -> History:
+    history = History([Message("user", "o" * (opening - 1))])
+    for length in lengths:
+        history.append(Message("assistant", "s" * (length - 1)))
+    return history
+
+
+@pytest.mark.parametrize(
+    ("lengths", "limit", "kept"),
+    [
+        ([50] * 8, 980, 3),  # beside 600, the note's 36 and the newest 50 there are 294; two have half of that
+        ([20] * 9 + [200], 970, 4),  # beside those and the newest 200 there are 134, half of which three have
+        ([50] * 40, 2500, 19),
+        ([50] * 8, 710, 1),  # none but the newest fits
+        ([50] * 8, 650, 1),
+    ],
+)
+def test_the_share_is_of_what_older_steps_can_have(lengths: list[int], limit: int, kept: int) -> None:
+    """However long the opening is, or the newest step, which stay: as many older ones stay as have their share."""
+    history = long_opening(*lengths)
+    assert history.trim(limit, size, share=0.5) == len(lengths) - kept
+    stays = size(long_opening(lengths[-1]).messages) + NOTE - 2
+    assert size(history.messages) <= stays + max(0, limit - stays) / 2
+
+
+@given(st.integers(0, 900), st.lists(st.integers(1, 200), min_size=2, max_size=30), st.integers(1, 2500))
+def test_a_share_leaves_out_all_older_steps_only_where_not_even_one_has_it(
+    opening: int, lengths: list[int], limit: int
+) -> None:
+    history = long_opening(*lengths, opening=opening + 1)
+    if history.trim(limit, size, share=0.5) == len(lengths) - 1:
+        alone, before = size(history.messages), lengths[-2]
+        assert before > (limit - alone) / 2 - 1
 
 
 def test_the_newest_step_stays_however_long_it_is() -> None:

@@ -18,8 +18,8 @@ You fix a bug in a Python repository. Look before you change: run the tests,
 {%- endif %} read the code, and only then change it. Call tools; the episode ends when you call none."""
 
 KEPT_SHARE = 0.5
-"""Of the context, what is kept when the history grows beyond it: much is left out at once, and so rarely, since a
-provider's cache is lost each time."""
+"""Of the context beside what always stays, how much older steps keep when the history grows beyond it: much is left out
+at once, and so rarely, since a provider's cache is lost each time."""
 
 
 class ToolAgent(Agent):

@@ -94,7 +94,8 @@ class History:
         Args:
             limit: tokens
             count: tells how many tokens messages have; more messages never have fewer
-            share: of the limit, which the rest has at most; less than 1 trims more at once, and so less often
+            share: of what the limit leaves beside the opening and the newest step, which older steps have at most then;
+                less than 1 trims more at once, and so less often
 
         Returns:
             how many steps were left out
@@ -102,9 +103,14 @@ class History:
         if not self._steps or count(self.messages) <= limit:
             return 0
         low, high = 1, len(self._steps) - 1
+        if low < high and share < 1:
+            stays = count(self._without(high))
+            fits = stays + (limit - stays) * share
+        else:
+            fits = limit
         while low < high:  # the fewest steps without which it fits
             middle = (low + high) // 2
-            if count(self._without(middle)) <= limit * share:
+            if count(self._without(middle)) <= fits:
                 high = middle
             else:
                 low = middle + 1
