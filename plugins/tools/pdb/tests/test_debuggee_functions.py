@@ -135,3 +135,10 @@ def test_a_function_that_begins_with_declarations_begins_after_them(debug: Any, 
     assert program.do("b f")["out"] == f"Breakpoint 1 at {program.root}/app.py:5\n"
     assert program.do("b f.g")["out"] == f"Breakpoint 2 at {program.root}/app.py:7\n"
     assert program.lines("c", "c") == [5, 7]
+
+
+@pytest.mark.parametrize("name", ["bom.py:f", "f", "bom.f"])
+def test_a_function_is_found_behind_the_mark_at_the_beginning_of_its_file(debug: Any, name: str) -> None:
+    program = debug("python app.py", {"app.py": "import bom\nbom.f(1)\n", "bom.py": "\ufeffdef f(a):\n    return a\n"})
+    assert program.do(f"b {name}")["out"] == f"Breakpoint 1 at {program.root}/bom.py:2\n"
+    assert place(program.do("c")) == "bom.py:2 f"

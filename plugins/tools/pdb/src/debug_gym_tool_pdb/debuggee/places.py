@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LARGEST_FILE_READ = 4000000
 SECONDS_OF_SEARCH = 1.5
-_DEFINITION = Pattern(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
+_DEFINITION = Pattern(r"^\ufeff?[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
 
 
 class Source:
