@@ -10,7 +10,8 @@ The text form is for models and people without function calling:
 
 The first word is the tool. Words follow the shell's quoting; `key=value` names an argument, other words fill the
 arguments in order; a block between `<<<` at the end of a line and `>>>` alone on one, or between the two on a line,
-is the last string argument, taken literally. A `command`, where nothing else is required, is the rest of the line
+is the last string argument, taken literally; where a tool says what it must end like (`Tool.ends_like`), the block's
+last line end is left out as there. A `command`, where nothing else is required, is the rest of the line
 (`pdb p x['a b']`; see `command_line`); so is a tool's only argument, if it is text, where that is more than one word.
 `START:END` fills `start` and `end` where a tool has both.
 """
@@ -21,7 +22,7 @@ import dataclasses
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +115,9 @@ def as_text(call: ToolCall, tools: Mapping[str, type[Tool]]) -> str:
                 read = parse(text, tools)
             except ActionError:
                 continue
-            if read.name == call.name and isinstance(read.arguments, Mapping) and _alike(read.arguments, given):
+            if read.name != call.name or not isinstance(read.arguments, Mapping):
+                continue
+            if _alike(read.arguments, given, tools[call.name].ends_like):
                 return text
     return json.dumps({"name": call.name, "arguments": given}, ensure_ascii=False, default=str)
 
@@ -124,10 +127,10 @@ def _texts(tool: type[Tool], given: Mapping[str, Any]) -> Iterator[str]:
     strings = [name for name, value in given.items() if isinstance(value, str)]
     for name in reversed(strings):
         if "\n" in given[name]:
-            body = given[name] if given[name].endswith("\n") else f"{given[name]}\n"
             rest = {key: value for key, value in given.items() if key != name}
-            for words in _words(tool, rest):
-                yield f"{' '.join([tool.name, *words])} <<<\n{body}>>>"
+            for body in (given[name], f"{given[name]}\n"):  # of which a tool may leave out the last line end
+                for words in _words(tool, rest) if body.endswith("\n") else ():
+                    yield f"{' '.join([tool.name, *words])} <<<\n{body}>>>"
     if list(given) == ["command"] and strings:
         yield f"{tool.name} {given['command']}"
     for words in _words(tool, given):
@@ -160,15 +163,22 @@ def _word(value: Any) -> str:
     return shlex.quote(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def _alike(read: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Whether two sets of arguments are equal, but for the line end that a block adds at its end."""
+def _alike(read: Mapping[str, Any], given: Mapping[str, Any], to_the_end: Container[str]) -> bool:
+    """Whether two sets of arguments are equal, but for the line end that a block adds at its end.
 
-    def same(one: Any, other: Any) -> bool:
+    Args:
+        read: what was made of a text
+        given: what it was to be
+        to_the_end: names of those of which the line end matters
+    """
+
+    def same(name: str) -> bool:
+        one, other = read[name], given[name]
         if isinstance(one, str) and isinstance(other, str):
-            return one == other or one == f"{other}\n"
+            return one == other or (one == f"{other}\n" and name not in to_the_end)
         return type(one) is type(other) and bool(one == other)
 
-    return read.keys() == given.keys() and all(same(read[name], given[name]) for name in given)
+    return read.keys() == given.keys() and all(map(same, given))
 
 
 def _is_text(name: str) -> bool:

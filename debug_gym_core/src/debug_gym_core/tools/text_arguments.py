@@ -68,8 +68,10 @@ def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
         raise ActionError(f"{tool.name}: the words cannot be told apart: {_why_not(error)}") from None
     if alone and body is None and len(words) > 1:
         return {strings[0]: rest}
+    in_block = next(iter(arguments), "")
     if body is not None and words and words[-1].endswith("=") and words[-1][:-1] in strings:
-        arguments = {words.pop()[:-1]: body}  # the block is the value of what is named just before it
+        in_block = words.pop()[:-1]  # the block is the value of what is named just before it
+        arguments = {in_block: body}
     for word in words:
         key, equals, value = word.partition("=")
         free = [name for name in properties if name not in arguments]
@@ -84,6 +86,9 @@ def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
             arguments[free[0]] = _value(properties[free[0]], word)
         else:
             raise ActionError(f"{tool.name}: too many words, from {word[:80]!r} on; quote an argument that has spaces")
+    other = arguments.get(tool.ends_like.get(in_block, ""))
+    if body is not None and isinstance(other, str) and other and not other.endswith("\n"):
+        arguments[in_block] = body.removesuffix("\n").removesuffix("\r")
     return arguments
 
 

@@ -40,10 +40,13 @@ class Tool(MadeAnew, Component, abc.ABC):
     Attributes:
         name: what agents call it
         examples: argument sets that are right, shown when an agent's are wrong
+        ends_like: text arguments and those that they must end like: in the text form, the last line end of a block that
+            is the first is left out where the second ends without one
         sets_breakpoints: whether it sets those of the environment: programs are told them, as by it, after each step
     """
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ()
+    ends_like: ClassVar[Mapping[str, str]] = types.MappingProxyType({})
     sets_breakpoints: ClassVar[bool] = False
 
     def __init__(self, **settings: Any) -> None:

@@ -17,7 +17,7 @@ from support import examples
 from debug_gym_core import Tool, hookimpl
 from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.tasks.task import Task
-from debug_gym_core.tools.action import ToolCall
+from debug_gym_core.tools.action import ToolCall, as_text, parse
 from debug_gym_core.tools.editing import LARGEST
 from debug_gym_core.tools.observation import TEXT_LIMIT, Observation
 from debug_gym_core.workspace.edits import Edit as BreakpointEdit
@@ -119,7 +119,31 @@ def test_the_text_form(env: RepoEnv) -> None:
     env.step("edit app.py 'x = 1' <<<\nx = 3\n    y = 4\n>>>")
     env.step('edit app.py "    y = 4\n" ""')
     env.step("edit app.py return yield count=2")
-    assert content(env) == APP.replace(b"x = 1", b"x = 3\n").replace(b"return", b"yield")
+    assert content(env) == APP.replace(b"x = 1", b"x = 3").replace(b"return", b"yield")
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("edit app.py 'x = 1' <<<\nx = 3\n>>>", b"    x = 3\n"),
+        ("edit app.py 'x = 1' <<<\r\nx = 3\r\n>>>", b"    x = 3\n"),
+        ("edit app.py 'x = 1' <<<\nx = 3\n\n>>>", b"    x = 3\n\n"),
+        ("edit app.py new='x = 3' old=<<<\nx = 1\n>>>", b"    x = 3\n"),
+        ("edit app.py new= old=<<<\n    x = 1\n>>>", b""),
+    ],
+)
+def test_a_block_ends_with_a_line_end_where_the_text_that_it_replaces_does(env: RepoEnv, text: str, new: bytes) -> None:
+    env.step(text)
+    assert content(env) == APP.replace(b"    x = 1\n", new)
+    env.step("edit app.py 'def one' <<<\ndef first\n>>>")
+    assert content(env).startswith(b"def first():\n")
+
+
+@pytest.mark.parametrize("old", ["x = 1", "x = 1\n"])
+@pytest.mark.parametrize("new", ["a\nb", "a\nb\n", "a\nb\n\n", "\n"])
+def test_an_edit_written_as_text_is_the_same_edit(old: str, new: str) -> None:
+    call = ToolCall("edit", {"path": "app.py", "old": old, "new": new})
+    assert parse(as_text(call, {"edit": Edit}), {"edit": Edit}) == call
 
 
 def test_the_event_says_which_lines_were_replaced(env: RepoEnv, use: Use) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
 
 from debug_gym_core import ActionError, Observation, Tool, hookimpl
 from debug_gym_core.tools.editing import is_python, must_fit, read_editable, report
@@ -39,6 +40,7 @@ class Edit(Tool):
         {"path": "src/app.py", "old": "    total = 0\n    count = 1\n", "new": "    total = 0\n    count = 0\n"},
         {"path": "src/app.py", "old": "totl", "new": "total", "count": 3},
     )
+    ends_like: ClassVar[Mapping[str, str]] = MappingProxyType({"new": "old", "old": "new"})
 
     def use(self, env: Environment, path: str, old: str, new: str, count: int = 1) -> Observation:
         """Replace text.
