@@ -70,6 +70,10 @@ That should do it."""
             "I see it.\n\n> rewrite a.py 4:5 <<<\nview b.py\n>>>\n\nThat should do it.",
             ToolCall("rewrite", {"path": "a.py", "start": 4, "end": 5, "new_code": "view b.py\n"}),
         ),
+        (
+            "I see it.\n\n> rewrite a.py 4:5\n<<<\nview b.py\n>>>\n\nThat should do it.",
+            ToolCall("rewrite", {"path": "a.py", "start": 4, "end": 5, "new_code": "view b.py\n"}),
+        ),
         ("I empty it.\n\nrewrite a.py <<<\n>>>\n\nSo.", ToolCall("rewrite", {"path": "a.py", "new_code": ""})),
         (
             "rewrite a.md <<<\nHow to test:\n\n```\neval\n```\n>>>",

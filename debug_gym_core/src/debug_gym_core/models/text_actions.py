@@ -201,6 +201,8 @@ def _from_lines(text: str, tools: Mapping[str, type[Tool]]) -> Iterator[str]:
         closing = bisect.bisect_left(closings, number)
         if line.endswith("<<<") and closing < len(closings):
             end = closings[closing]
+            if line == "<<<" and found and found[-1][1] == slice(number - 1, number - 1):
+                line = f"{found.pop()[0]}\n<<<"  # it belongs to the line above
             found.append((line, slice(number, end), ">>>"))
             number = end + 1
         else:

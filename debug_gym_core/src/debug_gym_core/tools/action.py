@@ -9,9 +9,9 @@ The text form is for models and people without function calling:
     >>>
 
 The first word is the tool. Words follow the shell's quoting; `key=value` names an argument, other words fill the
-arguments in order; a block between `<<<` at the end of a line and `>>>` alone on one, or between the two on a line,
-is the last string argument, taken literally; where a tool says what it must end like (`Tool.ends_like`), the block's
-last line end is left out as there. A `command`, where nothing else is required, is the rest of the line
+arguments in order; a block between `<<<` at the end of a line, or alone on the next, and `>>>` alone on one, or between
+the two on a line, is the last string argument, taken literally; where a tool says what that must end like
+(`Tool.ends_like`), without its last line end. A `command`, where nothing else is required, is the rest of the line
 (`pdb p x['a b']`; see `command_line`); so is a tool's only argument, if it is text, where that is more than one word.
 `START:END` fills `start` and `end` where a tool has both.
 """
@@ -236,10 +236,10 @@ def _from_text(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall:
     match = _BLOCK.match(text.lstrip())
     if match:
         text, body = match["head"], match["body"]
-    elif _OPENED.match(text.lstrip()):
+    elif opened := _OPENED.match(text.lstrip()):
         name = text.split(maxsplit=1)[0]
         if name in tools:
-            said = "the block after <<< is not closed; end it with >>> alone on a line"
+            said = text_arguments.not_ended(text.lstrip()[opened.end() :])
             raise ActionError(f"{name}: {said}\n{text_arguments.BLOCK_EXAMPLE}")
     name, rest = _first_word(text)
     name, newline, below = name.partition("\n")

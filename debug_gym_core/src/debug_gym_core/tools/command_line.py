@@ -27,7 +27,7 @@ _WORD = r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+"""
 _NAMED = re.compile(rf"(?P<name>[A-Za-z_]\w*)=(?!=|<<<)(?P<value>{_WORD})(?=\s|\Z)\s*", re.DOTALL)
 _COMMAND = re.compile(rf"{COMMAND}=(?=[^\s=])")
 # `(?>` also in what is repeated: see `text_arguments`, on Python before 3.11.5.
-BLOCK = re.compile(r"<<<(?!(?>(?!>>>).)*+>>>(?>(?!<<<).)*+<<<)(?P<body>.*)>>>", re.DOTALL)
+BLOCK = re.compile(r"<<<(?:[ \t]*\r?\n)?(?!(?>(?!>>>).)*+>>>(?>(?!<<<).)*+<<<)(?P<body>.*)>>>", re.DOTALL)
 """A text that is a block as a whole, and not several; in it anything else may stand."""
 
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 _TO_BLOCK = re.compile(r"""(?>[^'"\\<]++|<(?!<<)|\\.|'[^']*'|"(?>[^"\\]|\\.)*+")*+<<<""", re.DOTALL)
 """What stands before a block, in which quotes hide what is none; it never goes back, so that time grows with length."""
 
+_LINES = re.compile(r"[ \t]*\r?\n(?P<body>.*?)^>>>[ \t]*[\r\n]*\Z", re.DOTALL | re.MULTILINE)
+"""A block of lines from behind `<<<` on."""
+
+_END = re.compile(r"^>>>[ \t]*\r?$", re.MULTILINE)
+
 BLOCK_EXAMPLE = "example:\nrewrite src/app.py 4:6 <<<\n    total += 1\n>>>"
 
 
@@ -105,15 +110,23 @@ def _twice(
 
 
 def _without_block(tool: str, rest: str, body: str | None) -> tuple[str, str | None]:
-    """What stands before a block on one line, and the block; as they were given where there is none.
+    """What stands before a block, and the block; as they were given where there is none.
+
+    The block is on one line, or has lines and begins below the action's first line: behind `<<<` on a line of its own,
+    or behind a word of several lines.
 
     Raises:
-        ActionError: the block goes over several lines, or is not the end; it is never taken for a word
+        ActionError: the block does not begin or end as one does, or is not the end; it is never taken for a word
     """
     found = _TO_BLOCK.match(rest)
     if found is None:
         return rest, body
-    block, closed, behind = rest[found.end() :].partition(">>>")
+    before, behind = rest[: found.end() - len("<<<")], rest[found.end() :]
+    if body is None and (lines := _LINES.match(behind)) is not None:
+        return before, lines["body"]
+    if re.match(r"[ \t]*(\r?\n|\Z)", behind):
+        raise ActionError(f"{tool}: {not_ended(behind)}\n{BLOCK_EXAMPLE}")
+    block, closed, behind = behind.partition(">>>")
     if not closed:
         said = "the block after <<< is not closed; end it with >>>"
     elif "\n" in block:
@@ -121,8 +134,21 @@ def _without_block(tool: str, rest: str, body: str | None) -> tuple[str, str | N
     elif behind or body is not None:
         said = "nothing stands behind the >>> of a block on one line; one that has >>> in it stands on lines of its own"
     else:
-        return rest[: found.end() - len("<<<")], block
+        return before, block
     raise ActionError(f"{tool}: {said} (a word that has <<< in it is put in quotes)\n{BLOCK_EXAMPLE}")
+
+
+def not_ended(behind: str) -> str:
+    """What is wrong with a block of lines that is not all of the action from `<<<` on.
+
+    Args:
+        behind: what stands behind `<<<`
+    """
+    end = _END.search(behind)
+    if end is None:
+        return "the block after <<< is not closed; end it with >>> alone on a line"
+    more = behind[end.end() :].strip().split("\n")[0].strip()
+    return f"a block is the last of an action, but {more[:80]!r} stands behind its >>>; give one action at a time"
 
 
 def _why_not(error: ValueError) -> str:

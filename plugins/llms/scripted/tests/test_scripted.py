@@ -67,11 +67,15 @@ def test_a_block_is_taken_with_all_its_characters(tmp_path: Path) -> None:
 
 def test_text_as_it_is_typed_is_a_script(tmp_path: Path) -> None:
     path = tmp_path / "actions.txt"
-    path.write_text('# look first\neval\n\nview a.py 1 3\nrewrite a.py 1 <<<\n# x\n\n>>>\n{"name": "submit"}')
+    path.write_text(
+        "# look first\neval\n\nview a.py 1 3\nrewrite a.py 1 <<<\n# x\n\n>>>\n"
+        'rewrite a.py 2\n<<<\ny\n>>>\n{"name": "submit"}'
+    )
     assert read_script(path) == [
         "eval",
         "view a.py 1 3",
         "rewrite a.py 1 <<<\n# x\n\n>>>",
+        "rewrite a.py 2\n<<<\ny\n>>>",
         '{"name": "submit"}',
     ]
     path.write_text("- eval\n- view a.py\n")

@@ -129,6 +129,8 @@ def test_the_text_form(env: RepoEnv) -> None:
         ("edit app.py 'x = 1' <<<\r\nx = 3\r\n>>>", b"    x = 3\n"),
         ("edit app.py 'x = 1' <<<\nx = 3\n\n>>>", b"    x = 3\n\n"),
         ("edit app.py new='x = 3' old=<<<\nx = 1\n>>>", b"    x = 3\n"),
+        ("edit app.py '    x = 1\n' <<<\n    x = 3\n>>>", b"    x = 3\n"),
+        ("edit app.py 'x = 1\n' <<<x = 3\n>>>", b"    x = 1\n"),
         ("edit app.py new= old=<<<\n    x = 1\n>>>", b""),
     ],
 )

@@ -126,7 +126,8 @@ def _typed(text: str) -> list[dict[str, Any] | str]:
                 actions.append("\n".join(block))
                 block = []
         elif line.rstrip().endswith("<<<"):
-            block, begun = [line], number
+            below = line.strip() == "<<<" and actions  # it belongs to the line above
+            block, begun = [*([str(actions.pop())] if below else []), line], number
         elif line.strip() and not line.lstrip().startswith("#"):
             actions.append(line)
     if block:
