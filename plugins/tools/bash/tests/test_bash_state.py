@@ -119,6 +119,33 @@ def test_options_that_would_break_the_shell_do_not(say: Say, option: str) -> Non
     assert say("echo $kept; cat file").text == "yes\nyes"
 
 
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("(exit 7)", 7),
+        ("true", 0),
+        ("false; (exit 255)", 255),
+        ("exit 9", 9),
+        ("kill -9 $$", 0),
+        ("set -E; trap 'echo failed' ERR; trap 'echo debug >/dev/null' DEBUG; false || (exit 3) && true", 3),
+        ("set -a; function exec { echo mine; }; (exit 4)", 4),
+    ],
+)
+def test_the_exit_status_is_known_to_the_next_command(say: Say, command: str, status: int) -> None:
+    say(command)
+    assert say("echo $?").text.split("\n")[-1] == str(status)
+    assert say("echo $?; [[ $(env) != *__debug_gym* ]] && echo nothing of ours").text == "0\nnothing of ours"
+
+
+def test_the_exit_status_of_the_command_before_is_no_failure_of_the_next(say: Say) -> None:
+    say("trap 'echo failed' ERR; (exit 7)")
+    assert say("echo $?").text == "7"
+    say("trap 'echo debugged' DEBUG; true || true")
+    before = say("echo $?").text
+    say("false && true")
+    assert say("echo $?").text == before.replace("0", "1")
+
+
 def test_a_directory_that_is_gone(say: Say) -> None:
     assert say("mkdir gone; cd gone; rmdir ../gone").text == "[directory: /testbed/gone]"
     assert say("pwd").text == "/testbed/gone"

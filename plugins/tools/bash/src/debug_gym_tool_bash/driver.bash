@@ -20,7 +20,7 @@ __debug_gym_report() {
   __debug_gym_quiet 0
   \builtin local "__debug_gym_which=$1" "__debug_gym_status=$2" "__debug_gym_flags=$-" __debug_gym_state
   \builtin shift 2
-  \builtin unset -v __debug_gym_command
+  \builtin unset -v __debug_gym_command __debug_gym_last
   __debug_gym_send "$__debug_gym_which" "$__debug_gym_status" "${PWD-}" "$__debug_gym_flags"
   __debug_gym_state=$(__debug_gym_state "$@") || [[ . ]]
   __debug_gym_send state "$__debug_gym_which" "$__debug_gym_state" ''
@@ -48,6 +48,13 @@ __debug_gym_quiet() {
   \builtin unset -f exec # which `builtin` cannot call: its redirections would not last
   exec 1>/dev/null 2>&1
   __debug_gym_reach
+  \builtin return "$1"
+}
+
+# What `$?` is when a command begins: the exit status of the one before. Behind `&&` no ERR trap and no `set -e` takes it
+# for a failure; what is behind that is not run then, so that it is done here, where a DEBUG trap does not see it.
+__debug_gym_show() {
+  if [[ $1 != 0 ]]; then exec 1>&21; fi
   \builtin return "$1"
 }
 
@@ -158,7 +165,7 @@ __debug_gym_clear() {
   done < <(\builtin compgen -e)
 }
 
-readonly -f __debug_gym_report __debug_gym_reach __debug_gym_quiet __debug_gym_repair __debug_gym_enable __debug_gym_state \
-  __debug_gym_variables __debug_gym_measure __debug_gym_is_own __debug_gym_send __debug_gym_clear
+readonly -f __debug_gym_report __debug_gym_reach __debug_gym_quiet __debug_gym_show __debug_gym_repair __debug_gym_enable \
+  __debug_gym_state __debug_gym_variables __debug_gym_measure __debug_gym_is_own __debug_gym_send __debug_gym_clear
 trap '__debug_gym_report exit "$?" "$@"' EXIT
 __debug_gym_report start 0

@@ -55,12 +55,14 @@ class State:
         text: commands that set variables, functions, options, aliases and traps
         ends_on_errors: whether `set -e` was on
         large: variables that are not in the text, for they are too large
+        status: the exit status of the last command, which the next one has as `$?`
     """
 
     directory: str
     text: bytes = b""
     ends_on_errors: bool = False
     large: tuple[str, ...] = ()
+    status: int = 0
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,8 @@ class Shell:
 
     def _type(self, which: str, command: str) -> None:
         quoted = command.replace("\\", "\\\\").replace("'", "\\047")
-        self._spawn.send(f"__debug_gym_command=$'{quoted}'; \\builtin export -n __debug_gym_command\n")
+        self._spawn.send(f"__debug_gym_command=$'{quoted}' __debug_gym_last={self.state.status}\n")
+        self._spawn.send("\\builtin export -n __debug_gym_command __debug_gym_last\n")
         self._spawn.send("\\builtin . /dev/fd/20\n")
         self._ask(which)
 
@@ -244,7 +247,7 @@ class Shell:
 
     def _take_state(self, report: _Report, deadline: float) -> None:
         """Read the state that follows a report; without it, only the directory is news, and the shell is no good."""
-        self.state = replace(self.state, directory=report.directory or self.state.directory)
+        self.state = replace(self.state, directory=report.directory or self.state.directory, status=report.status)
         large = []
         self._silent = False
         while not self._ended:
@@ -265,7 +268,7 @@ class Shell:
             elif kind == b"state":
                 # an EXIT trap of bash's runs with `set -e` off already
                 ends_on_errors = "e" in report.flags or (report.which == "exit" and self.state.ends_on_errors)
-                self.state = State(self.state.directory, text, ends_on_errors, tuple(large))
+                self.state = State(self.state.directory, text, ends_on_errors, tuple(large), report.status)
                 break
 
     def _receive(self) -> bytes:
@@ -351,6 +354,7 @@ class Shell:
         self._ask(which)
         if self._wait_for(which, time.monotonic() + START_TIMEOUT) is None or self._silent:
             raise ShellFailed("bash did not take over the state of the one before")
+        self.state = replace(self.state, status=state.status)
         self.take_printed()
 
 
