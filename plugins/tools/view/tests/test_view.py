@@ -118,6 +118,21 @@ def test_odd_bytes_are_escaped_and_told(say: Say) -> None:
     assert lines == [r"  1  caf\xe9\x0cx", r"  2  y\x00\x0dz"]
 
 
+@pytest.mark.parametrize(
+    ("content", "note"),
+    [
+        (b"a\r\nb\nc\r\nd\n", "; mixed line ends, CRLF and LF"),
+        (b"a\nb\r\nc", "; mixed line ends, CRLF and LF; no newline at the end"),
+        (b"a\r\nb\r\n", "; CRLF line ends"),
+        (b"a\r\nb", "; CRLF line ends; no newline at the end"),
+        (b"a\nb\n", ""),
+    ],
+)
+def test_line_ends_that_are_mixed_are_told(env: RepoEnv, say: Say, content: bytes, note: str) -> None:
+    env.workspace.write_bytes("ends.txt", content)
+    assert say("view ends.txt").text.split("\n")[0].partition("(editable)")[2] == note
+
+
 def test_python_source_is_shown_in_the_encoding_that_it_declares(env: RepoEnv, say: Say) -> None:
     env.workspace.write_bytes("l1.py", b"# coding: Latin-1\n" + b"# caf\xe9\x85\n" * PAGE)
     header = f"l1.py, lines 1-{PAGE} of {PAGE + 1} (editable); Latin-1 (declared)"

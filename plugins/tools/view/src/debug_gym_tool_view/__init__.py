@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core import ActionError, Observation, Tool, ToolCall, hookimpl
 from debug_gym_core.tools.action import as_text
-from debug_gym_core.workspace.lines import CRLF, beginning, body_of, end_of, show, shown, split
+from debug_gym_core.workspace.lines import CRLF, LF, beginning, body_of, end_of, show, shown, split
 
 if TYPE_CHECKING:
     from debug_gym_core import Environment
@@ -105,6 +105,7 @@ def _page(found: FileLines, first: int, marks: frozenset[int], width: int) -> _P
         missing = 0
     texts: list[str] = []
     special: dict[str, bool] = {}
+    ends: set[bytes] = set()
     encoding, name = found.encoding, "UTF-8"
     if encoding != "utf-8":
         name = found.declared
@@ -124,10 +125,11 @@ def _page(found: FileLines, first: int, marks: frozenset[int], width: int) -> _P
         texts.append(text)
         if undecodable:
             special[rf"not valid {name}: undecodable bytes are shown as \xNN"] = True
-        if end_of(line) == CRLF:
-            special["CRLF line ends"] = True
-        elif not end_of(line) and not missing:
-            special["no newline at the end"] = True
+        ends.add(end_of(line))
+    if CRLF in ends:
+        special["mixed line ends, CRLF and LF" if LF in ends else "CRLF line ends"] = True
+    if b"" in ends and not missing:
+        special["no newline at the end"] = True
     return _Page(texts, first + len(texts) - 1, list(special))
 
 
