@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 from typing import TYPE_CHECKING
 
 from debug_gym_core.errors import ActionError
 from debug_gym_core.sandbox.guest.declared import is_python
 from debug_gym_core.workspace.edits import diff
-from debug_gym_core.workspace.lines import declared_encoding, decode, shown, split
+from debug_gym_core.workspace.lines import declared_encoding, decode, shown, split, wide_of
 
 if TYPE_CHECKING:
     from debug_gym_core.workspace.files import Workspace
@@ -35,12 +34,6 @@ DIFF_CHARACTERS = 12_000
 LARGEST = 32 << 20
 """Bytes of a file that can be edited."""
 
-_WIDE = {
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-    codecs.BOM_UTF32_BE: "UTF-32",
-}
 _ASCII = bytes(range(128))
 
 
@@ -62,11 +55,11 @@ def read_editable(workspace: Workspace, path: str, *, whole: bool = False) -> tu
     workspace.must_be_editable(real)
     content = workspace.read_existing(real, LARGEST)
     if content is not None and not whole:
-        wide = next((name for mark, name in _WIDE.items() if content.startswith(mark)), None)
+        wide = wide_of(content)
         if wide is not None:
             raise ActionError(
-                f"{shown(real)} is {wide}, of which no part can be replaced; replace the whole file, or change it by a "
-                "program that reads and writes this encoding"
+                f"{shown(real)} is {wide.name}, of which no part can be replaced; replace the whole file, or change it "
+                "by a program that reads and writes this encoding"
             )
     return real, content
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from debug_gym_core.errors import ActionError
 from debug_gym_core.sandbox.guest.declared import codec_of, declaration, line_codec_of, text_of
@@ -79,6 +80,50 @@ def encode(text: str, encoding: str = "utf-8") -> bytes:
         raise ActionError(
             f"the text cannot be written as {encoding}: character {error.start + 1} is U+{ord(character):04X}"
         ) from None
+
+
+@dataclass(frozen=True)
+class Wide:
+    """An encoding whose characters have two or four bytes, so that its lines are none of ours.
+
+    Attributes:
+        name: what people call it
+        mark: the byte order mark at a file's beginning, by which the file is known to be in it
+        codec: what Python calls it, without a mark
+    """
+
+    name: str
+    mark: bytes
+    codec: str
+
+    def to_utf_8(self, data: bytes) -> bytes:
+        """The content of a file in it as UTF-8 without a mark; what is no text is replaced."""
+        return data.removeprefix(self.mark).decode(self.codec, "replace").encode()
+
+    def from_utf_8(self, data: bytes) -> bytes:
+        """The reverse of `to_utf_8`.
+
+        Raises:
+            ActionError: this is no UTF-8
+        """
+        return self.mark + encode(decode(data).removeprefix("\ufeff"), self.codec)
+
+
+_WIDE = (  # those first whose mark begins as another one's
+    Wide("UTF-32", codecs.BOM_UTF32_LE, "utf-32-le"),
+    Wide("UTF-32", codecs.BOM_UTF32_BE, "utf-32-be"),
+    Wide("UTF-16", codecs.BOM_UTF16_LE, "utf-16-le"),
+    Wide("UTF-16", codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def wide_of(data: bytes) -> Wide | None:
+    """The encoding of two or four bytes a character that a file's mark tells, if it is one.
+
+    Args:
+        data: the content, or its beginning
+    """
+    return next((wide for wide in _WIDE if data.startswith(wide.mark)), None)
 
 
 def declared_encoding(data: bytes) -> str:

@@ -109,8 +109,28 @@ def test_of_a_file_in_utf_16_no_part_is_replaced(env: RepoEnv, use: Use) -> None
     seen = use(path="app.py", start=1, new_code="x")
     assert seen.error and "app.py is UTF-16, of which no part can be replaced; replace the whole file" in seen.text
     assert content(env) == data
-    use(path="app.py", new_code="x\n")
-    assert content(env) == b"x\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_a_file_in_utf_16_that_is_replaced_whole_keeps_its_encoding(env: RepoEnv, use: Use, encoding: str) -> None:
+    env.workspace.write_bytes("app.py", "\ufeffone\r\ntwo\r\n".encode(encoding))
+    seen = use(path="app.py", new_code="one\ncaf\u00e9 \U0001f600")
+    assert content(env) == "\ufeffone\r\ncaf\u00e9 \U0001f600\r\n".encode(encoding)
+    first, *diff, note = seen.text.splitlines()
+    assert first == "app.py rewritten; it has 2 lines"
+    assert [line for line in diff if line.startswith(("+", "-"))][2:] == ["-two", "+caf\u00e9 \U0001f600"]
+    assert note == f"[note: the file is {encoding[:6].upper()} with its byte order mark, as it was]"
+    assert "unchanged" in use(path="app.py", new_code="\ufeffone\r\ncaf\u00e9 \U0001f600\r\n").text
+    use(path="app.py", new_code="")
+    assert content(env) == "\ufeff".encode(encoding)
+
+
+def test_half_a_character_of_utf_16_does_not_keep_a_file_from_being_replaced(env: RepoEnv, use: Use) -> None:
+    env.workspace.write_bytes("app.py", "one\n".encode("utf-16") + b"\x00")
+    use(path="app.py", new_code="two\n")
+    assert content(env) == "two\n".encode("utf-16")
+    assert use(path="app.py", new_code="\udc80").error
+    assert content(env) == "two\n".encode("utf-16")
 
 
 def test_utf_8_in_a_file_that_is_not_is_told(env: RepoEnv, use: Use) -> None:

@@ -133,6 +133,12 @@ def test_line_ends_that_are_mixed_are_told(env: RepoEnv, say: Say, content: byte
     assert say("view ends.txt").text.split("\n")[0].partition("(editable)")[2] == note
 
 
+def test_a_file_of_which_no_part_can_be_edited_is_told(env: RepoEnv, say: Say) -> None:
+    env.workspace.write_bytes("wide.txt", "a\n".encode("utf-16"))
+    header = say("view wide.txt").text.split("\n")[0]
+    assert "(editable); UTF-16, of which no part can be replaced, only the whole; not valid" in header
+
+
 def test_python_source_is_shown_in_the_encoding_that_it_declares(env: RepoEnv, say: Say) -> None:
     env.workspace.write_bytes("l1.py", b"# coding: Latin-1\n" + b"# caf\xe9\x85\n" * PAGE)
     header = f"l1.py, lines 1-{PAGE} of {PAGE + 1} (editable); Latin-1 (declared)"

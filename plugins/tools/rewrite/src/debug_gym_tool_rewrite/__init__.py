@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from debug_gym_core import ActionError, Observation, Tool, hookimpl
 from debug_gym_core.tools.editing import count_lines, is_python, must_fit, read_editable, report
-from debug_gym_core.workspace.lines import replace, shown, split
+from debug_gym_core.workspace.lines import replace, shown, split, wide_of
 
 if TYPE_CHECKING:
     from debug_gym_core import Environment
@@ -37,14 +37,20 @@ class Rewrite(Tool):
             new_code: the lines that take their place
         """
         real, old = read_editable(env.workspace, path, whole=start is None and end is None)
-        first, last = _range(shown(real), old, start, end)
-        new = replace(old or b"", first, last, new_code, python=is_python(real))
+        wide = wide_of(old or b"")
+        before = wide.to_utf_8(old or b"") if wide else old
+        first, last = _range(shown(real), before, start, end)
+        after = replace(before or b"", first, last, new_code, python=is_python(real) and not wide)
+        new = wide.from_utf_8(after) if wide else after
         data = {"path": real, "start": first, "end": last, "created": old is None, "changed": new != old}
         if new == old:
             return Observation(self.name, f"{shown(real)} is unchanged: the new lines equal the old ones", data)
         must_fit(self.name, real, len(new))
         env.workspace.write_bytes(real, new)
-        return Observation(self.name, report(real, old, new, "created" if old is None else "rewritten"), data)
+        said = report(real, before, after, "created" if old is None else "rewritten")
+        if wide:
+            said += f"\n[note: the file is {wide.name} with its byte order mark, as it was]"
+        return Observation(self.name, said, data)
 
 
 def _range(name: str, content: bytes | None, start: int | None, end: int | None) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core import ActionError, Observation, Tool, ToolCall, hookimpl
 from debug_gym_core.tools.action import as_text
-from debug_gym_core.workspace.lines import CRLF, LF, beginning, body_of, end_of, show, shown, split
+from debug_gym_core.workspace.lines import CRLF, LF, beginning, body_of, end_of, show, shown, split, wide_of
 
 if TYPE_CHECKING:
     from debug_gym_core import Environment
@@ -115,6 +115,8 @@ def _page(found: FileLines, first: int, marks: frozenset[int], width: int) -> _P
         if number == 1 and line.startswith(codecs.BOM_UTF8):
             line = line.removeprefix(codecs.BOM_UTF8)
             special["UTF-8 with BOM"] = True
+        elif number == 1 and (wide := wide_of(line)) is not None:
+            special[f"{wide.name}, of which no part can be replaced, only the whole"] = True
         text, undecodable = _text(body_of(line), missing, encoding)
         if width:
             mark = "B" if number in marks else " "
