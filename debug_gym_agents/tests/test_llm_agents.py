@@ -24,6 +24,9 @@ FIX = ToolCall("rewrite", {"path": "shop.py", "start": 6, "new_code": "    for p
 FAMILY = [DebugAgent, *repeated("people", RewriteAgent, Debug5Agent)]
 EVERY = [*FAMILY, ToolAgent]
 
+BREAK = ToolCall("rewrite", {"path": "shop.py", "start": 6, "new_code": "    for price in prices[1:]:"}, "break")
+EVAL = ToolCall("eval", {}, "eval")
+
 
 def touch(number: int) -> ToolCall:
     """A rewrite that helps nobody."""
@@ -364,6 +367,36 @@ def test_the_modern_loop_takes_silence_for_the_end_unless_it_was_cut_off(make: C
     llm = Talker([Message("assistant", "cut"), Message("assistant", "I give up.")])
     assert ToolAgent().play(make(), llm) == "gave_up"
     assert len(llm.seen) == 2 and llm.seen[1][-1].content.startswith("Your answer was cut off")
+
+
+@pytest.mark.parametrize("agent", [ToolAgent, *repeated("people", DebugAgent)])
+def test_what_was_broken_again_after_it_was_resolved_does_not_end_as_resolved(
+    agent: type[Agent], make: Callable[..., RepoEnv]
+) -> None:
+    env = make(end_on_resolved=False)
+    said = [Message("assistant", "All tests pass.")] * 3
+    ended = agent().play(env, Talker([calling(FIX), calling(EVAL), calling(BREAK), *said]))
+    assert ended == ("gave_up" if agent is ToolAgent else "malformed")
+    assert env.resolved and not env.grade().resolved, "nobody has measured it since"
+
+
+def test_what_is_still_resolved_after_a_later_change_ends_as_resolved_and_is_graded_once(
+    make: Callable[..., RepoEnv],
+) -> None:
+    env = make(end_on_resolved=False)
+    assert ToolAgent().play(env, Talker([calling(FIX), calling(EVAL), calling(touch(1))])) == "resolved"
+    grade = env.grade()
+    assert grade.resolved and env.grade() is grade
+    env.step(BREAK)
+    assert not env.grade().resolved
+
+
+def test_an_answer_that_is_cut_off_amid_further_work_is_corrected(make: Callable[..., RepoEnv]) -> None:
+    env = make(end_on_resolved=False)
+    llm = Talker([calling(FIX), calling(EVAL), calling(BREAK), Message("assistant", "cut"), calling(FIX)])
+    assert ToolAgent().play(env, llm) == "resolved"
+    assert len(llm.seen) == 6 and llm.seen[4][-1].content.startswith("Your answer was cut off")
+    assert env.grade().resolved
 
 
 def test_a_refusal_ends_the_modern_loop_and_is_told_from_silence(make: Callable[..., RepoEnv]) -> None:

@@ -54,8 +54,8 @@ class DebugAgent(Agent):
             completion = self._ask(turns, history, sight)
             turn += 1
             answer = with_ids(completion.message, turn)
-            if not answer.calls and (env.resolved or turns.ends(completion)):
-                return "resolved" if env.resolved else "over"
+            if not answer.calls and ((resolved := turns.resolved) or turns.ends(completion)):
+                return "resolved" if resolved else "over"
             history.append(answer)
             finish = completion.finish
             turns.note(answer)

@@ -55,6 +55,11 @@ class Turns:
         """Whether the model calls nothing, however often it is asked."""
         return self.malformed >= MOST_MALFORMED
 
+    @property
+    def resolved(self) -> bool:
+        """Whether the task is resolved as the files are now: what was measured may have been broken since."""
+        return self.env.resolved and self.env.grade().resolved
+
     def tools(self) -> list[dict[str, Any]]:
         """What the model is offered now, as JSON Schema."""
         return [type(tool).schema() for tool in self.env.tools.values()]

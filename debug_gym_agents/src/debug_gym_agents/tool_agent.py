@@ -47,12 +47,11 @@ class ToolAgent(Agent):
             finish = completion.finish
             turns.note(answer)
             if not answer.calls:
+                if turns.resolved:
+                    return "resolved"
                 wrong = correction(completion)
-                if wrong is None or env.resolved:
-                    ended = (
-                        "over" if turns.ends(completion) else "refused" if completion.finish == "refused" else "gave_up"
-                    )
-                    return "resolved" if env.resolved else ended
+                if wrong is None:
+                    return "over" if turns.ends(completion) else "refused" if finish == "refused" else "gave_up"
                 history.append(Message("user", wrong))
             for call in answer.calls:
                 history.append(Message("tool", env.step(call)[0]["text"], call_id=call.id))

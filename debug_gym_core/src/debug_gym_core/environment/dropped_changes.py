@@ -179,14 +179,13 @@ class DroppedChanges:
             tell("what passes in place could not be graded: %s", error)
             why = f"no clean copy could be graded: {' '.join(str(error).split())[:300]}"
             return Confirmed(Standing(score, False, standing.broken), dropped, why)
-        self._graded = changes, grade
         standing = Standing(grade.score, grade.resolved, grade.broken)
         if grade.resolved:
             return Confirmed(standing, self._lasting(dropped))
         return Confirmed(standing, dropped, about_grade(grade, others=bool(self._task.pass_to_pass)))
 
     def grade(self, changes: Changes, seed: int, timeout: float, interruption: Interruption) -> Grade:
-        """The clean grade of changes; that by which they were confirmed, where they are still the same.
+        """The clean grade of changes; the last one where it was of the same.
 
         Args:
             changes: of the agent
@@ -202,7 +201,9 @@ class DroppedChanges:
             same, grade = self._graded
             if changes == same and changes.left_out == same.left_out:
                 return grade
-        return self._tests.grade(changes, self._sandbox.factory, seed, timeout, self._unchanged, interruption)
+        grade = self._tests.grade(changes, self._sandbox.factory, seed, timeout, self._unchanged, interruption)
+        self._graded = changes, grade
+        return grade
 
     def _lasting(self, dropped: Mapping[str, str]) -> dict[str, str]:
         """Without what is read-only: the step that changed it puts it back when it is over, and says so."""
