@@ -14,10 +14,11 @@ from quiz_components import Quiz, Thinker, refused
 from support import examples
 
 from debug_gym_core.components.catalogue import Plugins
-from debug_gym_core.config.layers import Layer, parse_override
+from debug_gym_core.config.layers import Layer, parse_override, read_file
 from debug_gym_core.config.loading import from_data, load
 from debug_gym_core.config.model import Config
 from debug_gym_core.config.text import as_yaml
+from debug_gym_core.config.yaml_types import dumped
 from debug_gym_core.errors import UsageError
 
 
@@ -133,8 +134,7 @@ VALUES = st.recursive(
 @given(path=st.lists(WORDS, min_size=1, max_size=4), value=VALUES)
 @examples(200)
 def test_minus_p_takes_any_yaml_after_the_first_equals_sign(path: list[str], value: Any) -> None:
-    text = yaml.safe_dump(value, default_flow_style=True, width=10**9)
-    assert parse_override(f"{'.'.join(path)}={text}") == (tuple(path), value, f"-p {'.'.join(path)}")
+    assert parse_override(f"{'.'.join(path)}={dumped(value)}") == (tuple(path), value, f"-p {'.'.join(path)}")
 
 
 @given(
@@ -150,6 +150,42 @@ def test_what_was_set_is_there_and_knows_its_origin(path: list[str], value: Any)
     assert here == value
     assert layer.origin(path) == "here"
     assert layer.origin([*path, "below"]) == "here"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *[("1e-3", 0.001), ("1e2", 100.0), ("1.5e2", 150.0), ("-2E+1", -20.0), ("+.5", 0.5), ("1.", 1.0)],
+        *[("010", 10), ("-007", -7), ("0o17", 15), ("0x1F", 31), ("0b11", 3), ("128_000", 128_000), ("0", 0)],
+        *[("-.inf", float("-inf")), ("!!float 2", 2.0), ("!!int 010", 10)],
+        *[("12:30", "12:30"), ("1:30.5", "1:30.5"), ("1e", "1e"), ("e3", "e3"), (".", "."), ("1.2.3", "1.2.3")],
+        *[("'1e-3'", "1e-3"), ("on", True), ("no", False), ("~", None)],
+    ],
+)
+def test_numbers_are_those_of_yaml_1_2(text: str, value: Any, write_config: Any) -> None:
+    for read in parse_override(f"x={text}").value, read_file(Path(write_config(f"x: {text}\n"))).data["x"]:
+        assert (type(read), read) == (type(value), value)
+    shown = dumped(value)
+    assert parse_override(f"x={shown}").value == value and yaml.safe_load(dumped(str(text))) == str(text)
+
+
+def test_numbers_with_an_exponent_are_settings(quiz_plugins: Plugins) -> None:
+    config = load("quiz", ["run.max_cost=1e-3", "env.run_timeout=1.5e2", "run.seed=010"], plugins=quiz_plugins)
+    assert (config.run.max_cost, config.env.run_timeout, config.run.seed) == (0.001, 150, 10)
+    assert from_data(config.model_dump(mode="json"), "run.json", quiz_plugins) == config
+
+
+@pytest.mark.parametrize("word", ["1e-3", "12:30", "010", "1_0", "7e12", "-.5"])
+def test_a_text_that_looks_like_a_number_is_shown_as_a_text(word: str, quiz_plugins: Plugins, tmp_path: Path) -> None:
+    config = load("quiz", [f"env.python='{word}'", "tools=[view]"], plugins=quiz_plugins)
+    (tmp_path / "c.yaml").write_text(as_yaml(config, quiz_plugins))
+    assert load(str(tmp_path / "c.yaml"), ["run.output=exps"], plugins=quiz_plugins).env.python == word
+
+
+def test_a_key_that_is_a_number_is_refused_and_one_with_a_colon_is_a_word(write_config: Any) -> None:
+    assert read_file(Path(write_config("12:30: x\n'1e3': y\n"))).data == {"12:30": "x", "1e3": "y"}
+    with pytest.raises(UsageError, match="a key must be a word; put it in quotes: '1e3'"):
+        read_file(Path(write_config("1e3: x\n")))
 
 
 def test_equals_signs_belong_to_the_value(quiz_plugins: Plugins) -> None:

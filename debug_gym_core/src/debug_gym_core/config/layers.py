@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from debug_gym_core.config.yaml_types import Loader
 from debug_gym_core.config.yaml_words import problem_of
 from debug_gym_core.errors import UsageError
 from debug_gym_core.redaction import may_be_key, name_alone
@@ -24,25 +25,6 @@ MOST_ALIASED = 100_000
 DEEPEST = 50
 """Lists and mappings within each other."""
 TOO_DEEP = f"more than {DEEPEST} lists and mappings within each other"
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads the types of JSON: a date is a text, and a value that cannot be made is an error that says where it is."""
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """See `yaml.SafeLoader`."""
-        try:
-            return super().construct_object(node, deep)
-        # The words repeat the value, as of `!!bool x`.
-        except (ValueError, OverflowError, LookupError, AttributeError):
-            problem = f"this cannot be read as {node.tag.rpartition(':')[2]}"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 @dataclass
@@ -164,7 +146,7 @@ def read_text(text: str, name: str) -> Layer:
         UsageError: as `read_file`
     """
     try:
-        loader = _Loader(text)
+        loader = Loader(text)
         node = loader.get_single_node()
         layer = Layer(name=name)
         if node is None or (isinstance(node, yaml.ScalarNode) and not node.value and node.style is None):
@@ -229,7 +211,7 @@ def parse_override(text: str) -> Override:
         raise UsageError(f"-p {name_alone(text)}: say key.path=value, as in -p env.run_timeout=60")
     origin = f"-p {'.'.join(path)}"
     try:
-        loader = _Loader(value)
+        loader = Loader(value)
         node = loader.get_single_node()
         if node is None:
             return Override(path, None, origin)

@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 import pydantic
-import yaml
 
 from debug_gym_core.components.catalogue import Plugins, installed
 from debug_gym_core.config.model import COMPONENT_SECTIONS, Config
+from debug_gym_core.config.yaml_types import dumped
 
 WIDTH = 28
 """Column, counted from a value's key, where comments start."""
@@ -68,8 +68,7 @@ def _scalar(value: Any) -> str:
     """A value in YAML, on one line."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)
-    return text.removesuffix("\n").removesuffix("\n...")
+    return dumped(value)
 
 
 def _sentence(words: str) -> str:
