@@ -105,6 +105,27 @@ def test_minus_p_reaches_into_an_agents_section(quiz_plugins: Plugins, write_con
     assert "rewrite_agent is an agent's section, with keys" in refused(quiz_plugins, path, "rewrite_agent=5")
 
 
+def test_the_section_of_an_agent_that_does_not_play_is_checked_as_it_would_play(
+    quiz_plugins: Plugins, write_config: Any
+) -> None:
+    path = write_config("""\
+tools: [view, pdb]
+debug_agent: {tools: {pdb: {timeout: 5}}}
+thinker: {tools: [view], agent: {depth: 2}}
+rewrite_agent: {benchmark: {level: 2}}
+""")
+    quiz = "benchmark.name=quiz"
+    config = load(path, [quiz], agent="thinker", plugins=quiz_plugins)
+    assert (config.agent.name, config.tools, config.agent.settings_for(Thinker)["depth"]) == ("thinker", ("view",), 2)
+    assert load(path, [quiz], agent="debug_agent", plugins=quiz_plugins).tool_settings()["pdb"]["timeout"] == 5
+    option = "debug_agent.tools.pdb.timeout={}"
+    assert load(path, [quiz, option.format(6)], agent="thinker", plugins=quiz_plugins).tools == ("view",)
+    assert load(path, [quiz, "tools=[view]"], agent="rewrite_agent", plugins=quiz_plugins).tools == ("view",)
+    for player in "thinker", "debug_agent":
+        with pytest.raises(UsageError, match=r"-p debug_agent\.tools\.pdb\.timeout: say a number"):
+            load(path, [quiz, option.format("soon")], agent=player, plugins=quiz_plugins)
+
+
 def test_minus_p_reaches_into_the_list_of_tools(quiz_plugins: Plugins, write_config: Any) -> None:
     path = write_config("tools: [view, pdb]\n")
     assert load(path, ["tools.pdb.timeout=5"], plugins=quiz_plugins).tool_settings() == {

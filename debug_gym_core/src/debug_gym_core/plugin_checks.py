@@ -212,7 +212,7 @@ def _of_benchmark(cls: type[Any], plugins: Plugins) -> str:
     sections = checker.agent_sections(layer)
     merged = layer.without(sections)
     for name, section in sections.items():
-        checker.check_keys(section, merged, under=name)
+        checker.check_keys(section, section.over(merged), under=name)
     checker.check(Layer(merged.data, merged.origins, merged.name))
     return f"ships a config for {', '.join(cls.config)}" if cls.config else "plays with the default config"
 

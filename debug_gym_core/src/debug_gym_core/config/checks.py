@@ -121,21 +121,23 @@ class Checker:
         cls = self.plugins.agents.get(agent)
         return ends is not False and (ends is True or cls is None or cls.end_on_resolved)
 
-    def check_keys(self, section: Layer, below: Layer, *, under: str) -> None:
+    def check_keys(self, section: Layer, merged: Layer, *, under: str) -> None:
         """Check the section of an agent that may not be playing.
 
         Args:
             section: its values
-            below: what it overrides
+            merged: what holds where the agent plays, the section's values in it
             under: its name
 
         Raises:
             UsageError: a key of it is unknown, or a value of it is wrong
         """
-        merged = section.over(below)
         written = [path for path, _ in leaves(section.data)]
         mine = [
-            item for item in self._problems(merged) if any(_overlap(steps_of(item["loc"]), path) for path in written)
+            item
+            for item in (self._problems(merged) if written else ())
+            if any(_overlap(steps_of(item["loc"]), path) for path in written)
+            and merged.origin(item["loc"]) == section.origin(item["loc"])
         ]
         self._refusals.refuse(mine, merged, under=under)
 

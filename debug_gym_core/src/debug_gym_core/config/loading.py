@@ -78,26 +78,36 @@ def load(
         player = _name_of(chosen[-1], AgentSection) if chosen else _name_in(everything, "agent", AgentSection)
         player = player if agent is None else agent
         sections = checker.agent_sections(everything)
-        merged = everything.without(sections)
-        if player in sections:
-            merged = sections[player].over(merged)
-        for path, value, origin in (one for given in explicit for one in checker.unfolded(given)):
-            if checker.is_for_agent(path, origin):
-                given = Layer()
-                given.set(path[1:], value, origin)
-                checker.check_keys(given, merged, under=path[0])
-                merged = given.over(merged) if path[0] == player else merged
-            else:
-                merged.set(path, value, origin)
-        for option, (path, value) in options.items():
-            if value is not None:
-                merged.set(path, value, option)
-        if ("tools",) not in merged.origins:  # nobody listed them; some may have got settings
-            ends = checker.ends_on_resolved(player, merged)
-            merged.data["tools"] += default_tools(ends_on_resolved=ends)[len(DEFAULT_TOOLS) :]
-        merged = checker.without_foreign(merged, benchmark)
-        for name, section in sections.items():
+
+        def played_by(name: str) -> Layer:
+            """What holds where an agent plays; its section and its values of options are checked."""
+            section = sections.get(name, Layer())
+            merged = section.over(everything.without(sections))
+            for path, value, origin in (one for given in explicit for one in checker.unfolded(given)):
+                if not checker.is_for_agent(path, origin):
+                    merged.set(path, copy.deepcopy(value), origin)
+                elif path[0] == name:
+                    given = Layer()
+                    given.set(path[1:], value, origin)
+                    merged = given.over(merged)
+                    checker.check_keys(given, merged, under=name)
+            for option, (path, value) in options.items():
+                if option == "--agent" and name != player:
+                    value = name
+                if value is not None:
+                    merged.set(path, value, option)
+            if ("tools",) not in merged.origins:  # nobody listed them; some may have got settings
+                ends = checker.ends_on_resolved(name, merged)
+                merged.data["tools"] += default_tools(ends_on_resolved=ends)[len(DEFAULT_TOOLS) :]
+            merged = checker.without_foreign(merged, benchmark)
             checker.check_keys(section, merged, under=name)
+            return merged
+
+        merged = played_by(player)
+        optional = {one.path[0] for one in explicit if one.path[0] in checker.plugins.agents}
+        for name in {**sections, **dict.fromkeys(sorted(optional))}:
+            if name != player:
+                played_by(name)
         if isinstance(merged.data.get("agent"), dict) and _name_in(merged, "agent", AgentSection) != player:
             where = merged.origin(("agent", "name"))
             raise UsageError(f"{where}: the section of {player} cannot choose another agent")
