@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from asking_runs import PRICES, Serve, play_asking
+from asking_runs import PRICES, Serve, play_asking, player
 
 from debug_gym_core.cli.episode_parts import Account
 from debug_gym_core.components.catalogue import Plugins
@@ -18,7 +19,7 @@ from debug_gym_core.runs.model_record import recorded
 from debug_gym_core.runs.reading import find_episodes
 from debug_gym_core.runs.report import read_sections
 from debug_gym_core.runs.run import Run
-from debug_gym_core.testing.model_server import Reply
+from debug_gym_core.testing.model_server import Reply, Request
 
 
 def test_which_model_was_asked_is_kept_without_secrets(serve: Serve, wire_plugins: Plugins, tmp_path: Path) -> None:
@@ -40,6 +41,62 @@ def test_which_model_was_asked_is_kept_without_secrets(serve: Serve, wire_plugin
     assert (line.llm, line.model) == ("mine", "first-model-2024")
     (kept,) = find_episodes(tmp_path / "run")
     assert ("model", "mine (first-model-2024)") in Account.of(kept).facts()
+
+
+def test_what_the_environment_says_stands_in_no_file_of_a_run(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, key = "a-value-of-mine-77", "k-in-the-path-88"
+    monkeypatch.setenv("MINE_A", token)
+    monkeypatch.setenv("MINE_B", key)
+    monkeypatch.setenv("MINE_C", "s3")
+    monkeypatch.setenv("MINE_D", "m-of-them")
+    sent = {
+        "extra_headers": {"X-Auth": "${MINE_A}"},
+        "extra_body": {"user": "of ${MINE_A}", "tier": ["${MINE_C}"]},
+        "note": "s3",
+    }
+
+    def answer(request: Request) -> Reply:
+        assert request.path == f"/{os.environ['MINE_B']}/v1"
+        said: str = json.dumps(player(request).body)
+        return Reply(json.loads(said.replace("turn ", f"{token} {key} ")))
+
+    def entry() -> dict[str, Any]:
+        return {"endpoint": f"{server.url}/${{MINE_B}}/v1", "model": "${MINE_D}", "generate_kwargs": sent}
+
+    server = serve(answer)
+    (tmp_path / "llm.yaml").write_text(json.dumps({"mine": {"tags": ["wire"], **entry()}}))
+    run = play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a")
+    assert [(one.status, one.error) for one in run.results.values()] == [("resolved", None)]
+    for path in (one for one in (tmp_path / "run").rglob("*") if one.is_file()):
+        assert not any(one in path.read_text() for one in (token, key)), path
+    kept = json.loads((tmp_path / "run/run.json").read_text())["model"]
+    assert (kept["model"], kept["endpoint"]) == ("m-of-them", f"{server.url}/${{MINE_B}}/v1")
+    assert kept["generate_kwargs"] == {**sent, "note": "${MINE_C}"}
+    assert list(kept["variables"]) == ["of ${MINE_A}", "${MINE_C}"]
+
+    monkeypatch.setenv("MINE_B", "k-of-another-path")
+    play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]")
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    assert any("model.endpoint_variables was " in note for note in record["notes"])
+    monkeypatch.setenv("MINE_C", "s4")
+    with pytest.raises(UsageError, match=r"was played by another model: model.*; model.variables was {.*is now "):
+        play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=all")
+    monkeypatch.setenv("MINE_C", "s3")
+    monkeypatch.setenv("MINE_D", "m-of-others")
+    with pytest.raises(UsageError, match=r'another model: model.model was "m-of-them", is now "m-of-others"'):
+        play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=all")
+
+
+def test_a_header_of_the_environment_may_change_as_keys_do(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINE_A", "first-token-1")
+    serve(generate_kwargs={"extra_headers": {"X-Auth": "Bearer ${MINE_A}"}})
+    play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a")
+    monkeypatch.setenv("MINE_A", "second-token-2")
+    assert len(play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]").results) == 2
 
 
 ANOTHER: list[tuple[dict[str, Any], str]] = [

@@ -33,7 +33,13 @@ BACKEND = "openai"
 GIVEN = "the config's llm section"
 """Where values come from that a config has for a model."""
 
+NAMED = ("model",)
+"""The setting whose value names the model: it is said wherever the model is, whoever says it."""
+
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+_WORDS = re.compile(r"[A-Za-z]+([-_. ][A-Za-z]+)*|[0-9.]+")
+"""What is no secret unless its name says that it is one, such as `medium` and `0.25`."""
 
 
 @dataclass(frozen=True)
@@ -163,11 +169,13 @@ class Models:
             PluginError: the backend cannot tell whether one is
             RequirementError: a variable of the environment that the entry names is not set, or the backend is missing
         """
-        from debug_gym_core.models.service import ServiceLLM, bounds_answer, names_sent, without
+        from debug_gym_core.models.answer_bounds import bounds_answer, names_sent, without
+        from debug_gym_core.models.service import ServiceLLM
 
         self.refuse_unknown_keys(name, plugins)
         cls = self.backend(name, plugins)
-        entry = self._resolved(name)
+        references: dict[str, str] = {}
+        entry = self._resolved(name, references)
         known = cls.Settings.model_fields
         chosen = Layer({key: value for key, value in given.items() if value is not None and key in known}, name=GIVEN)
         names = names_sent(chosen.data)
@@ -193,13 +201,23 @@ class Models:
             raise UsageError(f"{self.layer.origin((name,))}: {name}: {error}") from None
         if isinstance(llm, ServiceLLM):
             llm.entry = name
+            llm.settings.came_from(references)
         return llm
 
-    def _resolved(self, name: str) -> Layer:
-        """What an entry says that is not null, with the variables of the environment in the place of their names."""
+    def _resolved(self, name: str, references: dict[str, str]) -> Layer:
+        """What an entry says that is not null, with the variables of the environment in the place of their names.
+
+        Args:
+            name: the entry
+            references: gets the texts that came from there, with what the entry has in the place of each
+        """
         entry = self.layer.part(name).without([key for key, value in self.values(name).items() if value is None])
         for path, value in leaves(entry.data):
-            resolved = self._expanded(value, (name, *path))
+            found: dict[str, str] = {}
+            resolved = self._expanded(value, (name, *path), found)
+            for text, written in found.items() if path[:1] != NAMED else ():
+                references[text] = written
+                _keep_secret(path, written)
             if isinstance(resolved, str) and any(SECRET.search(step) for step in path):
                 remember(resolved)
             entry.set(path, resolved, entry.origin(path))
@@ -218,11 +236,11 @@ class Models:
             if path in wrong and where != GIVEN and isinstance(value, str) and _REFERENCE.fullmatch(value):
                 settings.set(path, _scalar(self._expanded(value, (name, *path))), where)
 
-    def _expanded(self, value: Any, path: tuple[str, ...]) -> Any:
+    def _expanded(self, value: Any, path: tuple[str, ...], references: dict[str, str] | None = None) -> Any:
         if isinstance(value, list):
-            return [self._expanded(one, path) for one in value]
+            return [self._expanded(one, path, references) for one in value]
         if isinstance(value, dict):  # within a list
-            return {key: self._expanded(one, path) for key, one in value.items()}
+            return {key: self._expanded(one, path, references) for key, one in value.items()}
         if not isinstance(value, str):
             return value
 
@@ -233,7 +251,23 @@ class Models:
                 raise RequirementError(f"{where}: the environment has no {match[1]}; set it: export {match[1]}=...")
             return found
 
-        return _REFERENCE.sub(replaced, value)
+        resolved = _REFERENCE.sub(replaced, value)
+        if references is not None and _REFERENCE.search(value):
+            references[resolved] = value
+        return resolved
+
+
+def _keep_secret(path: KeyPath, written: str) -> None:
+    """Remember what the environment says for the variables of a value, but for plain words: they are a program's too.
+
+    Args:
+        path: of the value, in its entry
+        written: what the entry says
+    """
+    for variable in _REFERENCE.findall(written):
+        found = os.environ[variable]
+        if any(SECRET.search(step) for step in (*path, variable)) or not _WORDS.fullmatch(found):
+            remember(found)
 
 
 def _where(settings: Layer, problem: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Annotated, Any, ClassVar, Self
 
@@ -19,6 +19,7 @@ from pydantic import Field
 from debug_gym_core.components.component import Settings
 from debug_gym_core.components.values import Count, Dollars, Flag, Seconds
 from debug_gym_core.errors import DebugGymError, LLMError, LLMUnavailable, RequirementError, cause_of, place_of
+from debug_gym_core.models.answer_bounds import BOUNDS
 from debug_gym_core.models.chat_format import mapping
 from debug_gym_core.models.gate import LOOK, STOPPED, Gate, pause
 from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message, completed
@@ -31,9 +32,6 @@ log = logging.getLogger("debug_gym")
 
 PATIENCE = 3600.0
 """Seconds for which a call is refused for too many requests until it counts as failed."""
-
-BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens")
-"""What services call the bound on an answer, among `generate_kwargs`."""
 
 SILENCE = 5.0
 """Seconds that a call is repeated before somebody who looks on is told why nothing happens."""
@@ -118,6 +116,7 @@ class ServiceSettings(AnswerSettings):
     max_task_tokens: Count | None = None
     max_run_tokens: Count | None = None
     allow_unknown_price: Flag = False
+    _references: Mapping[str, str] = pydantic.PrivateAttr(default_factory=dict)
 
     @pydantic.field_validator("endpoint")
     @classmethod
@@ -125,6 +124,15 @@ class ServiceSettings(AnswerSettings):
         if endpoint is not None and ("?" in endpoint or "#" in endpoint):
             raise ValueError(f"ends with the path, without ? and #; {QUERY}")
         return endpoint
+
+    @property
+    def references(self) -> Mapping[str, str]:
+        """Texts of these settings that came from the environment, and what llm.yaml has in the place of each."""
+        return self._references
+
+    def came_from(self, references: Mapping[str, str]) -> None:
+        """Tell what came from the environment, which a record of these settings says by its reference."""
+        self._references = references
 
     @property
     def answer_bounds(self) -> Mapping[str, Any]:
@@ -367,31 +375,6 @@ class ServiceLLM(LLM):
     def interrupt(self) -> None:
         """End a wait for the service; an answer that is under way has some seconds to come, as it is paid for."""
         self.stopping.begin()
-
-
-def names_sent(settings: Mapping[str, Any]) -> set[str]:
-    """Names of what settings say of a request, in `generate_kwargs` too; not of mappings, whose keys are merged."""
-    sent = mapping(settings.get("generate_kwargs"))
-    said = {**settings, **sent, **mapping(sent.get("extra_body"))}
-    return {name for name, value in said.items() if not isinstance(value, Mapping)}
-
-
-def bounds_answer(names: Collection[str]) -> bool:
-    """Whether the bound on an answer is among what is said, whatever it is called there."""
-    return any(name in names for name in BOUNDS)
-
-
-def without(sent: Mapping[str, Any], settings: Collection[str]) -> dict[str, Any]:
-    """`generate_kwargs` less what settings say too: by the same name, or an answer's bound by another one.
-
-    Args:
-        sent: the `generate_kwargs`
-        settings: names of what settings say
-    """
-    names = {*settings, *(BOUNDS if bounds_answer(settings) else ())}
-    rest = {name: value for name, value in sent.items() if name not in names}
-    body = rest.get("extra_body")
-    return {**rest, "extra_body": without(body, settings)} if isinstance(body, Mapping) else rest
 
 
 def _says_nothing(completion: Completion) -> bool:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from debug_gym_core.components.component import blamed, construct
 from debug_gym_core.config.llm_yaml import Models, read_models, unknown
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
+from debug_gym_core.models.answer_bounds import without
 from debug_gym_core.models.gate import Gate
-from debug_gym_core.models.service import ServiceLLM, without
+from debug_gym_core.models.service import ServiceLLM
 from debug_gym_core.runs.ledger import Ledger, Limits
 from debug_gym_core.runs.model_record import recorded
 

@@ -5,14 +5,23 @@ llm.yaml may say another thing under the same name tomorrow, so that the name al
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 from debug_gym_core.components.component import Settings
+from debug_gym_core.models.service import ServiceSettings
 from debug_gym_core.redaction import MASK, SENT_SECRET, address_alone, redacted
 
-MOVED = frozenset(("endpoint", "prices"))
+VARIABLES, ENDPOINT_VARIABLES = "variables", "endpoint_variables"
+"""What a record has beside the settings: marks of what the environment said, by the references to it."""
+
+MOVED = frozenset(("endpoint", ENDPOINT_VARIABLES, "prices"))
 """Settings of which a change is told: the same model may be served elsewhere, and cost something else."""
+
+SENT_WITH = ("extra_headers", "extra_query")
+"""Of `generate_kwargs`: what says who asks rather than what is asked."""
 
 SAME_ANSWERS = MOVED | {
     "tags", "api_key", "stream", "timeout", "max_retries", "max_run_tokens", "allow_unknown_price",
@@ -23,10 +32,47 @@ SAME_ANSWERS = MOVED | {
 def recorded(settings: Settings) -> dict[str, Any]:
     """The settings of a model that are not left at their defaults, as JSON types, secrets masked.
 
+    What came from the environment stands as its reference, for anything may be secret there; the name of the model does
+    not. Of what makes the answers others, and of where it is served, a mark tells whether it is still the same.
+
     Args:
         settings: as they are, with what the environment was asked for
     """
-    return without_secrets(settings.model_dump(mode="json", exclude_defaults=True, exclude={"api_key"}))
+    data = settings.model_dump(mode="json", exclude_defaults=True, exclude={"api_key"})
+    references = settings.references if isinstance(settings, ServiceSettings) else {}
+    marks: dict[str, dict[str, str]] = {ENDPOINT_VARIABLES: {}, VARIABLES: {}}
+    for key, value in data.items() if references else ():
+        found = marks[ENDPOINT_VARIABLES if key == "endpoint" else VARIABLES]
+        if key == "generate_kwargs":
+            kept = ((name, one, {} if name in SENT_WITH else found) for name, one in value.items())
+            data[key] = {name: _referring(one, references, marked) for name, one, marked in kept}
+        elif key != "model":
+            data[key] = _referring(value, references, found)
+    return without_secrets({**data, **{key: found for key, found in marks.items() if found}})
+
+
+def _referring(value: Any, references: Mapping[str, str], marks: dict[str, str]) -> Any:
+    """JSON types with the references in the place of what came from them.
+
+    Args:
+        value: it
+        references: by the texts that came from them
+        marks: gets a mark of each such text, by its reference
+    """
+    if isinstance(value, str) and value in references:
+        marks[references[value]] = _mark(value)
+        return references[value]
+    if isinstance(value, dict):
+        return {key: _referring(one, references, marks) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_referring(one, references, marks) for one in value]
+    return value
+
+
+@functools.lru_cache(maxsize=64)
+def _mark(text: str) -> str:
+    """What tells a text from others, so short, and so slow to make, that the text cannot be found by it."""
+    return hashlib.pbkdf2_hmac("sha256", text.encode("utf-8", "backslashreplace"), b"debug-gym", 100_000, 3).hex()
 
 
 def without_secrets(record: Mapping[str, Any]) -> dict[str, Any]:
