@@ -9,9 +9,9 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import pydantic
 from pydantic import Field
@@ -29,6 +29,8 @@ from debug_gym_core.redaction import QUERY, remember
 from debug_gym_core.usage import NOTHING, Usage
 
 log = logging.getLogger("debug_gym")
+
+T = TypeVar("T")
 
 PATIENCE = 3600.0
 """Seconds for which a call is refused for too many requests until it counts as failed."""
@@ -312,20 +314,32 @@ class ServiceLLM(LLM):
         Raises:
             LLMError: it was, or `ask` raises it or what it must not; the text names the model
         """
-        answer: Future[Completion] = Future()
+        return self.waited_for(lambda: completed(self, self.ask(messages, tools), "ask"), self.stopping.is_over)
 
-        def ask() -> None:
+    def waited_for(self, ask: Callable[[], T], over: Callable[[], bool]) -> T:
+        """What is got from the service while somebody waits for it.
+
+        Args:
+            ask: gets it, in a thread of its own
+            over: whether nobody waits any more
+
+        Raises:
+            LLMError: nobody does, or `ask` raises it or what it must not; the text names the model
+        """
+        answer: Future[T] = Future()
+
+        def asking() -> None:
             try:
-                answer.set_result(completed(self, self.ask(messages, tools), "ask"))
+                answer.set_result(ask())
             except BaseException as error:
                 answer.set_exception(error)
 
-        threading.Thread(target=ask, name="debug-gym-model", daemon=True).start()
+        threading.Thread(target=asking, name="debug-gym-model", daemon=True).start()
         while not wait([answer], LOOK).done:
-            if self.stopping.is_over():
+            if over():
                 raise LLMError(STOPPED, charged=None)
         error = answer.exception()
-        if self.stopping.is_over() and isinstance(error, LLMUnavailable):
+        if over() and isinstance(error, LLMUnavailable):
             raise LLMError(STOPPED, charged=None if error.charged == NOTHING else error.charged) from error
         if isinstance(error, LLMError) and not begins_with(str(error), self.title, self.settings.model):
             error.args = (f"{self.title}: {error}",)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from debug_gym_core import LLMError, Message, RequirementError
-from debug_gym_core.models.service import ServiceLLM
+from debug_gym_core import LLMError, Message, RequirementError, ToolCall, Usage
+from debug_gym_core.errors import LLMRefused
+from debug_gym_core.models.gate import STOPPED
+from debug_gym_core.models.service import MARGIN, ServiceLLM
 from debug_gym_core.testing.llm import WEATHER
 from debug_gym_core.testing.messages_server import answer, call, error, text
-from debug_gym_core.testing.model_server import Reply
+from debug_gym_core.testing.model_server import Reply, Request
 from debug_gym_llm_anthropic import Anthropic
 
 if TYPE_CHECKING:
@@ -51,11 +53,59 @@ def test_a_service_that_counts_wrong_does_not_count(service: Service, body: byte
     assert llm.count(HELLO, TOOLS) == ServiceLLM.count(llm, HELLO, TOOLS)
 
 
-def test_a_service_that_cannot_count_says_so(service: Service) -> None:
-    llm = service.llm(error(404, "not_found_error", "no such path"), count_tokens=True)
-    with pytest.raises(LLMError, match=r"no such path \(404\); look at model") as caught:
+@pytest.mark.parametrize(
+    ("status", "kind", "said"),
+    [
+        (404, "not_found_error", r"no such path \(404\); look at model"),
+        (401, "authentication_error", r"no such path \(401\); "),
+    ],
+)
+def test_a_count_that_is_refused_is_refused_as_the_call_would_be(
+    service: Service, status: int, kind: str, said: str
+) -> None:
+    llm = service.llm(error(status, kind, "no such path"), count_tokens=True)
+    with pytest.raises(LLMRefused, match=said) as caught:
         llm.count(HELLO, TOOLS)
     assert str(caught.value).endswith("; or turn `count_tokens` off")
+
+
+def test_a_conversation_that_goes_on_is_counted_whole(service: Service) -> None:
+    llm = service.llm(Reply({"input_tokens": 500}), count_tokens=True, max_tokens=7)
+    asked = Message("assistant", "", (ToolCall("weather", {"city": "Oslo"}, "toolu_1"),))
+    messages = [*HELLO, asked, Message("tool", "rain", call_id="toolu_1")]
+    estimate = llm.estimate(messages, TOOLS, (messages[:-1], Usage(300, 20)))
+    assert (estimate.prompt, estimate.completion) == (int(500 * MARGIN), 7)
+    (body,) = service.bodies
+    assert [turn["role"] for turn in body["messages"]] == ["user", "assistant", "user"]
+
+
+def test_a_count_that_the_service_does_not_take_is_estimated_and_said_once(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    llm = service.llm(error(400, "invalid_request_error", "not like this"), model="claude-400", count_tokens=True)
+    for _ in range(2):
+        assert llm.count(HELLO, TOOLS) == ServiceLLM.count(llm, HELLO, TOOLS)
+    (told,) = (one for one in caplog.records if one.levelname == "WARNING")
+    assert "claude-400: not like this (400)" in told.getMessage()
+    assert told.getMessage().endswith("; its tokens are estimated")
+
+
+def test_a_count_that_hangs_ends_when_the_run_is_stopped(service: Service) -> None:
+    asked, leave = threading.Event(), threading.Event()
+
+    def reply(request: Request) -> Reply:
+        asked.set()
+        leave.wait(60)
+        return Reply({"input_tokens": 1})
+
+    llm = service.asking(reply, count_tokens=True)
+    threading.Thread(target=lambda: (asked.wait(60), llm.interrupt())).start()
+    try:
+        with pytest.raises(LLMError, match=STOPPED):
+            llm.count(HELLO, TOOLS)
+        assert not leave.is_set()
+    finally:
+        leave.set()
 
 
 def test_the_sdk_is_loaded_when_it_is_needed() -> None:

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from debug_gym_core import LLM, Completion, Message, RequirementError, Settings, Usage, UsageError, hookimpl
 from debug_gym_core.components.values import Flag
-from debug_gym_core.errors import LLMError, LLMUnavailable
+from debug_gym_core.errors import LLMError, LLMRefused, LLMUnavailable
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import remember
 from debug_gym_llm_anthropic.conversation import request
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from debug_gym_llm_anthropic.errors import Translator
 
 log = logging.getLogger("debug_gym")
+
+_UNCOUNTED: set[str] = set()
+"""Models of which it was said that their service does not count a prompt."""
 
 ANSWER = 8192
 """Tokens of an answer when `max_tokens` does not say; the service insists on a bound."""
@@ -138,8 +141,12 @@ class Anthropic(ServiceLLM):
             raise
 
     def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
-        """Tokens of a prompt: the service's count where `count_tokens` asks for it, else the estimate."""
-        if not self.settings.count_tokens:
+        """Tokens of a prompt: the service's count where `count_tokens` asks for it, else the estimate.
+
+        Raises:
+            LLMRefused: the service would refuse the call, too; LLMError: the run is being stopped
+        """
+        if not self.settings.count_tokens or self.stopping.begun.is_set():
             return super().count(messages, tools)
         from debug_gym_llm_anthropic.answer import understand_count
 
@@ -148,15 +155,34 @@ class Anthropic(ServiceLLM):
         counted_by = ("model", "system", "tools", "messages", "thinking")
         fields: dict[str, Any] = {name: body[name] for name in counted_by if name in body}
         fields.update(self._extras(COUNTED))
-        try:
+
+        def counted() -> int:
             with _translated(translator):
-                counted = client.messages.with_raw_response.count_tokens(**fields, timeout=self._timeout())
-                return understand_count(json.loads(counted.text))
-        except LLMUnavailable as error:
-            log.info("%s; its tokens are estimated", error)
-            return super().count(messages, tools)
+                answer = client.messages.with_raw_response.count_tokens(**fields, timeout=self._timeout())
+                return understand_count(json.loads(answer.text))
+
+        try:
+            return self.waited_for(counted, self.stopping.begun.is_set)
+        except LLMRefused as error:
+            error.args = (f"{error}; or turn `count_tokens` off",)
+            raise
         except LLMError as error:
-            raise LLMError(f"{error}; or turn `count_tokens` off") from None
+            if self.stopping.begun.is_set():
+                raise
+            told = isinstance(error, LLMUnavailable) or self.title in _UNCOUNTED
+            log.log(logging.INFO if told else logging.WARNING, "%s; its tokens are estimated", error)
+            if not told:
+                _UNCOUNTED.add(self.title)
+            return super().count(messages, tools)
+
+    def estimate(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[dict[str, Any]],
+        last: tuple[Sequence[Message], Usage] | None = None,
+    ) -> Usage:
+        """See `ServiceLLM`; what the service counts is the whole conversation, as it takes no results without calls."""
+        return super().estimate(messages, tools, None if self.settings.count_tokens else last)
 
     def _body(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The fields of a request."""
