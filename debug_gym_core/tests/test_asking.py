@@ -21,7 +21,7 @@ import debug_gym_core.models.gate as gates
 import debug_gym_core.runs.episode as episode
 from debug_gym_core.components.catalogue import Plugins
 from debug_gym_core.config.loading import load
-from debug_gym_core.errors import RequirementError
+from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.runs.experiment import Experiment
 from debug_gym_core.runs.json_lines import read_lines
 from debug_gym_core.runs.ledger import read_spending
@@ -222,7 +222,47 @@ def test_a_conversation_that_no_model_takes_ends_the_episode_and_is_graded(
     assert ["refused" in line for line in kept] == [False, False, True]
     bound = f"llm.max_call_cost={PRICE / 2}"
     (result,) = play_asking(wire_plugins, tmp_path / "too-dear", bound, "benchmark.tasks=a").results.values()
-    assert (result.status, result.ended, result.cost) == ("unresolved", "context", pytest.approx(PRICE))
+    assert (result.status, result.ended, result.cost) == ("unresolved", "max_cost", pytest.approx(PRICE))
+
+
+DEAR = {"prompt": 3.0, "completion": 15.0}
+
+
+def test_an_answer_that_nothing_bounds_is_bounded_by_what_a_call_may_cost(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path
+) -> None:
+    """8192 tokens, which are set aside for it else, cost more."""
+    serve(prices=DEAR)
+    run = play_asking(wire_plugins, tmp_path / "run", "llm.max_call_cost=0.1", "benchmark.tasks=a")
+    assert [one.status for one in run.results.values()] == ["resolved"]
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    assert record["model"]["max_tokens"] == 3333
+    assert (
+        "llm.max_call_cost ($0.1) has mine answer at most 3333 tokens; max_tokens may say another number"
+        in (record["notes"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "refusal"),
+    [
+        (
+            {"max_call_cost": 0.01},
+            r"llm.yaml:1: mine: max_call_cost \(\$0.01\) lets no call through, an answer of 1024 ",
+        ),
+        (
+            {"max_call_cost": 0.1, "max_tokens": 9000},
+            r"an answer of 9000 tokens costs \$0.135: raise it, or lower max_to",
+        ),
+    ],
+)
+def test_a_call_that_may_cost_less_than_its_answer_is_refused_before_the_run(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path, said: dict[str, Any], refusal: str
+) -> None:
+    server = serve(prices=DEAR, **said)
+    with pytest.raises(UsageError, match=refusal):
+        play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a")
+    assert not server.requests and not (tmp_path / "run" / "toy").exists()
 
 
 def test_a_bound_in_dollars_wants_prices(serve: Serve, wire_plugins: Plugins, tmp_path: Path) -> None:

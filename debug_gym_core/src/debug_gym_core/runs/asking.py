@@ -18,7 +18,7 @@ from debug_gym_core.models.llm import LLM, Completion, Message, WrappedLLM, comp
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import redacted
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
-from debug_gym_core.runs.ledger import Limits, OutOfBudget
+from debug_gym_core.runs.ledger import CallTooDear, Limits, OutOfBudget
 from debug_gym_core.runs.model_record import answering, recorded
 from debug_gym_core.runs.trajectory import Event
 from debug_gym_core.tools.action import ToolCall
@@ -82,7 +82,7 @@ class RecordedLLM(WrappedLLM):
             raise PluginError(f"llm {self._inner.name}: estimate() must return a Usage, not {estimate!r:.80}")
         if self._call_limit is not None and estimate.cost > self._call_limit:
             most = f"more than llm.max_call_cost (${self._call_limit:g})"
-            refusal = ContextOverflow(f"the call would cost about ${estimate.cost:.4f}, {most}")
+            refusal = CallTooDear(f"the call would cost about ${estimate.cost:.4f}, {most}")
             if question:
                 self._kept.refuse(question, refusal)
             raise refusal
@@ -225,7 +225,7 @@ def digest(messages: Sequence[Message], tools: Sequence[dict[str, Any]], setting
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
-_REFUSALS = {kind.__name__: kind for kind in (ContextOverflow, ToolsRefused)}
+_REFUSALS = {kind.__name__: kind for kind in (ContextOverflow, CallTooDear, ToolsRefused)}
 
 
 def _refusal(line: Mapping[str, Any]) -> ContextOverflow | ToolsRefused:

@@ -11,7 +11,7 @@ from debug_gym_core.config.llm_yaml import Models, read_models, unknown
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 from debug_gym_core.models.answer_bounds import without
 from debug_gym_core.models.gate import Gate
-from debug_gym_core.models.service import ServiceLLM
+from debug_gym_core.models.service import ANSWER, ServiceLLM
 from debug_gym_core.runs.ledger import Ledger, Limits
 from debug_gym_core.runs.model_record import recorded
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
     from debug_gym_core.models.llm import LLM
+
+LEAST = 1024
+"""Tokens that an answer has to have room for, besides a model's thinking."""
+
+SHARE = 0.5
+"""Of what a call may cost, what its answer may where nothing bounds it; the rest is for the prompt."""
 
 
 class ChosenModel:
@@ -61,14 +67,15 @@ class ChosenModel:
             return found
         raise unknown(self.name, self._entries, self._plugins)
 
-    def make(self, ledger: Ledger) -> LLM:
+    def make(self, ledger: Ledger, note: Callable[[str], None] = lambda _: None) -> LLM:
         """Make one for an episode.
 
         Args:
             ledger: what the run may spend; gets the model's own bound
+            note: is told what bounds its answers that nobody has said
 
         Raises:
-            UsageError: a setting is wrong, or said twice
+            UsageError: a setting is wrong, or said twice, or a call may cost less than any answer
         """
         given = self._given()
         if self.name in self._entries.names:
@@ -77,8 +84,34 @@ class ChosenModel:
             llm = construct(self.backend, **{key: value for key, value in given.items() if value is not None})
         if isinstance(llm, ServiceLLM):
             llm.gate = self._gate
+            self._bound_by_money(llm, note)
             ledger.limits = Limits(self._config.run.max_cost, llm.settings.max_run_tokens)
         return llm
+
+    def _bound_by_money(self, llm: ServiceLLM, note: Callable[[str], None]) -> None:
+        """Have a model answer no more than a call may cost, where nothing else bounds what it answers.
+
+        Raises:
+            UsageError: that would be too little, or what bounds it costs more
+        """
+        most, prices = llm.settings.max_call_cost, llm.settings.prices
+        if most is None or prices is None or not prices.completion:
+            return
+        price = prices.completion / 1e6
+        longest, said = llm.longest_answer, bool(llm.settings.answer_bounds)
+        fitting = int(most * (1.0 if said else SHARE) / price)
+        if fitting >= longest:
+            return
+        least = longest if said else longest - ANSWER + LEAST
+        in_config = self._config.llm.settings_for(self.backend).get("max_call_cost") is not None
+        bound = "llm.max_call_cost" if in_config else "max_call_cost"
+        where = "" if in_config else f"{self._entries.layer.origin((self.name, 'max_call_cost'))}: "
+        if fitting < least:
+            mend = f"raise it, or {'lower' if said else 'say'} max_tokens"
+            what = f"an answer of {least} tokens costs ${least * price:.4g}"
+            raise UsageError(f"{where}{self.name}: {bound} (${most:g}) lets no call through, {what}: {mend}")
+        llm.settings = llm.settings.model_copy(update={"max_tokens": fitting})
+        note(f"{bound} (${most:g}) has {self.name} answer at most {fitting} tokens; max_tokens may say another number")
 
     def _given(self) -> dict[str, Any]:
         """What the config says of the model."""
@@ -105,7 +138,7 @@ class ChosenModel:
         Raises:
             UsageError, PluginError, RequirementError: it cannot
         """
-        llm = self.make(ledger)
+        llm = self.make(ledger, note)
         for other in self._entries.names:
             try:
                 self._entries.refuse_unknown_keys(other, self._plugins)

@@ -22,7 +22,7 @@ from debug_gym_core.runs.asking import KeptAnswers, RecordedLLM, remove_answers
 from debug_gym_core.runs.chosen_model import ChosenModel
 from debug_gym_core.runs.config_notes import weakened, without_effect
 from debug_gym_core.runs.episode_env import EpisodeEnv
-from debug_gym_core.runs.ledger import Ledger, Limits, OutOfBudget, RunIsSpent
+from debug_gym_core.runs.ledger import CallTooDear, Ledger, Limits, OutOfBudget, RunIsSpent
 from debug_gym_core.runs.overtime import ended_in_time, waited_for
 from debug_gym_core.runs.parts import EpisodeParts
 from debug_gym_core.runs.recorder import Recorder
@@ -266,7 +266,7 @@ class Players:
             except OutOfBudget:
                 ended = "max_cost"
             except ContextOverflow as error:  # the agent has nothing left to leave out: no fault of the infrastructure
-                ended = "context"
+                ended = "max_cost" if isinstance(error, CallTooDear) else "context"
                 log.info("the model cannot take what the agent has to say: %s", error)
             self.stop_if_asked()
             if env.failure is not None:

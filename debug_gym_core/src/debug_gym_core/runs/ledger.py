@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_gym_core.errors import UsageError
+from debug_gym_core.errors import ContextOverflow, UsageError
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
 from debug_gym_core.usage import NOTHING, Usage
 
@@ -22,6 +22,10 @@ class OutOfBudget(BaseException):
 
 class RunIsSpent(BaseException):
     """What a run may spend is spent: tells nothing of the episode, which ends without a result. No Exception either."""
+
+
+class CallTooDear(ContextOverflow):
+    """A call would cost more than one may; that of a shorter conversation may not."""
 
 
 @dataclass(frozen=True)
