@@ -233,6 +233,10 @@ def test_calls_without_ids() -> None:
         ({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3}}, None),
         ({"prompt_tokens": -1, "completion_tokens": "many", "prompt_tokens_details": 3}, Usage()),
         ({"prompt_tokens": 10.0, "completion_tokens": float("inf")}, Usage(10, 0)),
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, Usage(32, 103)),
+        ({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135}, Usage(32, 103)),
+        ({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 0}, Usage(32, 103)),
+        ({"total_tokens": 135}, Usage()),
     ],
 )
 def test_usage(usage: Any, read: Usage | None) -> None:

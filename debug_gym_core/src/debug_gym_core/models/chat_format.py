@@ -268,16 +268,19 @@ def read_usage(usage: Any) -> Usage:
     usage = mapping(usage)
     details = mapping(usage.get("prompt_tokens_details"))
     cached = details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
-    return make_usage(
-        usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, details.get("cache_write_tokens")
-    )
+    written, total = details.get("cache_write_tokens"), usage.get("total_tokens")
+    return make_usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, written, total)
 
 
-def make_usage(prompt: Any, completion: Any, cached: Any, written: Any) -> Usage:
-    """Usage of what a service says, which may be anything; what is cached and written is part of the prompt."""
-    total = _number(prompt)
-    kept = min(_number(cached), total)
-    return Usage(total, _number(completion), kept, written=min(_number(written), total - kept))
+def make_usage(prompt: Any, completion: Any, cached: Any, written: Any, total: Any = None) -> Usage:
+    """Usage of what a service says, which may be anything; what is cached and written is part of the prompt.
+
+    There are services that leave a model's thinking out of the answer's tokens: what a total has more is charged too.
+    """
+    given = _number(prompt)
+    answered = max(_number(completion), _number(total) - given if given else 0)
+    kept = min(_number(cached), given)
+    return Usage(given, answered, kept, written=min(_number(written), given - kept))
 
 
 def gather(chunks: Iterable[Any]) -> dict[str, Any]:

@@ -120,6 +120,7 @@ def read_response_usage(usage: Any) -> Usage:
         usage.get("output_tokens"),
         details.get("cached_tokens"),
         details.get("cache_write_tokens"),
+        usage.get("total_tokens"),
     )
 
 
