@@ -1,9 +1,10 @@
-"""Names for people: the nearest one to what was mistyped, a few of many."""
+"""Names for people: the nearest one to what was mistyped, a few of many, those of signals."""
 
 from __future__ import annotations
 
 import difflib
 import re
+import signal
 from collections.abc import Iterable, Sequence
 
 
@@ -48,3 +49,16 @@ def some(names: Sequence[str], most: int = 10) -> str:
 def begins_with(text: str, *names: str) -> bool:
     """Whether a text begins with one of the names, and not with a word that begins so."""
     return any(re.match(rf"{re.escape(name)}(?![\w.-])", text) for name in names)
+
+
+def signal_name(number: int) -> str:
+    """Name of a signal, such as SIGSEGV."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def killed_by(number: int) -> str:
+    """How it is told that something was killed by a signal; of one that lack of memory sends, that it may be that."""
+    return f"was killed by {signal_name(number)}{' (out of memory?)' if number == signal.SIGKILL else ''}"

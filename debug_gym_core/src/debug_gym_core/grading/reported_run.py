@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 from debug_gym_core.grading import masking
 from debug_gym_core.grading.beside import Beside
 from debug_gym_core.grading.runner import stuck, tampering
+from debug_gym_core.names import killed_by
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.sandbox.process import Process
@@ -344,7 +345,8 @@ class ReportedRun:
         if lost:
             return f"the run was lost: {lost}"
         if self.end is None:
-            return f"it ended with status {status} before its report was complete"
+            how = killed_by(-status) if status < 0 else f"ended with status {status}"
+            return f"it {how} before its report was complete"
         if status != self.end:
             return f"its exit status {status} is not the {self.end} that the tests ended with"
         if status == 0 and failing:

@@ -165,6 +165,47 @@ def test_what_only_looks_like_progress_is_left(line: str) -> None:
     assert without_repetitions(f"a\n{line}\nb\n") == f"a\n{line}\nb\n"
 
 
+ENDS = """
+import os, unittest
+from shop import total
+
+class TestEnd(unittest.TestCase):
+    def test_ends(self):
+        {end}
+
+    def test_other(self):
+        assert total([]) == 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "end", "how"),
+    [
+        (ENTRYPOINT, "os._exit(3)", "ended with status 3"),
+        *repeated("faults", ("python -m unittest test_shop", "os._exit(3)", "ended with status 3")),
+        (ENTRYPOINT, "os.kill(os.getpid(), 9)", "was killed by SIGKILL (out of memory?)"),
+    ],
+)
+def test_a_process_that_ends_in_the_first_test_names_it(
+    evaluating: Callable[..., RepoEnv], entrypoint: str, end: str, how: str
+) -> None:
+    text = evaluating(entrypoint, tests=ENDS.format(end=end), allow_passing=True).step("eval")[0]["text"]
+    name = "test_shop.py::TestEnd::test_ends" if entrypoint == ENTRYPOINT else "test_shop.TestEnd.test_ends"
+    assert (
+        f"\nThis run would not count: it {how} before its report was complete.\n\n"
+        f"2 collected but not reported, first {name}\n\n"
+    ) in text
+
+
+def test_of_a_process_that_ends_late_the_test_is_named_that_was_not_reported() -> None:
+    found = ("t.py::a", "t.py::b", "t.py::c", "t.py::d")
+    done = (TestResult("t.py::a", "passed"),)
+    run = Measurement(done, 3, "", unsure=frozenset(["t.py::b"]), collected=found, valid=False, reason="it ended")
+    text = render(run, 1, 4)
+    assert "\n1 PASSED\n1 that passed do not count: the run ended before this was confirmed\n" in text
+    assert "\n2 collected but not reported, first t.py::c\n" in text
+
+
 HANGS = """
 import time, threading
 from shop import total

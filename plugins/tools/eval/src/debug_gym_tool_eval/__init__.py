@@ -139,8 +139,8 @@ def render(
     elif unconfirmed:
         summary.append(NOT_THERE)
     parts = ["\n".join(summary)]
-    if measurement.tests:
-        parts.append("\n".join(_listing(measurement)))
+    if listing := "\n".join(_listing(measurement)):
+        parts.append(listing)
     details = "\n\n".join(_describe(one) for one in measurement.failures[:FAILURES] if one.frames)
     if details:
         parts.append(bound(details, DETAILS_LIMIT))
@@ -184,7 +184,7 @@ def _summary(
 
 
 def _listing(measurement: Measurement) -> Iterator[str]:
-    """A line for each test that failed, and how many others there are."""
+    """A line for each test that failed, and how many others there are; of a run that ended early, where it was."""
     listed = measurement.failures[:LISTED]
     for test in listed:
         yield f"{MARKS[test.outcome]} {test.id}" + (f": {_in_short(test.message)}" if test.message else "")
@@ -193,6 +193,8 @@ def _listing(measurement: Measurement) -> Iterator[str]:
     if rest := counts.total():
         said = ", ".join(f"{counts[outcome]} {mark}" for outcome, mark in MARKS.items() if counts[outcome])
         yield f"... and {rest} more: {said}" if listed else said
+    if measurement.unsure:
+        yield f"{len(measurement.unsure)} that passed do not count: the run ended before this was confirmed"
     if missing := _unreported(measurement):
         yield f"{len(missing)} collected but not reported, first {missing[0]}"
 
@@ -203,7 +205,7 @@ def _in_short(message: str) -> str:
 
 def _unreported(measurement: Measurement) -> list[str]:
     """The tests that were found and of which nothing more was heard, in the order in which they run."""
-    known = {one.id for one in measurement.tests}
+    known = measurement.unsure.union(one.id for one in measurement.tests)
     return [one for one in measurement.collected if one not in known]
 
 

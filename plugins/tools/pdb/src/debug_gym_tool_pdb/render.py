@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from debug_gym_core.names import killed_by, signal_name
 from debug_gym_core.tools.observation import bound
-from debug_gym_tool_pdb.session import End, Reply, signal_name
+from debug_gym_tool_pdb.session import End, Reply
 
 PDB_LIMIT = 6000
 PRINTED_LIMIT = 3000
@@ -216,8 +217,7 @@ def end_text(reply: Reply, timeout: float) -> str:
     status = reply.status or 0
     if reply.end is End.DIED:
         if status < 0:
-            cause = " (out of memory?)" if signal_name(-status) == "SIGKILL" else ""
-            return f"The program was killed by {signal_name(-status)}{cause}. {again}"
+            return f"The program {killed_by(-status)}. {again}"
         return f"The program ended at once with exit status {status} (os._exit). {again}"
     if status < 0:
         return f"The program was killed by {signal_name(-status)} at its end. {again}"

@@ -7,7 +7,6 @@ import dataclasses
 import enum
 import functools
 import json
-import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -385,11 +384,3 @@ def _how(message: Mapping[str, Any], status: int | None) -> End:
     if message.get("lost") or (message["t"] == "dead" and status == LOST_STATUS):
         return End.LOST
     return End.DIED if message["t"] == "dead" else End.EXITED
-
-
-def signal_name(number: int) -> str:
-    """Name of a signal, such as SIGSEGV."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
