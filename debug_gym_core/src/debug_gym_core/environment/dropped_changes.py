@@ -179,13 +179,14 @@ class DroppedChanges:
             tell("what passes in place could not be graded: %s", error)
             why = f"no clean copy could be graded: {' '.join(str(error).split())[:300]}"
             return Confirmed(Standing(score, False, standing.broken), dropped, why)
+        self._graded = changes, grade
         standing = Standing(grade.score, grade.resolved, grade.broken)
         if grade.resolved:
             return Confirmed(standing, self._lasting(dropped))
         return Confirmed(standing, dropped, about_grade(grade, others=bool(self._task.pass_to_pass)))
 
     def grade(self, changes: Changes, seed: int, timeout: float, interruption: Interruption) -> Grade:
-        """The clean grade of changes; the last one where it was of the same.
+        """The clean grade of changes; that by which they were confirmed or resolved, where they are still the same.
 
         Args:
             changes: of the agent
@@ -202,7 +203,8 @@ class DroppedChanges:
             if changes == same and changes.left_out == same.left_out:
                 return grade
         grade = self._tests.grade(changes, self._sandbox.factory, seed, timeout, self._unchanged, interruption)
-        self._graded = changes, grade
+        if grade.resolved:
+            self._graded = changes, grade
         return grade
 
     def _lasting(self, dropped: Mapping[str, str]) -> dict[str, str]:

@@ -341,7 +341,7 @@ class LiveTask:
     def grade(self, interruption: Interruption | None = None) -> Grade:
         """Grade the workspace as it stands in a fresh sandbox, again in another one when that is lost.
 
-        The last grade, as that which confirmed what was measured in place, is taken where nothing has changed since.
+        A grade that resolved, or confirmed what was measured in place, is taken where nothing has changed since.
 
         Args:
             interruption: by which another thread may end it; None: nobody may
