@@ -113,6 +113,27 @@ def test_a_file_that_was_removed_is_not_the_one_that_was_meant(live: Live) -> No
     assert "pkg/app.py; did you mean pkg/app.py" not in str(refused.value)
 
 
+def test_the_file_that_was_meant_is_one_that_is_there(live: Live) -> None:
+    live.session.run("rm -rf pkg; mkdir -p new hidden; echo x > new/app.py; echo x > hidden/app.py; ln -s a new/key.py")
+    live.workspace.refresh()
+    with pytest.raises(ActionError, match=r"there is no file pkg/app\.py; did you mean new/app\.py\?$"):
+        live.workspace.read_bytes("pkg/app.py")
+    live.workspace.write_bytes("new/tool.py", b"")
+    with pytest.raises(ActionError, match=r"did you mean new/tool\.py\?$"):
+        live.workspace.read_bytes("tool.py")
+    live.workspace.remove("new")
+    with pytest.raises(ActionError) as refused:
+        live.workspace.read_bytes("tool.py")
+    assert "new/" not in str(refused.value)
+
+
+def test_files_that_a_program_made_hide_none_of_the_repositorys_from_being_meant(live: Live) -> None:
+    live.session.run("mkdir many; cd many; seq 6000 | xargs touch")
+    live.workspace.refresh()
+    with pytest.raises(ActionError, match=r"did you mean pkg/app\.py\?$"):
+        live.workspace.read_bytes("pgk/ap.py")
+
+
 # Reading and writing
 
 

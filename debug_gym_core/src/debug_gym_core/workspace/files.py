@@ -48,8 +48,8 @@ class Workspace:
         self._session = session
         self._snapshot = snapshot
         self._rules = rules
-        self._paths = Paths(session, snapshot, rules)
         self._following = Following(session, snapshot, rules, on_change or (lambda path, old, new: None))
+        self._paths = Paths(session, rules, self._following.files)
         self._ignored: list[str] | None = None  # once it was asked for: of the pristine repository, it stays the same
 
     # Where a path leads

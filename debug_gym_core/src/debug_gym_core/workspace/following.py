@@ -72,6 +72,10 @@ class Following:
         self._moved: dict[str, Entry | None] = {}  # with `_restored` what a refresh that failed has found
         self._restored: set[str] = set()
 
+    def files(self) -> list[str]:
+        """The files that there are as far as is known, without a look at them: see `ProgramChanges.files`."""
+        return self._programs.files()
+
     # What tools do
 
     def touch(self, paths: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from debug_gym_core.sandbox.answers import Entry
     from debug_gym_core.sandbox.session import Session
     from debug_gym_core.workspace.rules import Rules
-    from debug_gym_core.workspace.snapshot import Snapshot
 
 LONGEST = 4096
 """Characters that a path may have; no file system takes more."""
@@ -26,17 +25,17 @@ LONGEST = 4096
 class Paths:
     """The paths of one live workspace, under its rules."""
 
-    def __init__(self, session: Session, snapshot: Snapshot, rules: Rules) -> None:
+    def __init__(self, session: Session, rules: Rules, files: Callable[[], Iterable[str]]) -> None:
         """Find out where the workspace is.
 
         Args:
             session: the sandbox
-            snapshot: the pristine repository
             rules: what is ignored and read-only
+            files: tells which files there are, as far as is known, to name those that may be meant
         """
         self._session = session
-        self._snapshot = snapshot
         self._rules = rules
+        self._files = files
         self._root = session.realpath(".")
 
     def locate(self, path: str) -> tuple[str, Entry | None]:
@@ -139,8 +138,8 @@ class Paths:
             raise ActionError(f"{shown(name)}: {error.strerror or error}") from error
 
     def _meant(self, path: str) -> str:
-        """Which pristine files somebody may have meant; else how one is named."""
-        known = [p for p, m in self._snapshot.members.items() if m.kind == "file" and not self._rules.ignored(p)]
+        """Which files somebody may have meant; else how one is named."""
+        known = [p for p in self._files() if not self._rules.ignored(p)]
         same = [p for p in known if posixpath.basename(p) == posixpath.basename(path) and p != path]
         near = same or difflib.get_close_matches(path, [p for p in known[:5000] if p != path], n=3)
         if near:

@@ -22,6 +22,9 @@ KNOWN_LIMIT = 64 << 20
 READ_LIMIT = 500
 """Files that are read after one step at most."""
 
+MADE_LIMIT = 1000
+"""Files that were made which are told at most; there may be any number of them."""
+
 BINARY = 8000
 """Bytes at the beginning of a file among which a NUL makes it binary, as git sees it."""
 
@@ -79,6 +82,17 @@ class ProgramChanges:
             member = snapshot.members.get(path)
             if entry.kind == "file" and (member is None or entry.mtime_ns != MTIME * 10**9):
                 self._known[path] = UNKNOWN  # setting up the sandbox wrote it
+        self._set_up = self._known.keys() - snapshot.members.keys()
+
+    def files(self) -> list[str]:
+        """Files that are there as far as is known: some that tools and programs made, then those of the repository.
+
+        What setting up the sandbox made is left out: installing leaves copies of the repository's own.
+        """
+        pristine = [path for path, member in self._snapshot.members.items() if member.kind == "file"]
+        others = self._known.keys() - self._set_up - {*pristine}
+        made = sorted(path for path in others if self._known[path] is not None)[:MADE_LIMIT]
+        return [*made, *(path for path in pristine if self._known.get(path, UNKNOWN) is not None)]
 
     def before(self, path: str) -> bytes | Unknown | None:
         """The content of a file as last known; None: there was none."""
