@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from support import call_debug_gym, repeated, run_debug_gym
 
 from debug_gym_agents.debug_agent import Debug5Agent, DebugAgent, RewriteAgent
 from debug_gym_agents.tool_agent import ToolAgent
 from debug_gym_core import Agent, Task, ToolCall, make
+from debug_gym_core.cli import main
 from debug_gym_core.models.text_calls import with_text_calls
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.chat_server import chat_reply, error_reply
@@ -233,6 +235,41 @@ def test_calls_that_a_server_leaves_in_the_text_are_carried_out(sandbox: str) ->
     _, bodies, ended = play(ToolAgent(), "purr", sandbox, Unparsed, several=True)
     assert ended == "resolved"
     assert all(message["role"] in ("system", "user", "assistant") for body in bodies for message in body["messages"])
+
+
+@pytest.mark.parametrize(
+    ("function_calling", "verbose"),
+    [(False, "-v"), (True, "-vv"), *repeated("services", (False, "-vv"), (True, "-v"))],
+)
+def test_a_call_in_the_text_of_an_answer_is_told_and_exported_as_a_call(
+    function_calling: bool, verbose: str, sandbox: str, tmp_path: Path
+) -> None:
+    call = json.dumps({"name": "listdir", "arguments": {}})
+    written = f"<tool_call>\n{call}\n</tool_call>" if function_calling else f"```json\n{call}\n```"
+    last = "I leave it as it is." if function_calling else "done"
+
+    def answer(request: Request) -> Reply:
+        assert bool(request.body.get("tools")) is function_calling
+        answered = any(message["role"] == "assistant" for message in request.body["messages"])
+        return chat_reply(last if answered else f"I look.\n{written}")
+
+    with ModelServer(answer) as server:
+        entry = {"model": "served", "endpoint": f"{server.url}/v1", "function_calling": function_calling}
+        (tmp_path / "llm.yaml").write_text(json.dumps({"mine": entry}))
+        words = ["run", "mini_nightmare/purr", "--agent", "tool_agent", "--llm", "mine", "--terminal", sandbox]
+        done = run_debug_gym([*words, "--llm-config", "llm.yaml", "-o", "out", verbose], tmp_path)
+        assert done.returncode == 0, done.stderr
+    shown, made = (CliRunner().invoke(main, [word, str(tmp_path / "out")]).stdout for word in ("view", "export"))
+    line = json.loads(made)
+    said = [(one["role"], one["content"]) for one in line["messages"] if one["role"] in ("assistant", "tool")]
+    text = ("assistant", f"I look.\n{written}")
+    silent = [told.count("model mine called no tool") for told in (done.stdout, shown)]
+    offered = "listdir" in [tool["function"]["name"] for tool in line.get("tools", ())]
+    if verbose == "-v":
+        assert (silent, len(said), said[0], offered) == ([1, 1], 3, ("assistant", None), True)
+        assert said[1][0] == "tool" and line["messages"][1]["tool_calls"][0]["function"]["name"] == "listdir"
+    else:
+        assert (silent[1], said, offered) == (1, [text, ("assistant", last)], function_calling)
 
 
 @pytest.mark.services

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -194,6 +194,18 @@ class WrappedLLM(LLM):
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """See `LLM`."""
         return self._inner.complete(messages, tools)
+
+    def complete_as(
+        self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], read: Callable[[Completion], Completion]
+    ) -> Completion:
+        """Ask as `complete` does, for who understands calls in the text: one that keeps answers keeps these calls.
+
+        Args:
+            messages: as `complete`
+            tools: likewise
+            read: gives the answer as it is understood
+        """
+        return read(self.complete(messages, tools))
 
     def estimate(
         self,

@@ -105,8 +105,8 @@ class LenientCalls(WrappedLLM):
         """Ask the model and find what it wrote in place of a call; see `LLM`."""
         if self._in_text is None:
             try:
-                completion = self._inner.complete(list(_in_words(messages, every=False)), tools)
-                return self._understood(completion, tools)
+                words = list(_in_words(messages, every=False))
+                return _ask(self._inner, words, tools, lambda completion: self._understood(completion, tools))
             except ToolsRefused as error:
                 if not tools:
                     raise
@@ -158,8 +158,12 @@ class TextCalls(WrappedLLM):
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """Ask the model in words and find the action in its answer; see `LLM`."""
-        completion = self._inner.complete(self._plain(messages, tools), [])
-        return dataclasses.replace(completion, message=self._understood(completion.message, _offered(self._env, tools)))
+
+        def read(completion: Completion) -> Completion:
+            understood = self._understood(completion.message, _offered(self._env, tools))
+            return dataclasses.replace(completion, message=understood)
+
+        return _ask(self._inner, self._plain(messages, tools), [], read)
 
     def _plain(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> list[Message]:
         """The conversation without tools: they are described, calls and their results are text."""
@@ -192,6 +196,15 @@ class TextCalls(WrappedLLM):
                 calls = (dataclasses.replace(call, id=f"text-{self._calls}"),) if call else ()
                 known["in_text"] = True
         return dataclasses.replace(message, content=content, calls=calls, provider={**message.provider, KEY: known})
+
+
+def _ask(
+    llm: LLM, messages: Sequence[Message], tools: Sequence[dict[str, Any]], read: Callable[[Completion], Completion]
+) -> Completion:
+    """Ask a model, and let who keeps its answers know what is read in them."""
+    if isinstance(llm, WrappedLLM):
+        return llm.complete_as(messages, tools, read)
+    return read(llm.complete(messages, tools))
 
 
 def describe(tools: Sequence[Mapping[str, Any]]) -> str:

@@ -8,7 +8,7 @@ import functools
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,22 +51,32 @@ class RecordedLLM(WrappedLLM):
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """Ask the model, or take the answer that it gave to the same question before the episode was interrupted."""
+        return self.complete_as(messages, tools, lambda completion: completion)
+
+    def complete_as(
+        self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], read: Callable[[Completion], Completion]
+    ) -> Completion:
+        """See `WrappedLLM`: what is recorded as called is what is understood."""
         run = self._episode.run
         run.stop_if_asked()
         question = digest(messages, tools, self._inner.settings) if self._inner.replayable else ""
         known = self._kept.next(question) if question else None
         completion, seconds = known if known is not None else self._pay(question, messages, tools)
         self._last = [*messages, completion.message], completion.usage
-        kept: dict[str, Any] = {}
-        if run.verbose:
-            kept["prompt"] = [dataclasses.asdict(message) for message in messages]
-        calls = [call.name for call in completion.message.calls]
-        if run.verbose or (question and not calls):  # no step tells of an answer without a call
-            kept["answer"] = dataclasses.asdict(completion.message)
-        usage = completion.usage + completion.wasted
-        kept["finish"] = completion.finish
-        self._episode(Event.llm_call(model=self._name, usage=usage, seconds=seconds, calls=calls, **kept))
-        return completion
+        understood = completion
+        try:
+            understood = read(completion)
+        finally:  # it is paid for
+            kept: dict[str, Any] = {"finish": completion.finish}
+            if run.verbose:
+                kept["prompt"] = [dataclasses.asdict(message) for message in messages]
+                kept["tools"] = [tool["name"] for tool in tools]
+            calls = [call.name for call in understood.message.calls]
+            if run.verbose or (question and not calls):  # no step tells of an answer without a call
+                kept["answer"] = dataclasses.asdict(completion.message)
+            usage = completion.usage + completion.wasted
+            self._episode(Event.llm_call(model=self._name, usage=usage, seconds=seconds, calls=calls, **kept))
+        return understood
 
     def _pay(
         self, question: str, messages: Sequence[Message], tools: Sequence[dict[str, Any]]

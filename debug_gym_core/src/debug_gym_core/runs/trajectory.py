@@ -128,13 +128,15 @@ class Event:
         calls: list[str],
         prompt: Any = None,
         answer: Any = None,
+        tools: list[str] | None = None,
         failed: str | None = None,
         finish: str = "stop",
     ) -> Event:
-        """A model was asked: tokens, dollars, seconds, names of the tools it called.
+        """A model was asked: tokens, dollars, seconds, names of the tools it called, also where it did so in its text.
 
-        The prompt and the answer on request; an answer without a call is kept always. A call that failed is kept when
-        it was charged all the same. Why the answer ends is kept where it is not complete.
+        The prompt, the answer and the names of the tools that the service was told on request; an answer without a call
+        is kept always. A call that failed is kept when it was charged all the same. Why the answer ends is kept where
+        it is not complete.
         """
         data = {
             "model": model,
@@ -147,6 +149,8 @@ class Event:
             data["prompt"] = prompt
         if answer is not None:
             data["answer"] = answer
+        if tools is not None:
+            data["tools"] = tools
         if failed is not None:
             data["failed"] = failed
         if finish != "stop":
