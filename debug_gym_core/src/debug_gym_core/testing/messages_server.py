@@ -15,6 +15,9 @@ Block = Mapping[str, Any]
 MOST_MARKS = 4
 """Of `cache_control` in a request."""
 
+LOOKED_BACK = 20
+"""Blocks up to a mark that the service looks for what it has kept."""
+
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 """Of a tool."""
 
@@ -132,6 +135,34 @@ def unmarked(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: unmarked(item) for key, item in value.items() if key != "cache_control"}
     return [unmarked(item) for item in value] if isinstance(value, list) else value
+
+
+class PromptCache:
+    """What the service keeps of the requests that it is sent, told in characters where the service tells tokens.
+
+    A prompt is kept up to each of its marks, and read up to the longest part that is kept and ends at a mark or a few
+    blocks before one. The service keeps nothing that is shorter than some thousand tokens; this does.
+    """
+
+    def __init__(self) -> None:
+        self._kept: set[str] = set()
+
+    def take(self, body: Mapping[str, Any]) -> dict[str, int]:
+        """The tokens of a request, as `usage` has them; what it marks is kept."""
+        said = [(turn["role"], block) for turn in body["messages"] for block in turn["content"]]
+        blocks = [
+            *(("tool", one) for one in body.get("tools", ())),
+            *(("system", one) for one in body.get("system", ())),
+        ]
+        blocks += said
+        whole = [json.dumps([role, unmarked(block)]) for role, block in blocks]
+        marked = [place for place, (_, block) in enumerate(blocks, 1) if "cache_control" in block]
+        found = (end for mark in marked for end in range(mark, max(mark - LOOKED_BACK, 0), -1))
+        read = max((end for end in found if "".join(whole[:end]) in self._kept), default=0)
+        kept = max([read, *marked])
+        self._kept.update("".join(whole[:mark]) for mark in marked)
+        sizes = [len("".join(part)) for part in (whole[kept:], whole[:read], whole[read:kept])]
+        return usage(sizes[0], cached=sizes[1], written=sizes[2])
 
 
 def _complaints(body: Any) -> Iterator[str]:

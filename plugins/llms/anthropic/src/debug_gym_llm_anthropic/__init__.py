@@ -19,7 +19,7 @@ from debug_gym_core.components.values import Flag
 from debug_gym_core.errors import LLMError, LLMRefused, LLMUnavailable
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import remember
-from debug_gym_llm_anthropic.conversation import request
+from debug_gym_llm_anthropic.conversation import read, request
 
 if TYPE_CHECKING:
     import anthropic
@@ -99,6 +99,7 @@ class Anthropic(ServiceLLM):
         super().__init__(**settings)
         self._mutex = threading.Lock()
         self._built: tuple[anthropic.Anthropic, Translator] | None = None
+        self._before: list[str] | None = None  # what was read of the last request that was answered
 
     @property
     def longest_answer(self) -> int:
@@ -121,6 +122,7 @@ class Anthropic(ServiceLLM):
 
         client, translator = self._client()
         body = self._body(messages, tools)
+        asked = read(body)
         known = {call.id for message in messages for call in message.calls}
         usage = Usage()
         blocks: list[dict[str, Any]] = []
@@ -134,6 +136,7 @@ class Anthropic(ServiceLLM):
                         break
                     said = {"role": "assistant", "content": list(blocks)}
                     body["messages"] = [*_until_answer(body["messages"]), said]
+                self._before = asked
                 whole = answer.model_copy(update={"content": blocks})
                 return dataclasses.replace(completion(whole, known), usage=usage)
         except LLMError as error:
@@ -187,7 +190,13 @@ class Anthropic(ServiceLLM):
     def _body(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The fields of a request."""
         settings = self.settings
-        asked = request(messages, tools, cache=settings.cache, system_role=settings.system_prompt_support)
+        asked = request(
+            messages,
+            tools,
+            cache=settings.cache,
+            before=self._before,
+            system_role=settings.system_prompt_support,
+        )
         body = {"model": settings.model, "max_tokens": self.longest_answer, "messages": [], **asked}
         if settings.thinking is not None:
             body["thinking"] = {"type": "enabled", "budget_tokens": settings.thinking}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,10 +19,22 @@ KEPT = "anthropic"
 THINKING = ("thinking", "redacted_thinking")
 UNANSWERED = "This call was not carried out."
 MARK = {"type": "ephemeral"}
+MARKED = f', "cache_control": {json.dumps(MARK)}'
+"""As it ends a block in JSON; within a text its quotes are escaped."""
+MOST_MARKS = 3
+"""One less than the service takes, which leaves one to `generate_kwargs`."""
+
+_SECTIONS = re.compile(r"(?<=\n\n)(?=#{1,6} )")
+"""Where a prompt in Markdown has its headings."""
 
 
 def request(
-    messages: Sequence[Message], tools: Sequence[dict[str, Any]], *, cache: bool = True, system_role: bool = True
+    messages: Sequence[Message],
+    tools: Sequence[dict[str, Any]],
+    *,
+    cache: bool = True,
+    before: Sequence[str] | None = None,
+    system_role: bool = True,
 ) -> dict[str, Any]:
     """The fields `system`, `messages` and `tools` of a request, those that are not empty.
 
@@ -28,10 +42,13 @@ def request(
         messages: the conversation
         tools: as `LLM.complete`
         cache: mark what the service is to keep for the next request
+        before: `read` of the request before; None: there was none
         system_role: whether the model takes a system prompt; else that is the beginning of the first user message
     """
     head = list(itertools.takewhile(lambda message: message.role == "system", messages))
-    system = [block for message in head for block in _text(message.content)]
+    # Sections are blocks of their own, so that those before one that changes can be kept.
+    parts = [part for one in head for part in (_SECTIONS.split(one.content) if cache else (one.content,))]
+    system = [block for part in parts for block in _text(part)]
     turns = _turns(messages[len(head) :])
     if system and not (system_role and turns):
         if not turns or turns[0]["role"] != "user":
@@ -42,8 +59,13 @@ def request(
     fields = {"system": system, "tools": offered, "messages": turns}
     body: dict[str, Any] = _sendable({name: value for name, value in fields.items() if value})
     if cache:
-        _mark(body)
+        _mark(body, before if any(turn["role"] == "assistant" for turn in turns) else None)
     return body
+
+
+def read(body: Mapping[str, Any]) -> list[str]:
+    """What the service reads of a request, one part after the other; its marks are none."""
+    return [part for part, _ in _parts(body)]
 
 
 def as_input(arguments: object) -> dict[str, Any]:
@@ -125,15 +147,40 @@ def _tool(schema: Mapping[str, Any]) -> Block:
     }
 
 
-def _mark(body: Mapping[str, Any]) -> None:
-    """Say up to where the service keeps what it has read: the part that never changes, and the last two user turns.
+def _mark(body: Mapping[str, Any], before: Sequence[str] | None) -> None:
+    """Say up to where the service keeps what it has read, which costs more than just to read it.
 
-    The last turn but one ended the previous request, so that one is found whatever has come since.
+    Of a conversation that begins, or goes on with all of the request before, that is the part that never changes, and
+    the last two user turns; the last but one ended the previous request, so that one is found whatever has come since.
+    Else it is no more than what stands before the first change: what follows one can hardly be read again.
     """
-    users = [turn["content"] for turn in body.get("messages", ()) if turn["role"] == "user"]
-    for blocks in (body.get("system") or body.get("tools"), *users[-2:]):
-        if blocks:
-            blocks[-1]["cache_control"] = dict(MARK)
+    parts = _parts(body)
+    pairs = zip(parts, before or (), strict=False)
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0][0] == pair[1], pairs))
+    if before is None or same == len(before):
+        users = [turn["content"] for turn in body.get("messages", ()) if turn["role"] == "user"]
+        ends = [blocks[-1] for blocks in (body.get("tools"), body.get("system"), *users[-2:]) if blocks][-MOST_MARKS:]
+    else:
+        kept = [block for _, block in parts[:same] if block is not None]
+        ends = kept if len(kept) < 2 else [kept[0], kept[-1]]
+    for block in ends:
+        block["cache_control"] = dict(MARK)
+
+
+def _parts(body: Mapping[str, Any]) -> list[tuple[str, Block | None]]:
+    """What the service reads, in its order, with the block that a mark can be set on; none on what a model has said."""
+    tools = body.get("tools")
+    parts: list[tuple[str, Block | None]] = [(_plain(tools), tools[-1])] if tools else []
+    parts += [(_plain(block), block) for block in body.get("system", ())]
+    for turn in body.get("messages", ()):
+        user = turn["role"] == "user"
+        parts += [(_plain([turn["role"], block]), block if user else None) for block in turn["content"]]
+    return parts
+
+
+def _plain(blocks: Any) -> str:
+    """Blocks as text, without their marks."""
+    return json.dumps(blocks).replace(MARKED, "")
 
 
 def _sendable(value: Any) -> Any:
