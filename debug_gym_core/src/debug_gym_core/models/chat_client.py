@@ -224,31 +224,40 @@ class ChatLLM(ServiceLLM):
         """The answer as JSON, or an error that says why there is none.
 
         It is read as JSON, not as the SDK's types: compatible services differ in what they leave out. The error is
-        returned, since one raised from here would drag the SDK's along, which repeats all that the service said.
+        returned, since one raised from here would drag the SDK's along, which repeats all that the service said; it
+        has the tokens that the service has told of until then.
         """
+        told: list[Any] = []
+        body = self._got(client, messages, tools, told)
+        if isinstance(body, LLMError) and told:
+            body.charged = self._format.usage(told[-1])
+        return body
+
+    def _got(self, client: Any, messages: Sequence[Message], tools: Sequence[dict[str, Any]], told: list[Any]) -> Any:
+        """See `_sent`; what the service tells of its tokens is added to what was told."""
         create = functools.reduce(getattr, self._format.create.split("."), client).with_streaming_response.create
         end = time.monotonic() + self.settings.timeout
         try:
             with create(**self.arguments(messages, tools)) as response:
-                body = self._read(response, end)
+                body = self._read(response, end, told)
         except MalformedAnswer as error:
             said = shortened(self._hidden(client, str(error)))
             return LLMUnavailable(f"{self.title}: the service's answer {said}")
         except LLMError as error:
             return error
         except Exception as error:  # the SDK's, and its HTTP library's, which core does not know by class
-            told = self._told(client, error)
-            if told is None:
+            ours = self._told(client, error)
+            if ours is None:
                 raise
-            return told
+            return ours
         wrong = mapping(body).get("error")
         return self._refused(client, wrong) if wrong else body
 
-    def _read(self, response: Any, end: float) -> Any:
+    def _read(self, response: Any, end: float, told: list[Any]) -> Any:
         pieces = self._pieces(response.iter_bytes(), end)
         if "text/event-stream" in response.headers.get("content-type", ""):
-            return self._format.gather(_events(pieces))
-        return _parsed(b"".join(pieces))
+            return self._format.gather(_noted(_events(pieces), told))
+        return next(_noted(iter((_parsed(b"".join(pieces)),)), told))
 
     def _pieces(self, pieces: Iterator[bytes], end: float) -> Iterator[bytes]:
         """What comes, while there is time: services keep a connection busy with nothing."""
@@ -355,6 +364,15 @@ def _events(pieces: Iterator[bytes]) -> Iterator[Any]:
                 yield chat_format.DONE
                 return
             yield _parsed(data)
+
+
+def _noted(bodies: Iterator[Any], told: list[Any]) -> Iterator[Any]:
+    """The same answers or events, of which what they tell of tokens is added to what was told."""
+    for body in bodies:
+        choices = mapping(body).get("choices")
+        within = choices[:1] if isinstance(choices, list) else []
+        told += filter(None, (mapping(one).get("usage") for one in (body, mapping(body).get("response"), *within)))
+        yield body
 
 
 def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:

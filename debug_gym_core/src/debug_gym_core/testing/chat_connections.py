@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from debug_gym_core import Message, ToolCall
+from debug_gym_core import Message, ToolCall, Usage
 from debug_gym_core.errors import LLMUnavailable, RequirementError
 from debug_gym_core.testing.chat_server import chat_reply, error_reply
 from debug_gym_core.testing.chat_service import ASKED, ZURICH, ChatTests, Service
@@ -29,6 +30,25 @@ class ConnectionTests(ChatTests):
         good = chat_reply("hello", stream=True).events or ()
         error = service.refused(Reply(events=[good[0], "data: {oops", *good[1:]]))
         assert isinstance(error, LLMUnavailable) and "no JSON: {oops" in str(error)
+
+    def test_tokens_of_attempts_that_failed(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What the service has told of is charged, whatever came of it."""
+        monkeypatch.setattr("debug_gym_core.models.gate.LONGEST_PAUSE", 0.01)
+        used = {"prompt_tokens": 700, "completion_tokens": 5, "input_tokens": 700, "output_tokens": 5}
+        failed = {"error": {"code": "server_error", "message": "x"}, "usage": used, "status": "failed"}
+        if not service.stream:
+            replies = [Reply(failed)] * 3
+        elif service.api == "responses":
+            event = {"type": "response.failed", "response": failed}
+            replies = [Reply(events=[f"data: {json.dumps(event)}"])] * 3
+        else:
+            said = f"data: {json.dumps({'choices': [], 'usage': used})}"
+            ends: tuple[list[str], ...] = ([], ["data: {oops"], [f"data: {json.dumps({'error': {'message': 'x'}})}"])
+            replies = [Reply(events=[said, *end]) for end in ends]
+        good = service.reply("hi")
+        service.answer = lambda request: replies.pop(0) if replies else good
+        answer = service.llm.complete(list(ASKED), [])
+        assert (answer.message.content, answer.wasted) == ("hi", Usage(2100, 15))
 
     def test_events_that_come_in_parts(self, service: Service) -> None:
         """One that is longer than what is read at once is one all the same."""

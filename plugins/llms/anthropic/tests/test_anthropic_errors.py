@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from debug_gym_core import LLMError, Message, RequirementError, UsageError
+from debug_gym_core import LLMError, Message, RequirementError, Usage, UsageError
 from debug_gym_core.errors import ContextOverflow, LLMRefused, LLMRejected, LLMUnavailable
 from debug_gym_core.testing.llm import WEATHER
-from debug_gym_core.testing.messages_server import answer, call, error, event, stream, text, thinking
+from debug_gym_core.testing.messages_server import answer, call, error, event, stream, text, thinking, usage
 from debug_gym_core.testing.model_server import Reply, Request
 from debug_gym_llm_anthropic import Anthropic
 
@@ -116,6 +116,21 @@ def test_it_is_asked_again(either: Service, monkeypatch: pytest.MonkeyPatch) -> 
     llm = either.llm(*failures, either.answer(text("Hi")), max_retries=2)
     done = llm.complete(HELLO, TOOLS)
     assert (done.message.content, done.usage.prompt, len(either.requests)) == ("Hi", 20, 4)
+
+
+def test_tokens_of_attempts_that_failed_are_counted(either: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("debug_gym_core.models.gate.LONGEST_PAUSE", 0.01)
+    used = usage(700, 5)
+    broken = Reply({"content": "none", "usage": used})
+    failures, spent = [broken] * 3, Usage(2100, 15)
+    if either.streams:
+        whole = list(stream(text("Half of an answer"), tokens=used).events or ())
+        cut, told = whole[:4], whole[:-1]
+        failures = [Reply(events=cut), Reply(events=[*told, event("content_block_delta")])]
+        failures.append(Reply(events=[*cut, event("error", error={"type": "api_error", "message": "x"})]))
+        spent = Usage(2100, 1 + 5 + 1)
+    done = either.llm(*failures, either.answer(text("Hi"))).complete(HELLO, TOOLS)
+    assert (done.message.content, done.wasted) == ("Hi", spent)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from pydantic import Field
 from debug_gym_core import LLM, Completion, Message, RequirementError, Settings, Usage, UsageError, hookimpl
 from debug_gym_core.components.values import Flag
 from debug_gym_core.errors import LLMError, LLMRefused, LLMUnavailable
+from debug_gym_core.models.chat_format import mapping
 from debug_gym_core.models.service import ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import remember
 from debug_gym_llm_anthropic.conversation import read, request
@@ -118,18 +119,20 @@ class Anthropic(ServiceLLM):
 
     def ask(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """Send one request, and go on with it when the service pauses; see `ServiceLLM`."""
-        from debug_gym_llm_anthropic.answer import completion
+        from debug_gym_llm_anthropic.answer import completion, usage_of
 
         client, translator = self._client()
         body = self._body(messages, tools)
         asked = read(body)
         known = {call.id for message in messages for call in message.calls}
         usage = Usage()
+        told: dict[str, Any] = {}
         blocks: list[dict[str, Any]] = []
         try:
             with _translated(translator):
                 for _ in range(PAUSES + 1):
-                    answer = self._send(client, body)
+                    answer = self._send(client, body, told)
+                    told.clear()
                     usage += answer.usage.usage()
                     blocks += answer.content
                     if answer.stop_reason != "pause_turn" or not answer.content:
@@ -140,7 +143,7 @@ class Anthropic(ServiceLLM):
                 whole = answer.model_copy(update={"content": blocks})
                 return dataclasses.replace(completion(whole, known), usage=usage)
         except LLMError as error:
-            error.charged = usage
+            error.charged = usage + usage_of(told)
             raise
 
     def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
@@ -204,16 +207,18 @@ class Anthropic(ServiceLLM):
             body["temperature"] = settings.temperature
         return body
 
-    def _send(self, client: anthropic.Anthropic, body: Mapping[str, Any]) -> Answer:
-        """One request, and what is answered."""
+    def _send(self, client: anthropic.Anthropic, body: Mapping[str, Any], told: dict[str, Any]) -> Answer:
+        """One request, and what is answered; what the service tells of its tokens is told even where it fails."""
         from debug_gym_llm_anthropic.answer import gather, understand
 
         fields = {**body, **self._extras(self.settings.generate_kwargs), "timeout": self._timeout()}
         if self.settings.stream:
             with client.messages.create(**fields, stream=True) as events:
-                return understand(gather(events))
+                return understand(gather(events, told))
         # As it came: the SDK's own classes would change the order of what goes back.
-        return understand(json.loads(client.messages.with_raw_response.create(**fields).text))
+        answered = json.loads(client.messages.with_raw_response.create(**fields).text)
+        told.update(mapping(mapping(answered).get("usage")))
+        return understand(answered)
 
     def _extras(self, names: Collection[str]) -> dict[str, Any]:
         """`generate_kwargs` as the SDK takes them: headers and a query, and of the others those of these names."""

@@ -80,6 +80,14 @@ def understand(body: object) -> Answer:
     return answer
 
 
+def usage_of(told: Mapping[str, Any]) -> Usage:
+    """What a service has counted of an answer that is of no use; nothing where that cannot be understood."""
+    try:
+        return Tokens.model_validate(told).usage()
+    except ValueError:
+        return Usage()
+
+
 def understand_count(body: object) -> int:
     """Check the count of a prompt's tokens.
 
@@ -89,7 +97,7 @@ def understand_count(body: object) -> int:
     return Counted.model_validate(body).input_tokens
 
 
-def gather(events: Iterable[Any]) -> dict[str, Any]:
+def gather(events: Iterable[Any], told: dict[str, Any]) -> dict[str, Any]:
     """Put an answer together that comes in pieces.
 
     The arguments of a call are put together as text and parsed when all is there: a call that is cut off stays text,
@@ -97,12 +105,13 @@ def gather(events: Iterable[Any]) -> dict[str, Any]:
 
     Args:
         events: of a stream of the SDK
+        told: gets what it says of tokens, as it comes
 
     Raises:
         LLMUnavailable: it ends before it is complete
         ValueError: the pieces do not fit
     """
-    message: dict[str, Any] = {"usage": {}}
+    message: dict[str, Any] = {"usage": told}
     blocks: dict[int, Block] = {}
     inputs: dict[int, str] = {}
     try:
