@@ -50,12 +50,7 @@ CODE_ATTACKS: dict[str, tuple[str, str, list[str], str]] = {
     "skips": ("import pytest", instead("pytest.skip()"), ["passed", "skipped"], ""),
     "expects to fail": ("import pytest", instead("pytest.xfail()"), ["passed", "xfailed"], ""),
     "exits inside a test": ("import os", instead("os._exit(0)"), ["passed", "missing"], UNFINISHED),
-    "kills the run": (
-        "import os",
-        instead("os.kill(os.getpid(), 9)"),
-        ["passed", "missing"],
-        "killed by SIGKILL (out of memory?) before",
-    ),
+    "kills the run": ("import os", instead("os.kill(os.getpid(), 9)"), ["passed", "missing"], "killed by SIGKILL"),
     "changes how reports are made": (
         """
         import _pytest.reports
