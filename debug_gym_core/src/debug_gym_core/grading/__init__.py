@@ -8,6 +8,6 @@ start.
 `grade` measures in a fresh sandbox, from the pristine repository with the agent's changes, of which `infrastructure`
 (with `pytest_sections` and `pytest_plugins`) leaves out what decides how tests are run: conftest files, settings and
 plugins of pytest, modules in the place of others; `given` says which modules are loaded as they are before any tested
-code runs. `masking` makes what pytest prints about itself equal from run to run. What a run's results are worth in
-points is in `tasks.results`.
+code runs. `masking` makes what pytest prints about itself equal from run to run; `written_names` knows which names of
+temporary files it has to leave. What a run's results are worth in points is in `tasks.results`.
 """

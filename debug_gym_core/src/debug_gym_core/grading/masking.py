@@ -3,7 +3,8 @@
 Dropped: pytest's header, and in tracebacks the frames of what runs it here. Masked: durations, and in pytest's failure
 reports (not in what the program printed) the addresses of objects, the numbers of pytest's temporary directories and
 the names that `tempfile` draws: `tmp` and eight of `a-z0-9_`, which stand in an absolute path outside of the
-repository. Once met so they are masked without their place as well, but for lines of source.
+repository. Once met so they are masked without their place as well, but for lines of source. What only looks like one,
+as it was written, can be told by the repository's files alone (`written_names`).
 
 The tested code prints what it likes, on lines of any length: the steps taken here grow with the text, not faster.
 """
@@ -11,7 +12,7 @@ The tested code prints what it likes, on lines of any length: the steps taken he
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from debug_gym_core.grading.runner.describe import without_addresses
 from debug_gym_core.sandbox.terminal import ROOT
@@ -33,15 +34,26 @@ _NAMES = re.compile(r"[\w.+-]")
 _TEMPORARY = re.compile(r"/pytest-of-[^/\s]+/pytest-\d+")
 _PATH = re.compile(r"(?<![\w.+/-])/[\w.+/-]+")
 _INSIDE = re.compile(rf"{ROOT}(?![\w.+-])")
-_DRAWN = re.compile(r"\btmp[a-z0-9_]{8}\b")
+DRAWN = re.compile(r"\btmp[a-z0-9_]{8}\b")
+"""What has the form of a name that `tempfile` draws."""
 
 
 class DrawnNames:
     """Names that `tempfile` drew in one run of tests, numbered as they are met, so that two of them stay two."""
 
-    def __init__(self) -> None:
-        """Know none."""
+    def __init__(self, written: Collection[str] = ()) -> None:
+        """Know none.
+
+        Args:
+            written: names that are left as they are: they were not drawn
+        """
+        self._written = written
         self._shown: dict[str, str] = {}
+
+    @property
+    def met(self) -> tuple[str, ...]:
+        """Those that were met, in this order."""
+        return tuple(self._shown)
 
     def mask(self, text: str, *, source: bool = False) -> str:
         """Show the names of temporary files as numbers, alone too once their place was seen.
@@ -53,15 +65,15 @@ class DrawnNames:
         text = _PATH.sub(self._in_path, text)
         if source or not self._shown:
             return text
-        return _DRAWN.sub(lambda found: self._shown.get(found[0], found[0]), text)
+        return DRAWN.sub(lambda found: self._shown.get(found[0], found[0]), text)
 
     def _in_path(self, found: re.Match[str]) -> str:
         path = found[0]
-        return path if _INSIDE.match(path) else _DRAWN.sub(lambda name: self._numbered(name, path), path)
+        return path if _INSIDE.match(path) else DRAWN.sub(lambda name: self._numbered(name, path), path)
 
     def _numbered(self, found: re.Match[str], path: str) -> str:
         name = found[0]
-        if path[found.start() - 1] != "/":
+        if path[found.start() - 1] != "/" or name in self._written:
             return name
         return self._shown.setdefault(name, f"tmp{len(self._shown) + 1:08}")
 

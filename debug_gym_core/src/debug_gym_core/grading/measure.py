@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from debug_gym_core.grading import masking
 from debug_gym_core.grading.reported_run import INTERRUPTED, TIMED_OUT, UNSTARTED, ReportedRun, Turned
+from debug_gym_core.grading.written_names import numbered
 from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.sandbox.replies import CommandLost
 from debug_gym_core.sandbox.session import Session
@@ -47,8 +48,8 @@ def measure(
         ignored: files of the repository whose source pytest's tracebacks do not show
         turned: test modules that are run with what they expect turned
         given: modules that are loaded as they are before any of the repository runs, whatever it does then
-        details: failures have frames with their variables, for which the tested code's `repr` is called; never for a
-            grade
+        details: failures have frames with their variables, for which the tested code's `repr` is called, and names are
+            left as they are that the repository's files have; never for a grade
         interruption: by which another thread may end the run
 
     Raises:
@@ -62,14 +63,19 @@ def measure(
             session, parsed, timeout, nonce, python, trusted, "run", warm, ignored, turned, given, details, interruption
         )
         return run.measure()
-    return _exit_status(session, parsed, timeout, python, interruption)
+    return _exit_status(session, parsed, timeout, python, interruption, details)
 
 
 def _exit_status(
-    session: Session, entrypoint: Entrypoint, timeout: float, python: str | None, interruption: Interruption
+    session: Session,
+    entrypoint: Entrypoint,
+    timeout: float,
+    python: str | None,
+    interruption: Interruption,
+    details: bool,
 ) -> Measurement:
     """Run what does not report."""
-    started, argv = time.monotonic(), entrypoint.argv(python or session.python)
+    started, since, argv = time.monotonic(), time.time_ns(), entrypoint.argv(python or session.python)
     try:
         with interruption.beginning() as running:
             result = session.run(argv, timeout=timeout, env=entrypoint.env, interruption=interruption)
@@ -86,15 +92,16 @@ def _exit_status(
         )
     interrupted = running.ended and result.exit_status == -signal.SIGKILL
     reason = TIMED_OUT if result.timed_out else INTERRUPTED if interrupted else ""
+    seconds, output = time.monotonic() - started, session.mask(result.output)
     return Measurement(
         tests=(),
         exit_status=result.exit_status,
-        output=masking.mask(session.mask(result.output)),
+        output=numbered(lambda names: masking.mask(output, names), session, since if details else None),
         output_cut=result.output_cut,
         timed_out=result.timed_out,
         interrupted=interrupted,
         kind="exit_status",
         valid=not reason,
         reason=reason,
-        seconds=time.monotonic() - started,
+        seconds=seconds,
     )

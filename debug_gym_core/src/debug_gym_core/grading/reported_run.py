@@ -7,12 +7,13 @@ import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 from debug_gym_core.grading import masking
 from debug_gym_core.grading.beside import Beside
 from debug_gym_core.grading.runner import stuck, tampering
+from debug_gym_core.grading.written_names import numbered
 from debug_gym_core.names import killed_by
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.interruption import Interruption
@@ -130,7 +131,7 @@ class ReportedRun:
         ignored: files of the repository whose source pytest's tracebacks do not show
         turned: what is run of them instead of the test modules as they are; None: these
         given: modules that are loaded as they are before any of the repository runs
-        details: failures have frames with their variables
+        details: failures have frames with their variables, and somebody reads all that is told
         interruption: by which another thread may end it
         elsewhere: name and file of packages that the repository has, and that were imported from another place, once
             it has run in mode `collect`
@@ -162,7 +163,6 @@ class ReportedRun:
     forged: str = ""
     asked: bool = False
     printed: str | None = None
-    names: masking.DrawnNames = field(default_factory=masking.DrawnNames)
 
     def measure(self) -> Measurement:
         """Run it; once.
@@ -170,7 +170,7 @@ class ReportedRun:
         Raises:
             SandboxLost: the sandbox went away
         """
-        started = time.monotonic()
+        started, since = time.monotonic(), time.time_ns()
         argv = [self.entrypoint.interpreter or self.python or self.session.python, *self.entrypoint.flags]
         try:
             process = self.session.process(
@@ -205,29 +205,36 @@ class ReportedRun:
         output, stack = self.session.mask(output), ""
         if timed_out or interrupted:
             output, stack = split_stack(output)
-        problems, unsure = self.problems, self._unsure()
+        unsure, seconds, printed = self._unsure(), time.monotonic() - started, self._mask(self.printed or "")
         otherwise = self._why_not_valid(status, timed_out, interrupted, lost) or self._internal_error(output)
-        reason = self.forged or "; ".join(one.text for one in problems)[:PROBLEMS] or otherwise
-        return Measurement(
-            tests=tuple(one for one in self.results.values() if one.id not in unsure),
-            unsure=unsure,
-            exit_status=status,
-            output=masking.mask(output, self.names),
-            output_cut=cut,
-            timed_out=timed_out,
-            interrupted=interrupted,
-            collected=self.collected,
-            valid=not reason,
-            reason=reason,
-            tampered=bool(self.forged or problems),
-            problems=frozenset() if self.forged else frozenset(problems),
-            otherwise=otherwise if problems else "",
-            seconds=time.monotonic() - started,
-            unable=self.unable,
-            lost=bool(lost),
-            stack=stack,
-            printed=self._mask(self.printed or ""),
-        )
+
+        def show(names: masking.DrawnNames) -> Measurement:
+            tests = tuple(_masked(one, names) for one in self.results.values() if one.id not in unsure)
+            problems = [Problem(one.kind, names.mask(one.text)) for one in self.problems]
+            reason = self.forged or "; ".join(one.text for one in problems)[:PROBLEMS] or otherwise
+            return Measurement(
+                tests=tests,
+                unsure=unsure,
+                exit_status=status,
+                output=masking.mask(output, names),
+                output_cut=cut,
+                timed_out=timed_out,
+                interrupted=interrupted,
+                collected=self.collected,
+                valid=not reason,
+                reason=reason,
+                tampered=bool(self.forged or problems),
+                problems=frozenset() if self.forged else frozenset(problems),
+                otherwise=otherwise if problems else "",
+                seconds=seconds,
+                unable=self.unable,
+                lost=bool(lost),
+                stack=stack,
+                printed=names.mask(printed),
+            )
+
+        # Of a grade, what is told must be the same whether or not a file was changed, too.
+        return numbered(show, self.session, since if self.details else None)
 
     def _config(self) -> dict[str, Any]:
         return {
@@ -286,8 +293,8 @@ class ReportedRun:
         if kind == "collected":
             self.collected = tuple(self.session.mask(str(one)) for one in message["ids"])
             self.unable = frozenset(self.session.mask(str(one)) for one in message["cannot_pass"])
-            copies = message.get("elsewhere", ())[:COPIES]
-            self.elsewhere = tuple((str(name)[:200], self._mask(path)[:500]) for name, path in copies)
+            copies, names = message.get("elsewhere", ())[:COPIES], masking.DrawnNames()
+            self.elsewhere = tuple((str(name)[:200], names.mask(self._mask(path))[:500]) for name, path in copies)
         elif kind == "test":
             self._add(message)
         elif kind == "problem":
@@ -324,7 +331,7 @@ class ReportedRun:
             self.unsure.add(name)
 
     def _mask(self, text: object) -> str:
-        return self.names.mask(masking.mask_temporary(self.session.mask(str(text))))
+        return masking.mask_temporary(self.session.mask(str(text)))
 
     def _problem(self, kind: object, text: object) -> Problem:
         if kind not in tampering.KINDS or not isinstance(text, str):
@@ -361,3 +368,15 @@ class ReportedRun:
         if self.end != CRASHED or not any(said):
             return ""
         return f"it ended with an internal error of pytest: {masking.mask_temporary(next(filter(None, said[::-1])))}"
+
+
+def _masked(test: TestResult, names: masking.DrawnNames) -> TestResult:
+    """A test with the names of temporary files numbered, those in its frames first."""
+    if not (test.message or test.frames):
+        return test
+    frames = []
+    for frame in test.frames:
+        values = cast("dict[str, str]", frame["locals"])
+        of = {"of": names.mask(str(frame["of"]))} if "of" in frame else {}
+        frames.append({**frame, "locals": {key: names.mask(value) for key, value in values.items()}, **of})
+    return replace(test, message=names.mask(test.message), frames=tuple(frames))

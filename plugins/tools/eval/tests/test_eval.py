@@ -324,6 +324,61 @@ def test_temporary_names_that_the_tests_draw_are_the_same_in_each_run(evaluating
     assert env.step("eval")[0]["text"] == text
 
 
+WRITTEN = """
+import os, tempfile, time
+
+def out_dir():
+    {doc}
+    return "/data/tmp_" + os.environ.get("KIND", "outputs")
+
+def test_out():
+    made = tempfile.mkdtemp()
+    print("see", made, file=open("report.xml", "a"))
+    print("in", made, flush=True)
+    {hangs}
+    assert [out_dir(), made] == "/data/tmp_results"
+"""
+
+
+@pytest.mark.parametrize(
+    ("doc", "data"),
+    [("'It is /data/tmp_outputs.'", ""), *repeated("faults", ("", f'{{"{"x" * 9000}": 1, "out": "tmp_outputs"}}'))],
+)
+def test_a_name_that_the_repository_has_is_shown_as_it_is_beside_one_that_was_drawn(
+    evaluating: Callable[..., RepoEnv], doc: str, data: str
+) -> None:
+    env = evaluating(tests=WRITTEN.format(doc=doc, hangs=""))
+    env.workspace.write_bytes("data.json", data.encode())
+    observation = env.step("eval")[0]
+    text = observation["text"]
+    assert "assert ['/data/tmp_outputs', '/tmp/tmp00000001'] == '/data/tmp_results'" in text
+    assert "\n    made = '/tmp/tmp00000001'\n" in text and "/data/tmp0" not in text
+    # What the run itself wrote tells nothing.
+    assert re.fullmatch(r"see \S*/tmp/tmp[a-z0-9_]{8}\n", env.workspace.read_text("report.xml"))
+    assert json.loads(env.step("eval")[0]["json"])[0]["data"] == json.loads(observation["json"])[0]["data"]
+
+
+def test_a_name_that_no_file_has_is_taken_for_drawn(evaluating: Callable[..., RepoEnv]) -> None:
+    text = evaluating(tests=WRITTEN.format(doc="", hangs="")).step("eval")[0]["text"]
+    assert "assert ['/data/tmp00000002', '/tmp/tmp00000001'] == '/data/tmp_results'" in text
+
+
+def test_a_run_that_hangs_shows_written_names_as_they_are(evaluating: Callable[..., RepoEnv]) -> None:
+    hangs = 'print("out", out_dir(), "/data/tmp_results", flush=True); time.sleep(600)'
+    tests = WRITTEN.format(doc="", hangs=hangs)
+    text = evaluating(tests=tests, run_timeout=3, allow_passing=True).step("eval")[0]["text"]
+    assert "had printed:\nin /tmp/tmp00000001\nout /data/tmp00000002 /data/tmp_results" in text
+
+
+def test_the_output_of_what_does_not_report_shows_written_names_as_they_are(
+    evaluating: Callable[..., RepoEnv],
+) -> None:
+    shown = evaluating("sh run.sh", tests=WRITTEN.format(doc="", hangs=""))
+    shown.workspace.write_bytes("run.sh", b"python -m pytest -q -p no:cacheprovider -p no:randomly\n")
+    text = shown.step("eval")[0]["text"]
+    assert "assert ['/data/tmp00000001', '/tmp/tmp00000002'] == '/data/tmp_results'" in text
+
+
 NAMED = """
 import pathlib, tempfile
 
