@@ -200,6 +200,7 @@ def _git(hostile: Hostile, kind: str) -> None:
     (top / "lazy" / ".gitignore").write_text("*.log\n")
     for command in (["init", "-q"], ["add", "lazy", "calc.py"], ["commit", "-q", "-m", "first"]):
         _run_git(top, *command)
+    os.utime(top / "calc.py", (0, 0))  # git compares its content then, and not by chance alone
     # An object that is not there, and asked for where git looks what is ignored in a directory.
     name = _run_git(top, "rev-parse", ":lazy/.gitignore").strip()
     _run_git(top, "update-index", "--skip-worktree", "lazy/.gitignore")
