@@ -239,7 +239,7 @@ def test_calls_that_a_server_leaves_in_the_text_are_carried_out(sandbox: str) ->
 
 @pytest.mark.parametrize(
     ("function_calling", "verbose"),
-    [(False, "-v"), (True, "-vv"), *repeated("services", (False, "-vv"), (True, "-v"))],
+    [(True, "-vv"), *repeated("services", (False, "-v"), (False, "-vv"), (True, "-v"))],
 )
 def test_a_call_in_the_text_of_an_answer_is_told_and_exported_as_a_call(
     function_calling: bool, verbose: str, sandbox: str, tmp_path: Path

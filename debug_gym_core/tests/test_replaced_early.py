@@ -67,7 +67,7 @@ PREPARED = {
 }
 
 
-@pytest.mark.parametrize(("conftest", "tests", "counted"), handful("grading", PREPARED, "a fixture", "setUpModule"))
+@pytest.mark.parametrize(("conftest", "tests", "counted"), handful("grading", PREPARED, "a fixture"))
 def test_what_helpers_of_a_preparation_use_is_told_to_all_tests(
     make: Make, conftest: str, tests: str, counted: str
 ) -> None:

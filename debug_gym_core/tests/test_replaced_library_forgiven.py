@@ -29,7 +29,7 @@ def test_seconds():
 """
 
 
-@pytest.mark.parametrize("forgiving", [False, True])
+@pytest.mark.parametrize("forgiving", [True, *repeated("grading", False)])
 def test_what_the_repository_replaces_itself_it_may(make: Make, forgiving: bool) -> None:
     """A test that failed before is believed as well, where another one shows it."""
     bench = make({"calc.py": CLOCK, "test_calc.py": OF_CLOCK}, ENTRYPOINT)
@@ -116,7 +116,7 @@ class T(unittest.TestCase):
 @pytest.mark.parametrize(
     ("entrypoint", "tests"),
     [
-        (ENTRYPOINT, ["test_add.py::T::test_add", "test_sub.py::T::test_sub"]),
+        *repeated("grading", (ENTRYPOINT, ["test_add.py::T::test_add", "test_sub.py::T::test_sub"])),
         ("python -m unittest", ["test_add.T.test_add", "test_sub.T.test_sub"]),
     ],
 )
