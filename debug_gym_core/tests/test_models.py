@@ -84,18 +84,20 @@ def test_an_entry_becomes_a_model(tmp_path: Path, wire_plugins: Plugins, monkeyp
     assert redact("a-model-of-theirs") == "a-model-of-theirs", "nothing but secrets is masked"
 
 
-def test_what_the_environment_says_is_masked_but_for_plain_words(
+def test_what_the_environment_says_is_masked_where_it_may_be_secret(
     tmp_path: Path, wire_plugins: Plugins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = {"SAID_A": "of-mine-4711", "SAID_B": "developer", "SAID_TOKEN": "hush-hush", "SAID_M": "of-theirs-4712"}
+    said["SAID_DIRECTORY"] = "/home/alice-4713"
     for name, value in said.items():
         monkeypatch.setenv(name, value)
     models(
         tmp_path,
         "mine:\n  model: ${SAID_M}\n  tags: [wire]\n  endpoint: https://h/${SAID_A}/v1\n"
-        "  generate_kwargs: {user: '${SAID_TOKEN}', extra_body: {role: '${SAID_B}'}}\n",
+        "  generate_kwargs: {user: '${SAID_TOKEN}', extra_headers: {X-Role: '${SAID_B}'},\n"
+        "    extra_body: {name: '${SAID_M}', cache: '${SAID_DIRECTORY}/tok'}}\n",
     ).make("mine", wire_plugins, {})
-    assert redact(" ".join(said.values())) == "*** developer *** of-theirs-4712"
+    assert redact(" ".join(said.values())) == "*** developer *** of-theirs-4712 /home/alice-4713"
 
 
 OTHERS = {"temperature": 0.3, "max_completion_tokens": 5}

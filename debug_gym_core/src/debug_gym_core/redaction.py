@@ -14,6 +14,9 @@ SECRET = re.compile(r"key|token$|secret|password|authorization", re.IGNORECASE)
 SENT_SECRET = re.compile(r"(^|[-_])(key|token|secret|password)$|authorization|^cookie$", re.IGNORECASE)
 """Names of headers and parameters that hold one; among them many have `key` in their middle and hold none."""
 
+SENT_WITH = ("extra_headers", "extra_query")
+"""Of `generate_kwargs`: what says who asks rather than what is asked."""
+
 KEY = re.compile(r"(api|access|auth)[-_]?(key|token)|secret|password|authorization", re.IGNORECASE)
 """Names of what surely is one, in a body that has names of many kinds (`prompt_cache_key`, `stop_token`)."""
 

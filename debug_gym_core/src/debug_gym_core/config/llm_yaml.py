@@ -20,7 +20,7 @@ from debug_gym_core.config.spellings import ENTRY
 from debug_gym_core.errors import PluginError, RequirementError, UnknownName, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.places import expanded
-from debug_gym_core.redaction import SECRET, name_alone, redact, remember
+from debug_gym_core.redaction import SECRET, SENT_WITH, name_alone, redact, remember
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -258,7 +258,10 @@ class Models:
 
 
 def _keep_secret(path: KeyPath, written: str) -> None:
-    """Remember what the environment says for the variables of a value, but for plain words: they are a program's too.
+    """Remember what the environment says for the variables of a value that may be secret.
+
+    That is told by the names of both. In an address, a header and a parameter anything may be that is no plain word;
+    elsewhere such a text (a directory, the name of a model) stands in what programs say, too.
 
     Args:
         path: of the value, in its entry
@@ -266,7 +269,9 @@ def _keep_secret(path: KeyPath, written: str) -> None:
     """
     for variable in _REFERENCE.findall(written):
         found = os.environ[variable]
-        if any(SECRET.search(step) for step in (*path, variable)) or not _WORDS.fullmatch(found):
+        named = any(SECRET.search(step) for step in (*path, variable))
+        sent = any(step in ("endpoint", *SENT_WITH) for step in path)
+        if named or (sent and not _WORDS.fullmatch(found)):
             remember(found)
 
 

@@ -49,7 +49,7 @@ def conversations(trajectory: Trajectory) -> list[Conversation]:
             [_as_understood(message, understood) for message in messages]
             for messages in _of_prompts([(call["prompt"], call["answer"]) for call in calls])
         ]
-        in_text = all(call.get("tools") == [] for call in calls)
+        in_text = not any(call.get("tools", call["calls"]) for call in calls)
         tools = [] if in_text else _tools(trajectory, found)
         return [Conversation(messages, tools, "prompts") for messages in found]
     messages = _of_steps(trajectory)

@@ -12,16 +12,13 @@ from typing import Any
 
 from debug_gym_core.components.component import Settings
 from debug_gym_core.models.service import ServiceSettings
-from debug_gym_core.redaction import MASK, SENT_SECRET, address_alone, redacted
+from debug_gym_core.redaction import MASK, SENT_SECRET, SENT_WITH, address_alone, redacted
 
 VARIABLES, ENDPOINT_VARIABLES = "variables", "endpoint_variables"
 """What a record has beside the settings: marks of what the environment said, by the references to it."""
 
 MOVED = frozenset(("endpoint", ENDPOINT_VARIABLES, "prices"))
 """Settings of which a change is told: the same model may be served elsewhere, and cost something else."""
-
-SENT_WITH = ("extra_headers", "extra_query")
-"""Of `generate_kwargs`: what says who asks rather than what is asked."""
 
 SAME_ANSWERS = MOVED | {
     "tags", "api_key", "stream", "timeout", "max_retries", "max_run_tokens", "allow_unknown_price",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -39,6 +39,15 @@ def test_the_service_counts_when_it_is_asked_to(service: Service) -> None:
     (asked,) = service.requests
     assert asked.path == "/v1/messages/count_tokens"
     assert sorted(asked.body) == ["messages", "model", "system", "thinking", "tool_choice", "tools"]
+
+
+@pytest.mark.parametrize(
+    "more", [{"thinking": 6000}, {"generate_kwargs": {"thinking": {"type": "enabled", "budget_tokens": 6000}}}]
+)
+def test_an_answer_has_as_much_room_beside_the_thinking_wherever_that_is_said(
+    service: Service, more: dict[str, Any]
+) -> None:
+    assert service.llm(**more).longest_answer == service.llm().longest_answer + 6000
 
 
 def test_a_service_that_is_busy_does_not_count(service: Service) -> None:

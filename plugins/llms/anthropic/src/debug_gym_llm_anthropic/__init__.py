@@ -79,6 +79,13 @@ class AnthropicSettings(ServiceSettings):
         return self
 
     @property
+    def thinking_budget(self) -> int:
+        """Tokens of an answer that may go into thinking."""
+        asked = self.generate_kwargs.get("thinking")
+        said = asked.get("budget_tokens") if isinstance(asked, Mapping) else self.thinking
+        return said if isinstance(said, int) else 0
+
+    @property
     def thinks(self) -> bool:
         """Whether it thinks before it answers; the service then insists on a temperature of 1."""
         asked = self.generate_kwargs.get("thinking")
@@ -106,7 +113,7 @@ class Anthropic(ServiceLLM):
     def longest_answer(self) -> int:
         """Tokens that an answer may have, with its thinking."""
         settings = self.settings
-        return settings.generate_kwargs.get("max_tokens") or settings.max_tokens or ANSWER + (settings.thinking or 0)
+        return settings.generate_kwargs.get("max_tokens") or settings.max_tokens or ANSWER + settings.thinking_budget
 
     @property
     def bounds_answers(self) -> bool:
