@@ -70,7 +70,7 @@ WAIT = {"name": "bash", "arguments": {"command": "echo it begins; sleep 60", "ti
 
 
 class Tmux:
-    """A terminal of 100 columns with one command in it."""
+    """A terminal of 150 columns, which no line looked for here is longer than, with one command in it."""
 
     def __init__(self, place: Path, cwd: Path, command: list[str]) -> None:
         """Start the command.
@@ -84,8 +84,9 @@ class Tmux:
         self._status = place / "status"
         # tmux itself does not always learn how a command ended; a shell that Ctrl-C does not end does.
         ended = f"echo $? >{place}/part; mv {place}/part {self._status}; exec sleep 1000"
-        words = f"trap : INT; {shlex.join(command)}; {ended}"
-        self._do("new-session", "-d", "-x", "100", "-y", "50", "-c", str(cwd), words)
+        # A pytest that has loaded readline has its own size in its environment.
+        words = f"unset COLUMNS LINES; trap : INT; {shlex.join(command)}; {ended}"
+        self._do("new-session", "-d", "-x", "150", "-y", "50", "-c", str(cwd), words)
 
     def _do(self, *words: str) -> str:
         done = subprocess.run([*self._tmux, *words], check=True, capture_output=True, text=True, timeout=PATIENCE)
