@@ -55,6 +55,7 @@ def test_what_the_environment_says_stands_in_no_file_of_a_run(
         "extra_headers": {"X-Auth": "${MINE_A}"},
         "extra_body": {"user": "of ${MINE_A}", "tier": ["${MINE_C}"]},
         "note": "s3",
+        "seed": "${MINE_C}",
     }
 
     def answer(request: Request) -> Reply:
@@ -73,7 +74,7 @@ def test_what_the_environment_says_stands_in_no_file_of_a_run(
         assert not any(one in path.read_text() for one in (token, key)), path
     kept = json.loads((tmp_path / "run/run.json").read_text())["model"]
     assert (kept["model"], kept["endpoint"]) == ("m-of-them", f"{server.url}/${{MINE_B}}/v1")
-    assert kept["generate_kwargs"] == {**sent, "note": "${MINE_C}"}
+    assert kept["generate_kwargs"] == sent
     assert list(kept["variables"]) == ["of ${MINE_A}", "${MINE_C}"]
 
     monkeypatch.setenv("MINE_B", "k-of-another-path")
@@ -81,7 +82,7 @@ def test_what_the_environment_says_stands_in_no_file_of_a_run(
     record = json.loads((tmp_path / "run/run.json").read_text())
     assert any("model.endpoint_variables was " in note for note in record["notes"])
     monkeypatch.setenv("MINE_C", "s4")
-    with pytest.raises(UsageError, match=r"was played by another model: model.*; model.variables was {.*is now "):
+    with pytest.raises(UsageError, match=r"was played by another model: model.variables was {.*is now "):
         play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=all")
     monkeypatch.setenv("MINE_C", "s3")
     monkeypatch.setenv("MINE_D", "m-of-others")
@@ -92,11 +93,44 @@ def test_what_the_environment_says_stands_in_no_file_of_a_run(
 def test_a_header_of_the_environment_may_change_as_keys_do(
     serve: Serve, wire_plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MINE_A", "first-token-1")
-    serve(generate_kwargs={"extra_headers": {"X-Auth": "Bearer ${MINE_A}"}})
+    """Also where another setting has the text by itself that it had."""
+    monkeypatch.setenv("MINE_A", "medium")
+    sent = {"extra_headers": {"X-Stage": "${MINE_A}"}, "reasoning_effort": "medium", "stop": ["medium"]}
+    serve(generate_kwargs=sent)
     play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a")
+    kept = json.loads((tmp_path / "run/run.json").read_text())["model"]
+    assert kept["generate_kwargs"] == sent and "variables" not in kept
     monkeypatch.setenv("MINE_A", "second-token-2")
     assert len(play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]").results) == 2
+
+
+def test_a_run_that_kept_what_the_environment_said_goes_on_while_it_says_the_same(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an older version did, which kept no references and no marks of them."""
+    monkeypatch.setenv("MINE_A", "s3")
+    server = serve()
+    monkeypatch.setenv("MINE_B", server.url)
+    asked = {"tags": ["wire"], "model": "m", "endpoint": "${MINE_B}", "generate_kwargs": {"stop": ["${MINE_A}"]}}
+    (tmp_path / "llm.yaml").write_text(json.dumps({"mine": asked}))
+    play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a")
+    path = tmp_path / "run/run.json"
+    record = json.loads(path.read_text())
+    marks = {record["model"].pop(name).popitem()[0] for name in ("variables", "endpoint_variables")}
+    assert marks == {"${MINE_A}", "${MINE_B}"}
+    record["model"].update(endpoint=server.url, generate_kwargs={"stop": ["s3"]})
+    path.write_text(json.dumps(record))
+
+    monkeypatch.setenv("MINE_A", "s4")
+    with pytest.raises(
+        UsageError, match=r'another model: model.generate_kwargs was {"stop": \["s3"\]}, is now .*MINE_A'
+    ):
+        play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]")
+    monkeypatch.setenv("MINE_A", "s3")
+    assert len(play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]").results) == 2
+    record = json.loads(path.read_text())
+    assert record["model"]["generate_kwargs"] == {"stop": ["${MINE_A}"]} and record["model"]["variables"]
+    assert not any("is now" in note for note in record["notes"])
 
 
 ANOTHER: list[tuple[dict[str, Any], str]] = [

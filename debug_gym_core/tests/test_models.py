@@ -21,6 +21,7 @@ from debug_gym_core.plugins import load_plugins
 from debug_gym_core.redaction import redact, redacted
 from debug_gym_core.runs.chosen_model import ChosenModel
 from debug_gym_core.runs.ledger import Ledger, Limits
+from debug_gym_core.runs.model_record import recorded
 
 WIRE = Path(__file__).parent / "wire_plugin.py"
 pytestmark = pytest.mark.usefixtures("home")
@@ -98,6 +99,33 @@ def test_what_the_environment_says_is_masked_where_it_may_be_secret(
         "    extra_body: {name: '${SAID_M}', cache: '${SAID_DIRECTORY}/tok'}}\n",
     ).make("mine", wire_plugins, {})
     assert redact(" ".join(said.values())) == "*** developer *** of-theirs-4712 /home/alice-4713"
+
+
+def test_what_came_from_the_environment_is_recorded_as_its_reference_where_it_stands(
+    tmp_path: Path, wire_plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a validator makes of it, by the field's name; and not where the config says another thing."""
+    for name, value in {"SAID_A": "high", "SAID_LIMIT": "32", "SAID_SLASH": "http://h/v1/"}.items():
+        monkeypatch.setenv(name, value)
+    sent = {"stop": ["high", "${SAID_A}", {"of": "${SAID_A}"}], "user": "${SAID_A}", "effort": "high"}
+    entry = {"model": "${SAID_A}", "tags": ["wire"], "context_limit": "${SAID_LIMIT}", "zone": "${SAID_A}"}
+    entry |= {"endpoint": "${SAID_SLASH}", "base-url": "x/${SAID_A}", "generate_kwargs": {**sent, "seed": "${SAID_A}"}}
+    found = models(tmp_path, json.dumps({"mine": entry}))
+
+    def kept(**given: Any) -> dict[str, Any]:
+        record = recorded(found.make("mine", wire_plugins, given).settings)
+        assert set(record.pop("variables")) <= {"${SAID_A}", "x/${SAID_A}"}
+        assert set(record.pop("endpoint_variables", ())) <= {"${SAID_SLASH}"}
+        return record
+
+    all_of_it = kept()
+    assert all_of_it == {
+        **{key: entry[key] for key in ("tags", "generate_kwargs", "endpoint")},
+        **{"model": "high", "context_limit": 32, "region": "${SAID_A}", "base": "x/${SAID_A}"},
+    }
+    said = kept(generate_kwargs={"user": "high", "stop": ["high"]}, seed=3, endpoint="http://i/v1")
+    sent = {**sent, "user": "high", "stop": ["high"], "seed": "${SAID_A}"}
+    assert said == {**all_of_it, "endpoint": "http://i/v1", "generate_kwargs": sent}
 
 
 OTHERS = {"temperature": 0.3, "max_completion_tokens": 5}

@@ -18,6 +18,11 @@ class WireSettings(ServiceSettings):
     base: str = pydantic.Field("", alias="base-url")
     region: str = pydantic.Field("", validation_alias=pydantic.AliasChoices("region", "zone"))
 
+    @pydantic.field_validator("endpoint")
+    @classmethod
+    def _without_slash(cls, value):
+        return value and value.rstrip("/")
+
     @pydantic.model_validator(mode="before")
     @classmethod
     def _renamed(cls, given):

@@ -282,6 +282,17 @@ def _keys(name: str, field: pydantic.fields.FieldInfo) -> Iterator[list[int | st
             yield key.path if isinstance(key, pydantic.AliasPath) else [key]
 
 
+def named(model: type[pydantic.BaseModel], path: tuple[str, ...]) -> tuple[str, ...]:
+    """A path in what a model is made from as one in what it has: by the names of its fields, not by their aliases."""
+    for name, field in model.model_fields.items():
+        for key in _keys(name, field):
+            if path[: len(key)] == tuple(map(str, key)):
+                rest = path[len(key) :]
+                inner = next(iter(_models_in(field.annotation)), None)
+                return (name, *(named(inner, rest) if inner else rest))
+    return path
+
+
 def _shows(base: type, name: str) -> bool:
     field = getattr(base, "model_fields", {}).get(name)
     return field is None or bool(field.repr)

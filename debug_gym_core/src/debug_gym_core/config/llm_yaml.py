@@ -174,7 +174,7 @@ class Models:
 
         self.refuse_unknown_keys(name, plugins)
         cls = self.backend(name, plugins)
-        references: dict[str, str] = {}
+        references: dict[KeyPath, str] = {}
         entry = self._resolved(name, references)
         known = cls.Settings.model_fields
         chosen = Layer({key: value for key, value in given.items() if value is not None and key in known}, name=GIVEN)
@@ -201,23 +201,23 @@ class Models:
             raise UsageError(f"{self.layer.origin((name,))}: {name}: {error}") from None
         if isinstance(llm, ServiceLLM):
             llm.entry = name
-            llm.settings.came_from(references)
+            llm.settings.came_from({path: text for path, text in references.items() if settings.origin(path) != GIVEN})
         return llm
 
-    def _resolved(self, name: str, references: dict[str, str]) -> Layer:
+    def _resolved(self, name: str, references: dict[KeyPath, str]) -> Layer:
         """What an entry says that is not null, with the variables of the environment in the place of their names.
 
         Args:
             name: the entry
-            references: gets the texts that came from there, with what the entry has in the place of each
+            references: gets what the entry has in the place of each text that came from there, by its path
         """
         entry = self.layer.part(name).without([key for key, value in self.values(name).items() if value is None])
         for path, value in leaves(entry.data):
-            found: dict[str, str] = {}
+            found: dict[KeyPath, str] = {}
             resolved = self._expanded(value, (name, *path), found)
-            for text, written in found.items() if path[:1] != NAMED else ():
-                references[text] = written
-                _keep_secret(path, written)
+            for (_, *steps), written in found.items() if path[:1] != NAMED else ():
+                references[tuple(steps)] = written
+                _keep_secret(tuple(steps), written)
             if isinstance(resolved, str) and any(SECRET.search(step) for step in path):
                 remember(resolved)
             entry.set(path, resolved, entry.origin(path))
@@ -236,11 +236,11 @@ class Models:
             if path in wrong and where != GIVEN and isinstance(value, str) and _REFERENCE.fullmatch(value):
                 settings.set(path, _scalar(self._expanded(value, (name, *path))), where)
 
-    def _expanded(self, value: Any, path: tuple[str, ...], references: dict[str, str] | None = None) -> Any:
+    def _expanded(self, value: Any, path: KeyPath, references: dict[KeyPath, str] | None = None) -> Any:
         if isinstance(value, list):
-            return [self._expanded(one, path, references) for one in value]
+            return [self._expanded(one, (*path, str(at)), references) for at, one in enumerate(value)]
         if isinstance(value, dict):  # within a list
-            return {key: self._expanded(one, path, references) for key, one in value.items()}
+            return {key: self._expanded(one, (*path, key), references) for key, one in value.items()}
         if not isinstance(value, str):
             return value
 
@@ -253,7 +253,7 @@ class Models:
 
         resolved = _REFERENCE.sub(replaced, value)
         if references is not None and _REFERENCE.search(value):
-            references[resolved] = value
+            references[path] = value
         return resolved
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 import pydantic
 from pydantic import Field
 
-from debug_gym_core.components.component import Settings
+from debug_gym_core.components.component import Settings, named
 from debug_gym_core.components.values import Count, Dollars, Flag, Seconds
 from debug_gym_core.errors import DebugGymError, LLMError, LLMUnavailable, RequirementError, cause_of, place_of
 from debug_gym_core.models.answer_bounds import BOUNDS
@@ -118,7 +118,7 @@ class ServiceSettings(AnswerSettings):
     max_task_tokens: Count | None = None
     max_run_tokens: Count | None = None
     allow_unknown_price: Flag = False
-    _references: Mapping[str, str] = pydantic.PrivateAttr(default_factory=dict)
+    _references: Mapping[tuple[str, ...], str] = pydantic.PrivateAttr(default_factory=dict)
 
     @pydantic.field_validator("endpoint")
     @classmethod
@@ -128,13 +128,13 @@ class ServiceSettings(AnswerSettings):
         return endpoint
 
     @property
-    def references(self) -> Mapping[str, str]:
-        """Texts of these settings that came from the environment, and what llm.yaml has in the place of each."""
+    def references(self) -> Mapping[tuple[str, ...], str]:
+        """What llm.yaml has in the place of what came from the environment, by the path of that in these settings."""
         return self._references
 
-    def came_from(self, references: Mapping[str, str]) -> None:
-        """Tell what came from the environment, which a record of these settings says by its reference."""
-        self._references = references
+    def came_from(self, references: Mapping[tuple[str, ...], str]) -> None:
+        """Tell what came from there, by the paths of keys and indices in what these settings were made from."""
+        self._references = {named(type(self), path): written for path, written in references.items()}
 
     @property
     def answer_bounds(self) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from debug_gym_core.models.answer_bounds import without
 from debug_gym_core.models.gate import Gate
 from debug_gym_core.models.service import ANSWER, ServiceLLM
 from debug_gym_core.runs.ledger import Ledger, Limits
-from debug_gym_core.runs.model_record import recorded
+from debug_gym_core.runs.model_record import ModelRecord, recorded
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
@@ -125,7 +125,7 @@ class ChosenModel:
                 raise UsageError(f"llm.{other} and llm.generate_kwargs.{twice} say the same: leave one of them out")
         return given
 
-    def check(self, ledger: Ledger, note: Callable[[str], None]) -> dict[str, Any]:
+    def check(self, ledger: Ledger, note: Callable[[str], None]) -> ModelRecord:
         """Make sure that it can be asked, and that what it may cost can be bounded.
 
         Args:
@@ -133,7 +133,7 @@ class ChosenModel:
             note: is told what weakens the run
 
         Returns:
-            what a run records of it: its backend, and its settings without secrets
+            what a run records of it
 
         Raises:
             UsageError, PluginError, RequirementError: it cannot
@@ -150,7 +150,8 @@ class ChosenModel:
             self._check_prices(llm, note)
             with contextlib.closing(llm), blamed(type(llm), "find what it needs"):
                 llm.prepare()
-        return {"backend": self.backend.name, **recorded(llm.settings)}
+        kept, plain = ({"backend": self.backend.name, **recorded(llm.settings, plain=one)} for one in (False, True))
+        return ModelRecord(kept, plain)
 
     def _check_prices(self, llm: ServiceLLM, note: Callable[[str], None]) -> None:
         """Refuse a bound in dollars that cannot be kept."""

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from debug_gym_core import progress
 from debug_gym_core.agents.prompts import Prompt
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
     from debug_gym_core.runs.jobs import Job, Watch
+    from debug_gym_core.runs.model_record import ModelRecord
     from debug_gym_core.runs.run import Key, Run
     from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.task import Task
@@ -79,7 +80,7 @@ class Players:
         self.refused = False
         self.trusted = self.attended or (self.model is None and agent_class.trusted)
         self.ledger = Ledger(run.directory / "spending.jsonl", Limits(config.run.max_cost))
-        self._model_record: dict[str, Any] | None = None
+        self._model_record: ModelRecord | None = None
         self._mutex = threading.Lock()
         self._loading = threading.Lock()
         self._live: dict[EpisodeEnv, LLM | None] = {}
@@ -133,7 +134,7 @@ class Players:
     def keep_model(self) -> None:
         """Keep which model plays, as `check` has found it: from here on all results are its own."""
         if self._model_record is not None:
-            self.run.keep_model(self._model_record)
+            self.run.keep_model(self._model_record.kept)
 
     def play(self, job: Job) -> Result | None:
         """Play one episode, again when its sandbox is lost.

@@ -8,9 +8,11 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from debug_gym_core.components.component import Settings
+from debug_gym_core.config.layers import KeyPath
 from debug_gym_core.models.service import ServiceSettings
 from debug_gym_core.redaction import MASK, SENT_SECRET, SENT_WITH, address_alone, redacted
 
@@ -26,7 +28,20 @@ SAME_ANSWERS = MOVED | {
 """Settings that do not make the answers of a model others; what else a backend has may."""
 
 
-def recorded(settings: Settings) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ModelRecord:
+    """What is recorded of the model that is to play, and what it is compared by.
+
+    Attributes:
+        kept: its backend and settings, nothing secret
+        plain: the same with what the environment says, as it was kept once; never to be written, nor shown
+    """
+
+    kept: Mapping[str, Any]
+    plain: Mapping[str, Any]
+
+
+def recorded(settings: Settings, *, plain: bool = False) -> dict[str, Any]:
     """The settings of a model that are not left at their defaults, as JSON types, secrets masked.
 
     What came from the environment stands as its reference, for anything may be secret there; the name of the model does
@@ -34,36 +49,38 @@ def recorded(settings: Settings) -> dict[str, Any]:
 
     Args:
         settings: as they are, with what the environment was asked for
+        plain: whether what came from there stands as it is, nothing marked
     """
     data = settings.model_dump(mode="json", exclude_defaults=True, exclude={"api_key"})
-    references = settings.references if isinstance(settings, ServiceSettings) else {}
+    references = settings.references if isinstance(settings, ServiceSettings) and not plain else {}
     marks: dict[str, dict[str, str]] = {ENDPOINT_VARIABLES: {}, VARIABLES: {}}
-    for key, value in data.items() if references else ():
-        found = marks[ENDPOINT_VARIABLES if key == "endpoint" else VARIABLES]
-        if key == "generate_kwargs":
-            kept = ((name, one, {} if name in SENT_WITH else found) for name, one in value.items())
-            data[key] = {name: _referring(one, references, marked) for name, one, marked in kept}
-        elif key != "model":
-            data[key] = _referring(value, references, found)
+    if references:
+        data = _referring(data, references, marks)
     return without_secrets({**data, **{key: found for key, found in marks.items() if found}})
 
 
-def _referring(value: Any, references: Mapping[str, str], marks: dict[str, str]) -> Any:
-    """JSON types with the references in the place of what came from them.
+def _referring(
+    value: Any, references: Mapping[KeyPath, str], marks: Mapping[str, dict[str, str]], path: KeyPath = ()
+) -> Any:
+    """JSON types with the references in the place of the texts that came from them; a number is no text any more.
 
     Args:
-        value: it
-        references: by the texts that came from them
+        value: settings, or what they have at a path
+        references: by the paths of what came from them
         marks: gets a mark of each such text, by its reference
+        path: the path
     """
-    if isinstance(value, str) and value in references:
-        marks[references[value]] = _mark(value)
-        return references[value]
     if isinstance(value, dict):
-        return {key: _referring(one, references, marks) for key, one in value.items()}
+        return {key: _referring(one, references, marks, (*path, key)) for key, one in value.items()}
     if isinstance(value, list):
-        return [_referring(one, references, marks) for one in value]
-    return value
+        return [_referring(one, references, marks, (*path, str(at))) for at, one in enumerate(value)]
+    if not isinstance(value, str) or path not in references:
+        return value
+    if path[0] == "endpoint":
+        marks[ENDPOINT_VARIABLES][references[path]] = _mark(value)
+    elif path[0] != "generate_kwargs" or path[1] not in SENT_WITH:
+        marks[VARIABLES][references[path]] = _mark(value)
+    return references[path]
 
 
 @functools.lru_cache(maxsize=64)

@@ -33,6 +33,7 @@ from debug_gym_core.runs.trajectory import Result, read_results
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.layers import Overrides
+    from debug_gym_core.runs.model_record import ModelRecord
 
 SCHEMA_VERSION = 1
 LONGEST_NAME = 255
@@ -224,13 +225,11 @@ class Run:
             self._write_record()
             return True
 
-    def check_model(
-        self, model: Mapping[str, Any], again: Collection[Key] = (), files: Sequence[Path] = ()
-    ) -> list[str]:
+    def check_model(self, model: ModelRecord, again: Collection[Key] = (), files: Sequence[Path] = ()) -> list[str]:
         """Make sure that the results that count, and stay, are those of the model that is to play.
 
         Args:
-            model: its backend and settings, nothing secret
+            model: what is recorded of it
             again: of the results that are forgotten before it plays
             files: the unpackaged plugins that are there
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.config.model import Config
 from debug_gym_core.errors import UsageError
-from debug_gym_core.runs.model_record import MOVED, SAME_ANSWERS, without_secrets
+from debug_gym_core.runs.model_record import (
+    ENDPOINT_VARIABLES,
+    MOVED,
+    SAME_ANSWERS,
+    VARIABLES,
+    ModelRecord,
+    without_secrets,
+)
 from debug_gym_core.runs.provenance import absent_files, file_options
 from debug_gym_core.tasks.selection import ALL, NOT
 
@@ -74,9 +81,11 @@ def refuse_other_config(directory: Path, kept: Mapping[str, Any], config: Config
 
 
 def refuse_other_model(
-    directory: Path, kept: Mapping[str, Any], model: Mapping[str, Any], files: Sequence[Path] = ()
+    directory: Path, kept: Mapping[str, Any], model: ModelRecord, files: Sequence[Path] = ()
 ) -> list[str]:
     """Make sure that a model is the one that played a run, whatever llm.yaml calls it.
+
+    A record without marks may be of a version that knew no references: then it has what the environment said.
 
     Args:
         directory: of the run
@@ -90,7 +99,11 @@ def refuse_other_model(
     Raises:
         UsageError: it is another one, or is asked in another way
     """
-    found = list(_differences("model", without_secrets(kept), model))
+    before = without_secrets(kept)
+    found = list(_differences("model", before, model.kept))
+    if not {VARIABLES, ENDPOINT_VARIABLES} & before.keys():
+        other = {key for key, _ in _differences("model", before, model.plain)}
+        found = [(key, words) for key, words in found if key in other]
     differences = [words for key, words in found if key not in SAME_ANSWERS]
     if differences:
         command = f"debug-gym run --resume {shlex.quote(str(directory))} --force-all{file_options(files)}"
