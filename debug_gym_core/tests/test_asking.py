@@ -243,9 +243,22 @@ def test_an_answer_that_nothing_bounds_is_bounded_by_what_a_call_may_cost(
     )
 
 
+def test_how_long_an_answer_may_be_that_nothing_bounds_says_its_backend(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path
+) -> None:
+    serve(prices=DEAR, tags=["brief"])
+    run = play_asking(wire_plugins, tmp_path / "run", "llm.max_call_cost=0.1", "benchmark.tasks=a")
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    assert run.results and "max_tokens" not in record["model"], "3333 pays for all of it"
+
+
 @pytest.mark.parametrize(
     ("said", "refusal"),
     [
+        (
+            {"max_call_cost": 0.05, "tags": ["brief"]},
+            r"mine: max_call_cost \(\$0.05\) lets no call through, an answer of 2024 ",
+        ),
         (
             {"max_call_cost": 0.01},
             r"llm.yaml:1: mine: max_call_cost \(\$0.01\) lets no call through, an answer of 1024 ",

@@ -337,7 +337,7 @@ def test_a_pause_of_hours_is_not_waited_for(serve: Callable[..., ModelServer]) -
 )
 def test_the_bound_on_answers_is_found_wherever_it_is_set(settings: dict[str, Any], bound: int | None) -> None:
     llm = backend()(model="m", endpoint="http://127.0.0.1:9", **settings)
-    assert (llm.longest_answer, llm.bounds_answers) == (bound or service.ANSWER, bound is not None)
+    assert (llm.longest_answer, llm.bounds_answers) == (bound or llm.answer_guess, bound is not None)
 
 
 @pytest.mark.faults

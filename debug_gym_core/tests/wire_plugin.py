@@ -69,6 +69,15 @@ class Wire(ServiceLLM):
         return Completion(Message("assistant", data.get("text", ""), calls), usage)
 
 
+class Brief(Wire):
+    """Guesses that it answers less than others."""
+
+    name = "brief"
+    tags: ClassVar = ("brief",)
+    answer_guess: ClassVar = 2000
+    thinking_budget = 1000
+
+
 @hookimpl
 def debug_gym_register_llms():
-    return [Wire]
+    return [Wire, Brief]

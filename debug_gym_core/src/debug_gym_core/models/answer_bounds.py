@@ -11,6 +11,19 @@ BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_t
 """What services call the bound on an answer, among `generate_kwargs`."""
 
 
+def bounds_said(most: int | None, sent: Mapping[str, Any]) -> dict[str, Any]:
+    """What bounds an answer, by where that is said.
+
+    Args:
+        most: the setting `max_tokens`
+        sent: the `generate_kwargs`
+    """
+    body = mapping(sent.get("extra_body"))
+    said = {"": {"max_tokens": most}, "generate_kwargs.": sent, "generate_kwargs.extra_body.": body}
+    bounds = ((place + name, given.get(name)) for place, given in said.items() for name in BOUNDS)
+    return {place: value for place, value in bounds if value is not None}
+
+
 def names_sent(settings: Mapping[str, Any]) -> set[str]:
     """Names of what settings say of a request, in `generate_kwargs` too; not of mappings, whose keys are merged."""
     sent = mapping(settings.get("generate_kwargs"))

@@ -19,8 +19,7 @@ from pydantic import Field
 from debug_gym_core.components.component import Settings, named
 from debug_gym_core.components.values import Count, Dollars, Flag, Seconds
 from debug_gym_core.errors import DebugGymError, LLMError, LLMUnavailable, RequirementError, cause_of, place_of
-from debug_gym_core.models.answer_bounds import BOUNDS
-from debug_gym_core.models.chat_format import mapping
+from debug_gym_core.models.answer_bounds import bounds_said
 from debug_gym_core.models.gate import LOOK, STOPPED, Gate, pause
 from debug_gym_core.models.llm import LLM, AnswerSettings, Completion, Message, completed
 from debug_gym_core.models.stopping import Stopping
@@ -40,9 +39,6 @@ SILENCE = 5.0
 
 MARGIN = 1.2
 """By which an estimated number of tokens may be too low."""
-
-ANSWER = 8192
-"""Tokens that an answer may have where nothing bounds it."""
 
 CHARACTERS = 3.5
 """Of English text and code a token, for estimates: rather too few, so that an estimate is rather too high."""
@@ -139,10 +135,7 @@ class ServiceSettings(AnswerSettings):
     @property
     def answer_bounds(self) -> Mapping[str, Any]:
         """What bounds an answer, by where that is said: one thing at most."""
-        sent, body = self.generate_kwargs, mapping(self.generate_kwargs.get("extra_body"))
-        said = {"": {"max_tokens": self.max_tokens}, "generate_kwargs.": sent, "generate_kwargs.extra_body.": body}
-        bounds = ((place + name, given.get(name)) for place, given in said.items() for name in BOUNDS)
-        return {place: value for place, value in bounds if value is not None}
+        return bounds_said(self.max_tokens, self.generate_kwargs)
 
     @pydantic.model_validator(mode="after")
     def _is_bounded_once(self) -> Self:
@@ -164,6 +157,7 @@ class ServiceLLM(LLM):
 
     Attributes:
         tags: an entry of llm.yaml with one of these tags is this backend's
+        answer_guess: tokens of an answer, besides thinking, where nothing bounds it
         gate: where its calls wait while the service has too many
         entry: the entry of llm.yaml that it was made from; None: from settings alone
         stopping: whether somebody still waits for an answer
@@ -173,6 +167,7 @@ class ServiceLLM(LLM):
     settings: ServiceSettings
     tags: ClassVar[Sequence[str]] = ()
     replayable: ClassVar[bool] = True
+    answer_guess: ClassVar[int] = 8192
     entry: str | None = None
 
     def __init__(self, **settings: Any) -> None:
@@ -365,7 +360,12 @@ class ServiceLLM(LLM):
     @property
     def longest_answer(self) -> int:
         """Tokens that an answer may have at most, to set aside what it may cost; a guess unless `bounds_answers`."""
-        return self._answer_bound or ANSWER
+        return self._answer_bound or self.answer_guess + self.thinking_budget
+
+    @property
+    def thinking_budget(self) -> int:
+        """Tokens of an answer that may go into thinking, where a backend bounds that."""
+        return 0
 
     @property
     def bounds_answers(self) -> bool:

@@ -11,7 +11,7 @@ from debug_gym_core.config.llm_yaml import Models, read_models, unknown
 from debug_gym_core.errors import DebugGymError, RequirementError, UsageError
 from debug_gym_core.models.answer_bounds import without
 from debug_gym_core.models.gate import Gate
-from debug_gym_core.models.service import ANSWER, ServiceLLM
+from debug_gym_core.models.service import ServiceLLM
 from debug_gym_core.runs.ledger import Ledger, Limits
 from debug_gym_core.runs.model_record import ModelRecord, recorded
 
@@ -102,7 +102,7 @@ class ChosenModel:
         fitting = int(most * (1.0 if said else SHARE) / price)
         if fitting >= longest:
             return
-        least = longest if said else longest - ANSWER + LEAST
+        least = longest if said else min(longest, llm.thinking_budget + LEAST)
         in_config = self._config.llm.settings_for(self.backend).get("max_call_cost") is not None
         bound = "llm.max_call_cost" if in_config else "max_call_cost"
         where = "" if in_config else f"{self._entries.layer.origin((self.name, 'max_call_cost'))}: "

@@ -34,9 +34,6 @@ log = logging.getLogger("debug_gym")
 _UNCOUNTED: set[str] = set()
 """Models of which it was said that their service does not count a prompt."""
 
-ANSWER = 8192
-"""Tokens of an answer when `max_tokens` does not say; the service insists on a bound."""
-
 PAUSES = 5
 """Times that a turn is resumed which the service has paused (`pause_turn`)."""
 
@@ -110,10 +107,9 @@ class Anthropic(ServiceLLM):
         self._before: list[str] | None = None  # what was read of the last request that was answered
 
     @property
-    def longest_answer(self) -> int:
-        """Tokens that an answer may have, with its thinking."""
-        settings = self.settings
-        return settings.generate_kwargs.get("max_tokens") or settings.max_tokens or ANSWER + settings.thinking_budget
+    def thinking_budget(self) -> int:
+        """As the settings say; see `ServiceLLM`."""
+        return self.settings.thinking_budget
 
     @property
     def bounds_answers(self) -> bool:
