@@ -243,6 +243,15 @@ def test_an_answer_that_nothing_bounds_is_bounded_by_what_a_call_may_cost(
     )
 
 
+def test_what_a_call_may_cost_bounds_no_answer_in_a_way_that_its_backend_refuses(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path
+) -> None:
+    server = serve(prices=DEAR, dialect="wordy")
+    with pytest.raises(UsageError, match="mine: what is wordy takes 5000 tokens"):
+        play_asking(wire_plugins, tmp_path / "run", "llm.max_call_cost=0.1", "benchmark.tasks=a")
+    assert not server.requests
+
+
 def test_how_long_an_answer_may_be_that_nothing_bounds_says_its_backend(
     serve: Serve, wire_plugins: Plugins, tmp_path: Path
 ) -> None:

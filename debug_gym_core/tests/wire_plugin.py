@@ -18,6 +18,12 @@ class WireSettings(ServiceSettings):
     base: str = pydantic.Field("", alias="base-url")
     region: str = pydantic.Field("", validation_alias=pydantic.AliasChoices("region", "zone"))
 
+    @pydantic.model_validator(mode="after")
+    def _has_room(self):
+        if self.dialect == "wordy" and self.max_tokens is not None and self.max_tokens < 5000:
+            raise ValueError("what is wordy takes 5000 tokens")
+        return self
+
     @pydantic.field_validator("endpoint")
     @classmethod
     def _without_slash(cls, value):

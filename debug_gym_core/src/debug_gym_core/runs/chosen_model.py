@@ -50,6 +50,7 @@ class ChosenModel:
         self._config, self._plugins = config, plugins
         self._entries = Models()
         self._gate = Gate()
+        self._bound: dict[str, int] | None = None
         self.backend = self._find()
 
     def _find(self) -> type[LLM]:
@@ -77,31 +78,39 @@ class ChosenModel:
         Raises:
             UsageError: a setting is wrong, or said twice, or a call may cost less than any answer
         """
-        given = self._given()
-        if self.name in self._entries.names:
-            llm = self._entries.make(self.name, self._plugins, given)
-        else:
-            llm = construct(self.backend, **{key: value for key, value in given.items() if value is not None})
+        llm = self._made()
         if isinstance(llm, ServiceLLM):
+            if self._bound is None:  # found by the first that is made; the others are made with it
+                self._bound = self._bound_by_money(llm, note)
+                return self.make(ledger, note)
             llm.gate = self._gate
-            self._bound_by_money(llm, note)
             ledger.limits = Limits(self._config.run.max_cost, llm.settings.max_run_tokens)
         return llm
 
-    def _bound_by_money(self, llm: ServiceLLM, note: Callable[[str], None]) -> None:
-        """Have a model answer no more than a call may cost, where nothing else bounds what it answers.
+    def _made(self) -> LLM:
+        """One with the settings of its entry and of the config, and with what bounds its answers, all checked."""
+        given = {**self._given(), **(self._bound or {})}
+        if self.name in self._entries.names:
+            return self._entries.make(self.name, self._plugins, given)
+        return construct(self.backend, **{key: value for key, value in given.items() if value is not None})
+
+    def _bound_by_money(self, llm: ServiceLLM, note: Callable[[str], None]) -> dict[str, int]:
+        """What has a model answer no more than a call may cost, where nothing else bounds what it answers.
+
+        Returns:
+            the setting, if there is one
 
         Raises:
             UsageError: that would be too little, or what bounds it costs more
         """
         most, prices = llm.settings.max_call_cost, llm.settings.prices
         if most is None or prices is None or not prices.completion:
-            return
+            return {}
         price = prices.completion / 1e6
         longest, said = llm.longest_answer, bool(llm.settings.answer_bounds)
         fitting = int(most * (1.0 if said else SHARE) / price)
         if fitting >= longest:
-            return
+            return {}
         least = longest if said else min(longest, llm.thinking_budget + LEAST)
         in_config = self._config.llm.settings_for(self.backend).get("max_call_cost") is not None
         bound = "llm.max_call_cost" if in_config else "max_call_cost"
@@ -110,8 +119,8 @@ class ChosenModel:
             mend = f"raise it, or {'lower' if said else 'say'} max_tokens"
             what = f"an answer of {least} tokens costs ${least * price:.4g}"
             raise UsageError(f"{where}{self.name}: {bound} (${most:g}) lets no call through, {what}: {mend}")
-        llm.settings = llm.settings.model_copy(update={"max_tokens": fitting})
         note(f"{bound} (${most:g}) has {self.name} answer at most {fitting} tokens; max_tokens may say another number")
+        return {"max_tokens": fitting}
 
     def _given(self) -> dict[str, Any]:
         """What the config says of the model."""
