@@ -225,6 +225,17 @@ def test_a_conversation_that_no_model_takes_ends_the_episode_and_is_graded(
     assert (result.status, result.ended, result.cost) == ("unresolved", "max_cost", pytest.approx(PRICE))
 
 
+def test_what_weakens_the_count_of_tokens_is_told_once_in_each_run(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path
+) -> None:
+    serve(dialect="rough")
+    for name in ("first", "second"):
+        run = play_asking(wire_plugins, tmp_path / name, "benchmark.tasks=[a, b]")
+        assert [one.status for one in run.results.values()] == ["resolved"] * 2
+        told = [one for one in run.notes if "estimated" in one]
+        assert told == ["mine (m): tokens are estimated, says ***"]
+
+
 DEAR = {"prompt": 3.0, "completion": 15.0}
 
 

@@ -263,7 +263,7 @@ def test_a_config_that_says_a_setting_twice_is_refused(tmp_path: Path, wire_plug
     with pytest.raises(
         UsageError, match=r"^llm\.\w+ and llm\.generate_kwargs\.\w+ say the same: leave one of them out$"
     ):
-        model.make(Ledger(None, Limits(None)))
+        model.make(Ledger(None, Limits(None)), print)
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,8 @@ class Wire(ServiceLLM):
             raise LLMError(f"{self.settings.model}: {said}") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise LLMUnavailable(str(error)) from None
+        if self.settings.dialect == "rough":
+            self.note(f"{self.title}: tokens are estimated, says {self.settings.api_key.get_secret_value()}")
         calls = tuple(ToolCall(**call) for call in data.get("calls", ()))
         usage = Usage(data.get("prompt", 10), data.get("completion", 1), data.get("cached", 0))
         return Completion(Message("assistant", data.get("text", ""), calls), usage)

@@ -6,7 +6,6 @@ import abc
 import functools
 import importlib
 import json
-import logging
 import os
 import re
 import threading
@@ -29,11 +28,6 @@ from debug_gym_core.models.llm import Completion, Message
 from debug_gym_core.models.service import CHARACTERS, ServiceLLM, ServiceSettings
 from debug_gym_core.redaction import remember
 from debug_gym_core.usage import Usage
-
-log = logging.getLogger("debug_gym")
-
-_UNCOUNTED: set[str] = set()
-"""Models of which it was said that their services tell no tokens."""
 
 NO_KEY = "none"
 """What is sent as the key to a service that needs none."""
@@ -107,6 +101,7 @@ class ChatLLM(ServiceLLM):
         self._connected: Any = None
         self._encrypted = True
         self._strict = False
+        self._tells_no_tokens = False
 
     @abc.abstractmethod
     def connect(self, **arguments: Any) -> Any:
@@ -311,9 +306,9 @@ class ChatLLM(ServiceLLM):
         """The answer with an estimate of its tokens where the service does not count them: a budget must."""
         if completion.usage.prompt or completion.usage.completion:
             return completion
-        level = logging.INFO if self.title in _UNCOUNTED else logging.WARNING
-        _UNCOUNTED.add(self.title)
-        log.log(level, "%s: the service does not tell its tokens; they are estimated", self.title)
+        if not self._tells_no_tokens:
+            self._tells_no_tokens = True
+            self.note(f"{self.title}: the service does not tell its tokens; they are estimated")
         said = completion.message
         length = len(said.content) + len(completion.reasoning)
         length += sum(len(call.name) + len(chat_format.sent(call)) for call in said.calls)

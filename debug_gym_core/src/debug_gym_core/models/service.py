@@ -161,6 +161,7 @@ class ServiceLLM(LLM):
         gate: where its calls wait while the service has too many
         entry: the entry of llm.yaml that it was made from; None: from settings alone
         stopping: whether somebody still waits for an answer
+        note: is told what weakens the count of its tokens, which a run tells once; alone, a backend warns of it
     """
 
     Settings: ClassVar[type[Settings]] = ServiceSettings
@@ -184,6 +185,7 @@ class ServiceLLM(LLM):
             remember(self.settings.api_key.get_secret_value())
         self.stopping = Stopping()
         self.gate = Gate()
+        self.note: Callable[[str], None] = log.warning
 
     @abc.abstractmethod
     def ask(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:

@@ -68,12 +68,12 @@ class ChosenModel:
             return found
         raise unknown(self.name, self._entries, self._plugins)
 
-    def make(self, ledger: Ledger, note: Callable[[str], None] = lambda _: None) -> LLM:
+    def make(self, ledger: Ledger, note: Callable[[str], None]) -> LLM:
         """Make one for an episode.
 
         Args:
             ledger: what the run may spend; gets the model's own bound
-            note: is told what bounds its answers that nobody has said
+            note: is told what bounds its answers that nobody has said, and what weakens the count of its tokens
 
         Raises:
             UsageError: a setting is wrong, or said twice, or a call may cost less than any answer
@@ -83,7 +83,7 @@ class ChosenModel:
             if self._bound is None:  # found by the first that is made; the others are made with it
                 self._bound = self._bound_by_money(llm, note)
                 return self.make(ledger, note)
-            llm.gate = self._gate
+            llm.gate, llm.note = self._gate, note
             ledger.limits = Limits(self._config.run.max_cost, llm.settings.max_run_tokens)
         return llm
 

@@ -18,6 +18,7 @@ from debug_gym_core.environment.env import RepoEnv
 from debug_gym_core.errors import ContextOverflow, LLMRefused, PluginError, SandboxLost, TaskError, UsageError, cause_of
 from debug_gym_core.models.llm import LLM
 from debug_gym_core.models.text_calls import with_text_calls
+from debug_gym_core.redaction import redact
 from debug_gym_core.runs.asking import KeptAnswers, RecordedLLM, remove_answers
 from debug_gym_core.runs.chosen_model import ChosenModel
 from debug_gym_core.runs.config_notes import weakened, without_effect
@@ -244,7 +245,7 @@ class Players:
         backend = self._backend(task)
         agent = self._parts.new_agent()
         agent.check(task)
-        llm = self.model.make(self.ledger) if self.model is not None else None
+        llm = self.model.make(self.ledger, self.note) if self.model is not None else None
         arguments = self._parts.env_arguments(backend)
         env = EpisodeEnv(task, trusted=self.trusted, run=self.run.id, episode=recorder, **arguments)
         recorder.env = env
@@ -329,7 +330,7 @@ class Players:
 
     def note(self, text: str | None) -> None:
         """Note for the run's record what weakens it, and tell it once."""
-        if text and self.run.note(text):
+        if text and self.run.note(redact(text)):
             self.watch.note(text)
 
     def note_fault(self, what: str, error: BaseException, task: str) -> None:

@@ -91,12 +91,15 @@ def test_a_conversation_that_goes_on_is_counted_whole(service: Service) -> None:
 def test_a_count_that_the_service_does_not_take_is_estimated_and_said_once(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
-    llm = service.llm(error(400, "invalid_request_error", "not like this"), model="claude-400", count_tokens=True)
+    """As in each of two runs, which have a backend of their own."""
     for _ in range(2):
-        assert llm.count(HELLO, TOOLS) == ServiceLLM.count(llm, HELLO, TOOLS)
-    (told,) = (one for one in caplog.records if one.levelname == "WARNING")
-    assert "claude-400: not like this (400)" in told.getMessage()
-    assert told.getMessage().endswith("; its tokens are estimated")
+        caplog.clear()
+        llm = service.llm(error(400, "invalid_request_error", "not like this"), model="claude-400", count_tokens=True)
+        for _ in range(2):
+            assert llm.count(HELLO, TOOLS) == ServiceLLM.count(llm, HELLO, TOOLS)
+        (told,) = (one for one in caplog.records if one.levelname == "WARNING")
+        assert "claude-400: not like this (400)" in told.getMessage()
+        assert told.getMessage().endswith("; its tokens are estimated")
 
 
 def test_a_count_that_hangs_ends_when_the_run_is_stopped(service: Service) -> None:

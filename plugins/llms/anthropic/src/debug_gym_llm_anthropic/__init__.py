@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("debug_gym")
 
-_UNCOUNTED: set[str] = set()
-"""Models of which it was said that their service does not count a prompt."""
-
 PAUSES = 5
 """Times that a turn is resumed which the service has paused (`pause_turn`)."""
 
@@ -104,6 +101,7 @@ class Anthropic(ServiceLLM):
         super().__init__(**settings)
         self._mutex = threading.Lock()
         self._built: tuple[anthropic.Anthropic, Translator] | None = None
+        self._uncounted = False
         self._before: list[str] | None = None  # what was read of the last request that was answered
 
     @property
@@ -178,10 +176,12 @@ class Anthropic(ServiceLLM):
         except LLMError as error:
             if self.stopping.begun.is_set():
                 raise
-            told = isinstance(error, LLMUnavailable) or self.title in _UNCOUNTED
-            log.log(logging.INFO if told else logging.WARNING, "%s; its tokens are estimated", error)
-            if not told:
-                _UNCOUNTED.add(self.title)
+            said = f"{error}; its tokens are estimated"
+            if self._uncounted or isinstance(error, LLMUnavailable):
+                log.info(said)
+            else:
+                self._uncounted = True
+                self.note(said)
             return super().count(messages, tools)
 
     def estimate(

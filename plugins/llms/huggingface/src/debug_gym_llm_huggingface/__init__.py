@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -16,8 +15,6 @@ from pydantic import Field
 from debug_gym_core import LLM, Message, Settings, hookimpl
 from debug_gym_core.models.chat_client import NO_KEY, ChatLLM, ChatSettings, load_sdk
 from debug_gym_core.models.chat_format import to_messages, to_tools
-
-log = logging.getLogger("debug_gym")
 
 
 class HuggingFaceSettings(ChatSettings):
@@ -92,7 +89,7 @@ class HuggingFace(ChatLLM):
 
     def _estimate(self, reason: str) -> None:
         self._uncounted = True
-        log.warning("%s: tokens are estimated: %s", self.title, reason)
+        self.note(f"{self.title}: tokens are estimated: {reason}")
 
     def _templated(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
         ids = self._tokenizer.apply_chat_template(
