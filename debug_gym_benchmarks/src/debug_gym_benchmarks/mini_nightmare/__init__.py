@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
-import yaml
-
 from debug_gym_benchmarks import plain_pytest
 from debug_gym_core import Benchmark, BenchmarkSettings, Task, UsageError
+from debug_gym_core.config.yaml_types import loaded
 from debug_gym_core.names import nearest
 
 TASKS = Path(__file__).parent
@@ -37,20 +36,20 @@ class MiniNightmare(Benchmark):
 
     def requires(self) -> Sequence[str]:
         """What the ten tasks need together."""
-        facts = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(TASKS.glob("*/task.yaml")))
+        facts = (loaded(path.read_text(encoding="utf-8")) for path in sorted(TASKS.glob("*/task.yaml")))
         return list(dict.fromkeys(name for one in facts for name in one["requires"]))
 
     def titles(self) -> Mapping[str, str]:
         """What each task's data says that it is about."""
         files = (TASKS / name / "task.yaml" for name in self.names())
-        return {path.parent.name: yaml.safe_load(path.read_text(encoding="utf-8"))["title"] for path in files}
+        return {path.parent.name: loaded(path.read_text(encoding="utf-8"))["title"] for path in files}
 
     def load(self, name: str) -> Task:
         """Load a task from the package's data."""
         directory = TASKS / name
         if name not in self.names():
             raise UsageError(f"{self.name} has no task {name!r}{nearest(name, self.names())}")
-        facts = yaml.safe_load((directory / "task.yaml").read_text(encoding="utf-8"))
+        facts = loaded((directory / "task.yaml").read_text(encoding="utf-8"))
         return Task(
             benchmark=self.name,
             name=name,

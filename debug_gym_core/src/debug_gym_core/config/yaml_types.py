@@ -47,6 +47,15 @@ class _Dumper(yaml.SafeDumper):
     """Puts what would be read as something else in quotes."""
 
 
+def loaded(text: str) -> Any:
+    """The value of a YAML text; None where it says nothing.
+
+    Raises:
+        yaml.YAMLError: it is no YAML
+    """
+    return yaml.load(text, Loader)
+
+
 def dumped(value: Any) -> str:
     """A value on one line, which `Loader` reads as the same.
 

@@ -58,6 +58,13 @@ def test_yaml_is_a_script(tmp_path: Path) -> None:
     ]
 
 
+def test_numbers_of_a_script_are_read_as_those_of_a_config(tmp_path: Path) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text("- {name: view, arguments: {start: 010, end: 12:30, ratio: 1e-3, day: 2024-01-02}}\n")
+    (call,) = played(Scripted(script=path))
+    assert call.arguments == {"start": 10, "end": "12:30", "ratio": 0.001, "day": "2024-01-02"}
+
+
 def test_a_block_is_taken_with_all_its_characters(tmp_path: Path) -> None:
     """Lines end at line feeds alone; code may hold other characters that part lines."""
     path = tmp_path / "actions.txt"

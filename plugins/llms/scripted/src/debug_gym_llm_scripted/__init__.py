@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import yaml
 
 from debug_gym_core import LLM, Completion, Message, Settings, ToolCall, UsageError, hookimpl
+from debug_gym_core.config.yaml_types import loaded
 
 LISTS = (".yaml", ".yml", ".json")
 """Endings of files that hold a list of actions."""
@@ -70,7 +71,7 @@ def read_script(path: Path) -> list[dict[str, Any] | str]:
             return _checked(_recorded(text), path)
         if path.suffix.lower() not in LISTS and not _is_list(text):
             return _typed(text)
-        actions = yaml.safe_load(text)
+        actions = loaded(text)
     except OSError as error:
         inside = next(path.rglob("trajectory.jsonl"), None) if path.is_dir() else None
         near = f"; did you mean {inside}?" if inside else ""
