@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from debug_gym_core.errors import ActionError
-from debug_gym_core.tools import action
+from debug_gym_core.tools import action, blocks
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.tools.tool import example, examples
 
@@ -23,7 +23,7 @@ MOST_OBJECTS = 1000
 """Lines of an answer, from below, that are tried as the beginning of a JSON object, each with all that follows it."""
 
 _THINKING = re.compile(
-    r"\A(?:(?!<<<).)*?</think>|<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
+    rf"\A(?:(?!{blocks.BEGIN}).)*?</think>|<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
 )
 _TAGGED = re.compile(r"<(tool_call|function_call)>(.*?)(?:</\1>|(?=<\1>)|\Z)", re.DOTALL)
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
@@ -158,7 +158,7 @@ def _candidates(text: str, tools: Mapping[str, type[Tool]]) -> Iterator[str]:
 
     What does not begin as an action is passed over.
     """
-    if "\n\n" not in text.strip() or ">>>" in text:
+    if "\n\n" not in text.strip() or blocks.END in text:
         yield from _if_action(text, tools)
     for block in reversed(_fenced(text)):
         yield from _if_action(block, tools)
@@ -192,18 +192,18 @@ def _fenced(text: str) -> list[str]:
 def _from_lines(text: str, tools: Mapping[str, type[Tool]]) -> Iterator[str]:
     """Actions that begin at a line's beginning, the last first; what stands in the block of one is none."""
     lines = text.split("\n")
-    closings = [number for number, line in enumerate(lines) if line.strip() == ">>>"]
+    closings = [number for number, line in enumerate(lines) if blocks.ends(line.lstrip())]
     found: list[tuple[str, slice, str]] = []
     number = 0
     while number < len(lines):
         line = _DECORATION.sub("", lines[number].strip()).rstrip("` ")
         number += 1
         closing = bisect.bisect_left(closings, number)
-        if line.endswith("<<<") and closing < len(closings):
+        if blocks.begins(line) and closing < len(closings):
             end = closings[closing]
-            if line == "<<<" and found and found[-1][1] == slice(number - 1, number - 1):
-                line = f"{found.pop()[0]}\n<<<"  # it belongs to the line above
-            found.append((line, slice(number, end), ">>>"))
+            if blocks.is_begin(line) and found and found[-1][1] == slice(number - 1, number - 1):
+                line = f"{found.pop()[0]}\n{blocks.BEGIN}"  # it belongs to the line above
+            found.append((line, slice(number, end), blocks.END))
             number = end + 1
         else:
             found.append((line, slice(number, None if line.startswith("{") else number), ""))

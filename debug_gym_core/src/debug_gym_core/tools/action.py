@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from debug_gym_core import strict_json
 from debug_gym_core.errors import ActionError
 from debug_gym_core.names import closest, nearest
-from debug_gym_core.tools import text_arguments
+from debug_gym_core.tools import blocks, text_arguments
 
 if TYPE_CHECKING:
     from debug_gym_core.tools.tool import Tool
@@ -53,11 +53,6 @@ class ToolCall:
         """The JSON form: `name` and `arguments`."""
         arguments = dict(self.arguments) if isinstance(self.arguments, Mapping) else self.arguments
         return {"name": self.name, "arguments": arguments}
-
-
-_BLOCK = re.compile(r"\A(?P<head>[^\n]*)<<<[ \t]*\r?\n(?P<body>.*?)^>>>[ \t]*[\r\n]*\Z", re.DOTALL | re.MULTILINE)
-
-_OPENED = re.compile(r"[^\n]*<<<[ \t]*(\r?\n|\Z)")
 
 
 def parse(action: ToolCall | Mapping[str, Any] | str, tools: Mapping[str, type[Tool]]) -> ToolCall:
@@ -130,7 +125,7 @@ def _texts(tool: type[Tool], given: Mapping[str, Any]) -> Iterator[str]:
             rest = {key: value for key, value in given.items() if key != name}
             for body in (given[name], f"{given[name]}\n"):  # of which a tool may leave out the last line end
                 for words in _words(tool, rest) if body.endswith("\n") else ():
-                    yield f"{' '.join([tool.name, *words])} <<<\n{body}>>>"
+                    yield f"{' '.join([tool.name, *words])} {blocks.BEGIN}\n{body}{blocks.END}"
     if list(given) == ["command"] and strings:
         yield f"{tool.name} {given['command']}"
     for words in _words(tool, given):
@@ -138,7 +133,7 @@ def _texts(tool: type[Tool], given: Mapping[str, Any]) -> Iterator[str]:
     if "command" in strings:
         rest = {key: value for key, value in given.items() if key != "command"}
         for words in _words(tool, rest):
-            yield f"{' '.join([tool.name, *words])} <<<\n{given['command']}\n>>>"
+            yield f"{' '.join([tool.name, *words])} {blocks.BEGIN}\n{given['command']}\n{blocks.END}"
 
 
 def _words(tool: type[Tool], given: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -233,14 +228,14 @@ def _from_text(text: str, tools: Mapping[str, type[Tool]]) -> ToolCall:
         else:
             _refuse_cut_json(stripped, tools)
     body = None
-    match = _BLOCK.match(text.lstrip())
+    match = blocks.ACTION.match(text.lstrip())
     if match:
         text, body = match["head"], match["body"]
-    elif opened := _OPENED.match(text.lstrip()):
+    elif opened := blocks.OPENED.match(text.lstrip()):
         name = text.split(maxsplit=1)[0]
         if name in tools:
             said = text_arguments.not_ended(text.lstrip()[opened.end() :])
-            raise ActionError(f"{name}: {said}\n{text_arguments.BLOCK_EXAMPLE}")
+            raise ActionError(f"{name}: {said}\n{blocks.EXAMPLE}")
     name, rest = _first_word(text)
     name, newline, below = name.partition("\n")
     rest = f"{below} {rest}".strip() if newline and below else rest.strip()

@@ -17,6 +17,8 @@ import shlex
 from collections.abc import Callable, Collection
 from typing import Any
 
+from debug_gym_core.tools import blocks
+
 COMMAND = "command"
 """The name of the one argument that such a tool requires."""
 
@@ -24,12 +26,8 @@ LONGEST = 100_000
 """Characters in which words are told apart, which takes time that grows with the square of a word's length."""
 
 _WORD = r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+"""
-_NAMED = re.compile(rf"(?P<name>[A-Za-z_]\w*)=(?!=|<<<)(?P<value>{_WORD})(?=\s|\Z)\s*", re.DOTALL)
+_NAMED = re.compile(rf"(?P<name>[A-Za-z_]\w*)=(?!=|{blocks.BEGIN})(?P<value>{_WORD})(?=\s|\Z)\s*", re.DOTALL)
 _COMMAND = re.compile(rf"{COMMAND}=(?=[^\s=])")
-# `(?>` also in what is repeated: see `text_arguments`, on Python before 3.11.5.
-BLOCK = re.compile(r"<<<(?:[ \t]*\r?\n)?(?!(?>(?!>>>).)*+>>>(?>(?!<<<).)*+<<<)(?P<body>.*)>>>", re.DOTALL)
-"""A text that is a block as a whole, and not several; in it anything else may stand."""
-
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 
 
@@ -58,7 +56,7 @@ def read(rest: str, names: Collection[str], value: Callable[[str, str], Any]) ->
         more, behind = _named(left[quoted.end() :].lstrip(), others, value)
         if more and not behind:  # a program's name with a blank in it, which is given `timeout=5`, there is hardly any
             named, left = {**named, **more}, quoted[0]
-    block = BLOCK.fullmatch(left.removeprefix(f"{COMMAND}="))
+    block = blocks.WHOLE.fullmatch(left.removeprefix(f"{COMMAND}="))
     if block:
         named[COMMAND] = block["body"]
     elif left:

@@ -11,22 +11,11 @@ from typing import TYPE_CHECKING, Any
 from debug_gym_core import strict_json
 from debug_gym_core.errors import ActionError
 from debug_gym_core.names import nearest
-from debug_gym_core.tools import command_line
+from debug_gym_core.tools import blocks, command_line
 from debug_gym_core.tools.references import STRUCTURES, accepts, as_json, is_json, whole
 
 if TYPE_CHECKING:
     from debug_gym_core.tools.tool import Tool
-
-# What is repeated is atomic by itself: Python before 3.11.5 repeats nothing possessively that may go back (gh-106052).
-_TO_BLOCK = re.compile(r"""(?>[^'"\\<]++|<(?!<<)|\\.|'[^']*'|"(?>[^"\\]|\\.)*+")*+<<<""", re.DOTALL)
-"""What stands before a block, in which quotes hide what is none; it never goes back, so that time grows with length."""
-
-_LINES = re.compile(r"[ \t]*\r?\n(?P<body>.*?)^>>>[ \t]*[\r\n]*\Z", re.DOTALL | re.MULTILINE)
-"""A block of lines from behind `<<<` on."""
-
-_END = re.compile(r"^>>>[ \t]*\r?$", re.MULTILINE)
-
-BLOCK_EXAMPLE = "example:\nrewrite src/app.py 4:6 <<<\n    total += 1\n>>>"
 
 
 def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
@@ -52,7 +41,7 @@ def read(tool: type[Tool], rest: str, body: str | None) -> dict[str, Any]:
     alone = len(properties) == 1 and list(properties) == strings and not rest.startswith(f"{strings[0]}=")
     if not alone:
         rest, body = _without_block(tool.name, rest, body)
-    elif body is None and (closed := command_line.BLOCK.fullmatch(rest)):
+    elif body is None and (closed := blocks.WHOLE.fullmatch(rest)):
         rest, body = "", closed["body"]
     arguments: dict[str, Any] = {}
     if body is not None:
@@ -118,15 +107,15 @@ def _without_block(tool: str, rest: str, body: str | None) -> tuple[str, str | N
     Raises:
         ActionError: the block does not begin or end as one does, or is not the end; it is never taken for a word
     """
-    found = _TO_BLOCK.match(rest)
+    found = blocks.BEFORE.match(rest)
     if found is None:
         return rest, body
-    before, behind = rest[: found.end() - len("<<<")], rest[found.end() :]
-    if body is None and (lines := _LINES.match(behind)) is not None:
+    before, behind = rest[: found.end() - len(blocks.BEGIN)], rest[found.end() :]
+    if body is None and (lines := blocks.LINES.match(behind)) is not None:
         return before, lines["body"]
     if re.match(r"[ \t]*(\r?\n|\Z)", behind):
-        raise ActionError(f"{tool}: {not_ended(behind)}\n{BLOCK_EXAMPLE}")
-    block, closed, behind = behind.partition(">>>")
+        raise ActionError(f"{tool}: {not_ended(behind)}\n{blocks.EXAMPLE}")
+    block, closed, behind = behind.partition(blocks.END)
     if not closed:
         said = "the block after <<< is not closed; end it with >>>"
     elif "\n" in block:
@@ -135,7 +124,7 @@ def _without_block(tool: str, rest: str, body: str | None) -> tuple[str, str | N
         said = "nothing stands behind the >>> of a block on one line; one that has >>> in it stands on lines of its own"
     else:
         return before, block
-    raise ActionError(f"{tool}: {said} (a word that has <<< in it is put in quotes)\n{BLOCK_EXAMPLE}")
+    raise ActionError(f"{tool}: {said} (a word that has <<< in it is put in quotes)\n{blocks.EXAMPLE}")
 
 
 def not_ended(behind: str) -> str:
@@ -144,7 +133,7 @@ def not_ended(behind: str) -> str:
     Args:
         behind: what stands behind `<<<`
     """
-    end = _END.search(behind)
+    end = blocks.LAST.search(behind)
     if end is None:
         return "the block after <<< is not closed; end it with >>> alone on a line"
     more = behind[end.end() :].strip().split("\n")[0].strip()

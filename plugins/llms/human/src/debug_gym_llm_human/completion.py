@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from debug_gym_core import DebugGymError
+from debug_gym_core.tools import blocks
 from debug_gym_core.workspace.lines import decode
 from debug_gym_llm_human.cursor import Place, locate, split
 from debug_gym_llm_human.usage import ToolClass, argument_help, is_raw, summary
@@ -99,7 +100,7 @@ class Completion:
         from debug_gym_core.tools import action
 
         try:
-            call = action.parse(f"{head}\n>>>", self.tools)
+            call = action.parse(f"{head}\n{blocks.END}", self.tools)
             tool = self.tools[call.name]
             given = tool.check(call.arguments)
         except DebugGymError:
@@ -134,7 +135,7 @@ class Completion:
         """The last line of a block; only commands of the debugger and the shell can be completed there."""
         head, *_, line = text.split("\n")
         tool = self.tools.get(head.split(" ")[0])
-        return self._command(tool, line) if tool is not None and is_raw(tool) and head.rstrip().endswith("<<<") else []
+        return self._command(tool, line) if tool is not None and is_raw(tool) and blocks.begins(head) else []
 
     def _command(self, tool: ToolClass, typed: str) -> list[Candidate]:
         if tool.name == "pdb":

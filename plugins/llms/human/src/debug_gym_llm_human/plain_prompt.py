@@ -12,6 +12,7 @@ import termios
 import weakref
 from collections.abc import Iterator
 
+from debug_gym_core.tools import blocks
 from debug_gym_llm_human.completion import Completion
 from debug_gym_llm_human.layout import Fragments, as_text, printable
 
@@ -74,16 +75,16 @@ class PlainPrompt:
         while not self._typed and text.lstrip().startswith("#"):  # a comment, as in a file of `scripted`
             text = self._read_line(prompt)
         self._start = self._line
-        if not text.rstrip().endswith("<<<"):
+        if not blocks.begins(text):
             return text
         lines = [text]
-        while lines[-1].rstrip() != ">>>" or len(lines) == 1:
+        while not blocks.ends(lines[-1]) or len(lines) == 1:
             try:
                 lines.append(self._read_line("... ".rjust(len(prompt)), again=True))
             except EOFError:
                 self.show([("", f"\nline {self._start}: the text after <<< has no end (>>> on a line of its own)\n")])
                 raise
-        return "\n".join([*lines[:-1], ">>>"])
+        return "\n".join([*lines[:-1], blocks.END])
 
     def where(self) -> str:
         """The line's number, where it was not typed here."""

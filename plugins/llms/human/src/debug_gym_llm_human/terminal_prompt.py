@@ -22,6 +22,7 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
+from debug_gym_core.tools import blocks
 from debug_gym_llm_human import usage
 from debug_gym_llm_human.completion import Candidate, Completion, common_beginning
 from debug_gym_llm_human.hints import hint
@@ -198,7 +199,7 @@ class TerminalPrompt:
             return
         document = buffer.document
         head, *below = buffer.text.split("\n")
-        if not head.rstrip().endswith("<<<"):
+        if not blocks.begins(head):
             buffer.validate_and_handle()
         elif document.cursor_position_row == 0:
             buffer.cursor_position = len(head)
@@ -208,7 +209,7 @@ class TerminalPrompt:
                 buffer.insert_text("\n")
         elif self._is_behind_text(document):
             lines = buffer.text.rstrip().split("\n")
-            buffer.text = "\n".join([*lines[:-1], ">>>"])
+            buffer.text = "\n".join([*lines[:-1], blocks.END])
             buffer.cursor_position = len(buffer.text)
             buffer.validate_and_handle()
         else:
@@ -220,7 +221,7 @@ class TerminalPrompt:
     def _is_behind_text(document: Document) -> bool:
         """Whether the cursor is on the last `>>>` or below it, where a text that was pasted ends with a line end."""
         lines = document.text.rstrip().split("\n")
-        return lines[-1].strip() == ">>>" and document.cursor_position_row >= len(lines) - 1
+        return blocks.ends(lines[-1].lstrip()) and document.cursor_position_row >= len(lines) - 1
 
     def _shift_tab(self, buffer: Buffer, app: Application[str]) -> None:
         """Back in the menu; in a text, less indentation."""
@@ -249,7 +250,7 @@ class TerminalPrompt:
         if document.cursor_position_row > 0:
             if not self._complete(buffer):
                 buffer.insert_text(" " * (4 - document.cursor_position_col % 4))
-        elif document.text.rstrip().endswith("<<<") and document.is_cursor_at_the_end:
+        elif blocks.begins(document.text) and document.is_cursor_at_the_end:
             self._take_lines(buffer, completion)
         elif not self._mode and document.text.lstrip() in completion.tools and document.is_cursor_at_the_end:
             self._show_form(buffer, completion)
@@ -293,7 +294,7 @@ class TerminalPrompt:
             self._notice = "there are no lines to start from; Enter starts an empty text"
             return
         head = len(buffer.text)
-        buffer.text = buffer.text + "\n" + lines.removesuffix("\n") + "\n>>>"
+        buffer.text = buffer.text + "\n" + lines.removesuffix("\n") + f"\n{blocks.END}"
         buffer.cursor_position = head + 1
 
     def _show_form(self, buffer: Buffer, completion: Completion) -> None:

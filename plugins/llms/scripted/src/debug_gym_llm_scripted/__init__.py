@@ -12,6 +12,7 @@ import yaml
 
 from debug_gym_core import LLM, Completion, Message, Settings, ToolCall, UsageError, hookimpl
 from debug_gym_core.config.yaml_types import loaded
+from debug_gym_core.tools import blocks
 
 LISTS = (".yaml", ".yml", ".json")
 """Endings of files that hold a list of actions."""
@@ -123,11 +124,11 @@ def _typed(text: str) -> list[dict[str, Any] | str]:
     for number, line in enumerate(re.split(r"\r?\n", text), 1):
         if block:
             block.append(line)
-            if line.rstrip() == ">>>":
+            if blocks.ends(line):
                 actions.append("\n".join(block))
                 block = []
-        elif line.rstrip().endswith("<<<"):
-            below = line.strip() == "<<<" and actions  # it belongs to the line above
+        elif blocks.begins(line):
+            below = blocks.is_begin(line) and actions  # it belongs to the line above
             block, begun = [*([str(actions.pop())] if below else []), line], number
         elif line.strip() and not line.lstrip().startswith("#"):
             actions.append(line)
