@@ -105,9 +105,37 @@ def test_minus_p_reaches_into_an_agents_section(quiz_plugins: Plugins, write_con
     assert "rewrite_agent is an agent's section, with keys" in refused(quiz_plugins, path, "rewrite_agent=5")
 
 
-def test_the_section_of_an_agent_that_does_not_play_is_checked_as_it_would_play(
+def test_the_section_of_an_agent_that_does_not_play_is_checked_for_what_is_wrong_whoever_plays(
     quiz_plugins: Plugins, write_config: Any
 ) -> None:
+    path = write_config("tools: [view, nosuch]\nthinker: {tools: [view]}\nrewrite_agent: {agent: {max_steps: 5}}\n")
+    assert load(path, agent="thinker", plugins=quiz_plugins).tools == ("view",)
+    with pytest.raises(UsageError, match="unknown tool 'nosuch'"):
+        load(path, agent="rewrite_agent", plugins=quiz_plugins)
+    for section, error in [
+        ("agent: {depth: 2}", None),
+        ("agent: {depth: deep}", r":1: rewrite_agent\.agent\.depth: say a number"),
+        ("agent: {max_steps: many}", r":1: rewrite_agent\.agent\.max_steps: say a whole number"),
+        ("agent: {depht: 2}", r":1: unknown key rewrite_agent\.agent\.depht; did you mean 'depth'\?"),
+        ("benchmark: {level: 2}", None),
+        ("benchmark: {level: deep}", r":1: rewrite_agent\.benchmark\.level: "),
+        (
+            "benchmark: {name: quiz, levle: 2}",
+            r":1: unknown key rewrite_agent\.benchmark\.levle; did you mean 'level'\?",
+        ),
+        ("tools: [nosuch]", r":1: unknown tool 'nosuch'"),
+        ("llm: {api_key: of-mine-4711}", r":1: rewrite_agent\.llm\.api_key: a key stands in the model's entry"),
+        ("env: {run_timout: 3}", r":1: unknown key rewrite_agent\.env\.run_timout; did you mean 'run_timeout'\?"),
+    ]:
+        path = write_config(f"rewrite_agent: {{{section}}}\n")
+        if error is None:
+            load(path, agent="thinker", plugins=quiz_plugins)
+            continue
+        with pytest.raises(UsageError, match=error):
+            load(path, agent="thinker", plugins=quiz_plugins)
+
+
+def test_the_section_of_an_agent_holds_where_it_plays(quiz_plugins: Plugins, write_config: Any) -> None:
     path = write_config("""\
 tools: [view, pdb]
 debug_agent: {tools: {pdb: {timeout: 5}}}

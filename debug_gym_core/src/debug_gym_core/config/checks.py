@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,7 +122,7 @@ class Checker:
         return ends is not False and (ends is True or cls is None or cls.end_on_resolved)
 
     def check_keys(self, section: Layer, merged: Layer, *, under: str) -> None:
-        """Check the section of an agent that may not be playing.
+        """Check the section of an agent that plays.
 
         Args:
             section: its values
@@ -140,6 +140,40 @@ class Checker:
             and merged.origin(item["loc"]) == section.origin(item["loc"])
         ]
         self._refusals.refuse(mine, merged, under=under)
+
+    def check_apart(self, section: Layer, *, under: str) -> None:
+        """Check the section of an agent that does not play, for what is wrong whatever else the config says.
+
+        What it names, of its own tools too, tells what is wrong; where it names nothing a key is right that any
+        component has, and a value that any of those takes.
+
+        Args:
+            section: its values
+            under: the agent's name
+
+        Raises:
+            UsageError: a key or name in it is unknown, or a value of it is wrong
+        """
+        layer = Layer(section.data, section.origins)
+        data = _filled(layer.data)
+        found = _invalid(data)
+        for name, model in _component_sections().items():
+            given = data.get(name)
+            if not isinstance(given, dict):
+                continue
+            chosen = given.get("name")
+            if isinstance(chosen, str):
+                found += self._problems_of(name, given, self._component(name, chosen, layer), found)
+                continue
+            every = getattr(self.plugins, COMPONENT_SECTIONS[name])
+            known = {key for cls in every.values() for key in cls.Settings.model_fields} - {"api_key"}
+            known |= {*model.model_fields, *self._fields(name, None, given)}
+            found += [_unknown((name, key)) for key in given if key not in known]
+            own = [every[under]] if name == "agent" and under in every else []
+            wrong = wrong_for_all(given, own) or wrong_for_all(given, every.values())
+            found += _unless_told(name, wrong, found)
+        found += self._problems_of_tools(data.get("tools"), layer)
+        self._refusals.refuse(found, layer, under=under)
 
     def check(self, layer: Layer) -> Config:
         """Check everything.
@@ -166,36 +200,36 @@ class Checker:
     def _problems(self, layer: Layer) -> list[Any]:
         """What pydantic finds wrong, in the sections and in the settings of the components."""
         data = _filled(layer.data)
-        found: list[Any] = []
-        try:
-            Config.model_validate(data)
-        except pydantic.ValidationError as error:
-            found += error.errors()
+        found = _invalid(data)
         for section, model in _component_sections().items():
             given = data.get(section, {})
             name = given.get("name", model.model_fields["name"].default) if isinstance(given, dict) else None
             if not isinstance(name, str):
                 continue
-            cls = self._component(section, name, layer)
-            allowed = {*model.model_fields, *self._fields(section, cls, given)}
-            found += [_unknown((section, key)) for key in given if key not in allowed]
-            if section == "benchmark" and cls is not None:
-                found += without_use(given, cls)
-            if cls is not None:
-                try:
-                    validated(cls, self._given(layer, section, cls))
-                except pydantic.ValidationError as error:
-                    reported = {item["loc"] for item in found}
-                    more: list[Any] = [{**item, "loc": (section, *item["loc"])} for item in error.errors()]
-                    found += [item for item in more if item["loc"][:2] not in {loc[:2] for loc in reported}]
-            elif section == "terminal":
-                reported = {item["loc"][:2] for item in found}
-                more = [{**item, "loc": (section, *item["loc"])} for item in wrong_for_all(given, self.plugins)]
-                found += [item for item in more if item["loc"] not in reported]
+            found += self._problems_of(section, given, self._component(section, name, layer), found)
         return found + self._problems_of_tools(data.get("tools"), layer)
+
+    def _problems_of(
+        self, section: str, given: Mapping[str, Any], cls: type[Component] | None, known: Sequence[Any]
+    ) -> list[Any]:
+        """What is wrong with a section for the component that it names, where it was not known before."""
+        allowed = {*_component_sections()[section].model_fields, *self._fields(section, cls, given)}
+        found = [_unknown((section, key)) for key in given if key not in allowed]
+        if section == "benchmark" and cls is not None:
+            found += without_use(given, cls)
+        if cls is not None:
+            try:
+                validated(cls, {key: value for key, value in given.items() if key in cls.Settings.model_fields})
+            except pydantic.ValidationError as error:
+                found += _unless_told(section, error.errors(), [*known, *found])
+        elif section == "terminal":
+            found += _unless_told(section, wrong_for_all(given, self.plugins.terminals.values()), [*known, *found])
+        return found
 
     def _problems_of_tools(self, tools: Any, layer: Layer) -> list[Any]:
         found = []
+        if isinstance(tools, dict):
+            tools = [{name: settings} for name, settings in tools.items()]
         for item in tools if isinstance(tools, list | tuple) else ():
             name = tool_name(item)
             if name is None:
@@ -300,6 +334,22 @@ def _component_sections() -> dict[str, type[ComponentSection]]:
 def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
     """The values without empty sections (`env:` and nothing below it)."""
     return {key: value for key, value in data.items() if value is not None or key not in Config.model_fields}
+
+
+def _invalid(data: Mapping[str, Any]) -> list[Any]:
+    """What is wrong with values for the sections themselves."""
+    try:
+        Config.model_validate(data)
+    except pydantic.ValidationError as error:
+        return list(error.errors())
+    return []
+
+
+def _unless_told(section: str, problems: Iterable[Mapping[str, Any]], told: Iterable[Any]) -> list[Any]:
+    """Problems in a section, but for those with keys of which there is one already."""
+    places = {item["loc"][:2] for item in told}
+    found = [{**item, "loc": (section, *item["loc"])} for item in problems]
+    return [item for item in found if item["loc"][:2] not in places]
 
 
 def _unknown(loc: Place) -> dict[str, Any]:

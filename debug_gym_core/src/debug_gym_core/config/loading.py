@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from debug_gym_core.components.catalogue import Plugins, installed
 from debug_gym_core.config.checks import Checker
-from debug_gym_core.config.layers import Layer, Overrides, parse_overrides, read_file
+from debug_gym_core.config.layers import KeyPath, Layer, Override, Overrides, parse_overrides, read_file
 from debug_gym_core.config.model import AgentSection, BenchmarkSection, ComponentSection, Config
 from debug_gym_core.config.paths import absolute, is_run
 from debug_gym_core.config.refusals import Refusals
@@ -71,52 +72,74 @@ def load(
         "--llm-config": (("llm_config_file_path",), str(llm_config) if llm_config else None),
     }
 
-    def put_together(benchmark: str) -> Layer:
-        everything = written.over(checker.shipped(benchmark).over(Layer({"tools": list(DEFAULT_TOOLS)})))
-        chosen = [one.value for one in explicit if one.path == ("agent", "name")]
-        chosen += [one.value["name"] for one in explicit if one.path == ("agent",) and _has_name(one.value)]
-        player = _name_of(chosen[-1], AgentSection) if chosen else _name_in(everything, "agent", AgentSection)
-        player = player if agent is None else agent
-        sections = checker.agent_sections(everything)
-
-        def played_by(name: str) -> Layer:
-            """What holds where an agent plays; its section and its values of options are checked."""
-            section = sections.get(name, Layer())
-            merged = section.over(everything.without(sections))
-            for path, value, origin in (one for given in explicit for one in checker.unfolded(given)):
-                if not checker.is_for_agent(path, origin):
-                    merged.set(path, copy.deepcopy(value), origin)
-                elif path[0] == name:
-                    given = Layer()
-                    given.set(path[1:], value, origin)
-                    merged = given.over(merged)
-                    checker.check_keys(given, merged, under=name)
-            for option, (path, value) in options.items():
-                if option == "--agent" and name != player:
-                    value = name
-                if value is not None:
-                    merged.set(path, value, option)
-            if ("tools",) not in merged.origins:  # nobody listed them; some may have got settings
-                ends = checker.ends_on_resolved(name, merged)
-                merged.data["tools"] += default_tools(ends_on_resolved=ends)[len(DEFAULT_TOOLS) :]
-            merged = checker.without_foreign(merged, benchmark)
-            checker.check_keys(section, merged, under=name)
-            return merged
-
-        merged = played_by(player)
-        optional = {one.path[0] for one in explicit if one.path[0] in checker.plugins.agents}
-        for name in {**sections, **dict.fromkeys(sorted(optional))}:
-            if name != player:
-                played_by(name)
-        if isinstance(merged.data.get("agent"), dict) and _name_in(merged, "agent", AgentSection) != player:
-            where = merged.origin(("agent", "name"))
-            raise UsageError(f"{where}: the section of {player} cannot choose another agent")
-        return merged
-
+    said = _Said(written, explicit, options)
     named = _name_in(written, "benchmark", BenchmarkSection)
-    merged = put_together(named)
+    merged = _put_together(said, named, checker)
     chosen = _name_in(merged, "benchmark", BenchmarkSection)
-    return checker.check(merged if chosen == named else put_together(chosen))
+    return checker.check(merged if chosen == named else _put_together(said, chosen, checker))
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What a person says of a run.
+
+    Attributes:
+        written: in a file
+        explicit: by `-p`
+        options: by options of their own: the path of each, and its value; None: it is not given
+    """
+
+    written: Layer
+    explicit: Sequence[Override]
+    options: Mapping[str, tuple[KeyPath, Any]]
+
+
+def _put_together(said: _Said, benchmark: str, checker: Checker) -> Layer:
+    """The values that hold, when a benchmark is taken; the sections of all agents are checked.
+
+    Raises:
+        UsageError: what one of them says is wrong
+        PluginError: a component is named whose plugin failed to load
+    """
+    everything = said.written.over(checker.shipped(benchmark).over(Layer({"tools": list(DEFAULT_TOOLS)})))
+    sections = checker.agent_sections(everything)
+    player = _player(said, everything)
+    merged = sections.get(player, Layer()).over(everything.without(sections))
+    for path, value, origin in (one for given in said.explicit for one in checker.unfolded(given)):
+        if not checker.is_for_agent(path, origin):
+            merged.set(path, copy.deepcopy(value), origin)
+            continue
+        given = Layer()
+        given.set(path[1:], value, origin)
+        sections[path[0]] = given.over(sections.get(path[0], Layer()))
+        if path[0] == player:
+            merged = given.over(merged)
+    for option, (path, value) in said.options.items():
+        if value is not None:
+            merged.set(path, value, option)
+    if ("tools",) not in merged.origins:  # nobody listed them; some may have got settings
+        ends = checker.ends_on_resolved(player, merged)
+        merged.data["tools"] += default_tools(ends_on_resolved=ends)[len(DEFAULT_TOOLS) :]
+    merged = checker.without_foreign(merged, benchmark)
+    for name, section in sections.items():
+        if name == player:
+            checker.check_keys(section, merged, under=name)
+        else:
+            checker.check_apart(section, under=name)
+    if isinstance(merged.data.get("agent"), dict) and _name_in(merged, "agent", AgentSection) != player:
+        where = merged.origin(("agent", "name"))
+        raise UsageError(f"{where}: the section of {player} cannot choose another agent")
+    return merged
+
+
+def _player(said: _Said, everything: Layer) -> str:
+    """The agent that plays: of the option, else of the last `-p` that names one, else of the values below those."""
+    _, option = said.options["--agent"]
+    if option is not None:
+        return str(option)
+    chosen = [one.value for one in said.explicit if one.path == ("agent", "name")]
+    chosen += [one.value["name"] for one in said.explicit if one.path == ("agent",) and _has_name(one.value)]
+    return _name_of(chosen[-1], AgentSection) if chosen else _name_in(everything, "agent", AgentSection)
 
 
 def from_data(data: Mapping[str, Any], name: str, plugins: Plugins | None = None, overrides: Overrides = ()) -> Config:

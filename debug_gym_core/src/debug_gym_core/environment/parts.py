@@ -210,7 +210,7 @@ def with_terminal(
         settings = {**settings, "allow_unsandboxed": True}
     if name != "auto":  # what is wrong with the settings is said before what the machine lacks
         plugins.get("terminals", name).check_settings(settings)
-    elif problems := wrong_for_all(settings, plugins):
+    elif problems := wrong_for_all(settings, plugins.terminals.values()):
         raise UsageError(f"terminal: {in_a_line(problems)}")
     backend, note = choose_terminal(name, task, trusted, plugins, settings)
     notes = [note] if note else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from debug_gym_core.sandbox.terminal import SandboxSettings
 
 if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
+    from debug_gym_core.components.component import Component
     from debug_gym_core.sandbox.terminal import Terminal
 
 
@@ -47,34 +48,34 @@ def by_owner(settings: Mapping[str, Any], backend: type[Terminal] | None, plugin
     return told
 
 
-def wrong_for_all(settings: Mapping[str, Any], plugins: Plugins) -> list[dict[str, Any]]:
-    """What is wrong with settings whichever backend is taken: values that each one which knows the key refuses.
+def wrong_for_all(settings: Mapping[str, Any], components: Iterable[type[Component]]) -> list[dict[str, Any]]:
+    """What is wrong with settings whichever component is taken: values that each one which knows the key refuses.
 
     Args:
-        settings: of the `terminal` section
-        plugins: the backends that there are
+        settings: of a section, such as `terminal`
+        components: those of its kind that there are
 
     Returns:
         a problem for each key, as pydantic tells it
     """
-    found = []
+    found, every = [], list(components)
     for key, value in settings.items():
-        told = [_problem(cls, key, value) for cls in plugins.terminals.values() if key in _keys(cls)]
+        told = [_problem(cls, key, value) for cls in every if key in _keys(cls)]
         if told and told[0] is not None and None not in told:
             found.append(told[0])
     return found
 
 
-def _problem(backend: type[Terminal], key: str, value: Any) -> dict[str, Any] | None:
-    """What a backend finds wrong with the value of a key, if anything."""
+def _problem(component: type[Component], key: str, value: Any) -> dict[str, Any] | None:
+    """What a component finds wrong with the value of a key, if anything."""
     try:
-        backend.Settings(**{key: value})
+        component.Settings(**{key: value})
     except pydantic.ValidationError as error:  # which tells of required keys too
         return next(({**one, "loc": (key,)} for one in error.errors() if one["loc"][:1] == (key,)), None)
     except (Exception, SystemExit) as error:  # of somebody's own, which is told where that backend is taken
-        log.debug("%s cannot check %s", backend.name, key, exc_info=error)
+        log.debug("%s cannot check %s", component.name, key, exc_info=error)
     return None
 
 
-def _keys(backend: type[Terminal]) -> Mapping[str, Any]:
-    return backend.Settings.model_fields
+def _keys(component: type[Component]) -> Mapping[str, Any]:
+    return component.Settings.model_fields
