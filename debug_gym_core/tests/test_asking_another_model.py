@@ -98,10 +98,10 @@ def test_a_header_of_the_environment_may_change_as_keys_do(
     sent = {"extra_headers": {"X-Stage": "${MINE_A}"}, "reasoning_effort": "medium", "stop": ["medium"]}
     serve(generate_kwargs=sent)
     play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a")
-    kept = json.loads((tmp_path / "run/run.json").read_text())["model"]
-    assert kept["generate_kwargs"] == sent and "variables" not in kept
     monkeypatch.setenv("MINE_A", "second-token-2")
     assert len(play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]").results) == 2
+    kept = json.loads((tmp_path / "run/run.json").read_text())["model"]
+    assert kept["generate_kwargs"] == sent and "variables" not in kept
 
 
 def test_a_run_that_kept_what_the_environment_said_goes_on_while_it_says_the_same(

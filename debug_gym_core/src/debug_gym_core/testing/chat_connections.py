@@ -42,9 +42,9 @@ class ConnectionTests(ChatTests):
             event = {"type": "response.failed", "response": failed}
             replies = [Reply(events=[f"data: {json.dumps(event)}"])] * 3
         else:
-            said = f"data: {json.dumps({'choices': [], 'usage': used})}"
-            ends: tuple[list[str], ...] = ([], ["data: {oops"], [f"data: {json.dumps({'error': {'message': 'x'}})}"])
-            replies = [Reply(events=[said, *end]) for end in ends]
+            told = [{"choices": [], "usage": used}, {"choices": [], "usage": used}, {"choices": [{"usage": used}]}]
+            ends = ["", "data: {oops", f"data: {json.dumps({'error': {'message': 'x'}})}"]
+            replies = [Reply(events=[f"data: {json.dumps(one)}", end]) for one, end in zip(told, ends, strict=True)]
         good = service.reply("hi")
         service.answer = lambda request: replies.pop(0) if replies else good
         answer = service.llm.complete(list(ASKED), [])

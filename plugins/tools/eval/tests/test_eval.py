@@ -165,6 +165,8 @@ def test_what_only_looks_like_progress_is_left(line: str) -> None:
     assert without_repetitions(f"a\n{line}\nb\n") == f"a\n{line}\nb\n"
 
 
+KILL = "os.kill(os.getpid(), 9)"
+
 ENDS = """
 import os, unittest
 from shop import total
@@ -183,7 +185,8 @@ class TestEnd(unittest.TestCase):
     [
         (ENTRYPOINT, "os._exit(3)", "ended with status 3"),
         *repeated("faults", ("python -m unittest test_shop", "os._exit(3)", "ended with status 3")),
-        (ENTRYPOINT, "os.kill(os.getpid(), 9)", "was killed by SIGKILL (out of memory?)"),
+        (ENTRYPOINT, KILL, "was killed by SIGKILL (out of memory?)"),
+        *repeated("faults", ("python -m unittest test_shop", KILL, "was killed by SIGKILL (out of memory?)")),
     ],
 )
 def test_a_process_that_ends_in_the_first_test_names_it(
