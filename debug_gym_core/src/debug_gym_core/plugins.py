@@ -28,6 +28,7 @@ from debug_gym_core.components.entry_points import (
     WITHOUT,
     chosen,
     command_entry_points,
+    distributed,
     entry_points,
     known_as,
     left_out_by,
@@ -70,12 +71,12 @@ def load_plugins(*, files: Iterable[Path | str] = (), strict: bool = False, stri
             meant = f"; did you mean {min(same, key=len)!r}?" if same else ""
             _complain(f"{variable}: there is no plugin {name!r}{meant or nearest(name, {one.name for one in places})}")
     for entry in entries:
-        distribution, version = (entry.dist.name, entry.dist.version) if entry.dist else ("unknown", "?")
+        distribution, version, requires = distributed(entry.dist) if entry.dist else ("unknown", "?", ())
         record = PluginRecord(entry.name, distribution, version, module=entry.module)
         if variable := left_out_by(entry):
             plugins.records.append(_with(record, state="disabled", cause=f"by {variable}"))
             continue
-        _load(plugins, record, entry.load, strict, requirements=entry.dist.requires if entry.dist else None)
+        _load(plugins, record, entry.load, strict, requirements=requires)
     plugins.files = tuple({path.absolute(): path for path in map(Path, files)}.values())
     for path in plugins.files:
         if not path.is_file():
@@ -197,10 +198,15 @@ def _misfit(module: ModuleType) -> str:
 
 def _check_version(requirements: Sequence[str]) -> None:
     """Refuse a plugin whose distribution asks for another version of the core."""
-    ours = importlib.metadata.version(CORE)
     for requirement in of_core(requirements):
+        ours = _version()
         if not requirement.specifier.contains(ours, prereleases=True):
             raise PluginError(f"it needs {CORE}{requirement.specifier}, this is {ours}")
+
+
+@functools.cache
+def _version() -> str:
+    return importlib.metadata.version(CORE)
 
 
 def _from_file(path: Path) -> ModuleType:

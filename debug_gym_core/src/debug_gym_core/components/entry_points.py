@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 CORE = "debug-gym-core"
 GROUP = "debug_gym"
@@ -28,9 +29,23 @@ def command_entry_points() -> tuple[importlib.metadata.EntryPoint, ...]:
     return tuple(importlib.metadata.entry_points(group=COMMAND_GROUP))
 
 
+class Distributed(NamedTuple):
+    """What a distribution says of itself."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...]
+
+
+@functools.cache  # each word of it is read from the file anew
+def distributed(distribution: importlib.metadata.Distribution) -> Distributed:
+    """What a distribution says of itself, read once."""
+    return Distributed(distribution.name, distribution.version, tuple(distribution.requires or ()))
+
+
 def known_as(entry: importlib.metadata.EntryPoint) -> set[str]:
     """The names by which an entry point can be chosen: its own, and its distribution's."""
-    return {entry.name, entry.dist.name if entry.dist else entry.name}
+    return {entry.name, distributed(entry.dist).name if entry.dist else entry.name}
 
 
 def chosen(variable: str) -> set[str] | None:
