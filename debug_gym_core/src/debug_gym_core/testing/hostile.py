@@ -51,12 +51,13 @@ def attempts(parameters: Mapping[str, Any], good: Mapping[str, Any]) -> Iterator
         without = {key: value for key, value in good.items() if key != name}
         yield Attempt(f"no {name}", without, name)
         yield Attempt(f"{name} null", {**good, name: None}, name)
+    deep = nested()  # once: a collector of garbage that follows it takes longer than most tools
     for name, schema in properties.items():
         for kind, value in _VALUES:
             if not accepts(schema, kind):
                 yield Attempt(f"{name} of type {kind}", {**good, name: value}, name)
         if not accepts(schema, "array"):
-            yield Attempt(f"{name} nested {DEPTH} deep", {**good, name: nested()}, name)
+            yield Attempt(f"{name} nested {DEPTH} deep", {**good, name: deep}, name)
         for label, value in _NUMBERS.items() if accepts(schema, "integer") or accepts(schema, "number") else ():
             yield Attempt(f"{name} = {label}", {**good, name: value})
         for label, text in _TEXTS.items() if accepts(schema, "string") else ():
