@@ -6,6 +6,7 @@ for namespace packages (`--import-mode=importlib` names test modules after their
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -23,6 +24,9 @@ from debug_gym_core.plugins import default_plugins
 
 __all__ = ["debug_gym_agents", "debug_gym_benchmarks", "debug_gym_core"]
 
+# What is collected stays, and is far more than what tests make: whoever looks through it for garbage finds none.
+gc.disable()
+
 # Whatever the environment says: the tests start thousands of interpreters, which would compile their imports anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -35,6 +39,13 @@ support.property_tests()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts the tests in the background has them ignore it, and what they start inherits that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Look for garbage again, but only in what comes now."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
