@@ -22,6 +22,7 @@ class TestNoopAgent(AgentContract):
 
 class TestSolutionAgent(AgentContract):
     agent = SolutionAgent
+    repeats = {"people": ["a_model_that_is_missing"]}  # noqa: RUF012
 
 
 class TestToolAgent(AgentContract):

@@ -81,7 +81,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., RepoEnv]]:
     with Environments(tmp_path) as environments:
 
         def make(tools: Sequence[Any] = ALL, **settings: Any) -> RepoEnv:
-            return environments.make(tools, **{"max_steps": 50, **settings})
+            return environments.make(tools, **{"max_steps": 50, "twins": "never", **settings})
 
         yield make
 

@@ -60,6 +60,7 @@ def play(environments: Environments, code: str = CODE, *, tools: tuple[str, ...]
         "entrypoint": ENTRYPOINT,
         "tests": ("test_calc.py::test_double",),
         "gold_patch": PATCH,
+        "twins": "never",
         **task,
     }
     env = environments.make(tools, files={"calc.py": code, "test_calc.py": TESTS}, **fields)

@@ -75,7 +75,8 @@ class AgentContract(ComponentContract):
 
             def make(**settings: Any) -> RepoEnv:
                 tools = [Look(), Fix()] if self.agent.tools is None else list(self.agent.tools)
-                settings.setdefault("end_on_resolved", self.agent.end_on_resolved)
+                # What it does is on trial, not the tests of the sample.
+                settings = {"end_on_resolved": self.agent.end_on_resolved, "twins": "never", **settings}
                 return watched(environments.make(tools, **settings))
 
             yield make
