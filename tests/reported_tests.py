@@ -20,7 +20,7 @@ RunTests = Callable[..., Measurement]
 
 
 def make_run_tests(session: Session, python: str | None = None) -> RunTests:
-    """Write files of Python, named without their ending, and measure their tests.
+    """Write files of Python, named without their ending, and measure their tests, as where an agent works: warm.
 
     Args:
         session: where
@@ -32,7 +32,7 @@ def make_run_tests(session: Session, python: str | None = None) -> RunTests:
             pytest.skip(f"{python} has no pytest")
         for name, text in files.items():
             session.write(name.replace("__", "/") + ".py", textwrap.dedent(text).encode())
-        return measure(session, entrypoint, timeout=60, python=python, details=True)
+        return measure(session, entrypoint, timeout=60, python=python, details=True, warm=True)
 
     return run_tests
 
