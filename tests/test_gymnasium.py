@@ -18,7 +18,7 @@ import gymnasium
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
-from support import repeated
+from support import reason_not_to_use, repeated
 
 import debug_gym_core
 import debug_gym_core.envs
@@ -36,9 +36,20 @@ ACTIONS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def env() -> Iterator[RepoEnv]:
+    """For tests that begin an episode of their own."""
+    if reason := reason_not_to_use("bubblewrap"):
+        pytest.skip(reason)
+    made = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal="bubblewrap", **PLAIN)
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def env(sandbox: str) -> Iterator[RepoEnv]:
-    made = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal=sandbox, **PLAIN)
+def fresh(sandbox: str) -> Iterator[RepoEnv]:
+    """One of which nothing is run."""
+    made = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal=sandbox)
     yield made
     made.close()
 
@@ -174,7 +185,8 @@ def test_a_reset_has_no_options(env: RepoEnv) -> None:
 @pytest.mark.parametrize("kind", ["sync", *repeated("people", "async")])
 def test_vector_environments_step(kind: str, sandbox: str) -> None:
     makers = [
-        partial(debug_gym_core.make, f"mini_nightmare/{task}", terminal=sandbox, **PLAIN) for task in ("purr", "grader")
+        partial(debug_gym_core.make, f"mini_nightmare/{task}", terminal=sandbox, **settings)
+        for task, settings in {"purr": PLAIN, "grader": {}}.items()
     ]
     if kind == "sync":
         vector: gymnasium.vector.VectorEnv = gymnasium.vector.SyncVectorEnv(makers)
@@ -216,15 +228,15 @@ def test_the_same_seed_and_actions_give_equal_bytes_in_two_processes(
     assert len(json.loads(there)) == len(ACTIONS) + 1
 
 
-def test_stepping_before_reset_is_an_error(env: RepoEnv) -> None:
+def test_stepping_before_reset_is_an_error(fresh: RepoEnv) -> None:
     with pytest.raises(gymnasium.error.ResetNeeded):
-        env.step(ToolCall("eval"))
+        fresh.step(ToolCall("eval"))
 
 
-def test_closing_twice_is_allowed(env: RepoEnv) -> None:
-    env.reset()
-    env.close()
-    env.close()
+def test_closing_twice_is_allowed(fresh: RepoEnv) -> None:
+    fresh.reset()
+    fresh.close()
+    fresh.close()
 
 
 def test_a_wrong_action_never_ends_the_episode(env: RepoEnv) -> None:
@@ -249,8 +261,7 @@ def test_steps_and_rewrites_are_limited(sandbox: str) -> None:
     env.close()
 
 
-def test_a_rewrite_that_fixes_the_bug_is_rewarded_and_graded_clean(sandbox: str) -> None:
-    env = debug_gym_core.make("mini_nightmare/tomorrow_date", terminal=sandbox, **PLAIN)
+def test_a_rewrite_that_fixes_the_bug_is_rewarded_and_graded_clean(env: RepoEnv) -> None:
     env.reset(seed=0)
     _, before, *_ = env.step(ToolCall("eval"))
     env.workspace.apply(env.task.gold_patch)
@@ -260,4 +271,3 @@ def test_a_rewrite_that_fixes_the_bug_is_rewarded_and_graded_clean(sandbox: str)
     grade = env.grade()
     assert (grade.resolved, grade.score, grade.grading) == (True, info["max_score"], "clean")
     assert env.patch.startswith(b"diff --git a/tomorrow_date_code.py b/tomorrow_date_code.py")
-    env.close()
