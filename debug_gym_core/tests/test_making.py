@@ -17,6 +17,7 @@ from debug_gym_core.config.loading import load
 from debug_gym_core.config.model import Config
 from debug_gym_core.environment import backend
 from debug_gym_core.errors import RequirementError, UsageError
+from debug_gym_core.testing.sample import ENTRYPOINT
 
 DEFAULT = ["view", "listdir", "rewrite", "eval", "pdb"]
 
@@ -33,7 +34,7 @@ def made(repository: Path) -> Iterator[Any]:
 
     def made(**settings: Any) -> RepoEnv:
         given = {"terminal": "local", "allow_unsandboxed": True, **settings}
-        environments.append(make("repo", path=repository, entrypoint="python -m pytest -q", **given))
+        environments.append(make("repo", path=repository, entrypoint=ENTRYPOINT, **given))
         return environments[-1]
 
     yield made
@@ -88,7 +89,7 @@ def test_a_setting_beside_the_name_of_a_terminal_holds_in_the_sandbox(made: Any)
 def test_the_limit_of_a_run_is_the_tasks_where_nobody_says_otherwise(
     repository: Path, own: float | None, chosen: dict[str, Any], limit: float
 ) -> None:
-    task = Task("bench", "a", repository, "python -m pytest -q", time_limit=own)
+    task = Task("bench", "a", repository, ENTRYPOINT, time_limit=own)
     with closing(RepoEnv(task, terminal="local", allow_unsandboxed=True, **chosen)) as env:
         assert env.run_timeout == limit
 
@@ -237,7 +238,7 @@ def test_a_test_that_is_no_python_and_stays_so_is_told(
     for name, text in {"calc.py": "", **files}.items():
         (tmp_path / name).write_text(text)
     given: dict[str, Any] = {"path": tmp_path, "terminal": "local", "allow_unsandboxed": True, "notify": print}
-    with closing(make("repo", entrypoint="python -m pytest -q", allowed=allowed, **given)) as env:
+    with closing(make("repo", entrypoint=ENTRYPOINT, allowed=allowed, **given)) as env:
         env.reset()
         said = "nothing resolves the task as long as test_bad.py cannot be read as Python (SyntaxError: "
         assert [note.startswith(said) and "(test_bad.py, line 1)): " in note for note in env.notes] == [True] * found

@@ -18,21 +18,28 @@ def frozen(at):
 def seconds(): return time.time() - 1
 """
 OF_CLOCK = """
-import time
+import time, unittest
 import calc
-def test_frozen():
-    with calc.frozen(5):
-        assert time.time() == 5
-def test_seconds():
-    with calc.frozen(5):
-        assert time.time() == calc.seconds()
+class T(unittest.TestCase):
+    def test_frozen(self):
+        with calc.frozen(5):
+            self.assertEqual(time.time(), 5)
+    def test_seconds(self):
+        with calc.frozen(5):
+            self.assertEqual(time.time(), calc.seconds())
 """
 
 
-@pytest.mark.parametrize("forgiving", [True, *repeated("grading", False)])
-def test_what_the_repository_replaces_itself_it_may(make: Make, forgiving: bool) -> None:
+@pytest.mark.parametrize(
+    ("forgiving", "entrypoint"),
+    [
+        (True, "python -m unittest"),
+        *repeated("grading", (False, "python -m unittest"), (True, ENTRYPOINT), (False, ENTRYPOINT)),
+    ],
+)
+def test_what_the_repository_replaces_itself_it_may(make: Make, forgiving: bool, entrypoint: str) -> None:
     """A test that failed before is believed as well, where another one shows it."""
-    bench = make({"calc.py": CLOCK, "test_calc.py": OF_CLOCK}, ENTRYPOINT)
+    bench = make({"calc.py": CLOCK, "test_calc.py": OF_CLOCK}, entrypoint)
     tests = bench.tests()
     found = bench.grade({"calc.py": CLOCK.replace(" - 1", "")}, tests, forgiving=forgiving)
     assert (found.resolved, len(found.doubts)) == ((True, 0) if forgiving else (False, 2)), found
@@ -45,25 +52,32 @@ json.JSONEncoder.default = lambda self, value: own(self, value)
 def add(a, b): return a - b
 """
 OF_OWN = """
-import json
+import json, unittest
 import calc
-def test_text(): assert json.dumps([1]) == "[1]"
-def test_add():
-    json.dumps([1])
-    assert calc.add(1, 2) == 3
+class T(unittest.TestCase):
+    def test_add(self):
+        json.dumps([1])
+        self.assertEqual(calc.add(1, 2), 3)
+    def test_text(self): self.assertEqual(json.dumps([1]), "[1]")
 """
 
 
-def test_what_is_forgiven_hides_nothing_else(make: Make) -> None:
+@pytest.mark.parametrize(
+    ("entrypoint", "tests"),
+    [
+        ("python -m unittest", ["test_calc.T.test_add", "test_calc.T.test_text"]),
+        *repeated("grading", (ENTRYPOINT, ["test_calc.py::T::test_add", "test_calc.py::T::test_text"])),
+    ],
+)
+def test_what_is_forgiven_hides_nothing_else(make: Make, entrypoint: str, tests: list[str]) -> None:
     """Of a test that uses what the repository replaces itself it is seen whether it passes whatever it expects."""
-    bench = make({"calc.py": OWN, "test_calc.py": OF_OWN}, ENTRYPOINT)
-    tests = bench.tests()
+    bench = make({"calc.py": OWN, "test_calc.py": OF_OWN}, entrypoint)
     found = bench.grade({"calc.py": OWN.replace("a - b", "a + b")}, tests, forgiving=True)
     assert (found.resolved, dict(found.doubts), found.twins) == (True, {}, 2), found
     lying = OWN.replace("return a - b", "return type('Same', (), {'__eq__': lambda *_: True})()")
     found = bench.grade({"calc.py": lying}, tests, forgiving=True)
     told = f"its expectations tell nothing, and {STRANGE}json.encoder.JSONEncoder.default"
-    assert (found.resolved, dict(found.doubts)) == (False, {"test_calc.py::test_add": told}), found
+    assert (found.resolved, dict(found.doubts)) == (False, {tests[0]: told}), found
 
 
 UNLOADED = """

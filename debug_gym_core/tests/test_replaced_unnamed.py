@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grading_bench import Make, told_of
+from grading_bench import ENTRYPOINT, Make, told_of
 
 from debug_gym_core.grading.runner.statements import STRANGE
 
@@ -186,7 +186,7 @@ OF_HONEST = "def add(a, b): return a - b\ndef name(text): return text\n"
 
 
 def test_honest_tests_are_believed(make: Make) -> None:
-    bench = make({"calc.py": OF_HONEST, "test_calc.py": HONEST}, "python -m pytest -q")
+    bench = make({"calc.py": OF_HONEST, "test_calc.py": HONEST}, ENTRYPOINT)
     tests = bench.tests()
     found = bench.grade({"calc.py": OF_HONEST.replace("a - b", "a + b")}, tests)
     assert (dict(found.doubts), found.resolved) == ({}, True), found

@@ -28,6 +28,7 @@ from debug_gym_core.runs.jobs import Watch
 from debug_gym_core.runs.parts import EpisodeParts
 from debug_gym_core.runs.run import Run
 from debug_gym_core.testing import BenchmarkContract, write_sample
+from debug_gym_core.testing.sample import ENTRYPOINT
 from debug_gym_terminal_local import LocalTerminal
 
 SETUP = ("echo VALUE = 2 > made.py",)
@@ -58,8 +59,8 @@ class Prepared(Benchmark):
             raise UsageError(f"no task {name!r}{nearest(name, self.names())}")
         Prepared._directory = Prepared._directory or tempfile.TemporaryDirectory()
         repository = write_sample(Path(Prepared._directory.name) / name, {"app.py": "VALUE = 1\n", "test_app.py": TEST})
-        tests, entrypoint = ("test_app.py::test_value",), "python -m pytest -q"
-        return Task(self.name, name, repository, entrypoint, tests=tests, gold_patch=GOLD, mode=self.settings.mode)
+        tests = ("test_app.py::test_value",)
+        return Task(self.name, name, repository, ENTRYPOINT, tests=tests, gold_patch=GOLD, mode=self.settings.mode)
 
 
 class TestPrepared(BenchmarkContract):

@@ -88,7 +88,7 @@ def test_of_a_hypothesis_test_what_is_written_is_followed(test: str, python: str
     if not has(python, "hypothesis"):
         pytest.skip("this interpreter has no hypothesis")
     files = {"test_h.py": HYPOTHESIS}
-    entrypoint = f"{WITH_PLUGINS} test_h.py::{test}"
+    entrypoint = f"{PYTEST} -p _hypothesis_pytestplugin test_h.py::{test}"
     for call in (1, 2):
         found = trace_tests(APP, f"test_h.py:{test}", entrypoint=entrypoint, files=files, call=call)
         assert dict(found.story.arguments)["x"][:2] == "10" and found.story.caller is None, found.text
