@@ -257,7 +257,7 @@ def test_a_call_in_the_text_of_an_answer_is_told_and_exported_as_a_call(
         entry = {"model": "served", "endpoint": f"{server.url}/v1", "function_calling": function_calling}
         (tmp_path / "llm.yaml").write_text(json.dumps({"mine": entry}))
         words = ["run", "mini_nightmare/purr", "--agent", "tool_agent", "--llm", "mine", "--terminal", sandbox]
-        done = run_debug_gym([*words, "--llm-config", "llm.yaml", "-o", "out", verbose], tmp_path)
+        done = call_debug_gym([*words, "--llm-config", "llm.yaml", "-o", "out", verbose], tmp_path)
         assert done.returncode == 0, done.stderr
     shown, made = (CliRunner().invoke(main, [word, str(tmp_path / "out")]).stdout for word in ("view", "export"))
     line = json.loads(made)

@@ -54,7 +54,7 @@ def module_of(plugins: Plugins) -> Iterator[ModuleType]:
 
 
 def play(plugins: Plugins, directory: Path, *overrides: str) -> Path:
-    config = loading.load("hooked", overrides, plugins=plugins)
+    config = loading.load("hooked", ["env.twins=never", *overrides], plugins=plugins)
     run = Run.create(config, directory / "run", plugins=plugins)
     try:
         Experiment(run, plugins, Onlooker()).play()

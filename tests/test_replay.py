@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support import COMMAND, call_debug_gym, run_debug_gym
+from support import COMMAND, call_debug_gym
 
 from debug_gym_core.cli import main
 from debug_gym_core.testing.waiting import wait_until
@@ -61,7 +61,7 @@ def change(run: Path, number: int, key: str, value: Any, task: str = "counter") 
 
 def test_a_run_that_is_replayed_shows_the_same_and_nothing_of_it_is_written(played: Path) -> None:
     before = state(played)
-    done = run_debug_gym(["replay", played], played.parent)
+    done = call_debug_gym(["replay", played], played.parent)
     assert done.stdout == "mini_nightmare/counter: same (5 steps, score 0/2)\n", done.stdout + done.stderr
     assert (done.returncode, done.stderr) == (0, "") and state(played) == before
 

@@ -218,15 +218,16 @@ def test_finished_tasks_are_not_played_again(inside: Any, tmp_path: Path) -> Non
 
 def test_a_run_that_has_spent_all_says_what_goes_on_with_it(inside: Any, tmp_path: Path) -> None:
     options = ["--agent", "chatter", "--llm", "echo", "-p", "terminal.allow_unsandboxed=true", "-o", "out"]
+    options += ["--task", "[ab]"]
     done = inside("run", "toy", *options, "-p", "run.max_cost=0.7")
     said, _, command = done.err.splitlines()[-1].partition("; give it more: ")
-    assert (done.status, said) == (1, "the run has spent what it may (run.max_cost); not finished: 2")
+    assert (done.status, said) == (1, "the run has spent what it may (run.max_cost); not finished: 1")
     assert command.startswith("debug-gym run --resume out --plugin-file ") and command.endswith("-p run.max_cost=MORE")
-    assert inside("run", "--resume", "out", "--list", "-p", "run.max_cost=2").out == "toy/b\ntoy/c\n"
+    assert inside("run", "--resume", "out", "--list", "-p", "run.max_cost=2").out == "toy/b\n"
     assert inside("run", "--resume", "out", "-p", "run.max_cost=2").status == 0
-    assert results(tmp_path / "out") == dict.fromkeys(("toy/a", "toy/b", "toy/c"), "resolved")
+    assert results(tmp_path / "out") == dict.fromkeys(("toy/a", "toy/b"), "resolved")
     again = inside("run", "--resume", "out", "--force-all", "-p", "run.max_cost=9")
-    assert "\nthe run has spent $3.25: also on what has no result or was played again\n" in again.out
+    assert "\nthe run has spent $2.25: also on what has no result or was played again\n" in again.out
     done = inside("run", "--resume", "out", "-p", "agent.max_steps=3")
     assert done.status == 2 and "agent.max_steps was 7, is now 3" in done.err
 

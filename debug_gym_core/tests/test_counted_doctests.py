@@ -178,7 +178,7 @@ class Write(Tool):
 
 def test_the_agent_is_told_what_the_grade_has(tmp_path: Path) -> None:
     write(tmp_path, REPOSITORY)
-    place: Any = {"path": tmp_path, "allow_unsandboxed": True, "entrypoint": ENTRYPOINT}
+    place: Any = {"path": tmp_path, "allow_unsandboxed": True, "entrypoint": ENTRYPOINT, "twins": "never"}
     with contextlib.closing(debug_gym_core.make("repo", [Write()], "local", **place)) as env:
         env.reset(seed=0)
         changed = FIXED.replace("    6\n", "    7\n")
