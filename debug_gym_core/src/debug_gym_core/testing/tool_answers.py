@@ -113,6 +113,9 @@ class AnswerTests(ToolTests):
             self.attempt(env, Attempt(f"{tried!r:.500}", tried))
 
         settings = hypothesis.settings(
-            max_examples=self.tries, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
+            max_examples=min(self.tries, hypothesis.settings().max_examples),  # a profile may want fewer
+            deadline=None,
+            database=None,
+            suppress_health_check=list(hypothesis.HealthCheck),
         )
         settings(hypothesis.given(arguments(self.tool.schema()["parameters"], known))(check))()
