@@ -133,6 +133,22 @@ def test_a_run_that_kept_what_the_environment_said_goes_on_while_it_says_the_sam
     assert not any("is now" in note for note in record["notes"])
 
 
+def test_what_llm_yaml_says_itself_by_now_is_the_same_as_the_environment_said(
+    serve: Serve, wire_plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a run goes on in whose record a plain text was taken for what came from there."""
+    monkeypatch.setenv("MINE_A", "medium")
+    serve(generate_kwargs={"reasoning_effort": "${MINE_A}", "stop": ["${MINE_A}"], "user": "${MINE_A}"})
+    play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=a")
+    serve(generate_kwargs={"reasoning_effort": "high", "stop": ["medium"], "user": "medium"})
+    with pytest.raises(UsageError, match=r"another model: model.generate_kwargs was .*MINE_A.* is now .*high"):
+        play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]")
+    serve(generate_kwargs={"reasoning_effort": "medium", "stop": ["medium"], "user": "${MINE_A}"})
+    assert len(play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]").results) == 2
+    serve(generate_kwargs={"reasoning_effort": "medium", "stop": ["medium"], "user": "medium"})
+    assert len(play_asking(wire_plugins, tmp_path / "run", "benchmark.tasks=[a, b]").results) == 2
+
+
 ANOTHER: list[tuple[dict[str, Any], str]] = [
     ({"model": "second"}, 'model.model was "m", is now "second"'),
     ({"temperature": 0.5}, "model.temperature was null, is now 0.5"),

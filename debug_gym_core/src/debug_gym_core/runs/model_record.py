@@ -83,6 +83,32 @@ def _referring(
     return references[path]
 
 
+def said_now(kept: Mapping[str, Any], model: ModelRecord) -> dict[str, Any]:
+    """A record with what llm.yaml says itself by now in the place of references to the same.
+
+    Older versions kept a reference wherever a text was one that came from the environment.
+
+    Args:
+        kept: the record
+        model: what it is compared with
+    """
+    marks, known = kept.get(VARIABLES) or {}, model.kept.get(VARIABLES) or {}
+    data: dict[str, Any] = _said_now(kept, model.kept, model.plain, marks)
+    left = {reference: mark for reference, mark in marks.items() if reference in known}
+    return {**{key: value for key, value in data.items() if key != VARIABLES}, **({VARIABLES: left} if left else {})}
+
+
+def _said_now(kept: Any, new: Any, plain: Any, marks: Mapping[str, str]) -> Any:
+    """See `said_now`; a reference that is none any more differs from what is there, so its mark is not needed."""
+    if isinstance(kept, dict) and isinstance(new, dict) and isinstance(plain, dict):
+        return {key: _said_now(one, new.get(key), plain.get(key), marks) for key, one in kept.items()}
+    if isinstance(kept, list) and isinstance(new, list) and len(kept) == len(new):
+        return [_said_now(*places, marks) for places in zip(kept, new, plain, strict=True)]
+    if isinstance(kept, str) and isinstance(new, str) and new == plain and marks.get(kept) == _mark(new):
+        return new
+    return kept
+
+
 @functools.lru_cache(maxsize=64)
 def _mark(text: str) -> str:
     """What tells a text from others, so short, and so slow to make, that the text cannot be found by it."""

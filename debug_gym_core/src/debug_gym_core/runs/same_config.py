@@ -16,6 +16,7 @@ from debug_gym_core.runs.model_record import (
     SAME_ANSWERS,
     VARIABLES,
     ModelRecord,
+    said_now,
     without_secrets,
 )
 from debug_gym_core.runs.provenance import absent_files, file_options
@@ -99,9 +100,9 @@ def refuse_other_model(
     Raises:
         UsageError: it is another one, or is asked in another way
     """
-    before = without_secrets(kept)
+    before = said_now(without_secrets(kept), model)
     found = list(_differences("model", before, model.kept))
-    if not {VARIABLES, ENDPOINT_VARIABLES} & before.keys():
+    if not {VARIABLES, ENDPOINT_VARIABLES} & kept.keys():
         other = {key for key, _ in _differences("model", before, model.plain)}
         found = [(key, words) for key, words in found if key in other]
     differences = [words for key, words in found if key not in SAME_ANSWERS]
