@@ -17,6 +17,7 @@ from debug_gym_core.errors import ContextOverflow
 from debug_gym_core.models.service import ServiceSettings
 from debug_gym_core.models.text_calls import with_text_calls
 from debug_gym_core.testing.environments import Environments
+from debug_gym_core.testing.sample import BY_UNITTEST
 from debug_gym_core.testing.scripted import ScriptedLLM
 
 ALL = ("pdb", "view", "rewrite", "eval", "listdir")
@@ -81,7 +82,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., RepoEnv]]:
     with Environments(tmp_path) as environments:
 
         def make(tools: Sequence[Any] = ALL, **settings: Any) -> RepoEnv:
-            return environments.make(tools, **{"max_steps": 50, "twins": "never", **settings})
+            return environments.make(tools, **{"max_steps": 50, "twins": "never", **BY_UNITTEST, **settings})
 
         yield make
 
@@ -110,7 +111,7 @@ def test_the_first_prompt_holds_what_is_known_and_of_the_debugger_where_there_is
     llm = ScriptedLLM([])
     agent().play(make(), llm)
     first = "\n".join(message.content for message in llm.seen[0])
-    for part in ("The total of some prices is wrong.", "-m pytest -q", "2 of them", "shop.py", "test_shop.py (ro)"):
+    for part in ("The total of some prices is wrong.", "-m unittest -q", "2 of them", "shop.py", "test_shop.py (ro)"):
         assert part in first
     assert "# Last evaluation\nnone yet" in first and "secret" not in first
     there = agent is DebugAgent
@@ -125,7 +126,7 @@ def test_the_prompt_holds_all_that_is_known(make: Callable[..., RepoEnv]) -> Non
     assert DebugAgent().play(env, llm) is None
     assert env.ended == "resolved"
     first, last = llm.seen[0][0].content, llm.seen[-1][0].content
-    for part in ("The total of some prices is wrong.", "-m pytest -q", "2 of them", "shop.py", "test_shop.py (ro)"):
+    for part in ("The total of some prices is wrong.", "-m unittest -q", "2 of them", "shop.py", "test_shop.py (ro)"):
         assert part in first
     assert "# Breakpoints\nnone" in first and "# Last evaluation\nnone yet" in first and "secret" not in first
     assert "1 at shop.py:6" not in first and "so far 0 and 0" in first

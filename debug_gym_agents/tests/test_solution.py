@@ -11,10 +11,16 @@ from support import repeated
 from debug_gym_agents.solution import SolutionAgent, first_change
 from debug_gym_core.errors import TaskError
 from debug_gym_core.testing.environments import Environments
-from debug_gym_core.testing.sample import ENTRYPOINT
 
 CODE = "def double(a):\n    result = a + a + 1\n    return result\n"
-TESTS = "from calc import double\n\ndef test_double():\n    assert double(2) == 4\n"
+TESTS = """
+import unittest
+from calc import double
+
+class T(unittest.TestCase):
+    def test_double(self):
+        self.assertEqual(double(2), 4)
+"""
 PATCH = b"""\
 --- a/calc.py
 +++ b/calc.py
@@ -57,8 +63,8 @@ def environments(tmp_path: Path) -> Iterator[Environments]:
 
 def play(environments: Environments, code: str = CODE, *, tools: tuple[str, ...] = ("eval", "pdb"), **task: object):  # type: ignore[no-untyped-def]
     fields = {
-        "entrypoint": ENTRYPOINT,
-        "tests": ("test_calc.py::test_double",),
+        "entrypoint": "python -m unittest -q",
+        "tests": ("test_calc.T.test_double",),
         "gold_patch": PATCH,
         "twins": "never",
         **task,

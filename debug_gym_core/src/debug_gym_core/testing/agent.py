@@ -15,7 +15,7 @@ from debug_gym_core.models.llm import LLM, Completion, Message
 from debug_gym_core.plugins import default_plugins
 from debug_gym_core.testing.component import ComponentContract
 from debug_gym_core.testing.environments import TERMINAL, Environments, unusable
-from debug_gym_core.testing.sample import FIXED_SHOP
+from debug_gym_core.testing.sample import BY_UNITTEST, FIXED_SHOP
 from debug_gym_core.testing.scripted import ScriptedLLM
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.tools.tool import Tool
@@ -76,7 +76,7 @@ class AgentContract(ComponentContract):
             def make(**settings: Any) -> RepoEnv:
                 tools = [Look(), Fix()] if self.agent.tools is None else list(self.agent.tools)
                 # What it does is on trial, not the tests of the sample.
-                settings = {"end_on_resolved": self.agent.end_on_resolved, "twins": "never", **settings}
+                settings = {"end_on_resolved": self.agent.end_on_resolved, "twins": "never", **BY_UNITTEST, **settings}
                 return watched(environments.make(tools, **settings))
 
             yield make

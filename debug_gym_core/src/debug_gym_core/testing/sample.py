@@ -71,6 +71,27 @@ ENTRYPOINT = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest -q"
 """An entrypoint for tests that are not about pytest's plugins: those of the author's environment would make it another
 one everywhere, and take longer to start than pytest."""
 
+UNITTESTS = """\
+import unittest
+from shop import total
+
+
+class Tests(unittest.TestCase):
+    def test_nothing(self):
+        self.assertEqual(total([]), 0)
+
+    def test_some(self):
+        self.assertEqual(total([1, 2, 3]), 6)
+"""
+
+BY_UNITTEST: Mapping[str, Any] = {
+    "more_files": {"test_shop.py": UNITTESTS},
+    "entrypoint": "python -m unittest -q",
+    "tests": ("test_shop.Tests.test_nothing", "test_shop.Tests.test_some"),
+    "requires": (),
+}
+"""What `make_env` takes so that unittest runs the sample's tests, which starts sooner than pytest."""
+
 
 def write_sample(directory: Path, files: Mapping[str, str | bytes] | None = None) -> Path:
     """Write a repository.
