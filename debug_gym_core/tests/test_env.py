@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator
 from small_episodes import TEST, Write, make_env, parts
 
-from debug_gym_core import Observation, RepoEnv, Tool, UsageError, hookimpl, hookspec
+from debug_gym_core import Observation, RepoEnv, Tool, ToolCall, UsageError, hookimpl, hookspec
 from debug_gym_core.errors import PluginError
+from debug_gym_core.runs.jobs import EpisodeStopped
+from debug_gym_core.runs.ledger import OutOfBudget, RunIsSpent
+from debug_gym_core.runs.replaying import Enough
 
 
 class Watch(Tool):
@@ -38,18 +43,35 @@ class Watch(Tool):
 ODD: dict[str, Any] = {"number": (5,), "list": ("x", [1]), "keys": ("x", {1: 0, "a": 0})}
 
 
+class Panic(BaseException):
+    """As extensions raise it."""
+
+
+def odd_number(value: int) -> int:
+    """A validator that raises what none should."""
+    if value % 2:
+        return value
+    raise {2: KeyError, 4: Panic}[value]("even")
+
+
 class Clumsy(Tool):
     """Fail."""
 
     name = "clumsy"
 
-    def use(self, env: Any, how: str = "plainly") -> str:
+    def use(self, env: Any, how: str = "plainly", odd: Annotated[int, AfterValidator(odd_number)] = 1) -> str:
         """Fail."""
         if how == "loop":
             env.emit("on_step", call=None)
             return "looping"
         if how == "exit":
             raise SystemExit(2)
+        if how == "cancelled":
+            raise asyncio.CancelledError
+        if how == "generator":
+            raise GeneratorExit
+        if how == "panic":
+            raise Panic("in the extension")
         if how == "nothing":
             return None  # type: ignore[return-value]
         if how == "set":
@@ -70,6 +92,8 @@ class Clumsy(Tool):
             env.emit("on_step", call=None)
         elif call.name == "watch":
             raise KeyError("of the event")
+        elif call.arguments.get("how") == "late":
+            raise asyncio.CancelledError("too late")
 
 
 class Specs:
@@ -117,7 +141,7 @@ def test_a_change_before_an_error_is_told_at_once(env: RepoEnv) -> None:
 
 def test_a_tools_own_exception_is_an_observation_without_a_traceback(env: RepoEnv) -> None:
     observation, reward, terminated, truncated, _ = env.step("clumsy")
-    said = "clumsy failed: RuntimeError: stumbled over two lines\nexpected: clumsy [how]\nexample: "
+    said = "clumsy failed: RuntimeError: stumbled over two lines\nexpected: clumsy [how] [odd]\nexample: "
     assert parts(observation) == [("clumsy", said + '{"name": "clumsy", "arguments": {}}')]
     assert (reward, terminated, truncated) == (0, False, False)
 
@@ -126,6 +150,12 @@ def test_a_tools_own_exception_is_an_observation_without_a_traceback(env: RepoEn
     ("how", "said"),
     [
         ("exit", "clumsy failed: SystemExit: 2"),
+        ("cancelled", "clumsy failed: CancelledError"),
+        ("generator", "clumsy failed: GeneratorExit"),
+        ("panic", "clumsy failed: Panic: in the extension"),
+        ("late", "clumsy's on_step failed: CancelledError: too late"),
+        ("plainly 2", "clumsy failed: KeyError: 'even'"),
+        ("plainly 4", "clumsy failed: Panic: even"),
         ("nothing", "it must answer with text or an Observation, not NoneType"),
         ("set", "the data of its Observation are no JSON: Object of type set is not JSON serializable"),
         ("number", "its Observation must have a text, not int"),
@@ -141,6 +171,18 @@ def test_what_a_tool_should_not_do_is_an_observation(lasting: RepoEnv, how: str,
     assert said in observation["text"]
     assert observation["text"].encode() and not terminated
     assert len(observation["json"]) < 50_000 and "NaN" not in observation["json"]
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, EpisodeStopped, OutOfBudget, RunIsSpent, Enough])
+def test_what_ends_an_episode_on_purpose_comes_through_a_tool(
+    env: RepoEnv, monkeypatch: pytest.MonkeyPatch, raised: type[BaseException]
+) -> None:
+    def raising(*_: Any) -> str:
+        raise raised
+
+    monkeypatch.setattr(Clumsy, "use", raising)
+    with pytest.raises(raised):
+        env.step(ToolCall("clumsy"))
 
 
 def test_third_parties_add_events_and_failing_ones_stop_nobody(env: RepoEnv) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 from collections.abc import Iterator
@@ -183,9 +184,12 @@ def test_a_refused_reset_leaves_nothing_alive(tmp_path: Path, monkeypatch: pytes
             env.step("write a.py text")
 
 
-def test_a_tool_that_fails_at_the_end_keeps_nothing_alive(env: RepoEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("raised", [RuntimeError, asyncio.CancelledError])
+def test_a_tool_that_fails_at_the_end_keeps_nothing_alive(
+    env: RepoEnv, monkeypatch: pytest.MonkeyPatch, raised: type[BaseException]
+) -> None:
     def close() -> None:
-        raise RuntimeError("at the end")
+        raise raised("at the end")
 
     monkeypatch.setattr(env.tools["idle"], "close", close)
     session = env.session

@@ -23,6 +23,14 @@ class DebugGymError(Exception):
     exit_status = 1
 
 
+class EpisodeEnds(BaseException):
+    """Ends an episode on purpose, from wherever it is raised; not an Exception, so that no agent goes on after it."""
+
+
+NO_FAULT = (KeyboardInterrupt, EpisodeEnds)
+"""What comes through a component's code and is no error of it; all else that leaves it is one, whatever its class."""
+
+
 def place_of(error: BaseException) -> str:
     """Where an error that nobody expected was raised: file, line and function, of a plugin's rather than of a library.
 

@@ -16,7 +16,7 @@ from debug_gym_core.components.component import Component, construct, failure
 from debug_gym_core.components.entry_points import COMMAND_GROUP, CORE, GROUP, left_out_by
 from debug_gym_core.config.schema import SettingsSchema
 from debug_gym_core.config.text import attribute_help
-from debug_gym_core.errors import DebugGymError, RequirementError, UsageError, cause_of, said_by
+from debug_gym_core.errors import NO_FAULT, DebugGymError, RequirementError, UsageError, cause_of, said_by
 from debug_gym_core.tools.event_checks import examine
 
 
@@ -120,7 +120,9 @@ def _guarded(plugin: str, distribution: str, kind: str, name: str, look: Callabl
         return Check(plugin, distribution, kind, name, State.WARNING, str(doubt))
     except Wrong as wrong:
         return Check(plugin, distribution, kind, name, State.FAILED, str(wrong))
-    except (Exception, SystemExit) as error:
+    except NO_FAULT:
+        raise
+    except BaseException as error:
         text = said_by(error) if isinstance(error, DebugGymError) else cause_of(error)
         return Check(plugin, distribution, kind, name, State.FAILED, text)
 
@@ -152,7 +154,9 @@ def _make(cls: type[Component]) -> str:
     if isinstance(made, Tool):  # which may hold something from its constructor on
         try:
             made.close()
-        except (Exception, SystemExit) as error:
+        except NO_FAULT:
+            raise
+        except BaseException as error:
             raise failure(cls, "close it", error) from error
     return ""
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar, get_args
 
 import pydantic
 
-from debug_gym_core.errors import DebugGymError, PluginError, UsageError, cause_of, place_of
+from debug_gym_core.errors import NO_FAULT, DebugGymError, PluginError, UsageError, cause_of, place_of
 from debug_gym_core.redaction import SECRET, may_be_key, name_alone, redact
 
 
@@ -104,9 +104,9 @@ def construct(cls: type[Made], **settings: Any) -> Made:
     """
     try:
         return cls(**settings)
-    except DebugGymError:
+    except (DebugGymError, *NO_FAULT):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise failure(cls, "make it", error) from error
 
 
@@ -123,9 +123,9 @@ def validated(cls: type[Component], settings: Mapping[str, Any]) -> Settings:
     """
     try:
         return cls.Settings(**settings)
-    except (pydantic.ValidationError, DebugGymError):
+    except (pydantic.ValidationError, DebugGymError, *NO_FAULT):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise failure(cls, "check its settings", error) from error
 
 
@@ -144,9 +144,9 @@ def blamed(cls: type[Component], what: str) -> Iterator[None]:
     """
     try:
         yield
-    except DebugGymError:
+    except (DebugGymError, *NO_FAULT):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise failure(cls, what, error) from error

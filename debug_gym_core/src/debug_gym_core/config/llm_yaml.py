@@ -17,7 +17,7 @@ from debug_gym_core.components.catalogue import log
 from debug_gym_core.components.component import construct, explain, validated
 from debug_gym_core.config.layers import KeyPath, Layer, leaves, read_file
 from debug_gym_core.config.spellings import ENTRY
-from debug_gym_core.errors import PluginError, RequirementError, UnknownName, UsageError
+from debug_gym_core.errors import NO_FAULT, PluginError, RequirementError, UnknownName, UsageError
 from debug_gym_core.names import nearest
 from debug_gym_core.places import expanded
 from debug_gym_core.redaction import SECRET, SENT_WITH, name_alone, redact, remember
@@ -146,7 +146,9 @@ class Models:
             known.model_validate(values)
         except pydantic.ValidationError as error:  # of others, variables may be the cause
             refused = {one["loc"] for one in error.errors() if one["type"] == "extra_forbidden"}
-        except (Exception, SystemExit) as error:  # of a validator of somebody's own: told where the entry is used
+        except NO_FAULT:
+            raise
+        except BaseException as error:  # of a validator of somebody's own: told where the entry is used
             log.debug("%s cannot be checked", name, exc_info=error)
         for key in values:
             if (key,) in refused:

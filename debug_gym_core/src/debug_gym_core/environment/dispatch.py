@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from debug_gym_core.errors import ActionError, SandboxLost
+from debug_gym_core.errors import NO_FAULT, ActionError, SandboxLost
 from debug_gym_core.tools import action as actions
 from debug_gym_core.tools.action import ToolCall
 from debug_gym_core.tools.observation import Observation, as_observation
@@ -71,7 +71,7 @@ class Dispatcher:
         malformed = {"malformed": True}
         try:
             self.call = call = actions.parse(action, {name: type(made) for name, made in tools.items()})
-            arguments = type(tools[call.name]).check(call.arguments)
+            arguments = self._checked(call)
             malformed = {}
             observations.append(self._use(call.name, arguments))
         except ActionError as error:
@@ -99,6 +99,16 @@ class Dispatcher:
         told = self._files.look(self._sandbox)
         return [*self._events.drain(self._env), *told]
 
+    def _checked(self, call: ToolCall) -> dict[str, Any]:
+        """The arguments of a call, which the tool's own validators may be part of."""
+        tool = type(self._env.tools[call.name])
+        try:
+            return tool.check(call.arguments)
+        except (ActionError, *NO_FAULT):
+            raise
+        except BaseException as error:
+            raise ActionError(f"{self._failed(call.name, error)}\n{expected(tool)}") from error
+
     def _use(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         self.at_work = name
         try:
@@ -108,9 +118,9 @@ class Dispatcher:
             if str(error).startswith(name):
                 raise
             raise ActionError(f"{name}: {error}") from error  # such as of a path, which knows of no tool
-        except SandboxLost:
+        except (SandboxLost, *NO_FAULT):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # such as asyncio's CancelledError
             tool = type(self._env.tools[name])
             return Observation(name, f"{self._failed(name, error)}\n{expected(tool)}", error=True)
         finally:

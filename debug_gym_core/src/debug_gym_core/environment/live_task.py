@@ -15,7 +15,7 @@ from debug_gym_core.environment.file_events import FileEvents
 from debug_gym_core.environment.instructions import instructions
 from debug_gym_core.environment.live_sandbox import LiveSandbox
 from debug_gym_core.environment.settings import RUN_TIMEOUT
-from debug_gym_core.errors import ActionError, GradingInterrupted, SandboxError, cause_of
+from debug_gym_core.errors import NO_FAULT, ActionError, GradingInterrupted, SandboxError, cause_of
 from debug_gym_core.grading.anyway import forgiven
 from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.tools.queue import EventQueue
@@ -245,7 +245,9 @@ class LiveTask:
             tool.close()
         except SandboxError as error:  # which has taken with it what the tool held
             log.debug("%s could not free what it held", tool.name, exc_info=error)
-        except (Exception, SystemExit) as error:
+        except NO_FAULT:
+            raise
+        except BaseException as error:
             self._failed(f"{tool.name}'s close", error)
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 
 from debug_gym_core.components.catalogue import log
+from debug_gym_core.errors import NO_FAULT
 from debug_gym_core.sandbox.terminal import SandboxSettings
 
 if TYPE_CHECKING:
@@ -72,7 +73,9 @@ def _problem(component: type[Component], key: str, value: Any) -> dict[str, Any]
         component.Settings(**{key: value})
     except pydantic.ValidationError as error:  # which tells of required keys too
         return next(({**one, "loc": (key,)} for one in error.errors() if one["loc"][:1] == (key,)), None)
-    except (Exception, SystemExit) as error:  # of somebody's own, which is told where that backend is taken
+    except NO_FAULT:
+        raise
+    except BaseException as error:  # of somebody's own, which is told where that component is taken
         log.debug("%s cannot check %s", component.name, key, exc_info=error)
     return None
 

@@ -23,6 +23,7 @@ from debug_gym_core.runs.asking import KeptAnswers, RecordedLLM, remove_answers
 from debug_gym_core.runs.chosen_model import ChosenModel
 from debug_gym_core.runs.config_notes import weakened, without_effect
 from debug_gym_core.runs.episode_env import EpisodeEnv
+from debug_gym_core.runs.jobs import EpisodeStopped
 from debug_gym_core.runs.ledger import CallTooDear, Ledger, Limits, OutOfBudget, RunIsSpent
 from debug_gym_core.runs.overtime import ended_in_time, waited_for
 from debug_gym_core.runs.parts import EpisodeParts
@@ -43,10 +44,6 @@ if TYPE_CHECKING:
     from debug_gym_core.tasks.task import Task
 
 log = logging.getLogger("debug_gym")
-
-
-class EpisodeStopped(BaseException):
-    """The run was stopped; not an Exception, so that no agent goes on after it."""
 
 
 class Players:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from debug_gym_core.components.component import Component
+from debug_gym_core.errors import EpisodeEnds
 from debug_gym_core.runs.run import Key
 from debug_gym_core.runs.trajectory import Event, Result
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from debug_gym_core.components.catalogue import Plugins
     from debug_gym_core.config.model import Config
     from debug_gym_core.runs.ledger import Ledger
+
+
+class EpisodeStopped(EpisodeEnds):
+    """The run was stopped."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_gym_core.errors import ContextOverflow, UsageError
+from debug_gym_core.errors import ContextOverflow, EpisodeEnds, UsageError
 from debug_gym_core.runs.json_lines import JsonLines, read_lines
 from debug_gym_core.usage import NOTHING, Usage
 
@@ -16,12 +16,12 @@ LOOK = 0.1
 """Seconds between two looks whether a wait has been overtaken by the end of the run."""
 
 
-class OutOfBudget(BaseException):
-    """What an episode may spend is spent, which ends it as a limit does. Not an Exception, so that no agent goes on."""
+class OutOfBudget(EpisodeEnds):
+    """What an episode may spend is spent, which ends it as a limit does."""
 
 
-class RunIsSpent(BaseException):
-    """What a run may spend is spent: tells nothing of the episode, which ends without a result. No Exception either."""
+class RunIsSpent(EpisodeEnds):
+    """What a run may spend is spent: tells nothing of the episode, which ends without a result."""
 
 
 class CallTooDear(ContextOverflow):

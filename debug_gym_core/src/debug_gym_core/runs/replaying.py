@@ -18,7 +18,7 @@ from debug_gym_core.config.loading import from_data
 from debug_gym_core.config.paths import sources
 from debug_gym_core.environment.backend import choose_terminal
 from debug_gym_core.environment.env import RepoEnv
-from debug_gym_core.errors import DebugGymError, RequirementError, UsageError, cause_of
+from debug_gym_core.errors import NO_FAULT, DebugGymError, EpisodeEnds, RequirementError, UsageError, cause_of
 from debug_gym_core.postponed import postponed_interrupts, wait_for
 from debug_gym_core.redaction import redact
 from debug_gym_core.runs.parts import EpisodeParts
@@ -42,8 +42,8 @@ PATIENCE = 30.0
 """Seconds that a sandbox has to end when the replay is stopped."""
 
 
-class Enough(BaseException):
-    """There is nothing more to compare; not an Exception, so that no agent goes on after it."""
+class Enough(EpisodeEnds):
+    """There is nothing more to compare."""
 
 
 @dataclass(frozen=True)
@@ -236,9 +236,9 @@ class Replayer:
             return
         try:
             agent.play(env, None)
-        except DebugGymError:
+        except (DebugGymError, *NO_FAULT):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise DebugGymError(f"{agent.name} failed: {cause_of(error)}") from error
 
     def _backend(self, task: Task) -> tuple[type[Terminal], str | None]:

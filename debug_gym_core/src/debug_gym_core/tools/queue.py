@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from debug_gym_core.components.markers import PROJECT
-from debug_gym_core.errors import ActionError, SandboxLost, UsageError
+from debug_gym_core.errors import NO_FAULT, ActionError, SandboxLost, UsageError
 from debug_gym_core.tools import events
 from debug_gym_core.tools.event_checks import CORE_EVENTS, Specification, methods, specifications
 from debug_gym_core.tools.observation import Observation, as_observation
@@ -168,11 +168,11 @@ class EventQueue:
                     answer = implementation.function(*(available[one] for one in implementation.argnames), **named)
                     if answer is not None:
                         observations.append(as_observation(name, answer))
-                except SandboxLost:
+                except (SandboxLost, *NO_FAULT):
                     raise
                 except ActionError as error:
                     observations.append(_failure(name, event, str(error)))
-                except (Exception, SystemExit) as error:
+                except BaseException as error:  # such as asyncio's CancelledError
                     observations.append(_failure(name, event, self._failed(f"{name}'s {event}", error)))
             for name, reason in self._refused.get(event, {}).items():
                 if name not in self._tools:
