@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -137,14 +138,23 @@ def test_a_file_that_cannot_be_collected_counts_one(make: Make) -> None:
         ("./calc.py", "calc.py: Permission denied"),
         ("python nosuch.py", "can't open file .*nosuch.py"),
         ("python -m pytset -q", "No module named pytset"),
-        *repeated("grading", ("python9.9 calc.py", "python9.9"), ("python -m pytset.x -q", "No module named 'pytset'")),
+        ("sh nosuch.sh", "nosuch.sh"),
+        ("bash -ec 'cd . && nosuch -x'", "nosuch: command not found"),
+        *repeated(
+            "grading",
+            ("python9.9 calc.py", "python9.9"),
+            ("python -m pytset.x -q", "No module named 'pytset'"),
+            ("bash -e ./nosuch.sh", "nosuch.sh"),
+            ("cd . && X=1 bash nosuch.sh", "nosuch.sh"),
+            ("bash -c nosuch", "nosuch: command not found"),
+        ),
     ],
 )
 def test_an_entrypoint_that_cannot_be_started_is_nobodys_failure(make: Make, entrypoint: str, cause: str) -> None:
     bench = make(REPOSITORY, entrypoint)
     with pytest.raises(TaskError, match=rf"cannot be started, even in the unchanged repository: .*{cause}.*; correct"):
         bench.grade({}, (), 1)
-    if "&&" not in entrypoint:  # only a run tells what a shell would start
+    if not re.search("&& | -c ", entrypoint):  # only a run tells what a shell would start
         with pytest.raises(TaskError, match=cause):
             bench.tests()
 
@@ -179,14 +189,34 @@ def test_an_agent_that_keeps_it_from_starting_has_failed(
             "grading",
             ("python calc.py", {"calc.py": "import nosuch\n"}),
             ("python -m calc", {"calc.py": "import nosuch\n"}),
+            ("bash run.sh build", {"run.sh": "bash build\n"}),
+            ("bash -c 'bash run.sh'", {"run.sh": "nosuch\n"}),
         ),
         ("sh -c 'exit 127'", {}),
+        ("sh run.sh", {"run.sh": "sh nosuch.sh\n"}),
     ],
 )
 def test_a_program_that_starts_and_fails_is_the_bug(make: Make, entrypoint: str, files: Mapping[str, str]) -> None:
     bench = make(files or {"x": ""}, entrypoint)
     assert bench.tests() == ()
     assert not bench.grade({}, (), 1).resolved
+
+
+@pytest.mark.parametrize(
+    ("named", "absent"),
+    [
+        ("tests.nosuch.TestIt", "'tests'"),
+        *repeated("grading", ("nosuch.py nor_this", "'nosuch', 'nor_this'"), ("calc.nosuch", "'calc.nosuch'")),
+    ],
+)
+def test_modules_of_unittest_that_are_not_there_are_nobodys_failure(make: Make, named: str, absent: str) -> None:
+    entrypoint = f"python -m unittest -q {named}"
+    said = f"`{entrypoint}` cannot be started, even in the unchanged repository: No module named {absent}"
+    with pytest.raises(TaskError, match=re.escape(said)):
+        make({"calc/__init__.py": ""}, entrypoint).tests()
+    assert make({"test_calc.py": "import nosuch\n"}, "python -m unittest test_calc").tests() == ("test_calc.py",)
+    others = make(REPOSITORY | {"test_calc.py": UNITTESTS}, f"{entrypoint} test_calc").tests()
+    assert {*UNITTEST_IDS} < {*others}
 
 
 @pytest.mark.parametrize("entrypoint", ["python -m unittest", *repeated("grading", ENTRYPOINT)])

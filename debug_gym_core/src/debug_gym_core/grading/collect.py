@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from debug_gym_core.errors import TaskError
 from debug_gym_core.grading.reported_run import ReportedRun
-from debug_gym_core.grading.starting import may_not_start, require_start
+from debug_gym_core.grading.starting import cannot_start, may_not_start, names_no_module, require_start
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.tasks.entrypoint import Entrypoint
 from debug_gym_core.workspace.lines import shown
@@ -58,6 +58,8 @@ def collect(
         return ()
     run = ReportedRun(session, parsed, timeout, secrets.token_hex(16), None, None, "collect")
     found = run.measure()
+    if absent := names_no_module(parsed, found):
+        raise cannot_start(entrypoint, absent)
     failed = [test.id for test in found.failures]
     tests = tuple(dict.fromkeys([*(one for one in found.collected if one not in found.unable), *failed]))
     if not tests:

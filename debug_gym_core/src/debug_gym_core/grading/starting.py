@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from debug_gym_core.errors import TaskError
+from debug_gym_core.grading.commands import not_found, scripts
 from debug_gym_core.grading.measure import measure
 from debug_gym_core.grading.reported_run import UNSTARTED
 from debug_gym_core.sandbox.replies import CommandLost
@@ -30,10 +31,20 @@ def require_start(session: Session, entrypoint: str, timeout: float) -> None:
     """
     why = why_not_started(entrypoint, measure(session, entrypoint, timeout=timeout))
     if why:
-        raise TaskError(
-            f"the entrypoint `{entrypoint}` cannot be started, even in the unchanged repository: {why}; "
-            "correct env.entrypoint, or install what it starts where the sandbox finds it"
-        )
+        raise cannot_start(entrypoint, why)
+
+
+def cannot_start(entrypoint: str, why: str) -> TaskError:
+    """The error of an entrypoint that cannot be started in the pristine repository.
+
+    Args:
+        entrypoint: the command
+        why: in a line
+    """
+    return TaskError(
+        f"the entrypoint `{entrypoint}` cannot be started, even in the unchanged repository: {why}; "
+        "correct env.entrypoint, or install what it starts where the sandbox finds it"
+    )
 
 
 def why_not_started(entrypoint: str, measurement: Measurement) -> str:
@@ -54,8 +65,7 @@ def why_not_started(entrypoint: str, measurement: Measurement) -> str:
     last = (measurement.output.strip().splitlines() or [""])[-1].strip()
     status, target = measurement.exit_status, re.escape(parsed.target)
     if parsed.kind is Kind.COMMAND:
-        said = last if status in (126, 127) and last.startswith("/bin/sh: ") else ""
-        return re.sub(r"^/bin/sh: (line )?(\d+: )?", "", said)
+        return not_found(parsed.text, status, measurement.output)
     if parsed.kind is Kind.MODULE and status == 1:
         package = re.escape(parsed.target.partition(".")[0])
         match = re.search(
@@ -69,6 +79,24 @@ def why_not_started(entrypoint: str, measurement: Measurement) -> str:
         match = re.search(rf": (can't (open file|find '__main__' module in) .*{target}.*)$", last)
         return match[1] if match else ""
     return ""
+
+
+def names_no_module(entrypoint: Entrypoint, measurement: Measurement) -> str:
+    """Why unittest ran nothing, in a line: none of the modules that the entrypoint names is there; empty: it did.
+
+    A module that is there and cannot be imported is another matter: that may be the bug.
+
+    Args:
+        entrypoint: the command
+        measurement: its run, or a collection
+    """
+    failed = measurement.failures
+    if entrypoint.module != "unittest" or not failed or len(failed) < len(measurement.collected):
+        return ""
+    found = [re.search(r"\bNo module named '([^']+)'$", test.message.strip()) for test in failed]
+    named = [f"{one}." for one in entrypoint.args]
+    absent = [match[1] for match in found if match and any(one.startswith(f"{match[1]}.") for one in named)]
+    return f"No module named {', '.join(map(repr, absent))}" if len(absent) == len(failed) else ""
 
 
 def may_not_start(session: Session, entrypoint: Entrypoint) -> bool:
@@ -86,6 +114,8 @@ def may_not_start(session: Session, entrypoint: Entrypoint) -> bool:
     looks = [["/bin/sh", "-c", program, "sh", entrypoint.program]] if entrypoint.program else []
     if entrypoint.kind is Kind.SCRIPT:
         looks.append(["/bin/sh", "-c", script, "sh", entrypoint.target])
+    elif entrypoint.program:
+        looks += [["/bin/sh", "-c", script, "sh", one] for one in scripts(entrypoint.text)]
     elif entrypoint.kind is Kind.MODULE:
         code = "import sys\nfrom importlib.util import find_spec\nsys.exit(find_spec(sys.argv[1]) is None)"
         python = entrypoint.interpreter or session.python
