@@ -6,6 +6,7 @@ Its `main.main` is called with the number of the channel's descriptor and return
 from __future__ import annotations
 
 import functools
+import re
 
 from debug_gym_core.sandbox import shipping
 from debug_gym_core.sandbox.warm import PREPARED, READY, Warm
@@ -55,3 +56,23 @@ def blob(package: str) -> bytes:
         package: its name
     """
     return shipping.parcel(package).blob()
+
+
+TAIL = 500
+"""Characters at the end of what an interpreter printed that tell why it ended."""
+
+_OURS = re.compile(
+    rf'^ *File "(?:{re.escape(shipping.NAME)}|<string>|<frozen [^"]*)", line \d+.*\n(?: {{4,}}.*\n)*', re.MULTILINE
+)
+_EMPTY = re.compile(r"^Traceback \(most recent call last\):\n(?=\S)", re.MULTILINE)
+
+
+def why_ended(printed: str) -> str:
+    """Why an interpreter ended before it debugged anything; frames of ours would tell nobody anything.
+
+    Args:
+        printed: what it printed
+    """
+    if f'File "{shipping.NAME}"' in printed:
+        printed = _EMPTY.sub("", _OURS.sub("", printed)).strip()
+    return f"the interpreter ended: {printed[-TAIL:] or 'it printed nothing'}"

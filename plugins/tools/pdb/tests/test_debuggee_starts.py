@@ -66,6 +66,13 @@ def test_package_code_runs_after_the_first_stop(debug: Any) -> None:
     assert (stop["file"], stop["line"]) == ("pkg/__init__.py", 2)
 
 
+@pytest.mark.parametrize("files", [{"pkg/__init__.py": ""}, *repeated("debugger", {})])
+def test_a_module_in_a_package_without_init_is_debugged(debug: Any, files: dict[str, str]) -> None:
+    program = debug("python -m pkg.sub.m", {**files, "pkg/sub/m.py": "x = 1\ny = 2\n"})
+    stop = program.do("n")["stop"]
+    assert (stop["file"], stop["line"]) == ("pkg/sub/m.py", 2)
+
+
 def test_breakpoint_in_a_package_is_not_missed_by_a_step_from_entry(debug: Any) -> None:
     files = {"pkg/__init__.py": "flag = 1\nvalue = 2\n", "pkg/__main__.py": "x = 1\n"}
     program = debug("python -m pkg", files)

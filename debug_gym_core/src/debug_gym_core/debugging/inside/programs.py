@@ -201,7 +201,12 @@ class Module(Program):
         """Find a module of a package without importing the package."""
         if spec.submodule_search_locations is None:
             return None
-        return importlib.machinery.PathFinder.find_spec(name, list(spec.submodule_search_locations))
+        # `find_spec` would ask the parent, which is not imported, for the places of a package without `__init__.py`.
+        found = importlib.machinery.PathFinder._get_spec(  # type: ignore[attr-defined]
+            name, list(spec.submodule_search_locations)
+        )
+        there = found is not None and (found.loader is not None or found.submodule_search_locations)
+        return found if there else None
 
     def run(self) -> int:
         """See Program."""

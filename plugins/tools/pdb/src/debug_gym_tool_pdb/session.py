@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from debug_gym_core.debugging.boot import why_ended
 from debug_gym_core.debugging.breakpoints import Breakpoint, Breakpoints
 from debug_gym_core.debugging.inside.process import LOST_STATUS
 from debug_gym_core.debugging.shown_texts import ShownTexts
@@ -186,7 +187,7 @@ class DebugSession:
             return self._reply(message)
         printed = self.session.mask(self._process.take_output()[0]).strip()
         self.close()
-        why = message.get("message") or f"the interpreter ended: {printed[-500:] or 'it printed nothing'}"
+        why = message.get("message") or why_ended(printed)
         raise ActionError(f"{entrypoint.text!r} cannot be debugged: {self.session.mask(str(why))}")
 
     def execute(

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from debug_gym_core.debugging.boot import ARGUMENTS, blob, warm_start
+from debug_gym_core.debugging.boot import ARGUMENTS, blob, warm_start, why_ended
 from debug_gym_core.debugging.inside.process import LOST_STATUS
 from debug_gym_core.debugging.shown_texts import ShownTexts
 from debug_gym_core.debugging.target import Target
@@ -196,7 +196,7 @@ class Tracing:
             why = message.why if message is not None else ""
             if message is not None and message.what == "Unknown":
                 raise ActionError(why)
-            why = why or f"the interpreter ended: {printed[-500:] or 'it printed nothing'}"
+            why = why or why_ended(printed)
             raise ActionError(f"{entrypoint.text!r} cannot be traced: {why}")
         self._signal, self._shown.root = message.signal, message.root
         self._outcome.about = message.about
