@@ -248,6 +248,33 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     command_entry_points.cache_clear()
 
 
+def test_a_distribution_of_commands_alone_is_listed_as_other_plugins_are(
+    inside: Any, commands: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("DEBUG_GYM_PLUGINS", "core,acme")
+    (Path(commands) / "acme_hello.py").write_text("import click\nprint('loud')\n@click.command()\ndef it(): 'Greet.'\n")
+    done = inside("plugins")
+    rows = [line.split() for line in done.out.splitlines() if " acme " in line and " 1.5 " in line]
+    assert rows == [
+        ["bad", "command", "bad", "acme", "1.5", "failed"],
+        ["hello", "command", "hello", "acme", "1.5", "loaded"],
+    ]
+    assert "plugin bad (acme 1.5) failed:\n  ModuleNotFoundError: No module named 'acme_bad'\n" in done.out
+    found = {item["name"]: item for item in json.loads(inside("plugins", "--json").out)}
+    assert found["hello"] == {
+        "name": "hello",
+        "distribution": "acme",
+        "version": "1.5",
+        "provides": {"commands": ["hello"]},
+        "state": "loaded",
+        "cause": None,
+        "module": "acme_hello",
+    }
+    assert found["bad"]["state"] == "failed" and "acme_bad" in found["bad"]["cause"]
+    assert "acme==1.5" in inside("plugins", "--requirements").out.splitlines()
+
+
 @pytest.mark.parametrize(
     ("variable", "names", "states"),
     [

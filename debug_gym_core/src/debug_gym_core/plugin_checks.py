@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import importlib.metadata
 import inspect
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +86,7 @@ def check(
                 cls = plugins.get(kind, f"{record.distribution}:{name}")
                 look = functools.partial(_of, kind, cls, plugins)
                 yield _guarded(record.name, record.distribution, singular, name, look)
-    yield from _of_commands(commands, builtin_commands)
+    yield from of_commands(commands, builtin_commands)
     yield from _of_groups()
 
 
@@ -251,7 +253,16 @@ def _of_groups() -> Iterator[Check]:
             yield Check(who, who, "plugin", entry.name, State.WARNING, text)
 
 
-def _of_commands(commands: Iterable[importlib.metadata.EntryPoint], builtin: Collection[str]) -> Iterator[Check]:
+def of_commands(commands: Iterable[importlib.metadata.EntryPoint], builtin: Collection[str]) -> Iterator[Check]:
+    """Check every command that plugins bring.
+
+    Args:
+        commands: their entry points
+        builtin: names of the commands that core brings
+
+    Yields:
+        a check for each, in their order
+    """
     import click
 
     seen: dict[str, str] = {}
@@ -266,7 +277,8 @@ def _of_commands(commands: Iterable[importlib.metadata.EntryPoint], builtin: Col
                 raise Wrong(f"debug-gym has a command {entry.name!r} of its own, which is the one that runs")
             if entry.name in seen:
                 raise Wrong(f"{seen[entry.name]} brings a command of this name too")
-            command = entry.load()
+            with contextlib.redirect_stdout(sys.stderr):  # what it prints would be part of what we write
+                command = entry.load()
             if not isinstance(command, click.Command):
                 raise Wrong(f"{entry.value} is no click command but {type(command).__name__}")
             if not (command.help or "").strip():

@@ -70,7 +70,11 @@ class Commands(click.Group):
             command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
             return command
         entry = _entry_points().get(cmd_name)
-        return None if entry is None else _load(entry)
+        if entry is None:
+            return None
+        from debug_gym_core.components.entry_points import load_command
+
+        return load_command(entry)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -359,19 +363,6 @@ def _why_missing(name: str, known: Iterable[str]) -> str:
 
     by = next((left_out_by(entry) for entry in command_entry_points() if entry.name == name), "")
     return f"command {name!r} is disabled by {by}" if by else f"no command {name!r}{nearest(name, known)}"
-
-
-def _load(entry: EntryPoint) -> click.Command:
-    from debug_gym_core.errors import PluginError
-
-    who = f"command {entry.name!r} of {entry.dist.name} {entry.dist.version}" if entry.dist else repr(entry.name)
-    try:
-        command = entry.load()
-    except (Exception, SystemExit) as error:
-        raise PluginError(f"{who} failed to load: {cause_of(error)}") from error
-    if not isinstance(command, click.Command):
-        raise PluginError(f"{who} is not a click command but {type(command).__name__}")
-    return command
 
 
 def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -12,7 +12,9 @@ from debug_gym_core.cli import COMMANDS, Command
 from debug_gym_core.cli.options import common
 
 if TYPE_CHECKING:
-    from debug_gym_core.components.catalogue import Plugins
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from debug_gym_core.components.catalogue import PluginRecord, Plugins
 
 COLUMNS = {"plugin": 0, "kind": 60, "provides": 40, "distribution": 100, "version": 100, "state": 0}
 """Columns of the table, and how wide a terminal must be for each; `plugin` is what DEBUG_GYM_PLUGINS takes."""
@@ -41,18 +43,37 @@ def command(checks: bool, as_json: bool, requirements: bool, plugins: Plugins, v
         raise click.UsageError(f"say --{'json' if as_json else 'check'} or --requirements, not both", context)
     if checks:
         context.exit(_check(plugins, as_json))
+    records = [*plugins.records, *_commands()]
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(record) for record in plugins.records], indent=2))
+        click.echo(json.dumps([dataclasses.asdict(record) for record in records], indent=2))
     elif requirements:
-        _show_requirements(plugins)
+        _show_requirements(records)
     else:
-        _show_table(plugins)
+        _show_table(records)
 
 
-def _show_requirements(plugins: Plugins) -> None:
+def _commands() -> Iterator[PluginRecord]:
+    """The commands that plugins bring, each imported and looked at as a plugin is."""
+    from debug_gym_core.components.catalogue import PluginRecord
+    from debug_gym_core.components.entry_points import command_entry_points, left_out_by
+    from debug_gym_core.plugin_checks import State, of_commands
+
+    entries = command_entry_points()
+    for entry, check in zip(entries, of_commands(entries, COMMANDS), strict=True):
+        state, cause = "loaded", None
+        if variable := left_out_by(entry):
+            state, cause = "disabled", f"by {variable}"
+        elif check.state is State.FAILED:
+            state, cause = "failed", check.detail
+        version = entry.dist.version if entry.dist else "?"
+        provides = {"commands": [entry.name]}
+        yield PluginRecord(entry.name, check.distribution, version, provides, state, cause, entry.module)
+
+
+def _show_requirements(records: Iterable[PluginRecord]) -> None:
     from debug_gym_core.components.catalogue import FILE
 
-    found = {record.distribution: record.version for record in plugins.records if record.version != FILE}
+    found = {record.distribution: record.version for record in records if record.version != FILE}
     click.echo("".join(f"{_requirement(name, version)}\n" for name, version in sorted(found.items())), nl=False)
 
 
@@ -104,18 +125,17 @@ def _check(plugins: Plugins, as_json: bool) -> int:
     return 3 if any(item.state is State.FAILED for item in found) else 0
 
 
-def _show_table(plugins: Plugins) -> None:
+def _show_table(records: Sequence[PluginRecord]) -> None:
     from rich.text import Text
 
     from debug_gym_core.cli.tables import make_console, new_table, show_table
-    from debug_gym_core.components.entry_points import command_entry_points, left_out_by
 
     console, table = make_console(), new_table()
     shown = [place for place, least in enumerate(COLUMNS.values()) if console.width >= least]
     for place in shown:
         column = list(COLUMNS)[place]
         table.add_column(column, overflow="fold", no_wrap=column not in ("plugin", "provides"))
-    for record in plugins.records:
+    for record in records:
         rows = list(record.provides.items())[: None if 2 in shown else 1] or [("", ())]
         for number, (kind, names) in enumerate(rows):
             about = [record.name, kind.removesuffix("s"), ", ".join(names) or "-", record.distribution, record.version]
@@ -125,15 +145,12 @@ def _show_table(plugins: Plugins) -> None:
             table.add_row(*(cells[place] for place in shown))
     show_table(table, console)
     disabled: dict[str, list[str]] = {}
-    for record in plugins.records:
+    for record in records:
         if record.state == "disabled":
             disabled.setdefault(record.cause or "", []).append(record.name)
         elif record.cause:
             console.print()
             console.print(f"{record} failed:", style="bold", soft_wrap=True)
             console.print(f"  {record.cause}", soft_wrap=True)
-    for entry in command_entry_points():
-        if variable := left_out_by(entry):
-            disabled.setdefault(f"by {variable}", []).append(entry.name)
     for cause, names in disabled.items():
         console.print(f"\ndisabled {cause}: {', '.join(names)}", soft_wrap=True)

@@ -7,7 +7,12 @@ import importlib.metadata
 import importlib.util
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from debug_gym_core.errors import NO_FAULT, PluginError, cause_of
+
+if TYPE_CHECKING:
+    import click
 
 CORE = "debug-gym-core"
 GROUP = "debug_gym"
@@ -60,6 +65,26 @@ def left_out_by(entry: importlib.metadata.EntryPoint) -> str:
     if names & (chosen(WITHOUT) or set()):
         return WITHOUT
     return "" if only is None or names & only or CORE in names else ONLY  # on the core stand all others
+
+
+def load_command(entry: importlib.metadata.EntryPoint) -> click.Command:
+    """Import the command that an entry point names.
+
+    Raises:
+        PluginError: that fails, or it is none
+    """
+    import click
+
+    who = f"command {entry.name!r} of {entry.dist.name} {entry.dist.version}" if entry.dist else repr(entry.name)
+    try:
+        command = entry.load()
+    except NO_FAULT:
+        raise
+    except BaseException as error:  # such as the panic of an extension
+        raise PluginError(f"{who} failed to load: {cause_of(error)}") from error
+    if not isinstance(command, click.Command):
+        raise PluginError(f"{who} is not a click command but {type(command).__name__}")
+    return command
 
 
 @functools.cache
