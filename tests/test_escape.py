@@ -11,6 +11,7 @@ from support import hold_for_an_ordinary_user
 
 from debug_gym_core.sandbox.session import Session
 from debug_gym_core.testing import EscapeProbes
+from debug_gym_core.testing.escape_bounds import Fresh
 from debug_gym_core.testing.escape_harness import MakeEnv, bounded, make_files
 from debug_gym_core.testing.inside import python
 from debug_gym_terminal_bubblewrap import BubblewrapTerminal
@@ -43,6 +44,15 @@ class OurProbes(EscapeProbes):
             """,
         )
         assert opened == [socket.AF_UNIX, socket.AF_INET, socket.AF_INET6]
+
+    def test_a_disk_is_full_before_memory_is(self, fresh: Fresh) -> None:
+        """Files are in memory: nobody is killed for those that are written where little of it is given."""
+        session = fresh(memory="200m")
+        for place in (".", "/tmp"):
+            full = session.run(
+                f"cd {place}; for n in 1 2 3; do head -c 60m /dev/zero > fill$n; done; rm fill*; echo again"
+            )
+            assert "No space left on device" in full.output and full.output.endswith("again\n")
 
 
 class TestBubblewrap(OurProbes):

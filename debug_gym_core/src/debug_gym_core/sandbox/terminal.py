@@ -22,6 +22,10 @@ ROOT = "/testbed"
 """Where the workspace lies in a sandbox; `local` has it elsewhere but shows this name."""
 
 
+LARGEST = 2 << 30
+"""Bytes that a workspace may have where nobody says otherwise."""
+
+
 class SandboxSettings(Settings):
     """What the `terminal` section of a config says of any sandbox.
 
@@ -48,10 +52,20 @@ class TerminalSettings(SandboxSettings):
     """The settings of a backend, which adds fields of its own by subclassing.
 
     Attributes:
-        workspace_size: bound on the workspace's size; `/tmp` has the same; a file for each 4 KiB, 65,536 at least
+        workspace_size: bound on the workspace's size; null: 2g, at most half of `memory`; `/tmp` has the same; a file
+            for each 4 KiB, 65,536 at least
     """
 
-    workspace_size: Size = "2g"
+    workspace_size: Size | None = None
+
+    @property
+    def workspace_bytes(self) -> int:
+        """How large the workspace, and `/tmp`, may be.
+
+        Files that are in memory take of its bound, and where that is reached first, processes are killed, which frees
+        no file: who fills one of the two has to be told that it is full.
+        """
+        return parse_size(self.workspace_size) if self.workspace_size else min(LARGEST, parse_size(self.memory) // 2)
 
     def weakened(self) -> Iterator[str]:
         """What these settings take away from the default's protection, a line each, for the run's record.

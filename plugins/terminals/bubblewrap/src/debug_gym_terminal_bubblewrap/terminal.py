@@ -46,7 +46,7 @@ class BubblewrapTerminal(Terminal):
         """Check the settings; see `TerminalSettings`."""
         super().__init__(**settings)
         self._limits = cgroup.Limits(parse_size(self.settings.memory), self.settings.pids, self.settings.cpus)
-        self._size = parse_size(self.settings.workspace_size)
+        self._size = self.settings.workspace_bytes
         self._mode = isolation.Mode.USER_NAMESPACE
         self._mounts: Mounts | None = None
         self._environment: dict[str, str] = {}

@@ -228,8 +228,8 @@ def _host_config(client: APIClient, settings: DockerSettings, *, shared: bool, m
         tmpfs={
             **more,
             **dict.fromkeys(masked, "ro,nosuid,nodev" + (",notmpcopyup" if podman else ",noexec,size=4096,mode=0555")),
-            ROOT: f"{tmpfs(parse_size(settings.workspace_size))},{workspace}",
-            "/tmp": f"{tmpfs(parse_size(settings.tmp_size or settings.workspace_size))},{public}",
+            ROOT: f"{tmpfs(settings.workspace_bytes)},{workspace}",
+            "/tmp": f"{tmpfs(settings.tmp_bytes)},{public}",
             **{one.path: f"{tmpfs(one.size)},{public}" for one in settings.directories},
         },
         mounts=[

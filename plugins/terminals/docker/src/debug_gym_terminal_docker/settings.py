@@ -215,6 +215,11 @@ class DockerSettings(TerminalSettings):
         return UNBOUNDED if limit == UNBOUNDED else parse_size(str(limit))
 
     @property
+    def tmp_bytes(self) -> int:
+        """How large `/tmp` may be."""
+        return parse_size(self.tmp_size) if self.tmp_size else self.workspace_bytes
+
+    @property
     def bounds(self) -> dict[str, int]:
         """What one process may use, by the limit's name."""
         given = {name: _limit(name, bound) for name, bound in self.ulimits.items()}
@@ -222,7 +227,7 @@ class DockerSettings(TerminalSettings):
 
     @property
     def _default_bounds(self) -> dict[str, int]:
-        return {"nofile": _OPEN_FILES, "fsize": parse_size(self.workspace_size), "core": 1}
+        return {"nofile": _OPEN_FILES, "fsize": self.workspace_bytes, "core": 1}
 
     def weakened(self) -> Iterator[str]:
         """What these settings take away from the default's protection, a line each."""
