@@ -45,6 +45,64 @@ def test_the_globals_of_a_program_are_finalized(debug: Any, python: str, entrypo
     assert program.printed.replace(b"\r\n", b"\n") == said
 
 
+WITH_GLOBALS = {
+    "other.py": """\
+def say(*args):
+    print(*args, flush=True)
+class Told:
+    def __init__(self, name):
+        self.name = name
+    def __del__(self):
+        say("deleted", self.name)
+theirs = Told("of a module")
+""",
+    "app.py": """\
+import other, sys
+def say(*args):
+    other.say(*args)
+class Told(other.Told):
+    def __del__(self):
+        say("deleted", self.name)
+def generate():
+    local = Told("of a generator")
+    try:
+        yield local
+    finally:
+        say("closed")
+mine = Told("of the program")
+generator = generate()
+next(generator)
+def make(name):
+    made = Told(name)
+    return [made]
+kept = make("of a function")
+if sys.argv[1:]:
+    raise KeyError(mine)
+""",
+}
+
+STOPS = ["b make", "b 17, name == 'of none'", "c", "display made", "p name", "n", "up", "display kept", "p mine", "s"]
+
+
+@pytest.mark.parametrize("entrypoint", ["app.py", "app.py raise", *repeated("debugger", "-m app")])
+@pytest.mark.parametrize("commands", [["c"], STOPS, *repeated("debugger", ["n"] * 20, ["b 8", "b 17", "c", "c", "s"])])
+def test_what_a_program_has_at_its_end_is_finalized_while_its_globals_are_there(
+    debug: Any, python: str, entrypoint: str, commands: list[str]
+) -> None:
+    program = debug(f"python {entrypoint}", WITH_GLOBALS)
+    answer = program.first
+    for command in [*commands, "c", "c", "c"]:
+        answer = program.do(command) if answer["t"] == "prompt" else answer
+    assert answer["t"] == "exit"
+    program.process.wait(20)
+    program._drain()
+    said = plain(python, program.root, *entrypoint.split())
+    ends = sorted(line for line in said.splitlines() if line.startswith((b"deleted", b"closed", b"Exception ignored")))
+    assert len(ends) == 5 and not [line for line in ends if b"ignored" in line]
+    found = program.printed.splitlines()
+    assert sorted(line for line in found if line.startswith((b"deleted", b"closed", b"Exception ignored"))) == ends
+
+
 def test_nothing_of_ours_is_called_when_the_interpreter_ends(debug: Any) -> None:
     files = {
         "other.py": (

@@ -70,6 +70,11 @@ class Program:
         sys.modules["__main__"] = self._module
         sys.argv[:] = [self.filename, *self.args]
 
+    def release(self) -> None:
+        """Hold nothing of it any more: at its end Python finalizes what nobody holds while its globals are there."""
+        del self._module
+        self.namespace = {}
+
     def put_first(self, directory: str) -> None:
         """Make a directory the first entry of `sys.path`, as Python does at the start.
 

@@ -51,6 +51,7 @@ class Debugger(Stopping):
         """Stop before the program's first line, run it, stop at its uncaught exception; returns its exit status."""
         self.program = program
         self.reset()
+        atexit.register(self._let_go)
         atexit.register(self._finish)
         self._install()
         try:
@@ -247,9 +248,18 @@ class Debugger(Stopping):
             message["never"] = self.remembered.never_reached()
         self.remembered.add_to(message)
         self.channel.send(message)
+
+    def _let_go(self) -> None:
+        """Leave the program's objects to the interpreter; the last thing before it ends, in a child too."""
+        _settrace(None)
         self.quitting = True  # what runs from here on, such as finalizers, stops nowhere
         with contextlib.suppress(MemoryError):
             self.finder.end()
+        self.program.release()
+        self._set_stopinfo(None, None)
+        self.botframe = self.enterframe = None
+        self.forget()
+        self.displaying.clear()  # type: ignore[attr-defined]  # by frames
 
 
 def _exit_status(error: "SystemExit") -> int:
