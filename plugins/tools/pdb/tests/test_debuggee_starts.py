@@ -126,6 +126,7 @@ SEEN = """\
 import __main__, json, os, sys
 seen = {
     "argv": sys.argv,
+    "orig_argv": getattr(sys, "orig_argv", []),
     "path": sys.path[:2],
     "main": sorted(set(vars(__main__)) - {"seen", "json", "os", "sys", "__main__"}),
     "file": __file__,
@@ -142,7 +143,12 @@ open(os.environ["SEEN"], "w").write(json.dumps(seen))
 
 
 @pytest.mark.parametrize(
-    "entrypoint", ["sub/app.py a -b", "-m pkg a", *repeated("debugger", "-m pkg.sub a", "-m flat", "./flat.py x")]
+    "entrypoint",
+    [
+        "sub/app.py a -b",
+        "-m pkg a",
+        *repeated("debugger", "-m pkg.sub a", "-m flat", "./flat.py x", "-u -X dev flat.py"),
+    ],
 )
 def test_program_sees_what_it_sees_without_debugger(debug: Any, python: str, tmp_path: Path, entrypoint: str) -> None:
     files = {

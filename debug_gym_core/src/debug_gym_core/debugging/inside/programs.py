@@ -31,10 +31,12 @@ class Program:
         filename: file of its first line
         first_line: number of that line
         namespace: globals of `__main__`
+        option: Python's option for it, empty for a file
         steppable: whether stepping can start at the first line
         uses_unittest: whether it may run tests of unittest
     """
 
+    option = ""
     steppable = True
     uses_unittest = False
 
@@ -59,7 +61,7 @@ class Program:
         raise NotImplementedError
 
     def become(self) -> None:
-        """Make `__main__` and `sys.argv` the program's."""
+        """Make `__main__`, `sys.argv` and `sys.orig_argv` the program's."""
         # Both are kept: the interpreter clears a module that nobody holds at once, and one that is held at the end.
         self._module = types.ModuleType("__main__")
         self._replaced = sys.modules["__main__"]
@@ -68,6 +70,9 @@ class Program:
         if sys.version_info < (3, 14):  # as that of every interpreter has
             self.namespace["__annotations__"] = {}
         sys.modules["__main__"] = self._module
+        if hasattr(sys, "orig_argv"):  # ours ends with `-c`, code, arguments
+            own = [self.option, self.target] if self.option else [self.target]
+            sys.orig_argv[-1 - len(sys.argv) :] = [*own, *self.args]
         sys.argv[:] = [self.filename, *self.args]
 
     def release(self) -> None:
@@ -141,6 +146,8 @@ class Script(Program):
 class Code(Program):
     """`python -c code arguments`."""
 
+    option = "-c"
+
     def find(self) -> str:
         """See Program."""
         try:
@@ -167,6 +174,8 @@ class Code(Program):
 
 class Module(Program):
     """`python -m module arguments`."""
+
+    option = "-m"
 
     def find(self) -> str:
         """See Program."""
