@@ -77,6 +77,28 @@ def test_a_condition_that_raises_stops_and_says_so(debug: Any, backends: list[st
     assert program.lines("n", "n", "c") == [3, 3, 0]
 
 
+@pytest.mark.parametrize("condition", ["sys.exit(n)", "asked(n)", *repeated("debugger", "[sys.exit(n) for _ in [1]]")])
+def test_a_condition_that_would_end_the_program_stops_instead(debug: Any, backends: list[str], condition: str) -> None:
+    source = "import sys\nclass Asked(BaseException):\n    pass\ndef asked(n):\n    raise Asked(n)\n"
+    source += "def f(n):\n    x = n\n    return x\nf(3)\n"
+    program = debug("python app.py", {"app.py": source}, backends=backends)
+    program.do(f"b 7, {condition}")
+    stop = program.do("c")["stop"]
+    raised = "Asked" if "asked" in condition else "SystemExit"
+    assert (stop["line"], stop["note"]) == (7, f"its condition raised {raised}: 3")
+    assert program.lines("n", "n") == [8, 8]
+    assert program.do("c")["status"] == 0
+
+
+def test_an_interrupt_from_the_keyboard_reaches_the_program_from_a_condition(debug: Any, backends: list[str]) -> None:
+    source = "import os, signal\ndef f(n):\n    x = n\n    return x\n"
+    source += "try:\n    f(3)\nexcept KeyboardInterrupt:\n    print('caught')\n"
+    program = debug("python app.py", {"app.py": source}, backends=backends)
+    program.do("b 3, os.kill(os.getpid(), signal.SIGINT)")
+    assert program.do("c")["status"] == 0
+    assert b"caught" in program.printed
+
+
 def test_a_step_does_not_go_into_a_condition(debug: Any, backends: list[str]) -> None:
     source = "def held(n):\n    return n == 3\ndef f():\n    for n in range(3):\n        x = n\n    return x\nf()\n"
     program = debug("python app.py", {"app.py": source}, backends=backends)

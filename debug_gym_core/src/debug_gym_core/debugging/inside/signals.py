@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, Optional
 
 _NUMBERS = range(1, signal.NSIG)
+_default_int_handler = signal.default_int_handler
 
 
 def is_of_a_handler(error: "Optional[BaseException]") -> bool:
@@ -20,6 +21,8 @@ def is_of_a_handler(error: "Optional[BaseException]") -> bool:
         function = handler.__func__ if type(handler) is types.MethodType else handler
         if type(function) is types.FunctionType and function.__code__.co_filename != OURS:
             codes.add(function.__code__)
+    if type(error) is KeyboardInterrupt and _getsignal(signal.SIGINT) is _default_int_handler:
+        return True  # its handler is none in Python
     step = error.__traceback__ if error is not None else None
     while step is not None and step.tb_frame.f_code not in codes:
         step = step.tb_next

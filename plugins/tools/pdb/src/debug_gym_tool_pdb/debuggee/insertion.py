@@ -20,7 +20,7 @@ HELD, RAISED = 1, 2
 """What was found out before our function is called: its condition held, or raised."""
 
 _ALONE = "try:\n {}\nexcept NameError: pass"
-_CONDITIONAL = "try:\n  if 0: {0}({1}, {2})\n except Exception: {0}({1}, {3})"
+_CONDITIONAL = "try:\n  if 0: {0}({1}, {2})\n except: {0}({1}, {3})"
 
 NOT_INLINE = (*SCOPES, ast.Yield, ast.YieldFrom, ast.Await, *([ast.NamedExpr] if hasattr(ast, "NamedExpr") else []))
 LOOKED_UP = frozenset(["super", "__class__", "locals", "vars", "dir", "eval", "exec"])

@@ -203,7 +203,7 @@ class Tracing(Leaving):
                 except TakesTooLong:
                     self._endless = False
                     note = "its condition was interrupted: it takes too long"
-                except Exception as error:
+                except BaseException as error:  # SystemExit too
                     if is_of_a_handler(error):
                         raise
                     # As pdb: stop, whatever the ignore count, and keep a temporary breakpoint.
