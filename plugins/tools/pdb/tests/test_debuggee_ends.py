@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import textwrap
 import time
 from typing import Any
@@ -177,6 +178,19 @@ def test_an_exit_is_told_before_the_process_has_ended(debug: Any, statement: str
 def test_sudden_death(debug: Any, statement: str, status: int) -> None:
     program = debug("python app.py", dedent(f"import atexit, ctypes, os, signal, threading, time\n{statement}\n"))
     assert program.do("c") == {"t": "dead", "status": status}
+
+
+@pytest.mark.parametrize("entrypoint", ["app.py", *repeated("debugger", "-m app")])
+def test_an_interrupt_that_nothing_catches_ends_the_process_as_python_does(
+    debug: Any, python: str, entrypoint: str
+) -> None:
+    source = "import atexit, sys\natexit.register(lambda: print('at exit', repr(sys.last_value)))\n"
+    program = debug(f"python {entrypoint}", {"app.py": f"{source}raise KeyboardInterrupt('k')\n"})
+    assert program.do("c")["stop"]["reason"] == "exception"
+    told = program.do("c")
+    status = subprocess.run([python, *entrypoint.split()], cwd=program.root, capture_output=True).returncode
+    assert (told["status"], program.receive()) == (status, {"t": "dead", "status": status})
+    assert b"at exit KeyboardInterrupt('k'" in program.printed and program.printed.count(b"Traceback") == 1
 
 
 def test_another_program_takes_its_place(debug: Any) -> None:

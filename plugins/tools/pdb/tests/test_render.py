@@ -92,6 +92,10 @@ def test_a_stop(stop: dict[str, Any], said: str) -> None:
             "The program exited with status 1 after KeyError. The next pdb command",
         ),
         (Reply(end=End.EXITED, status=-15), "The program was killed by SIGTERM at its end."),
+        (
+            Reply(end=End.EXITED, status=-2, exception={"type": "KeyboardInterrupt", "message": ""}),
+            "The program was killed by SIGINT at its end after KeyboardInterrupt.",
+        ),
         (Reply(end=End.DIED, status=3), "The program ended at once with exit status 3 (os._exit)."),
         (Reply(end=End.REPLACED, status=3), "another one (os.exec), not debugged, which exited with status 3."),
         (Reply(end=End.REPLACED, status=-9), "not debugged, which was killed by SIGKILL."),

@@ -219,11 +219,10 @@ def end_text(reply: Reply, timeout: float) -> str:
         if status < 0:
             return f"The program {killed_by(-status)}. {again}"
         return f"The program ended at once with exit status {status} (os._exit). {again}"
-    if status < 0:
-        return f"The program was killed by {signal_name(-status)} at its end. {again}"
     said = [reply.exception["type"], _value(reply.exception["message"])] if reply.exception else []
     error = f" after {': '.join(filter(None, said))}" if said else ""
-    return f"The program exited with status {status}{error}{'' if error.endswith('.') else '.'} {again}"
+    how = f"was killed by {signal_name(-status)} at its end" if status < 0 else f"exited with status {status}"
+    return f"The program {how}{error}{'' if error.endswith('.') else '.'} {again}"
 
 
 def _ended(reply: Reply, timeout: float) -> str:

@@ -7,6 +7,7 @@ import faulthandler
 import os
 import pdb
 import runpy
+import signal
 import sys
 import threading
 import traceback
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     Json = Dict[str, Any]
 
 
+LAST = ("last_type", "last_value", "last_traceback", "last_exc")
+"""What `sys` has of the last uncaught exception."""
+
+
 class Debugger(Stopping):
     """pdb over a channel."""
 
@@ -48,7 +53,11 @@ class Debugger(Stopping):
         self._uncaught: "Optional[Json]" = None
 
     def run_program(self, program: "Program") -> int:
-        """Stop before the program's first line, run it, stop at its uncaught exception; returns its exit status."""
+        """Stop before the program's first line, run it, stop at its uncaught exception.
+
+        Returns:
+            its exit status, or minus the number of the signal by which Python would end it
+        """
         self.program = program
         self.reset()
         atexit.register(self._let_go)
@@ -78,6 +87,8 @@ class Debugger(Stopping):
                 return 0
             self._status = 1
             self._at_uncaught(error)
+            if type(error) is KeyboardInterrupt and sys.version_info >= (3, 8) and self._status == 1:
+                self._status = -signal.SIGINT
         return int(self._status or 0)
 
     def _stop_at_entry(self) -> None:
@@ -260,6 +271,23 @@ class Debugger(Stopping):
         self.botframe = self.enterframe = None
         self.forget()
         self.displaying.clear()  # type: ignore[attr-defined]  # by frames
+
+
+def end_by_interrupt() -> None:
+    """Have Python end as by an uncaught KeyboardInterrupt, which was told already: by SIGINT, when all is finalized.
+
+    Raises:
+        KeyboardInterrupt: always
+    """
+    hook = sys.excepthook
+    last = {name: getattr(sys, name) for name in LAST if hasattr(sys, name)}
+
+    def silent(*error: "Any") -> None:
+        sys.excepthook = hook
+        vars(sys).update(last)
+
+    sys.excepthook = silent
+    raise KeyboardInterrupt
 
 
 def _exit_status(error: "SystemExit") -> int:

@@ -7,7 +7,7 @@ from debug_gym_core.debugging.inside.programs import BadTarget, Program, make_pr
 
 from .channel import STACK_SIGNAL, Channel
 from .copies import Copies
-from .debugger import Debugger
+from .debugger import Debugger, end_by_interrupt
 from .pytests import DebuggedPytest
 from .rewinding import Rewinding
 
@@ -50,4 +50,7 @@ def main(descriptor: int) -> int:
         "lost": debugger.remembered.restore(config["breakpoints"]),
         "rewind": why_not,
     }
-    return debugger.run_program(program)
+    status = debugger.run_program(program)
+    if status < 0:
+        end_by_interrupt()
+    return status
