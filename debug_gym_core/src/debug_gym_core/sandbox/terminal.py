@@ -65,7 +65,12 @@ class TerminalSettings(SandboxSettings):
         Files that are in memory take of its bound, and where that is reached first, processes are killed, which frees
         no file: who fills one of the two has to be told that it is full.
         """
-        return parse_size(self.workspace_size) if self.workspace_size else min(LARGEST, parse_size(self.memory) // 2)
+        return self.file_bytes if self.workspace_size else min(LARGEST, parse_size(self.memory) // 2)
+
+    @property
+    def file_bytes(self) -> int:
+        """How large one file may be."""
+        return parse_size(self.workspace_size) if self.workspace_size else LARGEST
 
     def weakened(self) -> Iterator[str]:
         """What these settings take away from the default's protection, a line each, for the run's record.

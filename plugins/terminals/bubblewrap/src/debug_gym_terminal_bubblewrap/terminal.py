@@ -46,7 +46,6 @@ class BubblewrapTerminal(Terminal):
         """Check the settings; see `TerminalSettings`."""
         super().__init__(**settings)
         self._limits = cgroup.Limits(parse_size(self.settings.memory), self.settings.pids, self.settings.cpus)
-        self._size = self.settings.workspace_bytes
         self._mode = isolation.Mode.USER_NAMESPACE
         self._mounts: Mounts | None = None
         self._environment: dict[str, str] = {}
@@ -92,7 +91,7 @@ class BubblewrapTerminal(Terminal):
         _clean()
         self.python = str(spec.interpreter.executable)
         self._environment = {**_ENVIRONMENT, **spec.environment}
-        self._mounts = mounts(spec, self._size, self.settings.network == "host")
+        self._mounts = mounts(spec, self.settings.workspace_bytes, self.settings.network == "host")
         self._mode = mode
         if mode is isolation.Mode.CHANGE_USER and not _for_everybody(spec.interpreter, self._mounts.exposed):
             self._mode = isolation.Mode.USER_NAMESPACE
@@ -114,7 +113,7 @@ class BubblewrapTerminal(Terminal):
                 mounts=self._mounts,
                 environment=self._environment,
                 limits=self._limits,
-                file_size=self._size,
+                file_size=self.settings.file_bytes,
                 tell=self._lines.append,
             )
         except SandboxError as error:

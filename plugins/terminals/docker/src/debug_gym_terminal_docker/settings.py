@@ -59,7 +59,7 @@ class DockerSettings(TerminalSettings):
         tmpfs: further writable directories, in memory, as in `/var/cache` or `/var/cache:256m` (64m)
         kept: directories of the image in `/testbed` that each sandbox has a copy of, as in `/testbed/.venv`
         ulimits: bounds of each process, as in `{nofile: 65536, fsize: 8g}`; -1: none. Not named: `nofile` 4096, `fsize`
-            `workspace_size`, `core` 1, since the kernel pipes dumps to a program of the host even at 0
+            `workspace_size` (null: 2g), `core` 1, since the kernel pipes dumps to a program of the host even at 0
         init: whether the first process waits for orphans that ended
         environment: further variables of the commands; null takes out one that a config below has, in `labels` and
             `ulimits` too
@@ -227,7 +227,7 @@ class DockerSettings(TerminalSettings):
 
     @property
     def _default_bounds(self) -> dict[str, int]:
-        return {"nofile": _OPEN_FILES, "fsize": self.workspace_bytes, "core": 1}
+        return {"nofile": _OPEN_FILES, "fsize": self.file_bytes, "core": 1}
 
     def weakened(self) -> Iterator[str]:
         """What these settings take away from the default's protection, a line each."""
