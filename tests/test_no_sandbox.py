@@ -48,6 +48,7 @@ def test_an_agent_that_a_model_drives_refuses_and_says_what_to_install(
     result = run_debug_gym(["run", "mini_nightmare", *SCRIPTED, "-o", "out"], tmp_path, without_bubblewrap)
     assert result.returncode == 4, result.stderr
     assert "install bubblewrap" in result.stderr.lower()
+    assert "or say -p terminal.allow_unsandboxed=true (allow_unsandboxed=True in Python)" in result.stderr
     assert "Traceback" not in result.stderr
 
 

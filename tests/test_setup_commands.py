@@ -196,7 +196,7 @@ def test_local_sets_up_in_each_sandbox_and_leaves_your_python_alone(
     assert stamps[0] != stamps[1]
     assert sorted(site.iterdir()) == before
     assert left(setup_cache) == []
-    with pytest.raises(RequirementError, match="'exit 3' ended with status 3"):
+    with pytest.raises(RequirementError, match="'exit 3' ended with status 3: it printed nothing"):
         open_env("local", ["exit 3"])
     with pytest.raises(RequirementError, match=r"'true +' cannot be started: .*too long"):
         open_env("local", ["true" + " " * 200_000])

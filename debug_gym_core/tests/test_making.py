@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support import handful, reason_not_to_use, repeated
 
-from debug_gym_core import RepoEnv, Task, make
+from debug_gym_core import RepoEnv, Task, Tool, make
 from debug_gym_core.config.loading import load
 from debug_gym_core.config.model import Config
 from debug_gym_core.environment import backend
@@ -20,6 +20,16 @@ from debug_gym_core.errors import RequirementError, UsageError
 from debug_gym_core.testing.sample import ENTRYPOINT
 
 DEFAULT = ["view", "listdir", "rewrite", "eval", "pdb"]
+
+
+class Nothing(Tool):
+    """Do nothing."""
+
+    name = "nothing"
+
+    def use(self, env: Any) -> str:
+        """Do nothing."""
+        return ""
 
 
 @pytest.fixture
@@ -54,6 +64,8 @@ def made(repository: Path) -> Iterator[Any]:
         ({"terminal": {"local": 3}}, "local: say {'local': {setting: value}}, not 3"),
         ({"tools": "view"}, "tools: say a list"),
         ({"tools": 3}, "tools: say a list"),
+        ({"tools": [3]}, "tools: say a name, {name: settings} or an instance of a Tool, not 3"),
+        ({"tools": [Nothing]}, "or an instance of a Tool, not the class Nothing: Nothing() is an instance"),
         ({"tools": [{"pdb": 3}]}, "pdb: say {'pdb': {setting: value}}, not 3"),
         ({"tools": {"view": None, "pdb": {"timeot": 1}}}, "pdb: unknown key 'timeot'; did you mean 'timeout'?"),
         ({"tool": ["view"]}, "env: unknown key 'tool'; did you mean 'tools'?"),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
+import pluggy
 import pytest
 from taken_name import SECOND
 
+from debug_gym_core.components.catalogue import Plugins
+from debug_gym_core.errors import UnknownName
 from debug_gym_core.runs import provenance
 
 FAILING = """
@@ -65,6 +69,24 @@ def test_what_cannot_be_made_names_its_plugin(
     (tmp_path / "plug.py").write_text(source.replace('OSError("no licence")', 'SystemExit("no licence")'))
     left = inside("run", *arguments, "--task", "a", "--plugin-file", "plug.py", "-o", "out")
     assert left.status == 3 and said.replace("OSError", "SystemExit") in left.err
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "meant", "home"),
+    [
+        ("agents", "tool_agnt", "tool_agent", "debug-gym-agents"),
+        ("tools", "trac", "trace", "debug-gym-tool-trace"),
+        ("llms", "antropic", "anthropic", "debug-gym-llm-anthropic"),
+    ],
+)
+def test_a_slip_in_the_name_of_what_is_not_installed_is_told_with_how_to_get_it(
+    kind: str, name: str, meant: str, home: str
+) -> None:
+    said = (
+        f"unknown {kind[:-1]} {name!r}; did you mean {meant!r}, which is not installed; get it with: pip install {home}"
+    )
+    with pytest.raises(UnknownName, match=re.escape(said)):
+        Plugins(pluggy.PluginManager("debug_gym")).get(kind, name)
 
 
 def test_what_is_installed_of_us_is_found_however_it_is_described(

@@ -19,7 +19,7 @@ from debug_gym_core.components.component import Component
 from debug_gym_core.components.entry_points import CORE
 from debug_gym_core.components.homes import AGENTS, HOMES
 from debug_gym_core.errors import PluginError, UnknownName, UsageError, cause_of
-from debug_gym_core.names import nearest
+from debug_gym_core.names import closest, nearest
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -227,10 +227,16 @@ class Plugins:
                     return UsageError(f"{singular} {name!r}: {record} is disabled: {record.cause}")
         if kind == "agents" and name in AGENTS:
             return UsageError(f"agent {name!r} is now called {AGENTS[name]!r}")
-        suggestion = nearest(name, [*self._components[kind], *(["auto"] if kind == "terminals" else [])])
-        if home and home not in {record.distribution for record in self.records}:
+        here = [*self._components[kind], *(["auto"] if kind == "terminals" else [])]
+        present = {record.distribution for record in self.records}
+        if home and home not in present:
             return UnknownName(f"{singular} {name!r} is not installed; get it with: pip install {home}")
-        return UnknownName(f"unknown {singular} {name!r}{suggestion}")
+        absent = {one: brings for one, brings in HOMES[kind].items() if brings not in present}
+        meant = closest(name, [*here, *absent])
+        if meant in absent and meant not in here:
+            how = f"which is not installed; get it with: pip install {absent[meant]}"
+            return UnknownName(f"unknown {singular} {name!r}; did you mean {meant!r}, {how}")
+        return UnknownName(f"unknown {singular} {name!r}{nearest(name, here)}")
 
 
 def _speaks_of(record: PluginRecord, kind: str, name: str) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from debug_gym_core.sandbox.terminal import Terminal
     from debug_gym_core.tasks.task import Task
 
-ALLOW = "terminal.allow_unsandboxed=true"
+ALLOW = "-p terminal.allow_unsandboxed=true (allow_unsandboxed=True in Python)"
 
 _usable: set[type[Terminal]] = set()
 """Backends that were found to work here. That one does not is asked again: its engine may have been started since."""
@@ -61,7 +61,7 @@ def choose_terminal(
         if not free:
             raise UsageError(
                 f"terminal {name} isolates nothing and who acts is not trusted: "
-                f"take bubblewrap or docker, or say -p {ALLOW} (allow_unsandboxed=True in Python)"
+                f"take bubblewrap or docker, or say {ALLOW}"
             )
         return backend, None if trusted else _unsandboxed(name)
     if settings.get("image") or task.image:
@@ -74,7 +74,7 @@ def choose_terminal(
     if not free:
         raise RequirementError(
             f"no sandbox: {reason}.\n"
-            f"Install bubblewrap, or Docker with an image (-p terminal.image=python:3.12), or say -p {ALLOW}"
+            f"Install bubblewrap, or Docker with an image (-p terminal.image=python:3.12), or say {ALLOW}"
         )
     local, missing = _available("local", plugins)
     if local is None:

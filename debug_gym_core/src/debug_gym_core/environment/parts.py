@@ -120,6 +120,8 @@ def make_tools(choices: Sequence[Any] | Mapping[str, Mapping[str, Any] | None], 
         if isinstance(choice, Tool):
             made = choice
         else:
+            if not isinstance(choice, str | Mapping):
+                raise UsageError(f"tools: say a name, {{name: settings}} or an instance of a Tool, not {_told(choice)}")
             name, settings = one_choice(choice)
             made = construct(plugins.get("tools", name), **settings)
         if made.name in tools:
@@ -127,6 +129,13 @@ def make_tools(choices: Sequence[Any] | Mapping[str, Mapping[str, Any] | None], 
         tools[made.name] = made
     _refuse_deaf(tools.values(), plugins)
     return tools
+
+
+def _told(choice: object) -> str:
+    """What is no choice of a tool, in words."""
+    if isinstance(choice, type) and issubclass(choice, Tool):
+        return f"the class {choice.__name__}: {choice.__name__}() is an instance"
+    return f"{choice!r:.80}"
 
 
 def _refuse_deaf(tools: Collection[Tool], plugins: Plugins) -> None:

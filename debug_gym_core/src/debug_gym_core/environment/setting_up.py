@@ -217,7 +217,7 @@ def run_all(session: Session, commands: Sequence[str]) -> None:
             hint = ""
             if session.terminal.settings.network == "none" and _NO_NETWORK.search(result.output):
                 hint = " (it has no network; terminal.network: host gives it the host's)"
-            raise RequirementError(f"terminal.setup: {command!r} {how}{hint}: {said}")
+            raise RequirementError(f"terminal.setup: {command!r} {how}{hint}: {said or 'it printed nothing'}")
 
 
 def _about(interpreter: Interpreter) -> Mapping[str, Any]:
