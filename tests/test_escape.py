@@ -59,6 +59,13 @@ class TestBubblewrap(OurProbes):
         "terminals": [r"the_number_of_files_is_bounded\[(?!\.\])", "memory_that_is_no_processs_own", "huge_files_fill"]
     }
 
+    def test_a_command_that_is_killed_for_want_of_memory_says_so(self, fresh: Fresh) -> None:
+        session = fresh(memory="200m")
+        held = session.run([session.python, "-c", "import time; held = b'x' * (400 << 20); time.sleep(60)"])
+        assert held.exit_status == -9
+        assert held.output.endswith("[killed: out of memory, of which the sandbox has 200m]\n")
+        assert session.run("kill -9 $$").output == ""
+
     @pytest.mark.terminals
     def test_a_hundred_thousand_files_are_no_end(self, make: MakeEnv) -> None:
         super().test_a_hundred_thousand_files_are_no_end(make)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import logging
 import os
+import signal
 import threading
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,20 @@ class Held:
         self.supervised = False
         self._owner = os.getpid()
         self._mutex = threading.Lock()
+        self._killed = 0
+
+    def memory_note(self, status: int) -> str:
+        """What is told below the output of a command: that it was killed for want of memory; empty: it was not.
+
+        Args:
+            status: that it ended with; of a shell, of what it ran last
+        """
+        if status not in (-signal.SIGKILL, 128 + signal.SIGKILL):
+            return ""
+        before, self._killed = self._killed, self.terminal.out_of_memory()
+        if self._killed == before:
+            return ""
+        return f"\n[killed: out of memory, of which the sandbox has {self.terminal.settings.memory}]\n"
 
     def end(self) -> None:
         """End the guest and stop the terminal; may be called twice."""

@@ -229,6 +229,7 @@ class Session(FileRequests):
         with connection.believing():
             middle = header.get("head", len(body))
             output, cut = decode_output(body[:middle], body[middle:], header.get("cut", 0))
+            output += "" if header["timed_out"] else self._held.memory_note(header["status"])
             return RunResult(header["status"], output, cut, header["timed_out"], header["seconds"])
 
     def process(

@@ -352,6 +352,10 @@ class Terminal(Component, abc.ABC):
             DebugGymError: it cannot be removed
         """
 
+    def out_of_memory(self) -> int:
+        """How many processes were killed so far for the bound on memory; 0 too where the backend cannot tell."""
+        return 0
+
     def log(self) -> str:
         """The last lines that the guest or the backend wrote to standard error, for error messages."""
         return ""
@@ -367,7 +371,8 @@ class RunResult:
 
     Attributes:
         exit_status: the exit status, or minus the signal's number
-        output: standard output and error as they came, undecodable bytes escaped; head and tail when it was long
+        output: standard output and error as they came, undecodable bytes escaped; head and tail when it was long. Where
+            the command was killed for want of memory, the last line says so
         output_cut: bytes left out of the middle of `output`
         timed_out: whether it was ended for reaching its timeout
         seconds: wall-clock time

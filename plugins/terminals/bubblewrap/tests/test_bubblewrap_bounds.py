@@ -64,7 +64,7 @@ def looked_after(monkeypatch: pytest.MonkeyPatch) -> Iterator[Looked]:
 def test_memory_is_bounded_by_looking(looked_after: Looked, code: str) -> None:
     output, terminal = looked_after(code, memory="100m")
     assert "status 137" in output
-    assert "out of memory: processes killed: 1" in terminal.log()
+    assert "out of memory: processes killed: 1" in terminal.log() and terminal.out_of_memory() == 1
 
 
 def test_processes_are_bounded_by_looking(looked_after: Looked) -> None:

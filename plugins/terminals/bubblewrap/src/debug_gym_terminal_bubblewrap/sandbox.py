@@ -184,6 +184,10 @@ class Sandbox:
         """How many processes the kernel killed for the bound on memory."""
         return self._cgroup.out_of_memory()
 
+    def watched_out_of_memory(self) -> int:
+        """How many were killed where no control group bounds it."""
+        return watch.killed(self._child) if self._child is not None else 0
+
     def _listen(self, log: BinaryIO) -> None:
         """Pass on what is written to standard error, until the end."""
         with log:

@@ -136,6 +136,12 @@ class BubblewrapTerminal(Terminal):
         if self._sandbox is not None:
             self._sandbox.stream.close()
 
+    def out_of_memory(self) -> int:
+        """How many processes the kernel has killed for the bound on memory, or who watches it in its place."""
+        if self._sandbox is None:
+            return 0
+        return self._sandbox.out_of_memory() + self._sandbox.watched_out_of_memory()
+
     def log(self) -> str:
         """What bubblewrap and the guest wrote to standard error, and whether memory ran out."""
         killed = self._sandbox.out_of_memory() if self._sandbox is not None else 0

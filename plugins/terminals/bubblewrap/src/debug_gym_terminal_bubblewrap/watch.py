@@ -26,6 +26,7 @@ class _Watched:
     pids: int | None
     tell: Callable[[str], None]
     crowded: int = 0
+    killed: int = 0
 
 
 class Watch:
@@ -54,6 +55,16 @@ class Watch:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="debug-gym-watch", daemon=True)
                 self._thread.start()
+
+    def killed(self, pid: int) -> int:
+        """How many processes of a sandbox were killed for its bound on memory.
+
+        Args:
+            pid: of its first process
+        """
+        with self._change:
+            bounds = self._watched.get(pid)
+        return bounds.killed if bounds is not None else 0
 
     def remove(self, pid: int) -> None:
         """Watch a sandbox no longer."""
@@ -107,6 +118,7 @@ def _look(first: int, bounds: _Watched) -> None:
         over -= sizes[pid]
     if not largest:
         return
+    bounds.killed += len(largest)
     bounds.tell(f"out of memory: processes killed: {len(largest)}, the largest of those that used more than the bound")
     for pid in largest:
         _kill(pid, bounds.namespace)
