@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from support import repeated
 
-from debug_gym_core import RepoEnv
+from debug_gym_core import RepoEnv, Tool
 from debug_gym_core.environment import counted_tests
 from debug_gym_core.tasks.results import Measurement, TestResult
 from debug_gym_core.testing.sample import ENTRYPOINT
 from debug_gym_tool_eval import (
+    MORE,
+    Eval,
     render,
 )
 
@@ -242,3 +244,12 @@ def test_made(tmp_path):
 def test_names_are_numbered_below_any_directory_and_not_in_the_source(evaluating: Callable[..., RepoEnv]) -> None:
     text = evaluating(tests=NAMED).step("eval")[0]["text"]
     assert "    inner = '/tmp/pytest-of-user/pytest-0/test_made0/tmp0000000" in text and "str(tmpfilename)" in text
+
+
+@pytest.mark.parametrize(("name", "more"), [("bash", f"; {MORE['bash']}"), ("pdb", f"; {MORE['pdb']}"), ("none", "")])
+def test_how_to_see_what_is_left_out_is_told_where_a_tool_can_show_it(
+    make_env: Callable[..., RepoEnv], name: str, more: str
+) -> None:
+    other = type("Other", (Tool,), {"name": name, "use": lambda self, env: "", "__doc__": "Do nothing."})()
+    env = make_env([Eval(), other], entrypoint="seq 9000; exit 1", max_score=None, time_limit=None)
+    assert re.search(rf"\d characters left out{more} \.\.\.\]\n", env.step("eval")[0]["text"])

@@ -181,10 +181,10 @@ def test_everything_is_bounded() -> None:
     values = {f"name{number}": "x" * 160 for number in range(20)}
     frames = tuple({"file": "a.py", "line": 1, "function": "f", "locals": values} for _ in range(12))
     failures = tuple(TestResult(f"t.py::t{number}", "failed", "m" * 500, frames) for number in range(500))
-    text = render(Measurement(failures, 1, "line\n" * 10_000, 123), 0, 500)
+    text = render(Measurement(failures, 1, "line\n" * 10_000, 123), 0, 500, more="ask bash")
     assert len(text) < OUTPUT_LIMIT + DETAILS_LIMIT + LISTED * 560 + 1_000
     assert "... and 440 more: 440 FAILED" in text
-    [left] = re.findall(r"\[\.\.\. (\d+) characters left out \.\.\.\]\nline", text)
+    [left] = re.findall(r"\[\.\.\. (\d+) characters left out; ask bash \.\.\.\]\nline", text)
     assert int(left) == 49_999 + 123 - text.count("\nline") * 5 + 1
 
 

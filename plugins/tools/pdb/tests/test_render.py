@@ -116,7 +116,8 @@ def test_an_end(reply: Reply, said: str) -> None:
 
 def test_what_the_program_printed_is_apart_and_bounded() -> None:
     reply = Reply(text="-> x = 1\n", printed="\nout\n", printed_cut=70)
-    said = "-> x = 1\nprogram printed (it printed 70 bytes more, left out of the middle):\nout"
+    left = "it printed 70 bytes more, left out of the middle; stop earlier to see it in pieces"
+    said = f"-> x = 1\nprogram printed ({left}):\nout"
     assert reply_text(reply, full=False) == said
     assert reply_text(Reply(printed=" \n"), full=True) == ""
     long = reply_text(Reply(printed="a" * 5000 + "b"), full=False)

@@ -65,7 +65,7 @@ class Printed:
             tail = tail[len(tail) - (limit - limit // 2) :]
         head, tail, more = at_line_ends(head, tail)
         cut += excess + more
-        return f"{head}[... {cut} characters left out ...]\n{tail}", cut
+        return f"{head}[... {cut} characters left out; redirect it to a file to see them in parts ...]\n{tail}", cut
 
 
 def plain(text: str) -> str:

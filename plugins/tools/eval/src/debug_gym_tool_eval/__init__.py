@@ -61,6 +61,13 @@ class EvalSettings(Settings):
     warm: Flag = True
 
 
+MORE = {
+    "bash": "in bash, the entrypoint with its output in a file shows them in parts",
+    "pdb": "pdb shows what is printed from one stop to the next",
+}
+"""How to see what is left out of the output, by the tool that does it."""
+
+
 class Eval(Tool):
     """Run the tests: which pass, and for each failure the exception and the repository's frames with their locals."""
 
@@ -83,6 +90,7 @@ class Eval(Tool):
                 resolved=env.resolved,
                 dropped=env.dropped,
                 unconfirmed=env.unconfirmed,
+                more=next((how for name, how in MORE.items() if name in env.tools), ""),
             ),
             _data(measurement, env),
         )
@@ -117,6 +125,7 @@ def render(
     resolved: bool = False,
     dropped: Mapping[str, str] | None = None,
     unconfirmed: str = "",
+    more: str = "",
 ) -> str:
     """What the agent reads.
 
@@ -129,6 +138,7 @@ def render(
         resolved: the task is, as a clean copy confirms
         dropped: changes that grading does not take over, and why, by path
         unconfirmed: why the task is not resolved though all tests pass
+        more: how to see what of the output is left out
     """
     if unconfirmed:
         summary = [f"All that counts passes here, but {unconfirmed}: the task is not resolved."]
@@ -154,7 +164,7 @@ def render(
         parts.append(f"The test that was running had printed:\n{bound(printed, STACK_LIMIT)}")
     limit = PASSED_LIMIT if measurement.exit_status == 0 and not measurement.failures else OUTPUT_LIMIT
     parts.append(
-        f"Output ({status}):\n{bound(output, limit, missing=measurement.output_cut)}"
+        f"Output ({status}):\n{bound(output, limit, missing=measurement.output_cut, more=more)}"
         if output
         else f"No output ({status})."
     )

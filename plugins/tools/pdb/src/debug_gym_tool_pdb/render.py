@@ -60,7 +60,8 @@ def reply_text(reply: Reply, *, full: bool) -> str:
 
 def _printed(reply: Reply) -> str:
     text = bound(reply.printed.strip("\n"), PRINTED_LIMIT, more="stop earlier to see it in pieces")
-    note = f" (it printed {reply.printed_cut} bytes more, left out of the middle)" if reply.printed_cut else ""
+    more = "left out of the middle; stop earlier to see it in pieces"
+    note = f" (it printed {reply.printed_cut} bytes more, {more})" if reply.printed_cut else ""
     return f"program printed{note}:\n{text}"
 
 
