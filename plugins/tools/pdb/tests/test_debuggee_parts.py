@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
+import fileinput
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -21,13 +23,14 @@ from debug_gym_tool_pdb.debuggee.conditions import Conditions
 from debug_gym_tool_pdb.debuggee.family import merge
 from debug_gym_tool_pdb.debuggee.files import Files
 from debug_gym_tool_pdb.debuggee.hints import Hints
-from debug_gym_tool_pdb.debuggee.insertion import HOOK, insert, places_of, without
+from debug_gym_tool_pdb.debuggee.insertion import insert, places_of, without
 from debug_gym_tool_pdb.debuggee.locations import Locations, NotUnderstood
 from debug_gym_tool_pdb.debuggee.meaning import Meaning
 from debug_gym_tool_pdb.debuggee.places import Source
 from debug_gym_tool_pdb.debuggee.shown import Followed, Shown
 from debug_gym_tool_pdb.debuggee.signals import Signals
 from debug_gym_tool_pdb.debuggee.statements import Statements
+from debug_gym_tool_pdb.debuggee.unseen import HOOK, without_lines
 from debug_gym_tool_pdb.debuggee.values import TimeLimit, Values
 from debug_gym_tool_pdb.debuggee.vocabulary import Vocabulary
 
@@ -246,6 +249,32 @@ def test_what_is_put_into_a_tree_can_be_taken_out_again() -> None:
     calls = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id == HOOK]
     assert len(calls) == 3  # of a condition: where it holds, and where it raises
     assert ast.dump(without(tree)) == ast.dump(ast.parse(SOURCE))
+
+
+@pytest.mark.parametrize("module", [ast, argparse, fileinput])
+def test_what_is_put_into_code_adds_no_line_and_changes_none(module: Any) -> None:
+    source = Path(module.__file__).read_text()
+    statements = Statements.parse(source.encode(), module.__file__)
+    assert statements is not None
+    tree = ast.parse(source)
+    wanted = {line: "not 0" if line % 2 else None for line, place in statements.places.items() if place.safe}
+    assert len(insert(tree, wanted)) > 100
+    code = compile(tree, module.__file__, "exec")
+    found = list(zip(all_codes(without_lines(code)), all_codes(compile(source, module.__file__, "exec")), strict=True))
+    for ours, plain in found:
+        assert {line for _, _, line in ours.co_lines()} - {None} == {line for _, _, line in plain.co_lines()} - {None}
+        assert set(plain.co_positions()) - {(None,) * 4} <= set(ours.co_positions()), ours.co_name
+    for ours, before in zip(all_codes(without_lines(code)), all_codes(code), strict=True):
+        pairs = zip(ours.co_positions(), before.co_positions(), strict=True)
+        assert {pair for pair in pairs if pair[0] != pair[1]} <= {((None,) * 4, (0, 0, 0, 0))}
+
+
+def all_codes(code: CodeType) -> Iterator[CodeType]:
+    """A code object, and those in it."""
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield from all_codes(one)
 
 
 def test_a_condition_sees_the_variables_of_the_function_in_its_own_functions_too() -> None:

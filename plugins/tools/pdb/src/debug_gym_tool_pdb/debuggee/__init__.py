@@ -51,6 +51,7 @@ How breakpoints are found while the program runs freely:
 - `finder`: each by the cheapest means that is right for it
 - `settrace`: by a trace function
 - `insertion`, `instrument`: by calls that are compiled into the program
+- `unseen`: what is compiled in has no line, for what the program traces itself with
 - `monitoring`: by `sys.monitoring`
 - `conditions`: whether one stops where it is reached
 

@@ -7,6 +7,7 @@ import sys
 from debug_gym_core.debugging.inside.process import _current_frames, _get_ident, _getframe
 
 from .code_lines import NOWHERE, line_starts
+from .unseen import lies_in_ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,13 +121,13 @@ def real_line(frame: "FrameType", line: "Optional[int]") -> int:
 
     Where an exception leaves an `except*`, and the like, a frame has no line: it is the one before.
     """
-    if line is None:
+    if line is None and not lies_in_ours(frame.f_code, frame.f_lasti):
         known = [number for offset, number in line_starts(frame.f_code) if offset <= frame.f_lasti]
         return known[-1] if known else frame.f_code.co_firstlineno
-    if line != NOWHERE:
+    if line is not None and line != NOWHERE:
         return line
     starts = (number for offset, number in line_starts(frame.f_code) if offset > frame.f_lasti and number != NOWHERE)
-    return next(starts, line)
+    return next(starts, frame.f_code.co_firstlineno)
 
 
 def first_real_line(code: "CodeType") -> int:

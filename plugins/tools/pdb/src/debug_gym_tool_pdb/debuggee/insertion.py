@@ -6,15 +6,13 @@ from debug_gym_core.debugging.inside.process import OURS
 
 from .code_lines import NOWHERE
 from .statements import SCOPES, Statements, chained, parsed
+from .unseen import HOOK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Set, Tuple
 
     Placed = Dict[int, Optional[str]]
-
-HOOK = "__debug_gym_reached__"
-"""Name of our function among the builtins."""
 
 HELD, RAISED = 1, 2
 """What was found out before our function is called: its condition held, or raised."""

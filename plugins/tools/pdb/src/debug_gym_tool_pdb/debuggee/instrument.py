@@ -17,10 +17,11 @@ import types
 from debug_gym_core.debugging.inside.process import _current_frames, _get_ident, _getframe, _settrace
 
 from .channel import _ORIGINAL_BUILTINS, OwnBuiltins, Room, _all_modules, _compile, _gettrace
-from .insertion import HOOK, insert, without
+from .insertion import insert, without
 from .modules import is_file_of_frozen
 from .own_frames import disguised
 from .statements import parsed
+from .unseen import HOOK, without_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -294,6 +295,8 @@ class Instrument:
             self._loaded(file)
             self._lost(file)
             return _compile(source if source is not tree else without(tree), filename, "exec", flags, True, optimize)
+        if done:
+            code = without_lines(code)
         self._pending.discard(file)
         self._placed.setdefault(file, []).append(done)
         if any(line not in done for line in placed):

@@ -48,6 +48,10 @@ class Running(Breaking):
             return self.stoplineno != -1 and line_of(frame) >= (self.stoplineno or 0)
         return super().stop_here(frame)
 
+    def set_until(self, frame: "FrameType", lineno: "Optional[int]" = None) -> None:
+        """See bdb, which counts on from the line also where there is none."""
+        super().set_until(frame, line_of(frame) + 1 if lineno is None else lineno)
+
     def do_continue(self, arg: str) -> "Any":  # noqa: D102
         return None if self._without("continue", arg) else super().do_continue(arg)
 
@@ -84,6 +88,10 @@ class Running(Breaking):
     def do_until(self, arg: str) -> "Any":  # noqa: D102
         if self._is_before_first_line():
             return None
+        frame = self.curframe
+        if frame is not None and frame.f_lineno is None and arg.strip().isdigit() and int(arg) > line_of(frame):
+            self.set_until(frame, int(arg))  # pdb would compare it with the line that there is none of
+            return 1
         result = super().do_until(arg)
         if self.at_entry and result:
             self.from_first_line = lambda frame: self.set_until(frame, int(arg) if arg else None)

@@ -206,6 +206,7 @@ class Stopping(Tracing):
 
     def stop_now(self, frame: "FrameType", stop: "Stop", wait: bool = True) -> None:
         """Stop in a frame that is in the middle of a line."""
+        self.tracers.keep()
         tracer = _gettrace()
         _settrace(None)
         self.enterframe = frame
@@ -218,6 +219,7 @@ class Stopping(Tracing):
 
     def post_mortem(self, error: "BaseException", stop: "Stop", then: "Optional[FrameType]") -> None:
         """Stop at an exception that is over; whatever the commands say, the program goes on freely after it."""
+        self.tracers.keep()
         _settrace(None)
         held = error if sys.version_info >= (3, 13) else error.__traceback__
         for frame, _ in traceback.walk_tb(error.__traceback__):

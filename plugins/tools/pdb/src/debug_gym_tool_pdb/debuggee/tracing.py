@@ -10,7 +10,6 @@ from debug_gym_core.debugging.inside.process import _get_ident, _getpid, _main_t
 from debug_gym_core.debugging.inside.signals import is_of_a_handler
 
 from .channel import ARM_SIGNAL, Channel, OwnBuiltins, Room, _gettrace
-from .code_lines import NOWHERE
 from .conditions import CONDITION, Conditions, TakesTooLong, is_at
 from .finder import Finder
 from .frames import first_real_line, other_frames, outwards
@@ -19,7 +18,8 @@ from .leaving import Leaving, Left
 from .own_frames import is_ours
 from .shown import Followed
 from .stop import Hit
-from .tracers import Tracers
+from .tracers import Tracers, is_own
+from .unseen import is_inserted
 from .values import in_one_line
 
 TYPE_CHECKING = False
@@ -57,6 +57,7 @@ class Tracing(Leaving):
         self._pid = _getpid()
         self._hits: "Dict[int, Hit]" = {}
         self._handled = (0, 0)
+        self._begun = 0
         self._depth = 0  # of the frame that went on last, and of no frame less that is waited for
         self._awaited: "Optional[str]" = None  # the file that a step from the entry goes to
         self._holds = Conditions().hold
@@ -79,6 +80,7 @@ class Tracing(Leaving):
         if tracer is None and self._is_stepped(frame):
             return None
         if not self._in_condition(frame) and self.break_here(frame):
+            self.tracers.keep()
             self.user_line(frame)
             if self.quitting:
                 raise bdb.BdbQuit
@@ -91,7 +93,7 @@ class Tracing(Leaving):
 
     def stepped(self, frame: "FrameType", event: str, arg: "Any") -> None:
         """A frame that is waited for has an event."""
-        if event == "line" and self._is_handled(frame):
+        if event == "line" and (self._is_handled(frame) or self._is_begun(frame)):
             return
         if Room.is_needed(self._depth):
             with Room():
@@ -130,13 +132,15 @@ class Tracing(Leaving):
             return
         if self._in_condition(frame.f_back) or not self.break_here(frame, line, outcome == HELD):
             return
+        self.tracers.keep()
         if self.is_foreign(_gettrace()):
             self._stop_among(frame)
             return
         hit = self._hits.pop(_get_ident())
 
         def at_line(frame: "FrameType", event: str, arg: "Any") -> "Any":
-            if event != "line" or frame.f_lineno == NOWHERE:
+            self.tracers.pass_on(frame, event, arg)
+            if event != "line" or is_inserted(frame):
                 return at_line
             self._hits[_get_ident()] = hit
             self.user_line(frame)
@@ -155,19 +159,26 @@ class Tracing(Leaving):
 
     def _stop_among(self, frame: "FrameType") -> None:
         """Stop where the program traces itself, before the line, and let it go on tracing."""
-        self.tracers.keep(_gettrace())
+        self.tracers.keep()  # it has seen this call too
         _settrace(None)  # in the very call in which it is set again: some trace functions count calls and returns
         self.user_line(frame)
         if self.quitting:
             raise bdb.BdbQuit
         if self.stepper is None:
             self.tracers.trace_freely()
+        else:
+            self._begun = id(frame)
+
+    def _is_begun(self, frame: "FrameType") -> bool:
+        """Whether a line event is that of a statement before which the thread has stopped already."""
+        begun, self._begun = self._begun, 0
+        return begun == id(frame)
 
     def _in_condition(self, frame: "Optional[FrameType]") -> bool:
         """Whether a condition that was compiled in is being evaluated."""
         if self.finder.has_conditions:
             while frame is not None:
-                if frame.f_lineno == NOWHERE and not is_ours(frame):
+                if is_inserted(frame) and not is_ours(frame):
                     return True
                 frame = frame.f_back
         return False
@@ -251,6 +262,7 @@ class Tracing(Leaving):
             _settrace(None)
             return None
         stepping = self.stepper == ident
+        own = self.tracers.pass_on(frame, event, arg) if not self.finder.waits else None
         if stepping:
             left, self._left = self._left, None
             if event == "call" and left is not None and left.is_cleaned_up(frame):
@@ -258,20 +270,22 @@ class Tracing(Leaving):
                 tracer = self.finder.on_call(frame, event, arg)
                 if frame.f_trace is not None:  # a generator's, that was suspended
                     self._trace(frame, tracer)
-                return tracer
+                return tracer or own
         if event == "call":
             self.shown.resumed(frame)
             if not stepping or (self.stopframe is not None and frame is not self.stopframe):
                 tracer = self.finder.on_call(frame, event, arg)
                 # A coroutine that was there when the step began is resumed: the step may end in it.
-                return self.trace_dispatch if stepping and frame.f_trace == self.trace_dispatch else tracer
+                return self.trace_dispatch if stepping and frame.f_trace == self.trace_dispatch else tracer or own
         if not stepping:
             tracer = self.finder.tracer(frame)
             self._trace(frame, tracer)
             return tracer and tracer(frame, event, arg)
-        if frame.f_lineno == NOWHERE or self._in_condition(frame):  # in what we have compiled in
+        if is_inserted(frame) or self._in_condition(frame):  # in what we have compiled in
             return self.trace_dispatch
         if event == "line":
+            if not self.finder.waits and self._is_begun(frame):
+                return self.trace_dispatch
             if self.finder.monitors(frame):
                 self._handled = id(frame), frame.f_lasti
             if frame.f_lasti in self.finder.inside(frame.f_code):
@@ -293,6 +307,10 @@ class Tracing(Leaving):
             self.shown.left(id(frame))
         if event == "call" and result == self.trace_dispatch:
             self.shown.unfollow(frame)
+        if event == "call" and own is not None:
+            if result is None:
+                return own
+            self.tracers.put_aside(frame, own)
         return result
 
     def jumped(self, frame: "FrameType", before: int) -> None:
@@ -340,8 +358,13 @@ class Tracing(Leaving):
 
     def _trace(self, frame: "FrameType", tracer: "Optional[Tracer]") -> None:
         """Trace a frame, or have it tell no more than when it is gone."""
-        if tracer is None and self.is_foreign(frame.f_trace) and self.tracers.are_set():
-            return
+        if self.tracers.are_set():
+            if tracer is not None:
+                self.tracers.put_aside(frame, frame.f_trace)
+            elif is_own(frame.f_trace):
+                return
+            else:
+                tracer = self.tracers.taken_back(frame)
         self.shown.unfollow(frame)
         frame.f_trace = tracer or self.shown.follow(frame)
 
