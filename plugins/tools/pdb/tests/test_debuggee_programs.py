@@ -10,6 +10,8 @@ import pytest
 from debugged_programs import dedent
 from support import repeated
 
+from debug_gym_tool_pdb.render import stop_text
+
 
 def test_prompts_in_output_are_only_output(debug: Any) -> None:
     program = debug("python app.py", dedent("print('(Pdb) ')\nprint('> x.py(1)f()')\nx = 1\nprint('(Pdb) ', end='')\n"))
@@ -291,6 +293,31 @@ def test_uncaught_exception_stops_post_mortem(debug: Any) -> None:
     assert b"RuntimeError: outer failed" in program.printed and b"debug-gym" not in program.printed
     ended = program.do("c")
     assert (ended["t"], ended["status"], ended["exception"]["type"]) == ("exit", 1, "RuntimeError")
+
+
+def test_an_exception_that_was_being_handled_is_told_from_a_cause(debug: Any) -> None:
+    source = """\
+    def lose():
+        raise KeyError("lost")
+
+    def change():
+        try:
+            lose()
+        except KeyError as error:
+            raise OSError("changed") from error
+
+    try:
+        change()
+    except OSError:
+        raise RuntimeError("failed")
+    """
+    stop = debug("python app.py", dedent(source)).do("c")["stop"]
+    said = stop_text({"reason": "exception", "exceptions": stop["exceptions"]})
+    assert said.splitlines()[1:] == [
+        "exception: RuntimeError: failed",
+        "raised while handling: OSError: changed (at app.py:8 in change)",
+        "caused by: KeyError: 'lost' (at app.py:2 in lose)",
+    ]
 
 
 def test_exit_handlers_and_threads_run_before_the_end_is_told(debug: Any) -> None:

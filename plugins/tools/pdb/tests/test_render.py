@@ -52,11 +52,12 @@ def locals_of(**changes: Any) -> dict[str, Any]:
                 "exceptions": [
                     {"type": "KeyError", "message": "", "file": "a.py", "line": 1, "function": "g"},
                     {"type": "OSError", "message": "no", "file": "a.py", "line": 7, "function": "h"},
+                    {"type": "TypeError", "message": "", "handled": True, "file": "b.py", "line": 2, "function": "f"},
                     {"type": "ValueError", "message": "never raised"},
                 ],
             },
             "stopped: exception\nexception: KeyError\ncaused by: OSError: no (at a.py:7 in h)\n"
-            "caused by: ValueError: never raised",
+            "raised while handling: TypeError (at b.py:2 in f)\ncaused by: ValueError: never raised",
         ),
         (
             {"reason": "step", "line": 9, "source": [[8, ""], [9, "x = 1"], [10, ""], [11, "y"], [12, " "]]},

@@ -136,7 +136,7 @@ def _reason(stop: Mapping[str, Any]) -> str:
 
 
 def _exceptions(chain: Sequence[Mapping[str, Any]], inside: bool = False) -> list[str]:
-    """An exception and those that caused it, a line each; below a group, indented, those of which it consists.
+    """An exception and those that led to it, a line each; below a group, indented, those of which it consists.
 
     Args:
         chain: the exception first
@@ -144,7 +144,8 @@ def _exceptions(chain: Sequence[Mapping[str, Any]], inside: bool = False) -> lis
     """
     lines = []
     for place, one in enumerate(chain):
-        title = "caused by" if place else "sub-exception" if inside else "exception"
+        before = "raised while handling" if one.get("handled") else "caused by"
+        title = before if place else "sub-exception" if inside else "exception"
         told = "file" in one and (place or inside)
         where = f" (at {one['file']}:{one['line']} in {one['function']})" if told else ""
         message = f": {_value(one['message'])}" if one["message"] else ""

@@ -211,7 +211,7 @@ class Reporter:
     def _exceptions(
         self, error: "BaseException", limit: "TimeLimit", most: "Tuple[int, ...]" = MOST_MEMBERS
     ) -> "List[Json]":
-        """The exception and what caused it, innermost cause last; of groups, what is in them.
+        """The exception and what caused it or was being handled then, innermost last; of groups, what is in them.
 
         Args:
             error: the exception
@@ -221,9 +221,12 @@ class Reporter:
         found: "List[Json]" = []
         seen: "Set[int]" = set()
         current: "Optional[BaseException]" = error
+        handled = False
         while current is not None and id(current) not in seen and len(found) < MOST_EXCEPTIONS:
             seen.add(id(current))
             one: "Json" = {"type": type(current).__name__, "message": self._values.message(current, limit)}
+            if handled:
+                one["handled"] = True
             end = None
             step = current.__traceback__
             while step is not None:
@@ -238,7 +241,8 @@ class Reporter:
                 one["members"] = [self._exceptions(member, limit, most[1:]) for member in shown]
                 one["omitted"] = len(inside) - len(shown)
             found.append(one)
-            if current.__cause__ is not None:
+            handled = current.__cause__ is None
+            if not handled:
                 current = current.__cause__
             else:
                 current = None if current.__suppress_context__ else current.__context__
