@@ -342,3 +342,19 @@ def test_ignored_files_are_not_in_tracebacks(debug_tests: Any) -> None:
     printed = program.printed.decode()
     assert "check(mine)" in printed and "KeyError: 'no'" in printed
     assert "raise KeyError" not in printed and "4711" not in printed and "value = 11" not in printed
+
+
+@pytest.mark.parametrize("option", ["", *repeated("debugger", "--doctest-continue-on-failure")])
+def test_a_failing_doctest_tells_what_was_wanted_and_what_was_printed(debug_tests: Any, option: str) -> None:
+    source = (
+        "def double(n):\n    '''Double.\n\n    >>> double(1)\n    2\n    >>> double(2)\n    5\n    >>> double(n=3)\n"
+    )
+    source += "    7\n    '''\n    return 2 * n\n"
+    program = debug_tests(
+        f"python -m pytest -q -p no:cacheprovider --doctest-modules {option} app.py", {"app.py": source}
+    )
+    stop = program.do("c")["stop"]
+    assert stop["test"] == "app.py::app.double"
+    assert stop["note"].startswith("line 6: double(2) should print '5', printed '4'")
+    assert stop["note"].endswith("; line 8: double(n=3) should print '7', printed '6'") == bool(option)
+    assert program.do("c")["t"] == "exit"

@@ -9,7 +9,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List
 
+    from .files import Files
     from .stop import Stops
+
+
+LONGEST = 160
+"""Characters that are told of an example of a doctest, of what it should print and has printed each."""
+MOST_EXAMPLES = 3
 
 
 class DebuggedPytest(Pytest):
@@ -39,6 +45,9 @@ def pytest_plugin(debugger: "Stops") -> object:
         @pytest.hookimpl(trylast=True)
         def pytest_exception_interact(self, node: "Any", call: "Any", report: "Any") -> None:
             stop = Stop("test failed", test=node.nodeid, when=getattr(call, "when", None))
+            told = _of_examples(call.excinfo.value, debugger.files)
+            if told:
+                stop.details["note"] = told
             debugger.post_mortem(_underlying(call.excinfo.value), stop, _getframe(1))
             if debugger.quitting:
                 pytest.exit("the debugger quit", returncode=0)
@@ -49,6 +58,19 @@ def pytest_plugin(debugger: "Stops") -> object:
                 pytest.exit("the debugger quit", returncode=0)
 
     return Plugin()
+
+
+def _of_examples(error: BaseException, files: "Files") -> str:
+    """What examples of a doctest print, and should; empty for a failure of another kind, and where it is hidden."""
+    found = []
+    failures: "Any" = getattr(error, "failures", None) if type(error).__module__ == "_pytest.doctest" else None
+    for one in failures or [error]:
+        if type(one).__module__ == "doctest" and hasattr(one, "got") and not files.is_ignored(str(one.test.filename)):
+            line = (one.test.lineno or 0) + one.example.lineno + 1
+            told = [one.example.source.partition("\n")[0], one.example.want, one.got]
+            source, want, got = (text.strip() if len(text) <= LONGEST else text[:LONGEST] + "..." for text in told)
+            found.append("line {}: {} should print {!r}, printed {!r}".format(line, source, want, got))
+    return "; ".join(found[:MOST_EXAMPLES])
 
 
 def _underlying(error: BaseException) -> BaseException:
