@@ -82,7 +82,7 @@ def follow(python: str, root: Path, target: str, entrypoint: str = "python app.p
         path.write_text(text)
     file, _, function = target.partition(":")
     parsed = Entrypoint.parse(entrypoint)
-    interrupt_when = settings.pop("interrupt_when", None)
+    interrupt_when, asks = settings.pop("interrupt_when", None), True
     ours, theirs = socket.socketpair()
     config = {
         "kind": parsed.kind.value,
@@ -116,10 +116,11 @@ def follow(python: str, root: Path, target: str, entrypoint: str = "python app.p
             ours.sendall(struct.pack(">I", len(data)) + data)
             while True:
                 printed = interrupt_when is not None and interrupt_when.encode() in os.pread(output.fileno(), 100000, 0)
-                if printed and found.messages:
-                    interrupt_when = None
-                    process.send_signal(found.messages[0]["signal"])
-                if not select.select([ours], [], [], 30 if interrupt_when is None else 0.01)[0]:
+                if printed and asks and found.messages:
+                    asks = False
+                    process.send_signal(found.messages[0]["signals"]["interrupt"])
+                if not select.select([ours], [], [], 30 if interrupt_when is None else 0.5 if printed else 0.01)[0]:
+                    asks = True  # again: just before a system call, Python does not hear it
                     continue
                 message = _message(ours)
                 if message is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -314,7 +315,8 @@ def test_a_call_that_is_not_over_is_told_as_far_as_it_was_seen(hasty: RepoEnv, f
         ("time.sleep(os.mkdir('begun') or 1000)", "was at busy.py:4 in busy]"),
         (
             "deque(chain(map(os.mkdir, ['begun']), iter(int, 1)), 0)",
-            "could not say where it was: it was in one long call of C",
+            "was in one long call of C code]\nIt was here:\n"
+            'thread (most recent call first):\n  File "/testbed/busy.py", line 4 in busy\n',
         ),
     ],
 )
@@ -343,6 +345,40 @@ def test_a_program_that_does_not_come_to_the_call_in_time_is_ended(hasty: RepoEn
     seen = traced(hasty, "calc.py:never", entrypoint="python app.py sleep")
     assert "never (calc.py:20) was not called." in seen.text
     assert "the time limit of 1 s and was ended; it was at app.py:11 in sleep" in seen.text
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("os._exit(0)", "total (calc.py:4) was called 3 times; there was no call 900.\n"),
+        *repeated(
+            "debugger",
+            (
+                "[calc.total([]) for _ in range(200)]; os._exit(0)",
+                "times; whether there was a call 900 is not known.\n",
+            ),
+            (
+                "dis.get_instructions = None; [calc.total([]) for _ in range(897)]",
+                "was called, but call 900 could not be followed: TypeError: 'NoneType' object is not callable.\n",
+            ),
+        ),
+    ],
+)
+def test_a_call_is_not_said_to_be_missing_of_which_nothing_is_known(env: RepoEnv, program: str, said: str) -> None:
+    code = f"import calc, dis, os; calc.total([]); calc.total([]); calc.total([]); {program}"
+    seen = traced(env, "calc.py:total", call=900, entrypoint=f'python -c "{code}"')
+    assert said in seen.text, seen.text
+
+
+def test_a_call_is_not_said_to_be_missing_that_the_program_itself_traces(env: RepoEnv) -> None:
+    code = "import calc, sys; sys.settrace(lambda *_: None); calc.total([]); sys.settrace(None); calc.total([])"
+    seen = traced(env, "calc.py:total", call=3, entrypoint=f'python -c "{code}"')
+    if sys.version_info >= (3, 12):
+        assert seen.text.startswith("total (calc.py:4) was called 2 times; there was no call 3.\n")
+    else:
+        assert seen.text.startswith("total (calc.py:4) was called at least once: calls made while it traced itself")
+        seen = traced(env, "calc.py:total", entrypoint=f'python -c "{code}"')
+        assert "calls made before while the program traced itself (sys.settrace) are not counted" in seen.text
 
 
 def test_a_program_that_writes_to_every_descriptor_is_no_obstacle(env: RepoEnv) -> None:

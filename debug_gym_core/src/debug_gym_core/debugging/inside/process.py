@@ -24,6 +24,8 @@ LOADED_AT_START: "FrozenSet[str]" = globals().get("LOADED_AT_START", frozenset()
 """Modules that the interpreter had loaded before anything of ours."""
 
 INTERRUPT_SIGNAL = signal.SIGRTMIN + 6
+STACK_SIGNAL = signal.SIGRTMIN + 7
+"""At which Python itself writes where it is, in a long call of C code too."""
 
 LOST_STATUS = 98
 """Exit status of a program that finds the channel closed."""

@@ -141,10 +141,13 @@ class Trace(Tool):
             notes.append(f"[{story.function} is defined {outcome.about.definitions} times; calls of all of them count]")
         if story.kind == "class":
             notes.append(f"[this is the class's body, run when it is defined; for a method: {file_of(story)}.METHOD]")
+        if outcome.blind:
+            notes.append("[calls made before while the program traced itself (sys.settrace) are not counted]")
         if outcome.problem:
             notes.append(f"[the call was not followed to its end: {outcome.problem}]")
         if not outcome.done:
             notes.append(f"[{self._unfinished(outcome)}]")
+            notes += _stack(outcome)
         return notes
 
     def _unfinished(self, outcome: Outcome) -> str:
@@ -154,9 +157,9 @@ class Trace(Tool):
             said = f"the program {limit if outcome.timed_out else 'was interrupted'} and was ended"
             if outcome.now is not None:
                 return f"{said}; it was at {outcome.now}"
-            return (
-                f"{said}; it could not say where it was: it was in one long call of C code" if outcome.stuck else said
-            )
+            if outcome.stack:
+                return f"{said}; it was in one long call of C code"
+            return f"{said}; it could not say where it was" if outcome.stuck else said
         if outcome.lost:
             return "the program closed the channel over which the call is told, or wrote to it, and was ended"
         if outcome.end is not None:
@@ -170,17 +173,28 @@ class Trace(Tool):
         about = outcome.about
         name = f"{about.function} ({file}:{about.line})" if about is not None and about.line else file
         what = "the class body of " if about is not None and about.kind == "class" else ""
-        if outcome.calls == 0:
-            said = f"{what}{name} was not called"
-        else:
-            times = "once" if outcome.calls == 1 else f"{outcome.calls} times"
-            said = f"{what}{name} was called {times}; there was no call {call}"
-        lines = [f"{said}.", f"`{target.entrypoint.text}`: {self._unfinished(outcome)}."]
+        ended = "the program was ended then" if outcome.done else self._unfinished(outcome)
+        lines = [f"{what}{name} {_calls(outcome, call)}.", f"`{target.entrypoint.text}`: {ended}."]
+        lines += _stack(outcome)
         lines.append("Processes that the program starts are not followed.")
         printed = outcome.printed.strip("\n")
         if printed:
             lines.append(f"It printed:\n{bound(printed, PRINTED_LIMIT, missing=outcome.printed_cut)}")
         return "\n".join(lines)
+
+
+def _calls(outcome: Outcome, call: int) -> str:
+    """How often a function was called, where a call was not followed."""
+    if outcome.calls >= call:
+        return f"was called, but call {call} could not be followed: {outcome.problem}"
+    times = "once" if outcome.calls == 1 else f"{outcome.calls} times"
+    if outcome.blind:
+        seen = f"was called at least {times}" if outcome.calls else "may have been called"
+        return f"{seen}: calls made while it traced itself (sys.settrace), or near its recursion limit, are not seen"
+    if not outcome.all or outcome.lost:
+        seen = f"was called at least {times}" if outcome.calls else "was not called before that"
+        return f"{seen}; whether there was a call {call} is not known"
+    return f"was called {times}; there was no call {call}" if outcome.calls else "was not called"
 
 
 def file_of(call: Call) -> str:
@@ -273,6 +287,11 @@ def _heading(story: Call, outcome: Outcome) -> str:
     return heading
 
 
+def _stack(outcome: Outcome) -> list[str]:
+    """Where a program was that could not say so itself."""
+    return [bound(f"It was here:\n{outcome.stack}", PRINTED_LIMIT)] if outcome.stack else []
+
+
 def _in_short(message: str) -> str:
     text = " ".join(message.split())
     return text if len(text) <= 240 else f"{text[:237]}..."
@@ -302,6 +321,7 @@ def _data(outcome: Outcome, file: str, story: Call | None, passes: int = PASSES[
         "timed_out": outcome.timed_out,
         **({"interrupted": True} if outcome.interrupted else {}),
         "at": str(outcome.now) if outcome.now is not None else None,
+        **({"stack": outcome.stack} if outcome.stack else {}),
         "ended": outcome.end.model_dump() if outcome.end is not None else None,
         "status": outcome.status,
         "tests": dict(outcome.tests) if outcome.tests is not None else None,

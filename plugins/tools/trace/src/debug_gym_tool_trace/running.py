@@ -6,7 +6,7 @@ import functools
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from debug_gym_core.errors import ActionError
 from debug_gym_core.grading import masking
 from debug_gym_core.sandbox.interruption import Interruption
 from debug_gym_core.sandbox.session import Process, Session
+from debug_gym_core.sandbox.stacks import split_stack
 from debug_gym_tool_trace.seen import About, Call, End, Message, Place, Test, cleaned
 
 TRACEE = f"{__package__}.tracee"
@@ -32,6 +33,9 @@ TEST_SECONDS = 5.0
 
 INTERRUPT_SECONDS = 1.0
 """How long a program may take to tell what it has seen; only one long call of C code takes longer."""
+
+STACK_SECONDS = 0.5
+"""How long it may take then until Python has written where it is."""
 
 END_SECONDS = 2.0
 PRINTED_LIMIT = 16 * 1024
@@ -64,6 +68,8 @@ class Outcome:
         about: the function
         story: the call, as far as it was seen; None: it was not made
         calls: how many calls of the function there were
+        all: whether these are all that there were
+        blind: whether some may not have been heard of, as the program traced itself
         done: whether the call is over
         problem: why it was not followed to its end
         test: how the test ended that it was in
@@ -74,6 +80,7 @@ class Outcome:
         interrupted: whether somebody ended it before its time
         now: where it was then
         stuck: whether it did not say so
+        stack: what Python wrote of where it was, where the program could not say so
         lost: whether the program took the channel away, or wrote to it
         printed: what the program printed
         printed_cut: bytes left out of it
@@ -82,6 +89,8 @@ class Outcome:
     about: About | None = None
     story: Call | None = None
     calls: int = 0
+    all: bool = True
+    blind: bool = False
     done: bool = False
     problem: str = ""
     test: Test | None = None
@@ -92,6 +101,7 @@ class Outcome:
     interrupted: bool = False
     now: Place | None = None
     stuck: bool = False
+    stack: str = ""
     lost: bool = False
     printed: str = ""
     printed_cut: int = 0
@@ -119,7 +129,8 @@ class Tracing:
     warm: bool = True
     interruption: Interruption = field(default_factory=Interruption)
     _process: Process = field(init=False)
-    _signal: int = field(init=False, default=0)
+    _signals: Mapping[str, int] = field(init=False)
+    _before: tuple[str, int] = field(init=False, default=("", 0))
     _shown: ShownTexts = field(init=False)
     _heard: threading.Event = field(init=False, default_factory=threading.Event)
     _outcome: Outcome = field(init=False, default_factory=Outcome)
@@ -140,21 +151,40 @@ class Tracing:
                 finally:
                     self._heard.set()
             outcome.interrupted = call.ended and not outcome.done and outcome.end is None
-            printed, outcome.printed_cut = self._process.take_output()
-            outcome.printed = self._shown.printed(printed)
+            self._take_output()
         finally:
             self._process.kill()
         return outcome
 
+    def _take_output(self) -> None:
+        """Take what the program printed, and apart from it the stack that it was asked for."""
+        outcome, (before, cut_before) = self._outcome, self._before
+        printed, cut = self._process.take_output()
+        if outcome.stuck:
+            printed, outcome.stack = split_stack(self._shown.text(printed))
+        outcome.printed, outcome.printed_cut = self._shown.printed(before + printed), cut_before + cut
+
     def _stop(self) -> bool:
         """Have it end, once it has told where it is, or without that; another thread hears it."""
-        for _ in range(2):  # as in `_interrupt`
-            self._process.signal(self._signal)
-            if self._heard.wait(INTERRUPT_SECONDS / 2):
+        for seconds in self._asked():
+            if self._heard.wait(seconds):
                 return True
         self._outcome.stuck = True
         self._process.kill()
         return True
+
+    def _asked(self) -> Iterator[float]:
+        """Ask the program where it is, in one way after the other; yields how many seconds the answer may take.
+
+        Twice itself: of a signal that comes just before a system call, Python hears when that has ended. Then Python,
+        which writes it to the output.
+        """
+        for _ in range(2):
+            self._process.signal(self._signals["interrupt"])
+            yield INTERRUPT_SECONDS / 2
+        self._before = self._process.take_output()
+        self._process.signal(self._signals["stack"])
+        yield STACK_SECONDS
 
     def _start(self) -> None:
         entrypoint = self.target.entrypoint
@@ -198,7 +228,7 @@ class Tracing:
                 raise ActionError(why)
             why = why or why_ended(printed)
             raise ActionError(f"{entrypoint.text!r} cannot be traced: {why}")
-        self._signal, self._shown.root = message.signal, message.root
+        self._signals, self._shown.root = message.signals, message.root
         self._outcome.about = message.about
 
     def _hear(self) -> None:
@@ -232,6 +262,8 @@ class Tracing:
         outcome = self._outcome
         outcome.story = message.story or outcome.story
         outcome.calls, outcome.done = message.calls, message.done
+        outcome.all = message.all or message.now is not None or message.end is not None
+        outcome.blind = message.blind
         outcome.problem, outcome.now = message.problem, message.now or outcome.now
         outcome.tests, outcome.end = message.tests or outcome.tests, message.end or outcome.end
 
@@ -239,10 +271,8 @@ class Tracing:
         """Have the program say what it has seen and where it is."""
         outcome = self._outcome
         outcome.timed_out = not self.interruption.asked
-        # Twice: of a signal that comes just before a system call, Python hears when that has ended.
-        for _ in range(2):
-            self._process.signal(self._signal)
-            deadline = time.monotonic() + INTERRUPT_SECONDS / 2
+        for seconds in self._asked():
+            deadline = time.monotonic() + seconds
             while True:
                 try:
                     message = self._receive(deadline - time.monotonic())

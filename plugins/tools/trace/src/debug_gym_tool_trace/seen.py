@@ -189,10 +189,12 @@ class Message(_Checked):
         t: `begun`, `refused`, `story` or `test`
         why: why it is refused
         what: which kind of thing is
-        signal: by which the program tells what it has seen so far
+        signals: by which the program tells what it has seen so far, and Python itself where it is
         root: where the repository is
         about: the function
         calls: calls of it so far
+        all: whether these are all, as the next one is told of at once
+        blind: whether others may not have been heard of, as the program traces itself
         done: whether the call that was asked for is over
         problem: why it was not followed to its end
         story: the call, as far as it was seen
@@ -204,10 +206,12 @@ class Message(_Checked):
     t: str
     why: str = ""
     what: str = ""
-    signal: int = 0
+    signals: dict[str, int] = Field(default_factory=dict)
     root: str = ""
     about: About | None = None
     calls: int = 0
+    all: bool = True
+    blind: bool = False
     done: bool = False
     problem: str = ""
     story: Call | None = None

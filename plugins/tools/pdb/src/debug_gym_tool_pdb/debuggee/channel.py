@@ -67,7 +67,6 @@ _ORIGINALS: "List[Tuple[Dict[str, Any], Dict[str, Any]]]" = [
 ]
 """Functions that we, pdb and the standard library use, by the namespaces that they are looked up in."""
 _GONE = object()
-STACK_SIGNAL = signal.SIGRTMIN + 7
 ARM_SIGNAL = signal.SIGRTMIN + 8
 
 

@@ -18,6 +18,7 @@ import time
 
 from debug_gym_core.debugging.inside.process import (
     INTERRUPT_SIGNAL,
+    STACK_SIGNAL,
     _dumps,
     _exit,
     _getpid,
@@ -30,7 +31,7 @@ from debug_gym_core.debugging.inside.process import (
     high_copy,
 )
 
-from .channel import _SIG_DFL, _SIG_IGN, STACK_SIGNAL
+from .channel import _SIG_DFL, _SIG_IGN
 from .outside import Outside, Unsuited, forget, most_copies
 
 TYPE_CHECKING = False

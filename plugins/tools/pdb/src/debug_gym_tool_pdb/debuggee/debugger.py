@@ -14,6 +14,7 @@ import traceback
 
 from debug_gym_core.debugging.inside.process import (
     INTERRUPT_SIGNAL,
+    STACK_SIGNAL,
     _get_ident,
     _getframe,
     _getpid,
@@ -22,7 +23,7 @@ from debug_gym_core.debugging.inside.process import (
     high_copy,
 )
 
-from .channel import _SIG_DFL, ARM_SIGNAL, STACK_SIGNAL, Channel, Room, _take_back_builtins
+from .channel import _SIG_DFL, ARM_SIGNAL, Channel, Room, _take_back_builtins
 from .family import watch_forks, watch_interpreters, watch_replacement
 from .own_frames import is_ours
 from .stop import Stop

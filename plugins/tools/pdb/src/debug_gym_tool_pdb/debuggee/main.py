@@ -2,10 +2,10 @@
 
 import sys
 
-from debug_gym_core.debugging.inside.process import INTERRUPT_SIGNAL
+from debug_gym_core.debugging.inside.process import INTERRUPT_SIGNAL, STACK_SIGNAL
 from debug_gym_core.debugging.inside.programs import BadTarget, Program, make_program
 
-from .channel import STACK_SIGNAL, Channel
+from .channel import Channel
 from .copies import Copies
 from .debugger import Debugger, end_by_interrupt
 from .pytests import DebuggedPytest

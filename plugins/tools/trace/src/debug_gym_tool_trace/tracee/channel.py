@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     Json = Dict[str, Any]
 
 _main_ident = threading.main_thread().ident
+_exc_info = sys.exc_info
 _getframe = sys._getframe
+_gettrace = sys.gettrace
 
 
 class Channel(Messages):
@@ -40,9 +42,13 @@ class Channel(Messages):
         if later is not None:
             later()
 
+    def is_sending(self) -> bool:
+        """Whether the calling thread sends a message, and runs something else meanwhile: the handler of a signal."""
+        return _get_ident() in self._senders
+
     def from_handler(self, say: "Callable[[], None]") -> None:
         """Call what sends a message: now, or when the message that a signal's handler interrupted is sent."""
-        if _get_ident() in self._senders:
+        if self.is_sending():
             self._later = say
         else:
             say()

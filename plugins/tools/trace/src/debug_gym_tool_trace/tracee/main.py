@@ -1,12 +1,14 @@
 """Where it begins."""
 
+import contextlib
 import difflib
+import faulthandler
 import signal
 import sys
 import threading
 import traceback
 
-from debug_gym_core.debugging.inside.process import INTERRUPT_SIGNAL, OURS, _signal
+from debug_gym_core.debugging.inside.process import INTERRUPT_SIGNAL, OURS, STACK_SIGNAL, _signal, high_copy
 from debug_gym_core.debugging.inside.programs import BadTarget, Program, make_program
 
 from .channel import Channel
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 MODULE = "<module>"
 MOST_NAMED = 30
+_pause = signal.pause
 
 
 class Unknown(Exception):
@@ -136,13 +139,21 @@ def main(descriptor: int) -> int:
     watch.backend = monitoring if wanted != "settrace" and monitoring.available() else SetTrace(watch)
 
     def tell(signum: int, frame: "Optional[FrameType]") -> None:
-        channel.from_handler(lambda: watch.tell_now(frame))
+        channel.from_handler(lambda: tell_last(frame))
+
+    def tell_last(frame: "Optional[FrameType]") -> None:
+        """The program is ended now: what it waited for in C code may have been broken off by the signal."""
+        watch.tell_now(frame)
+        while True:
+            _pause()
 
     _signal(INTERRUPT_SIGNAL, tell)
-    signal.siginterrupt(INTERRUPT_SIGNAL, False)
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        faulthandler.register(STACK_SIGNAL, high_copy(2), all_threads=True)
     one = definitions[0]
     about = {"function": one.name, "line": one.line, "kind": one.kind, "definitions": len(definitions)}
-    channel.send({"t": "begun", "signal": int(INTERRUPT_SIGNAL), "root": files.root, "about": about})
+    signals = {"interrupt": int(INTERRUPT_SIGNAL), "stack": int(STACK_SIGNAL)}
+    channel.send({"t": "begun", "signals": signals, "root": files.root, "about": about})
     watch.backend.start()
     ended = run(program)
     watch.program_ended()

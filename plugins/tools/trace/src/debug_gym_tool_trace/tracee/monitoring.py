@@ -64,6 +64,10 @@ class Monitoring:
     def settle(self) -> None:
         """See Backend: nothing waits."""
 
+    def hears(self) -> bool:
+        """See Backend."""
+        return True
+
     def stop(self) -> None:
         """See Backend."""
         MONITORING.set_events(self._tool, 0)

@@ -1,10 +1,13 @@
 """Events by a trace function; the only way up to Python 3.11."""
 
+import functools
 import sys
 import threading
+import types
 
-from debug_gym_core.debugging.inside.process import _get_ident, _settrace
+from debug_gym_core.debugging.inside.process import OURS, _get_ident, _settrace
 
+from .channel import _exc_info, _gettrace
 from .frames import enters_handler, how_left, is_cleanup, is_resumed, raises
 
 TYPE_CHECKING = False
@@ -28,11 +31,56 @@ class SetTrace:
         self._watch = watch
         self._calls_matter = True
         self._leaving: "Dict[int, Tuple[Call, FrameType, bool]]" = {}
+        self._set_in_threads: "Callable[[Any], None]" = threading.settrace
+        self._in_threads: "Any" = None
+        self._own = threading.local()
 
     def start(self) -> None:
         """See Backend."""
-        threading.settrace(self._trace)
+        self._notice()
+        self._set_in_threads(self._trace)
         _settrace(self._trace)
+
+    def _notice(self) -> None:
+        """Notice when the program traces itself, as coverage does, and come back when it does so no more.
+
+        It sees its own trace functions only, and they see nothing of ours.
+        """
+        watch = self._watch
+
+        @functools.wraps(_settrace)
+        def settrace(function: "Any") -> None:
+            if function is None or self._is_ours(function):
+                self._own.tracer = None
+                _settrace(None if watch.done else self._trace)
+            else:
+                self._own.tracer = function
+                watch.blind = watch.blind or not watch.done
+                _settrace(lambda frame, *event: None if frame.f_code.co_filename == OURS else function(frame, *event))
+
+        @functools.wraps(_gettrace)
+        def gettrace() -> "Any":
+            known = _gettrace()
+            return None if known is None or self._is_ours(known) else getattr(self._own, "tracer", None) or known
+
+        @functools.wraps(self._set_in_threads)
+        def settrace_in_threads(func: "Any") -> None:
+            self._in_threads = func
+            watch.blind = watch.blind or (func is not None and not watch.done)
+            self._set_in_threads(self._trace if func is None and not watch.done else func)
+            if func is None and not watch.done and _gettrace() is None:  # coverage ends its own in C
+                _settrace(self._trace)
+
+        sys.settrace, sys.gettrace, threading.settrace = settrace, gettrace, settrace_in_threads
+        if hasattr(threading, "gettrace"):
+            threading.gettrace = functools.wraps(threading.gettrace)(lambda: self._in_threads)
+
+    def _is_ours(self, tracer: "Any") -> bool:
+        return type(tracer) is types.MethodType and tracer.__self__ is self
+
+    def hears(self) -> bool:
+        """See Backend: a trace function is gone too when there was no room to call it."""
+        return self._is_ours(_gettrace())
 
     def follow(self, call: "Call") -> None:
         """See Backend: `_trace` hands out what follows it."""
@@ -80,8 +128,9 @@ class SetTrace:
 
     def stop(self) -> None:
         """See Backend: other threads end it at their next call."""
-        _settrace(None)
-        threading.settrace(None)
+        if self.hears():
+            _settrace(None)
+        self._set_in_threads(self._in_threads)
 
     def _trace(self, frame: "FrameType", event: str, arg: "Any") -> "Optional[Tracer]":
         """A function is called, or goes on that was suspended."""
@@ -97,7 +146,7 @@ class SetTrace:
             return None
         call = watch.find(frame)
         if call is not None:
-            call.goes_on(sys.exc_info()[1])
+            call.goes_on(_exc_info()[1])
             return self._follow
         call = watch.called(frame) if self._calls_matter and not is_resumed(frame) else None
         if call is None:
@@ -118,7 +167,7 @@ class SetTrace:
                 handles = enters_handler(frame)
                 call.begins_line(frame.f_lasti, frame.f_lineno, handles)
                 if not handles:
-                    watch.handles(call, sys.exc_info()[1])
+                    watch.handles(call, _exc_info()[1])
                 watch.line(call, frame, frame.f_lineno)
         elif event == "exception":
             call.heard_at = frame.f_lasti

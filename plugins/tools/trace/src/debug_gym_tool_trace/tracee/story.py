@@ -1,7 +1,8 @@
 """What is kept of a call: its steps in order, loops folded, and the calls that it made."""
 
-import sys
 from collections import deque
+
+from .channel import _exc_info
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class Call:
         self.detailed = detailed
         self.step: "Optional[Step]" = None
         self.made_in: "Optional[Step]" = None
-        self.outer = id(sys.exc_info()[1]) if sys.exc_info()[1] is not None else 0
+        self.outer = id(_exc_info()[1]) if _exc_info()[1] is not None else 0
         self.handled: "Optional[Dict[str, str]]" = None
         self.handled_id = 0
         self.heard_at = self.line_at = -1

@@ -29,6 +29,8 @@ class Telling:
 
     def is_due(self, steps: int) -> bool:
         """Whether the host should hear of so many steps."""
+        if self._channel.is_sending():  # which would wait for itself
+            return False
         return steps <= AT_ONCE or _monotonic() - self._told > self._pause
 
     def tell(self, message: "Json") -> None:

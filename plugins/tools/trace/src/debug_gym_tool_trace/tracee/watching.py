@@ -7,46 +7,20 @@ from .channel import _main_ident
 from .frames import caller, has_wrong_line, is_awaiting, is_transparent, kind_of, yielded_value
 from .scope import Scope
 from .story import MOST_CALLS, Call
-from .telling import Telling
+from .telling import AT_ONCE, Telling
 from .values import Values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import Any, Callable, Dict, List, Optional, Protocol
+    from typing import Any, Callable, Dict, List, Optional
 
+    from .backend import Backend
     from .channel import Channel
     from .files import Files
     from .source import Definition
 
     Json = Dict[str, Any]
-
-    class Backend(Protocol):
-        """Where events come from.
-
-        Attributes:
-            lasts: whether events go on to come after an exception has left us
-        """
-
-        lasts: bool
-
-        def start(self) -> None:
-            """Tell of calls of the function."""
-
-        def follow(self, call: Call) -> None:
-            """Tell of what a call does, and of the calls that it makes."""
-
-        def end_only(self, call: Call) -> None:
-            """Tell of a call how it ends, and no more of its lines."""
-
-        def no_more_calls(self) -> None:
-            """Tell no more of calls that begin."""
-
-        def settle(self) -> None:
-            """What is about to be told of the calling thread is told now."""
-
-        def stop(self) -> None:
-            """Tell nothing any more."""
 
 
 MOST_STEPS = 20000
@@ -54,6 +28,9 @@ MOST_STEPS = 20000
 
 MOST_HEARD = 200000
 """Calls of the repository's functions that are heard of while a call is followed."""
+
+UNSEEN = "the program was near its recursion limit, or a handler of its own for a signal raised an exception meanwhile"
+"""Why a call may not be followed of which nothing else is known."""
 
 QUIET = ("StopIteration", "StopAsyncIteration", "GeneratorExit")
 """Exceptions by which loops and generators end; no failure."""
@@ -68,6 +45,7 @@ class Watch:
         done: whether it is over
         backend: where events come from; set once, before `start`
         test: name of the test that runs, as the test runner has it
+        blind: whether calls may not have been heard of
     """
 
     backend: "Backend"
@@ -101,6 +79,7 @@ class Watch:
         self.done = False
         self.problem = ""
         self.test = ""
+        self.blind = False
 
     def want(self, file: str, definitions: "List[Definition]") -> None:
         """Wait for calls of a function.
@@ -130,10 +109,21 @@ class Watch:
         if self._busy == _get_ident() or self.root is not None or _getpid() != self._process:
             return False
         self.count += 1
+        if self.count < self._number:
+            self._guarded(self._counted)
         if self.count != self._number:
             return False
-        self._guarded(self._begin, frame)
+        try:
+            self._guarded(self._begin, frame)
+        finally:
+            if self.root is None:
+                self.problem = self.problem or UNSEEN
         return self.root is not None and not self.done
+
+    def _counted(self) -> None:
+        """Another call than the one to follow: the host knows of it, however the program ends."""
+        if self._telling.is_due(self.count):
+            self.tell()
 
     def _begin(self, frame: "FrameType") -> None:
         about = self._about(frame)
@@ -341,6 +331,7 @@ class Watch:
         if slowly and not self._telling.is_due(self._steps):
             return
         message: "Json" = {"t": "story", "calls": self.count, "done": self.done, "problem": self.problem}
+        message.update(all=self.count < AT_ONCE, blind=self.blind)
         message["story"] = self.root.as_json() if self.root is not None else None
         message.update(more)
         self._telling.tell(message)
@@ -367,6 +358,7 @@ class Watch:
     def program_ended(self) -> bool:
         """What would have run the call is over: whether its end was missed, in the main thread; it may wait."""
         self.backend.settle()
+        self.blind = self.blind or not (self.done or self.backend.hears())
         root = self.root
         if root is None or self.done or root.state != "running" or not root.about["main_thread"]:
             return False
