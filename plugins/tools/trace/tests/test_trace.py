@@ -279,6 +279,29 @@ def test_what_a_target_also_means_is_said(env: RepoEnv) -> None:
     assert "[this is the class's body, run when it is defined; for a method: twice.py:A.METHOD]" in seen.text
 
 
+def test_a_function_is_found_by_the_name_of_its_module(env: RepoEnv) -> None:
+    module = "def run():\n    return 1\n\nclass Runner:\n    def run(self):\n        return 2\n"
+    files = {
+        "src/kit/__init__.py": "from kit.core import run\n\ndef here():\n    return run()\n",
+        "src/kit/core.py": module,
+        "src/other/core.py": module,
+    }
+    for name, text in files.items():
+        env.workspace.write_text(name, text)
+    entrypoint = "PYTHONPATH=src python -c 'import kit, kit.core; kit.here(); kit.core.Runner().run()'"
+    for target, found in {
+        "kit.core.run": "src/kit/core.py:run",
+        "kit.core.Runner.run": "src/kit/core.py:Runner.run",
+        "kit.here": "src/kit/__init__.py:here",
+    }.items():
+        seen = traced(env, target, entrypoint=entrypoint)
+        assert seen.text.startswith(f"trace of {found}, call 1, "), seen.text
+    known = "src/kit/core.py:run, src/other/core.py:run"
+    assert f"core.run is defined in 2 files; say which is meant: {known}" in traced(env, "core.run").text
+    for name in files:
+        env.workspace.remove(name)
+
+
 def test_a_function_that_is_not_called_is_said_so(env: RepoEnv) -> None:
     seen = traced(env, "calc.py:never", entrypoint=PYTEST)
     assert seen.text.splitlines()[:2] == [

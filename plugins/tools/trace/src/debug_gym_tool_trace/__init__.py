@@ -251,21 +251,45 @@ def _target(env: Environment, target: str) -> tuple[str, str]:
 
 
 def _named(env: Environment, name: str) -> tuple[str, str] | None:
-    """The file and the function of a name alone; None: no Python file defines it.
+    """The file and the function of a name alone, or after that of its module; None: no Python file defines it.
 
     Raises:
         ActionError: several files do
     """
-    first = name.partition(".")[0]
-    if len(first) > LONGEST_PATTERN:
-        return None
-    query = Query(rf"^\s*(?:async\s+def|def|class)\s+{first}\b", Glob.parse("*.py"), width=1, lines=10_000)
-    files = [file.path for file in env.workspace.grep(query).files if not file.binary]
+    parts = name.split(".")
+    for count in range(len(parts)):
+        module, function = "/".join(parts[:count]), ".".join(parts[count:])
+        files = [path for path in _defining(env, parts[count]) if _is_of(path, module)]
+        if files:
+            return _only(files, name, function)
+    return None
+
+
+def _defining(env: Environment, name: str) -> list[str]:
+    """The Python files that define a function or class, not as a part of another one's name."""
+    if len(name) > LONGEST_PATTERN:
+        return []
+    query = Query(rf"^\s*(?:async\s+def|def|class)\s+{name}\b", Glob.parse("*.py"), width=1, lines=10_000)
+    return [file.path for file in env.workspace.grep(query).files if not file.binary]
+
+
+def _is_of(path: str, module: str) -> bool:
+    """Whether a file is that of a module, whose name's parts have slashes between them; empty: any is."""
+    own = path.removesuffix(".py").removesuffix("/__init__")
+    return not module or own == module or own.endswith(f"/{module}")
+
+
+def _only(files: Sequence[str], name: str, function: str) -> tuple[str, str]:
+    """The one file that defines a name, and the function.
+
+    Raises:
+        ActionError: there are several
+    """
     if len(files) > 1:
-        known = ", ".join(f"{path}:{name}" for path in files[:CANDIDATES])
+        known = ", ".join(f"{path}:{function}" for path in files[:CANDIDATES])
         more = f" and {len(files) - CANDIDATES} more files" if len(files) > CANDIDATES else ""
         raise ActionError(f"trace: {name} is defined in {len(files)} files; say which is meant: {known}{more}")
-    return (files[0], name) if files else None
+    return files[0], function
 
 
 def _heading(story: Call, outcome: Outcome) -> str:
